@@ -55,6 +55,7 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
 
 const weir_compute cuda_compute = {.map = cuda_map,
                                    .reduce = cuda_reduce,
+                                   .softmax = cuda_softmax,
                                    .random = fill_random,
                                    .gemm = cuda_gemm,
                                    .im2col = im2col};

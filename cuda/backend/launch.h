@@ -45,6 +45,10 @@
   X(min_integer, reduce)                                                                           \
   X(min_float32, reduce)                                                                           \
   X(min_float64, reduce)                                                                           \
+  X(softmax_float16, softmax)                                                                      \
+  X(softmax_bfloat16, softmax)                                                                     \
+  X(softmax_float32, softmax)                                                                      \
+  X(softmax_float64, softmax)                                                                      \
   X(gemm_float32, gemm)                                                                            \
   X(gemm_float16, gemm)                                                                            \
   X(gemm_bfloat16, gemm)                                                                           \
@@ -73,6 +77,7 @@
 #define WEIR_IMAGES(X)                                                                             \
   X(map)                                                                                           \
   X(reduce)                                                                                        \
+  X(softmax)                                                                                       \
   X(gemm)                                                                                          \
   X(thin)                                                                                          \
   X(others)
@@ -117,9 +122,10 @@ k_number k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */
 weir_status cuda_no_kernel(const char *what, weir_dtype dtype);
 
-/* map.c, reduce.c, gemm.c, compute.c: the functions of weir_compute. */
+/* map.c, reduce.c, softmax.c, gemm.c, compute.c: the functions of weir_compute. */
 weir_status cuda_map(void *self, void *stream, const weir_loop *l);
 weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r);
+weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s);
 weir_status cuda_gemm(void *self, void *stream, const weir_gemm *g);
 /* blas.c: by cuBLAS; *done false: not by it. */
 weir_status cuda_blas(cuda_device_state *d, void *stream, const weir_gemm *g, bool *done);

@@ -102,6 +102,11 @@ typedef struct k_random { /* a kernel has the name of the bare struct */
   weir_random of;
 } k_random;
 
+typedef struct k_softmax {
+  weir_softmax_request of;
+  int32_t lanes; /* threads a row has; a power of two */
+} k_softmax;
+
 enum { WEIR_K_THIN = 8 }; /* rows of a thin product, at most */
 
 typedef struct k_gemm {

@@ -1,0 +1,41 @@
+/* softmax.c: softmax and what comes back through it: how its kernel (cuda/kernels/softmax.cu) is
+ * spread over a device. */
+#include "cuda/backend/launch.h"
+
+/* Threads of a row, a power of two: some 4 elements each. Rows side by side keep 32 neighbours, the
+ * elements of a whole line of memory. */
+static int32_t lanes_of(const weir_softmax_request *s)
+{
+  int32_t lanes = 1, most = s->inner > 1 ? WEIR_THREADS / 32 : WEIR_THREADS;
+  while (lanes < most && (int64_t)lanes * 4 < s->each)
+    lanes *= 2;
+  return lanes;
+}
+
+weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s)
+{
+  const char *name = s->logarithm ? "log_softmax" : "softmax";
+  k_softmax a = {.of = *s, .lanes = lanes_of(s)};
+  int64_t group = WEIR_THREADS / a.lanes, blocks = (s->outer * s->inner + group - 1) / group;
+  enum kernel_id k;
+  switch (s->dtype) {
+  case WEIR_FLOAT16:
+    k = WEIR_KERNEL_softmax_float16;
+    break;
+  case WEIR_BFLOAT16:
+    k = WEIR_KERNEL_softmax_bfloat16;
+    break;
+  case WEIR_FLOAT32:
+    k = WEIR_KERNEL_softmax_float32;
+    break;
+  case WEIR_FLOAT64:
+    k = WEIR_KERNEL_softmax_float64;
+    break;
+  default:
+    return cuda_no_kernel(name, s->dtype);
+  }
+  if (blocks > INT32_MAX)
+    return cuda_fail_as(WEIR_ENOTSUP, "%s: %lld rows of %lld elements are more than a launch takes",
+                        name, (long long)(s->outer * s->inner), (long long)s->each);
+  return cuda_launch(self, stream, k, (launch_grid){(uint32_t)blocks, 1, 1}, &a, name);
+}
