@@ -31,6 +31,7 @@
 #include "core/weir/pools.h"
 #include "core/weir/reduce.h"
 #include "core/weir/scope.h"
+#include "core/weir/sequence.h"
 #include "core/weir/shape.h"
 #include "core/weir/stream.h"
 #include "core/weir/tensor.h"

@@ -3,6 +3,7 @@
 #define WEIR_OPS_OPS_H
 
 #include "core/tensor/loop.h"
+#include "core/weir/sequence.h"
 
 /* ---- elementwise.c --------------------------------------------------------------------------- */
 
@@ -55,5 +56,16 @@ weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, 
 
 /* Sets tf32, reduced_precision and deterministic as they are set for the process, and runs it. */
 weir_status gemm_run(const compute_target *t, weir_gemm *g);
+
+/* ---- attention.c ----------------------------------------------------------------------------- */
+
+/* weir_scaled_dot_product_attention(); weights (new) not NULL: also what values are weighed by, in
+ * which a row that sees nothing is NaN. */
+weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_tensor *query,
+                          const weir_tensor *key, const weir_tensor *value,
+                          const weir_attention_options *options);
+/* Elements of *t, which is exchanged, become 0 with probability p, the others are scaled by 1 / (1
+ * - p). */
+weir_status drop_elements(weir_tensor **t, double p);
 
 #endif

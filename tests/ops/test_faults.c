@@ -243,6 +243,35 @@ STEP(distances)
   if (st) weir_tensor_drop(OUT);
   return st;
 }
+STEP(attention)
+{
+  weir_attention_options options = {.is_causal = true, .dropout = 0.5};
+  return weir_scaled_dot_product_attention(OUT, o.a, o.b, o.b, &options);
+}
+STEP(multihead)
+{
+  WEIR_MODULE m = NULL;
+  weir_multihead_attention_options options = {.tensor = on(o.device)};
+  weir_multihead_options how = {.is_causal = true};
+  weir_status st = weir_module_multihead_attention(&m, 4, 2, &options);
+  return st ? st : weir_multihead_attention(&r->t[0], &r->t[1], m, o.a, o.b, o.b, &how);
+}
+STEP(recurrent)
+{
+  WEIR_MODULE m = NULL;
+  WEIR_TENSOR out = NULL;
+  weir_recurrent_options options = {
+      .tensor = on(o.device), .num_layers = 2, .bidirectional = true, .dropout = 0.5};
+  weir_status st = weir_module_lstm(&m, 4, 2, &options);
+  return st ? st : weir_recurrent(&out, &r->t[0], &r->t[1], m, o.a, NULL, NULL);
+}
+STEP(recurrent_cell)
+{
+  WEIR_MODULE m = NULL;
+  weir_recurrent_options options = {.tensor = on(o.device)};
+  weir_status st = weir_module_gru_cell(&m, 4, 3, &options);
+  return st ? st : weir_recurrent(&r->t[0], &r->t[1], NULL, m, o.bias, o.row, NULL);
+}
 STEP(conv2d)
 {
   weir_conv2d_options options = {.padding = {1, 1}, .stride = {2, 1}, .groups = 2};
@@ -484,6 +513,10 @@ static const struct step {
              {"multi_dot, tensordot", contractions, NULL},
              {"baddbmm", baddbmm, NULL},
              {"cdist, vander", distances, NULL},
+             {"scaled_dot_product_attention", attention, NULL},
+             {"MultiheadAttention", multihead, NULL},
+             {"LSTM", recurrent, NULL},
+             {"GRUCell", recurrent_cell, NULL},
              {"conv2d", conv2d, NULL},
              {"max_pool2d", max_pool2d, NULL},
              {"log_softmax", softmax, NULL},

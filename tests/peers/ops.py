@@ -16,6 +16,7 @@ import torch
 
 from linalg import Linalg
 from reductions import Reductions
+from sequence import Sequence
 from shapes import Shapes
 from tensors import DTYPES, NUMBERS, Failed, Run, Weir, plain, scalar, shape
 
@@ -53,7 +54,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Linalg, Reductions, Shapes, Run):
+class Calls(Linalg, Reductions, Sequence, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -217,6 +218,8 @@ class Calls(Linalg, Reductions, Shapes, Run):
             pattern = "^unflatten got an unexpected error:"
         elif what.startswith("pad"):
             pattern = "must be >= 1 in every dimension|is too small|leaves nothing of"
+        elif what.startswith("attention"):
+            pattern = "^The size of tensor a .* must match the size of tensor b|^output with shape"
         elif what.startswith("meshgrid"):
             pattern = "^weir.meshgrid: Expected 0D or 1D tensor"
         else:
@@ -560,7 +563,8 @@ class Calls(Linalg, Reductions, Shapes, Run):
         return self.r.choice([self.unary] * 3 + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
                       [self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
                               [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2 +
-                              [self.einsum, self.contraction, self.added, self.vectors])()
+                              [self.einsum, self.contraction, self.added, self.vectors] +
+                              [self.attention, self.multihead, self.recurrent, self.cell])()
 
 
 # ---- promotion and random numbers

@@ -139,6 +139,8 @@ GOOD = {
     'weir_einsum': {1: lambda m: b'ij', 2: lambda m: m.tensors(1)},
     'weir_multi_dot': {1: lambda m: m.tensors(2), 2: lambda m: C.c_int(2)},
     'weir_tensordot_dims': {3: lambda m: m.room((C.c_int * 1)(1)), 4: lambda m: m.room((C.c_int * 1)(0))},
+    'weir_multihead_attention': {2: lambda m: m.made('weir_module_multihead_attention', C.c_int64(2), C.c_int64(1), None)},
+    'weir_recurrent': {3: lambda m: m.made('weir_module_lstm', C.c_int64(2), C.c_int64(2), None), 5: lambda m: m.tensor((1, 2)), 6: lambda m: m.tensor((1, 2))},
     'weir_mv': {2: lambda m: m.tensor((2,))},
     'weir_conv2d': {3: lambda m: m.tensor((1,))},
     'weir_max_pool2d': {2: pool_options},
