@@ -106,6 +106,7 @@ enum {
                          WEIR_DTYPE_BIT(COMPLEX64),
   WEIR_DTYPES_FLOATS = WEIR_DTYPES_FLOATING & ~WEIR_DTYPE_BIT(COMPLEX64),
   WEIR_DTYPES_NUMBERS = WEIR_DTYPES_REAL | WEIR_DTYPE_BIT(COMPLEX64),
+  WEIR_DTYPES_WIDE = WEIR_DTYPES_FLOATING | WEIR_DTYPE_BIT(INT64),
   WEIR_DTYPES_ORDERED = WEIR_DTYPES_REAL | WEIR_DTYPE_BIT(BOOL),
   WEIR_DTYPES_EVERY = WEIR_DTYPES_ORDERED | WEIR_DTYPE_BIT(COMPLEX64),
   WEIR_DTYPES_TRUTH = WEIR_DTYPES_EVERY /* as bool */
@@ -208,6 +209,69 @@ typedef struct weir_reduce {
   double p;           /* VAR, STD, NORM */
 } weir_reduce;
 
+/* ---- running reductions, order ----------------------------------------------------------------
+ * Lines: the elements of one dimension. Memory is outer x length x inner, row by row: element i of
+ * line (o, j) is number (o length + i) inner + j. None of the three is 0.
+ *
+ * X(identifier, torch's name, computes, host, device)
+ *
+ * computes  the set of dtypes; integers are summed and multiplied as int64 only
+ * host      the kernels of cpu_scan.c
+ * device    the accumulator of cuda/kernels/scan.cu
+ *
+ * out[i] is what elements 0 to i of its line come to. Floating point is accumulated in double,
+ * whatever the dtype. CUMMAX and CUMMIN store the place of the extreme, too, the last of equals;
+ * NaN is larger and smaller than all. LOGCUMSUMEXP: log(sum(exp(x))) without overflow on the way. */
+/* clang-format off */
+#define WEIR_SCAN_OPS(X)                                                   \
+  X(CUMSUM,       "cumsum",       WEIR_DTYPES_WIDE,    sum,  sum)          \
+  X(CUMPROD,      "cumprod",      WEIR_DTYPES_WIDE,    prod, product)      \
+  X(LOGCUMSUMEXP, "logcumsumexp", WEIR_DTYPES_FLOATS,  lse,  log_sum)      \
+  X(CUMMAX,       "cummax",       WEIR_DTYPES_ORDERED, max,  last_max)     \
+  X(CUMMIN,       "cummin",       WEIR_DTYPES_ORDERED, min,  last_min)
+/* clang-format on */
+
+typedef enum weir_scan_op {
+#define WEIR_SCAN_ENUM(name, ...) WEIR_SCAN_##name,
+  WEIR_SCAN_OPS(WEIR_SCAN_ENUM)
+#undef WEIR_SCAN_ENUM
+      WEIR_SCAN_COUNT
+} weir_scan_op;
+
+typedef struct weir_scan {
+  weir_scan_op op;
+  weir_dtype dtype; /* of in and out */
+  const void *in;
+  void *out;
+  int64_t *index; /* CUMMAX and CUMMIN */
+  int64_t outer, length, inner;
+} weir_scan;
+
+/* Each line in order: the least first, or the largest where `descending`; NaN is the largest, equals
+ * stay in their order (core/backend/sort_key.h). Of each line places `from` to from + keep - 1 are
+ * stored, values and where they were: outer x keep x inner. */
+typedef struct weir_sort_rows {
+  weir_dtype dtype; /* any but complex64 */
+  bool descending;
+  const void *in;
+  void *values;   /* of dtype */
+  int64_t *index; /* place in the line */
+  int64_t outer, length, inner;
+  int64_t from, keep; /* keep is not 0 */
+} weir_sort_rows;
+
+/* For each value its place in a sequence that is in order: the first that is not less than it, or
+ * `right`: the first that is greater; NaN is at the end. What is NaN in a sequence is neither, so
+ * that bisection passes over it to the end, or, `nan_last`, is beyond all. */
+typedef struct weir_search {
+  weir_dtype dtype;     /* of both; not bool, not complex64 */
+  const void *sequence; /* rows x length, or where `shared` one for all rows */
+  const void *values;   /* rows x each */
+  void *out;            /* rows x each: int64, or int32 */
+  int64_t rows, length, each;
+  bool shared, right, nan_last, out_int32;
+} weir_search;
+
 /* ---- random numbers ---------------------------------------------------------------------------
  * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11). Which word of
  * the stream an element takes, and how it becomes a number, is core/backend/philox.h, which hosts
@@ -300,6 +364,9 @@ typedef struct weir_softmax_request {
 typedef struct weir_compute {
   weir_status (*map)(void *self, void *stream, const weir_loop *l);
   weir_status (*reduce)(void *self, void *stream, const weir_reduce *r);
+  weir_status (*scan)(void *self, void *stream, const weir_scan *s);
+  weir_status (*sort_rows)(void *self, void *stream, const weir_sort_rows *s);
+  weir_status (*search)(void *self, void *stream, const weir_search *s);
   weir_status (*random)(void *self, void *stream, const weir_random *r);
   weir_status (*gemm)(void *self, void *stream, const weir_gemm *g);
   weir_status (*im2col)(void *self, void *stream, const weir_im2col *c);

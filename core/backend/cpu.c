@@ -150,6 +150,9 @@ weir_status cpu_random(void *self, void *stream, const weir_random *r)
 
 static const weir_compute compute = {.map = cpu_map,
                                      .reduce = cpu_reduce,
+                                     .scan = cpu_scan,
+                                     .sort_rows = cpu_sort_rows,
+                                     .search = cpu_search,
                                      .random = cpu_random,
                                      .gemm = cpu_gemm,
                                      .im2col = cpu_im2col,

@@ -94,6 +94,9 @@ const void *cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_
 
 weir_status cpu_map(void *self, void *stream, const weir_loop *l);
 weir_status cpu_reduce(void *self, void *stream, const weir_reduce *r);
+weir_status cpu_scan(void *self, void *stream, const weir_scan *s);
+weir_status cpu_sort_rows(void *self, void *stream, const weir_sort_rows *s);
+weir_status cpu_search(void *self, void *stream, const weir_search *s);
 weir_status cpu_random(void *self, void *stream, const weir_random *r);
 weir_status cpu_gemm(void *self, void *stream, const weir_gemm *g);
 weir_status cpu_im2col(void *self, void *stream, const weir_im2col *c);

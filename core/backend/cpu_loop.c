@@ -8,7 +8,6 @@
 #include <string.h>
 #include "core/backend/cpu.h"
 #include "core/backend/half.h"
-#include "core/backend/scalar_type.h"
 #include "core/backend/threads.h"
 
 typedef struct input {
@@ -37,11 +36,6 @@ static const struct op {
     WEIR_OPS(ROW)
 #undef ROW
 };
-
-weir_status cpu_no_kernel(const char *what, weir_dtype dtype)
-{
-  return weir_fail(WEIR_ENOTSUP, "\"%s_cpu\" not implemented for '%s'", what, scalar_type(dtype));
-}
 
 static bool takes_parameters(const weir_loop *l)
 {

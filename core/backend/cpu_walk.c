@@ -5,12 +5,18 @@
  * together, by element size alone: the type does not matter here. */
 #include <string.h>
 #include "core/backend/cpu.h"
+#include "core/backend/scalar_type.h"
 
 static const uint8_t sizes[WEIR_DTYPES] = {
 #define BYTES(name, value, text, bytes, type) [WEIR_##name] = bytes,
     WEIR_DTYPE_MAP(BYTES)
 #undef BYTES
 };
+
+weir_status cpu_no_kernel(const char *what, weir_dtype dtype)
+{
+  return weir_fail(WEIR_ENOTSUP, "\"%s_cpu\" not implemented for '%s'", what, scalar_type(dtype));
+}
 
 size_t cpu_dtype_bytes(weir_dtype dtype)
 {

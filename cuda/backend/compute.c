@@ -56,6 +56,9 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
 const weir_compute cuda_compute = {.map = cuda_map,
                                    .reduce = cuda_reduce,
                                    .softmax = cuda_softmax,
+                                   .scan = cuda_scan,
+                                   .sort_rows = cuda_sort_rows,
+                                   .search = cuda_search,
                                    .random = fill_random,
                                    .gemm = cuda_gemm,
                                    .im2col = im2col};

@@ -67,6 +67,25 @@
   X(thin_bfloat16, thin)                                                                           \
   X(thin_float64, thin)                                                                            \
   X(thin_complex64, thin)                                                                          \
+  X(scan_sum_integer, scan)                                                                        \
+  X(scan_sum_real, scan)                                                                           \
+  X(scan_sum_complex, scan)                                                                        \
+  X(scan_product_integer, scan)                                                                    \
+  X(scan_product_real, scan)                                                                       \
+  X(scan_product_complex, scan)                                                                    \
+  X(scan_log_sum_real, scan)                                                                       \
+  X(scan_last_max_integer, scan)                                                                   \
+  X(scan_last_max_real, scan)                                                                      \
+  X(scan_last_min_integer, scan)                                                                   \
+  X(scan_last_min_real, scan)                                                                      \
+  X(sort_tiles_narrow, order)                                                                      \
+  X(sort_tiles_wide, order)                                                                        \
+  X(sort_merge_narrow, order)                                                                      \
+  X(sort_merge_wide, order)                                                                        \
+  X(sort_take_narrow, order)                                                                       \
+  X(sort_take_wide, order)                                                                         \
+  X(search_integer, order)                                                                         \
+  X(search_real, order)                                                                            \
   X(random_any, others)                                                                            \
   X(im2col_1, others)                                                                              \
   X(im2col_2, others)                                                                              \
@@ -80,6 +99,8 @@
   X(softmax)                                                                                       \
   X(gemm)                                                                                          \
   X(thin)                                                                                          \
+  X(scan)                                                                                          \
+  X(order)                                                                                         \
   X(others)
 
 enum kernel_id {
@@ -122,10 +143,13 @@ k_number k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */
 weir_status cuda_no_kernel(const char *what, weir_dtype dtype);
 
-/* map.c, reduce.c, softmax.c, gemm.c, compute.c: the functions of weir_compute. */
+/* map.c, reduce.c, order.c, softmax.c, gemm.c, compute.c: the functions of weir_compute. */
 weir_status cuda_map(void *self, void *stream, const weir_loop *l);
 weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r);
 weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s);
+weir_status cuda_scan(void *self, void *stream, const weir_scan *s);
+weir_status cuda_sort_rows(void *self, void *stream, const weir_sort_rows *s);
+weir_status cuda_search(void *self, void *stream, const weir_search *s);
 weir_status cuda_gemm(void *self, void *stream, const weir_gemm *g);
 /* blas.c: by cuBLAS; *done false: not by it. */
 weir_status cuda_blas(cuda_device_state *d, void *stream, const weir_gemm *g, bool *done);

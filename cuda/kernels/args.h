@@ -95,6 +95,44 @@ typedef struct k_reduce {
 
 enum { WEIR_PART_BYTES = 32 }; /* the most an accumulator takes: see reduce.cu */
 
+/* ---- running reductions, order ----------------------------------------------------------------
+ */
+
+/* weir_scan in three stages, or the last alone where a line is one part: what each part of a line
+ * comes to; what is before each part; the elements. */
+typedef struct k_scan {
+  weir_scan of;
+  void *parts;   /* accumulators, [part][line]; NULL: a line is one part */
+  int64_t lines; /* outer inner */
+  int64_t count; /* parts of a line */
+  int64_t piece; /* elements of a part */
+  int32_t stage; /* WEIR_K_SCAN_* */
+} k_scan;
+
+enum { WEIR_K_SCAN_TOTALS, WEIR_K_SCAN_STARTS, WEIR_K_SCAN_ELEMENTS };
+
+enum {
+  WEIR_SORT_TILE = 1024, /* items that a block sorts, or makes of two runs, at a time */
+  WEIR_SORT_HAND = WEIR_SORT_TILE / WEIR_THREADS
+};
+
+/* weir_sort_rows, each of its steps: items of tiles in order; runs merged by pairs; what is asked
+ * for of them. Items lie line by line. */
+typedef struct k_sort {
+  weir_sort_rows of;
+  const void *from; /* items */
+  void *to;
+  int64_t lines; /* outer inner */
+  int64_t tiles; /* of a line; where a tile has several lines: of all */
+  int64_t run;   /* items that are in order already */
+  int32_t slots; /* of a tile for each line: a power of two, not below length; 0: all */
+  int32_t bytes; /* of an element */
+} k_sort;
+
+typedef struct k_search {
+  weir_search of;
+} k_search;
+
 /* ---- the others -------------------------------------------------------------------------------
  */
 
