@@ -27,6 +27,7 @@
 #include "core/weir/module.h"
 #include "core/weir/oom.h"
 #include "core/weir/ops.h"
+#include "core/weir/order.h"
 #include "core/weir/parallel.h"
 #include "core/weir/pools.h"
 #include "core/weir/reduce.h"

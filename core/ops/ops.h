@@ -45,6 +45,17 @@ weir_status reduction_run(weir_tensor **out, weir_tensor **other, const reductio
 weir_status softmax_backward(weir_tensor **out, const weir_tensor *grad, const weir_tensor *result,
                              int dim, bool logarithm);
 
+/* ---- scan.c, order.c ------------------------------------------------------------------------- */
+
+/* How the lines of a dimension lie in a tensor without holes: element i of line (o, j) is number
+ * (o length + i) inner + j of its memory. */
+typedef struct dim_lines {
+  int64_t outer, length, inner;
+} dim_lines;
+
+/* dim counts from 0; t may have no dimension. */
+dim_lines lines_of(const weir_tensor *t, int dim);
+
 /* ---- arrange.c ------------------------------------------------------------------------------- */
 
 /* Copies `length` places of dimension `dim` of `in`, from `from` on, to those of `out` from `to` on;

@@ -318,6 +318,34 @@ STEP(logsumexp)
 {
   return weir_logsumexp(OUT, o.half, 1, false);
 }
+STEP(cumsum)
+{
+  return weir_cumsum(OUT, o.whole, 0);
+}
+STEP(cummax)
+{
+  return weir_cummax(&r->t[0], &r->t[1], o.batch, 1);
+}
+STEP(sort)
+{
+  return weir_sort(&r->t[0], &r->t[1], o.many, 0, true);
+}
+STEP(topk)
+{
+  return weir_topk(&r->t[0], &r->t[1], o.half, 1, -1, true);
+}
+STEP(median)
+{
+  return weir_nanmedian_dim(&r->t[0], &r->t[1], o.batch, 1, false);
+}
+STEP(quantile)
+{
+  return weir_quantile(OUT, o.batch, 0.3);
+}
+STEP(isin)
+{
+  return weir_isin(OUT, o.a, o.whole, true);
+}
 STEP(clamp)
 {
   weir_scalar low = weir_float(1.5), high = weir_int(4);
@@ -528,6 +556,13 @@ static const struct step {
              {"nansum", nansum, "nansum: "},
              {"aminmax", aminmax, NULL},
              {"logsumexp", logsumexp, NULL},
+             {"cumsum", cumsum, NULL},
+             {"cummax", cummax, NULL},
+             {"sort", sort, NULL},
+             {"topk", topk, NULL},
+             {"nanmedian", median, NULL},
+             {"quantile", quantile, NULL},
+             {"isin", isin, NULL},
              {"clamp", clamp, NULL},
              {"cat", cat, "copy_: "},
              {"stack", stack, "copy_: "},

@@ -15,6 +15,7 @@ import warnings
 import torch
 
 from linalg import Linalg
+from order import Order
 from reductions import Reductions
 from sequence import Sequence
 from shapes import Shapes
@@ -54,7 +55,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Linalg, Reductions, Sequence, Shapes, Run):
+class Calls(Linalg, Order, Reductions, Sequence, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -564,7 +565,8 @@ class Calls(Linalg, Reductions, Sequence, Shapes, Run):
                       [self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
                               [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2 +
                               [self.einsum, self.contraction, self.added, self.vectors] +
-                              [self.attention, self.multihead, self.recurrent, self.cell])()
+                              [self.attention, self.multihead, self.recurrent, self.cell] +
+                              [self.running, self.sorting, self.middle, self.searching])()
 
 
 # ---- promotion and random numbers

@@ -1,0 +1,380 @@
+/* order.c: elements in order, and what lies at a place in that order: the largest, the k-th, the
+ * middle one, quantiles.
+ *
+ * All are one request, which sorts lines and stores some of the places of each. */
+#include <math.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+/* What is asked for of each line. */
+typedef struct ordering {
+  const weir_tensor *a; /* borrowed; without holes, as values and indices lie */
+  int dim;              /* from 0 */
+  bool descending;
+  int64_t from, keep;
+  const char *name; /* torch's */
+} ordering;
+
+/* values and indices have `keep` elements in the dimension, and a's order of dimensions. */
+static weir_status order_enqueue(const ordering *o, weir_tensor *values, weir_tensor *indices)
+{
+  compute_target t;
+  dim_lines l = lines_of(o->a, o->dim);
+  weir_sort_rows s = {.dtype = (weir_dtype)o->a->dtype,
+                      .descending = o->descending,
+                      .in = o->a->data,
+                      .values = values->data,
+                      .index = (int64_t *)(void *)indices->data,
+                      .outer = l.outer,
+                      .length = l.length,
+                      .inner = l.inner,
+                      .from = o->from,
+                      .keep = o->keep};
+  if (!values->numel) return WEIR_OK;
+  weir_status st = compute_target_of(&t, device_of_tensor(values));
+  if (st) return st;
+  if (!t.compute->sort_rows) return compute_target_lacks(&t, o->name);
+  return compute_target_done(&t, t.compute->sort_rows(t.self, t.stream, &s), o->name);
+}
+
+static weir_status drop_both(weir_tensor **values, weir_tensor **indices, weir_status st)
+{
+  if (!st) return st;
+  weir_tensor_drop(values);
+  weir_tensor_drop(indices);
+  return st;
+}
+
+/* ---- sort ------------------------------------------------------------------------------------ */
+
+static weir_status no_complex(const char *name, const weir_tensor *a)
+{
+  if (a->dtype != WEIR_COMPLEX64) return WEIR_OK;
+  return weir_fail(WEIR_ENOTSUP, " %s does not support complex dtypes on CPU", name);
+}
+
+static bool same_strides(const weir_tensor *a, const weir_tensor *b)
+{
+  for (int d = 0; d < a->dims; d++)
+    if (a->stride[d] != b->stride[d]) return false;
+  return true;
+}
+
+weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
+                      bool descending)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(values);
+  WEIR_REQUIRE_OUT(indices, a);
+  WEIR_TENSOR filled = NULL;
+  ordering o = {.descending = descending, .name = "sort"};
+  weir_status st = dim_resolve(&o.dim, dim, a->dims);
+  if (!st) st = no_complex("Sort", a);
+  if (!st) st = tensor_new_like(values, a, (weir_dtype)a->dtype, device_of_tensor(a), false);
+  if (!st) st = tensor_new_like(indices, *values, WEIR_INT64, device_of_tensor(a), false);
+  if (!st && same_strides(a, *values))
+    filled = weir_tensor_retain((weir_tensor *)a);
+  else if (!st)
+    st = weir_clone(&filled, a);
+  o.a = filled;
+  o.keep = a->dims ? a->size[o.dim] : 1;
+  if (!st) st = order_enqueue(&o, *values, *indices);
+  return drop_both(values, indices, st);
+}
+
+weir_status weir_argsort(weir_tensor **out, const weir_tensor *a, int dim, bool descending)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR values = NULL;
+  return weir_sort(&values, out, a, dim, descending);
+}
+
+/* ---- some places of each line ---------------------------------------------------------------- */
+
+/* Row-major results, with o->keep elements in the dimension or, `drops`, without it. */
+static weir_status order_run(weir_tensor **values, weir_tensor **indices, ordering *o,
+                             const weir_tensor *a, bool drops)
+{
+  WEIR_TENSOR rows = NULL;
+  weir_shape shape = {0, {0}};
+  for (int d = 0; d < a->dims; d++)
+    if (d != o->dim)
+      shape.size[shape.count++] = a->size[d];
+    else if (!drops)
+      shape.size[shape.count++] = o->keep;
+  weir_status st = weir_contiguous(&rows, a);
+  if (!st) st = tensor_new_beside(values, a, shape);
+  if (!st) st = tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, shape);
+  o->a = rows;
+  if (!st) st = order_enqueue(o, *values, *indices);
+  return drop_both(values, indices, st);
+}
+
+weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int64_t k,
+                      int dim, bool largest)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(values);
+  WEIR_REQUIRE_OUT(indices, a);
+  ordering o = {.descending = largest, .keep = k, .name = "topk"};
+  weir_status st = dim_resolve(&o.dim, dim, a->dims);
+  if (st) return st;
+  if (k < 0 || k > (a->dims ? a->size[o.dim] : 1))
+    return weir_fail(WEIR_EINVAL, "selected index k out of range");
+  st = no_complex("topk", a);
+  if (!st && a->dtype == WEIR_BOOL)
+    st = weir_fail(WEIR_ENOTSUP, "topk does not support bool dtypes on CPU");
+  if (!a->dims) o.keep = 1; /* as a scalar is: no dimension could have none */
+  return st ? st : order_run(values, indices, &o, a, false);
+}
+
+/* Refuses a dimension without elements, where it is to become one. */
+static weir_status check_reduced(const weir_tensor *a, int dim, const char *name)
+{
+  if (a->numel || !a->dims || a->size[dim]) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "%s(): Expected reduction dim %d to have non-zero size.", name,
+                   dim);
+}
+
+static bool is_ordered_number(const weir_tensor *a)
+{
+  return a->dtype != WEIR_BOOL && a->dtype != WEIR_COMPLEX64;
+}
+
+weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                          int64_t k, int dim, bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(values);
+  WEIR_REQUIRE_OUT(indices, a);
+  ordering o = {.from = k - 1, .keep = 1, .name = "kthvalue"};
+  weir_status st = dim_resolve(&o.dim, dim, a->dims);
+  if (!st) st = check_reduced(a, o.dim, "kthvalue");
+  if (st) return st;
+  if (k < 1 || k > (a->dims ? a->size[o.dim] : 1))
+    return weir_fail(WEIR_EINVAL, "kthvalue(): selected number k out of range for dimension %d",
+                     o.dim);
+  if (!a->dims) { /* there torch asks for no kernel */
+    st = weir_clone(values, a);
+    if (!st)
+      st = tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, weir_shape_of(0, NULL));
+    return drop_both(values, indices, st ? st : weir_zero_(*indices));
+  }
+  if (!is_ordered_number(a))
+    return not_implemented("kthvalue_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+  return order_run(values, indices, &o, a, !keepdim);
+}
+
+/* ---- the middle ------------------------------------------------------------------------------ */
+
+/* Where a line has a NaN: it, and the place of its first. */
+static weir_status take_nan(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                            int dim, bool keepdim)
+{
+  WEIR_TENSOR most = NULL;
+  WEIR_TENSOR at = NULL;
+  WEIR_TENSOR nan = NULL;
+  WEIR_TENSOR value = NULL;
+  WEIR_TENSOR place = NULL;
+  weir_status st = weir_max_dim(&most, &at, a, dim, keepdim);
+  if (!st) st = weir_ne(&nan, most, most);
+  if (!st) st = weir_where(&value, nan, most, *values);
+  if (!st) st = weir_where(&place, nan, at, *indices);
+  if (st) return st;
+  weir_tensor *was[] = {*values, *indices};
+  *values = value, *indices = place;
+  value = was[0], place = was[1];
+  return WEIR_OK;
+}
+
+/* Of each line the sum of those elements of x that stand at `places`: one each. */
+static weir_status take_places(weir_tensor **out, const weir_tensor *x, const weir_tensor *places,
+                               int dim)
+{
+  WEIR_TENSOR count = NULL;
+  WEIR_TENSOR shaped = NULL;
+  WEIR_TENSOR here = NULL;
+  WEIR_TENSOR none = NULL;
+  WEIR_TENSOR chosen = NULL;
+  weir_shape shape = {x->dims, {0}};
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(x)};
+  for (int d = 0; d < x->dims; d++)
+    shape.size[d] = d == dim ? x->size[d] : 1;
+  weir_status st = weir_arange(&count, weir_int(0), weir_int(x->size[dim]), weir_int(1), &o);
+  if (!st) st = weir_reshape(&shaped, count, shape);
+  if (!st) st = weir_eq(&here, shaped, places);
+  if (!st) st = weir_zeros_like(&none, x, NULL);
+  if (!st) st = weir_where(&chosen, here, x, none);
+  return st ? st : weir_sum_dim(out, chosen, dim, true);
+}
+
+/* Of a with dimensions: kept in both results. */
+static weir_status nan_middle(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                              int dim)
+{
+  WEIR_TENSOR sorted = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR number = NULL;
+  WEIR_TENSOR count = NULL;
+  WEIR_TENSOR middle = NULL;
+  WEIR_TENSOR bounded = NULL;
+  weir_scalar zero = weir_int(0);
+  weir_status st = weir_sort(&sorted, &places, a, dim, false);
+  if (!st) st = weir_eq(&number, a, a);
+  if (!st) st = weir_sum_dim(&count, number, dim, true);
+  if (!st) st = weir_sub_scalar_(count, weir_int(1));
+  if (!st) st = weir_floor_divide_scalar(&middle, count, weir_int(2));
+  if (!st) st = weir_clamp(&bounded, middle, &zero, NULL);
+  if (!st) st = take_places(values, sorted, bounded, dim);
+  if (!st) st = take_places(indices, places, bounded, dim);
+  return drop_both(values, indices, st);
+}
+
+static weir_status without_dim(weir_tensor **t, int dim)
+{
+  WEIR_TENSOR was = *t;
+  *t = NULL;
+  return weir_squeeze(t, was, dim);
+}
+
+static weir_status middle_of(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                             int dim, bool keepdim, bool no_nan)
+{
+  ordering o = {.keep = 1, .name = "median"};
+  weir_status st = dim_resolve(&o.dim, dim, a->dims);
+  if (!st) st = check_reduced(a, o.dim, "median");
+  if (st) return st;
+  if (!is_ordered_number(a))
+    return not_implemented("median_out", device_of_tensor(a), (weir_dtype)a->dtype);
+  bool nan = dtype_is_floating((weir_dtype)a->dtype) && a->numel;
+  if (no_nan && nan && a->dims) {
+    st = nan_middle(values, indices, a, o.dim);
+    if (!st && !keepdim) st = without_dim(values, o.dim);
+    if (!st && !keepdim) st = without_dim(indices, o.dim);
+    return drop_both(values, indices, st);
+  }
+  o.from = ((a->dims ? a->size[o.dim] : 1) - 1) / 2;
+  st = order_run(values, indices, &o, a, !keepdim);
+  if (!st && nan && !no_nan) st = take_nan(values, indices, a, o.dim, keepdim);
+  return drop_both(values, indices, st);
+}
+
+/* Of nothing: NaN, as C's casts have it. */
+static weir_status middle_of_nothing(weir_tensor **out, const weir_tensor *a)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  weir_options o = {.dtype = d, .device = device_of_tensor(a)};
+  int64_t least = d == WEIR_INT64 ? INT64_MIN : d == WEIR_INT32 ? INT32_MIN : d == WEIR_BOOL;
+  weir_scalar v = dtype_is_integral_or_bool(d) ? weir_int(least) : weir_float(NAN);
+  return weir_full(out, weir_shape_of(0, NULL), v, &o);
+}
+
+static weir_status middle_of_all(weir_tensor **out, const weir_tensor *a, bool no_nan)
+{
+  WEIR_TENSOR flat = NULL;
+  WEIR_TENSOR place = NULL;
+  if (!a->numel) return middle_of_nothing(out, a);
+  if (!is_ordered_number(a))
+    return not_implemented("median_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+  weir_status st = weir_reshape(&flat, a, weir_shape(-1));
+  return st ? st : middle_of(out, &place, flat, 0, false, no_nan);
+}
+
+#define MEDIAN(name, no_nan)                                                                       \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return middle_of_all(out, a, no_nan);                                                          \
+  }                                                                                                \
+  weir_status weir_##name##_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, \
+                                int dim, bool keepdim)                                             \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(values);                                                                      \
+    WEIR_REQUIRE_OUT(indices, a);                                                                  \
+    return middle_of(values, indices, a, dim, keepdim, no_nan);                                    \
+  }
+MEDIAN(median, false)
+MEDIAN(nanmedian, true)
+
+/* ---- quantiles ------------------------------------------------------------------------------- */
+
+static weir_status check_quantile(const weir_tensor *a, double q)
+{
+  if (!(q >= 0 && q <= 1))
+    return weir_fail(WEIR_EINVAL, "quantile() q must be in the range [0, 1] but got %g", q);
+  if (!a->numel) return weir_fail(WEIR_EINVAL, "quantile() input tensor must be non-empty");
+  if (a->dtype != WEIR_FLOAT32 && a->dtype != WEIR_FLOAT64)
+    return weir_fail(WEIR_ENOTSUP, "quantile() input tensor must be either float or double dtype");
+  return WEIR_OK;
+}
+
+/* Between two, as torch.lerp() does it: from the nearer one. */
+static weir_status between(weir_tensor **out, const weir_tensor *below, const weir_tensor *above,
+                           double weight)
+{
+  WEIR_TENSOR step = NULL;
+  weir_status st = weir_sub(&step, above, below);
+  if (!st) st = weir_mul_scalar_(step, weir_float(weight < 0.5 ? weight : weight - 1));
+  return st ? st : weir_add(out, weight < 0.5 ? below : above, step);
+}
+
+/* Of `sorted`, its dimension kept. */
+static weir_status quantile_of(weir_tensor **out, const weir_tensor *sorted, int dim, double q)
+{
+  WEIR_TENSOR below = NULL;
+  WEIR_TENSOR above = NULL;
+  WEIR_TENSOR last = NULL;
+  WEIR_TENSOR nan = NULL;
+  WEIR_TENSOR value = NULL;
+  int64_t n = sorted->size[dim];
+  bool narrow = sorted->dtype == WEIR_FLOAT32; /* ranks are of the dtype, too */
+  double rank = narrow ? (double)((float)q * (float)(n - 1)) : q * (double)(n - 1);
+  weir_status st = weir_narrow(&below, sorted, dim, (int64_t)rank, 1);
+  if (!st) st = weir_narrow(&above, sorted, dim, (int64_t)ceil(rank), 1);
+  if (!st) st = weir_narrow(&last, sorted, dim, n - 1, 1);
+  if (!st) st = between(&value, below, above, rank - floor(rank));
+  if (!st) st = weir_ne(&nan, last, last);
+  return st ? st : weir_where(out, nan, last, value);
+}
+
+static weir_status run_quantile(weir_tensor **out, const weir_tensor *a, double q, int dim,
+                                bool keepdim)
+{
+  WEIR_TENSOR some = NULL;
+  WEIR_TENSOR sorted = NULL;
+  WEIR_TENSOR places = NULL;
+  int at;
+  weir_status st = dim_resolve(&at, dim, a->dims);
+  if (!st && !a->dims)
+    st = weir_unsqueeze(&some, a, 0);
+  else if (!st)
+    some = weir_tensor_retain((weir_tensor *)a);
+  if (!st) st = weir_sort(&sorted, &places, some, at, false);
+  if (!st) st = quantile_of(out, sorted, at, q);
+  if (!st && (!keepdim || !a->dims)) st = without_dim(out, at);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+weir_status weir_quantile(weir_tensor **out, const weir_tensor *a, double q)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR flat = NULL;
+  weir_status st = check_quantile(a, q);
+  if (!st) st = weir_reshape(&flat, a, weir_shape(-1));
+  return st ? st : run_quantile(out, flat, q, 0, false);
+}
+
+weir_status weir_quantile_dim(weir_tensor **out, const weir_tensor *a, double q, int dim,
+                              bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  weir_status st = check_quantile(a, q);
+  return st ? st : run_quantile(out, a, q, dim, keepdim);
+}

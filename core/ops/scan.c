@@ -1,0 +1,162 @@
+/* scan.c: running reductions, and differences of neighbours, which undo a running sum. */
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+/* torch's names of the kernels that some dtypes have not. */
+static const char *const scan_absent[WEIR_SCAN_COUNT] = {[WEIR_SCAN_CUMSUM] = "cumsum_out_%s",
+                                                         [WEIR_SCAN_CUMPROD] = "cumprod_out_%s",
+                                                         [WEIR_SCAN_LOGCUMSUMEXP] =
+                                                             "logcumsumexp_out_%s",
+                                                         [WEIR_SCAN_CUMMAX] = "cummax_%s",
+                                                         [WEIR_SCAN_CUMMIN] = "cummin_%s"};
+
+static const struct scan_rule {
+  const char *name;  /* torch's */
+  uint32_t computes; /* the set of dtypes */
+} scan_rules[WEIR_SCAN_COUNT] = {
+#define ROW(name, text, computes, ...) {text, computes},
+    WEIR_SCAN_OPS(ROW)
+#undef ROW
+};
+
+dim_lines lines_of(const weir_tensor *t, int dim)
+{
+  dim_lines l = {0, 0, 0};
+  if (!t->numel) return l;
+  l.inner = l.length = 1;
+  if (t->dims) l.length = t->size[dim];
+  if (t->dims && l.length > 1) l.inner = t->stride[dim];
+  l.outer = t->numel / (l.length * l.inner);
+  return l;
+}
+
+static weir_status scan_enqueue(weir_scan_op op, const weir_tensor *a, weir_tensor *out,
+                                weir_tensor *index, int dim)
+{
+  compute_target t;
+  dim_lines l = lines_of(a, dim);
+  weir_scan s = {.op = op,
+                 .dtype = (weir_dtype)a->dtype,
+                 .in = a->data,
+                 .out = out->data,
+                 .index = index ? (void *)index->data : NULL,
+                 .outer = l.outer,
+                 .length = l.length,
+                 .inner = l.inner};
+  if (!out->numel) return WEIR_OK;
+  weir_status st = compute_target_of(&t, device_of_tensor(out));
+  if (st) return st;
+  if (!t.compute->scan) return compute_target_lacks(&t, scan_rules[op].name);
+  return compute_target_done(&t, t.compute->scan(t.self, t.stream, &s), scan_rules[op].name);
+}
+
+static weir_status scan_run(weir_tensor **out, weir_tensor **index, weir_scan_op op,
+                            const weir_tensor *a, int dim)
+{
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR rows = NULL;
+  int at;
+  weir_dtype d = (weir_dtype)a->dtype;
+  bool widens = (op == WEIR_SCAN_CUMSUM || op == WEIR_SCAN_CUMPROD) && dtype_is_integral_or_bool(d);
+  weir_status st = dim_resolve(&at, dim, a->dims);
+  if (st) return st;
+  if (widens) d = WEIR_INT64;
+  bool nothing = index && (!a->dims || !a->numel); /* there torch asks for no kernel */
+  if (!nothing && !(scan_rules[op].computes >> d & 1))
+    return not_implemented(scan_absent[op], device_of_tensor(a), d);
+  st = weir_to_dtype(&wide, a, d);
+  if (!st) st = weir_contiguous(&rows, wide);
+  if (!st) st = tensor_new_beside(out, rows, weir_tensor_shape(rows));
+  if (!st && index)
+    st = tensor_new(index, WEIR_INT64, device_of_tensor(a), false, weir_tensor_shape(rows));
+  if (!st && nothing) {
+    st = weir_copy_(*out, rows, false);
+    if (!st) st = weir_zero_(*index);
+  } else if (!st) {
+    st = scan_enqueue(op, rows, *out, index ? *index : NULL, at);
+  }
+  if (!st) return WEIR_OK;
+  weir_tensor_drop(out);
+  if (index) weir_tensor_drop(index);
+  return st;
+}
+
+static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
+{
+  WEIR_TENSOR result = NULL;
+  int at;
+  weir_status st = dim_resolve(&at, dim, a->dims);
+  if (!st && a->dtype == WEIR_BOOL && a->dims && a->numel)
+    return not_implemented(scan_absent[op], device_of_tensor(a), WEIR_BOOL);
+  if (!st) st = scan_run(&result, NULL, op, a, dim);
+  return st ? st : weir_copy_(a, result, false);
+}
+
+#define SCAN_ONE(name, op)                                                                         \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, int dim)                        \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return scan_run(out, NULL, WEIR_SCAN_##op, a, dim);                                            \
+  }
+#define SCAN_IN_PLACE(name, op)                                                                    \
+  weir_status weir_##name##_(weir_tensor *a, int dim)                                              \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE(a);                                                                               \
+    return scan_in_place(a, WEIR_SCAN_##op, dim);                                                  \
+  }
+#define SCAN_BOTH(name, op)                                                                        \
+  weir_status weir_##name(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,       \
+                          int dim)                                                                 \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(values);                                                                      \
+    WEIR_REQUIRE_OUT(indices, a);                                                                  \
+    return scan_run(values, indices, WEIR_SCAN_##op, a, dim);                                      \
+  }
+SCAN_ONE(cumsum, CUMSUM)
+SCAN_IN_PLACE(cumsum, CUMSUM)
+SCAN_ONE(cumprod, CUMPROD)
+SCAN_IN_PLACE(cumprod, CUMPROD)
+SCAN_ONE(logcumsumexp, LOGCUMSUMEXP)
+SCAN_BOTH(cummax, CUMMAX)
+SCAN_BOTH(cummin, CUMMIN)
+
+/* ---- differences ----------------------------------------------------------------------------- */
+
+static weir_status one_difference(weir_tensor **out, const weir_tensor *a, int dim)
+{
+  WEIR_TENSOR after = NULL;
+  WEIR_TENSOR before = NULL;
+  int64_t n = a->size[dim];
+  weir_status st = weir_narrow(&after, a, dim, n > 0, n > 0 ? n - 1 : 0);
+  if (!st) st = weir_narrow(&before, a, dim, 0, n > 0 ? n - 1 : 0);
+  if (st) return st;
+  return a->dtype == WEIR_BOOL ? weir_ne(out, after, before) : weir_sub(out, after, before);
+}
+
+weir_status weir_diff(weir_tensor **out, const weir_tensor *a, int64_t n, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  int at;
+  WEIR_TENSOR now = NULL;
+  if (!a->dims) return weir_fail(WEIR_EINVAL, "diff expects input to be at least one-dimensional");
+  if (n < 0) return weir_fail(WEIR_EINVAL, "order must be non-negative but got %lld", (long long)n);
+  if (!n) return weir_clone(out, a);
+  weir_status st = dim_resolve(&at, dim, a->dims);
+  if (st) return st;
+  if (n > a->size[at]) n = a->size[at] ? a->size[at] : 1;
+  now = weir_tensor_retain((weir_tensor *)a);
+  for (int64_t i = 0; i < n; i++) {
+    WEIR_TENSOR next = NULL;
+    if ((st = one_difference(&next, now, at))) return st;
+    weir_tensor *was = now;
+    now = next;
+    next = was;
+  }
+  *out = weir_tensor_retain(now);
+  return WEIR_OK;
+}

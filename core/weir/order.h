@@ -1,0 +1,115 @@
+/* order.h: running reductions; elements in order, the largest, the middle ones; places in what is in
+ * order. Included by weir.h.
+ *
+ * What ops.h says of all operations holds here, too. Dimensions that are negative count from the
+ * end. NaN is larger than all else. Where a function has two results, the second is int64: places
+ * in the dimension. Functions without `dim` are of all elements. Of equals their order is kept
+ * wherever there is one, on every device: places are those of torch's stable sort, which its topk(),
+ * kthvalue() and median() do not promise. Errors, beside those that are named: "Dimension out of
+ * range (expected to be in range of [-2, 1], but got 2)"; "\"kthvalue_cpu\" not implemented for
+ * 'Bool'"; out of memory. */
+#ifndef WEIR_ORDER_H
+#define WEIR_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/status.h"
+#include "core/weir/dtype.h"
+#include "core/weir/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- running reductions -----------------------------------------------------------------------
+ * Element i is what elements 0 to i of its dimension come to; a's shape, row-major. Floating point
+ * is accumulated in float64. */
+
+/* Of bool and integers int64. In place a's dtype stays. Errors: "\"cumsum_out_cpu\" not implemented
+ * for 'Bool'" (in place). */
+WEIR_PUBLIC weir_status weir_cumsum(weir_tensor **out, const weir_tensor *a, int dim);
+WEIR_PUBLIC weir_status weir_cumsum_(weir_tensor *a, int dim);
+WEIR_PUBLIC weir_status weir_cumprod(weir_tensor **out, const weir_tensor *a, int dim);
+WEIR_PUBLIC weir_status weir_cumprod_(weir_tensor *a, int dim);
+
+/* log(sum(exp(x))), which may each be too large. Of floating point; torch has it of complex numbers,
+ * too. */
+WEIR_PUBLIC weir_status weir_logcumsumexp(weir_tensor **out, const weir_tensor *a, int dim);
+
+/* The largest, or the smallest, so far, and the place of the last of equals; NaN stays. */
+WEIR_PUBLIC weir_status weir_cummax(weir_tensor **values, weir_tensor **indices,
+                                    const weir_tensor *a, int dim);
+WEIR_PUBLIC weir_status weir_cummin(weir_tensor **values, weir_tensor **indices,
+                                    const weir_tensor *a, int dim);
+
+/* ---- elements in order ------------------------------------------------------------------------
+ */
+
+/* In order, the least first or, descending, the largest, and where each was; always stable. Strides
+ * are a's where it has no holes. Errors: " Sort does not support complex dtypes on CPU". */
+WEIR_PUBLIC weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                                  int dim, bool descending);
+/* The places alone. */
+WEIR_PUBLIC weir_status weir_argsort(weir_tensor **out, const weir_tensor *a, int dim,
+                                     bool descending);
+
+/* The k largest or, largest false, the k smallest, these first of all; torch's sorted=True. Errors:
+ * "selected index k out of range", " topk does not support complex dtypes on CPU", "topk does not
+ * support bool dtypes on CPU". */
+WEIR_PUBLIC weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                                  int64_t k, int dim, bool largest);
+
+/* The k-th smallest, counted from 1. Errors: "kthvalue(): selected number k out of range for
+ * dimension 1", "kthvalue(): Expected reduction dim 0 to have non-zero size." */
+WEIR_PUBLIC weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indices,
+                                      const weir_tensor *a, int64_t k, int dim, bool keepdim);
+
+/* The middle one, of an even number the smaller of both; NaN where there is one, its first. Of all
+ * of nothing NaN, or the least integer. Errors: "median(): Expected reduction dim 0 to have non-zero
+ * size.", "\"median_cpu\" not implemented for 'Bool'", of a dimension "median_out". */
+WEIR_PUBLIC weir_status weir_median(weir_tensor **out, const weir_tensor *a);
+WEIR_PUBLIC weir_status weir_median_dim(weir_tensor **values, weir_tensor **indices,
+                                        const weir_tensor *a, int dim, bool keepdim);
+/* The same of those that are not NaN; of nothing but NaN it. */
+WEIR_PUBLIC weir_status weir_nanmedian(weir_tensor **out, const weir_tensor *a);
+WEIR_PUBLIC weir_status weir_nanmedian_dim(weir_tensor **values, weir_tensor **indices,
+                                           const weir_tensor *a, int dim, bool keepdim);
+
+/* What lies q of the way, 0 to 1, from the smallest to the largest, between two in proportion
+ * (torch's interpolation "linear"); NaN where there is one. Of float32 and float64. Errors:
+ * "quantile() input tensor must be either float or double dtype", "quantile() input tensor must be
+ * non-empty", "quantile() q must be in the range [0, 1] but got 1.5". */
+WEIR_PUBLIC weir_status weir_quantile(weir_tensor **out, const weir_tensor *a, double q);
+WEIR_PUBLIC weir_status weir_quantile_dim(weir_tensor **out, const weir_tensor *a, double q,
+                                          int dim, bool keepdim);
+
+/* Each less the one before it in its dimension, n times over; of bool whether they differ. Errors:
+ * "order must be non-negative but got -1", "diff expects input to be at least one-dimensional". */
+WEIR_PUBLIC weir_status weir_diff(weir_tensor **out, const weir_tensor *a, int64_t n, int dim);
+
+/* ---- places in what is in order ---------------------------------------------------------------
+ */
+
+/* Where each value would go into the last dimension of `sorted`, which is in order: before the first
+ * that is not less or, right, before the first that is greater; NaN at the end. sorted has one
+ * dimension, or values' dimensions but for the last. int64, or int32. Errors: "weir.searchsorted():
+ * boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input
+ * value tensor must match, but we got boundaries tensor [2, 3] and input value tensor [3]", and its
+ * like for tensors without dimensions. */
+WEIR_PUBLIC weir_status weir_searchsorted(weir_tensor **out, const weir_tensor *sorted,
+                                          const weir_tensor *values, bool right, bool out_int32);
+/* The same with boundaries of one dimension. Errors: "boundaries tensor must be 1 dimension, but got
+ * dim(2)". */
+WEIR_PUBLIC weir_status weir_bucketize(weir_tensor **out, const weir_tensor *a,
+                                       const weir_tensor *boundaries, bool right, bool out_int32);
+
+/* Which elements are among those of `test`, or invert: are not; NaN never is. bool. Errors:
+ * "Unsupported input type encountered for isin(): Bool". */
+WEIR_PUBLIC weir_status weir_isin(weir_tensor **out, const weir_tensor *elements,
+                                  const weir_tensor *test, bool invert);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
