@@ -23,6 +23,7 @@ CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.
 CPU_LOOP_FLAGS := -O3 -fno-math-errno -fno-trapping-math
 EXTRA_core/backend/cpu_kernels.c      := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu_kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
+EXTRA_core/backend/cpu_copy.c         := -O3
 EXTRA_core/backend/cpu_rows.c         := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu_rows_avx2.c    := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
 EXTRA_core/backend/cpu_rows_avx512.c  := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mavx512bw -mavx512vl -mprefer-vector-width=512)

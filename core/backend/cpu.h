@@ -74,11 +74,21 @@ void cpu_walk_start(cpu_walk *w, const weir_operand *o, int dims, const int64_t 
                     int64_t from);
 /* The next n elements (at most CPU_BLOCK), contiguous: where they are, or copied into `room`. */
 const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room);
+/* Whether the next n elements are one and the same. */
+bool cpu_walk_repeats(const cpu_walk *w, int64_t n);
+void cpu_walk_skip(cpu_walk *w, int64_t n); /* n elements of this row */
 /* Where the next n elements can be written in place; NULL: nowhere, cpu_walk_put() them. */
 void *cpu_walk_place(cpu_walk *w, int64_t n);
 void cpu_walk_put(cpu_walk *w, int64_t n, const void *from);
 /* A block's length: n, less where it is better not to cross the end of a row. */
 int64_t cpu_block(int dims, const int64_t *size, int64_t from, int64_t to);
+
+/* ---- cpu_copy.c: elements that become no others ---------------------------------------------- */
+
+/* A COPY of one dtype; it has at least one dimension. */
+void cpu_copy_loop(const weir_loop *l);
+/* n elements of `bytes`, `ts` and `fs` elements apart. */
+void cpu_move_elements(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, size_t bytes);
 
 size_t cpu_dtype_bytes(weir_dtype dtype); /* of an element */
 /* What a kernel of that compute dtype takes: float32 for what is shorter. */

@@ -15,6 +15,9 @@ typedef struct input {
   weir_dtype dtype; /* that the kernel takes it in, float16 and bfloat16 included */
   bool same;        /* everywhere */
   cpu_walk walk;
+  const char *repeated; /* the element `taken` holds, over and over; NULL: none */
+  const void *taken;
+  int64_t count; /* of taken, elements */
   _Alignas(64) char room[CPU_BLOCK * CPU_ELEMENT], wide[CPU_BLOCK * CPU_ELEMENT];
 } input;
 
@@ -95,6 +98,7 @@ static void start_input(input *in, const work *w, int i, int64_t from, int64_t t
   in->o = &l->in[i];
   in->dtype = l->op == WEIR_OP_WHERE && i == 0 ? WEIR_BOOL : l->compute;
   in->same = is_same(in->o, l);
+  in->repeated = NULL;
   if (!in->same) {
     cpu_walk_start(&in->walk, in->o, l->dims, l->size, from);
     return;
@@ -110,7 +114,15 @@ static void start_input(input *in, const work *w, int i, int64_t from, int64_t t
 static const void *take_input(input *in, const work *w, int64_t n)
 {
   if (in->same) return in->wide;
-  return convert(cpu_walk_take(&in->walk, n, in->room), in->o->dtype, in, w, n, in->wide);
+  bool repeats = cpu_walk_repeats(&in->walk, n);
+  if (repeats && in->repeated == in->walk.at && n <= in->count) {
+    cpu_walk_skip(&in->walk, n);
+    return in->taken;
+  }
+  in->repeated = repeats ? in->walk.at : NULL;
+  in->count = n;
+  in->taken = convert(cpu_walk_take(&in->walk, n, in->room), in->o->dtype, in, w, n, in->wide);
+  return in->taken;
 }
 
 /* ---- a piece --------------------------------------------------------------------------------- */
@@ -210,13 +222,19 @@ static int op_of(const weir_loop *l)
                                 : (int)l->op;
 }
 
-/* A copy that converts nothing and has no holes. */
+/* A copy that converts nothing. */
 static bool is_plain_copy(const weir_loop *l)
 {
   const weir_operand *o = &l->out, *i = &l->in[0];
-  if (l->op != WEIR_OP_COPY || !i->data || i->dtype != o->dtype || l->compute != o->dtype)
-    return false;
-  return !l->dims || (l->dims == 1 && o->stride[0] == 1 && i->stride[0] == 1);
+  return l->op == WEIR_OP_COPY && i->data && i->dtype == o->dtype && l->compute == o->dtype;
+}
+
+static void plain_copy(const weir_loop *l)
+{
+  if (!l->dims || (l->dims == 1 && l->out.stride[0] == 1 && l->in[0].stride[0] == 1))
+    cpu_copy_bytes(l->out.data, l->in[0].data, (uint64_t)l->count * cpu_dtype_bytes(l->out.dtype));
+  else
+    cpu_copy_loop(l);
 }
 
 static weir_status loop_status(const work *w)
@@ -246,7 +264,7 @@ weir_status cpu_map(void *self, void *stream, const weir_loop *l)
   w.kernel = NULL;
   w.args.by_zero = &by_zero;
   if (is_plain_copy(l)) {
-    cpu_copy_bytes(l->out.data, l->in[0].data, (uint64_t)l->count * cpu_dtype_bytes(l->out.dtype));
+    plain_copy(l);
     return WEIR_OK;
   }
   weir_dtype type = cpu_kernel_dtype(l->compute);

@@ -81,26 +81,6 @@ static bool in_place(const cpu_walk *w, int64_t n)
   return !w->dims || (w->stride[w->dims - 1] == 1 && n <= w->left);
 }
 
-#define GATHER(T)                                                                                  \
-  for (int64_t i = 0; i < n; i++)                                                                  \
-  ((T *)to)[i * ts] = ((const T *)from)[i * fs]
-
-/* n elements of `bytes`, `ts` and `fs` elements apart. */
-static void move_elements(void *to, int64_t ts, const void *from, int64_t fs, int64_t n,
-                          size_t bytes)
-{
-  if (ts == 1 && fs == 1 && n > 8)
-    memcpy(to, from, (size_t)n * bytes);
-  else if (bytes == 1)
-    GATHER(uint8_t);
-  else if (bytes == 2)
-    GATHER(uint16_t);
-  else if (bytes == 4)
-    GATHER(uint32_t);
-  else
-    GATHER(uint64_t);
-}
-
 const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room)
 {
   if (in_place(w, n)) {
@@ -110,12 +90,22 @@ const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room)
   }
   for (char *to = room; n;) {
     int64_t part = n < w->left ? n : w->left;
-    move_elements(to, 1, w->at, w->stride[w->dims - 1], part, w->bytes);
+    cpu_move_elements(to, 1, w->at, w->stride[w->dims - 1], part, w->bytes);
     to += part * (int64_t)w->bytes;
     n -= part;
     forward(w, part);
   }
   return room;
+}
+
+bool cpu_walk_repeats(const cpu_walk *w, int64_t n)
+{
+  return w->dims && !w->stride[w->dims - 1] && n <= w->left;
+}
+
+void cpu_walk_skip(cpu_walk *w, int64_t n)
+{
+  forward(w, n);
 }
 
 void *cpu_walk_place(cpu_walk *w, int64_t n)
@@ -130,7 +120,7 @@ void cpu_walk_put(cpu_walk *w, int64_t n, const void *from)
 {
   for (const char *at = from; n;) {
     int64_t part = n < w->left ? n : w->left;
-    move_elements(w->at, w->stride[w->dims - 1], at, 1, part, w->bytes);
+    cpu_move_elements(w->at, w->stride[w->dims - 1], at, 1, part, w->bytes);
     at += part * (int64_t)w->bytes;
     n -= part;
     forward(w, part);
