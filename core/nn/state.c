@@ -27,6 +27,9 @@ static weir_status move_one(weir_tensor **out, const weir_tensor *t, const mover
   weir_status st;
   if (!weir_dtype_is_floating_point(dtype) && !weir_dtype_is_complex(dtype))
     o.dtype = WEIR_DTYPE_NONE;
+  if (o.memory_format > WEIR_CONTIGUOUS_FORMAT &&
+      weir_tensor_dim(t) != (o.memory_format == WEIR_CHANNELS_LAST ? 4 : 5))
+    o.memory_format = WEIR_PRESERVE_FORMAT;
   st = how->to_cuda ? weir_cuda(out, t, o.device, o.non_blocking) : weir_to(out, t, &o);
   if (!st && *out != t) (void)weir_tensor_set_name(*out, weir_tensor_name(t));
   return st;

@@ -15,6 +15,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/format.h"
 
 enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */
 
@@ -352,6 +353,13 @@ static weir_status convolve(const compute_target *t, const conv *c, const weir_t
   return st ? st : run_images(t, c, bias ? 1 : 0);
 }
 
+/* The result's: channels last where either has them so. */
+static weir_memory_format format_of_conv(const weir_tensor *a, const weir_tensor *weight)
+{
+  weir_memory_format format = format_of(a);
+  return format == WEIR_CONTIGUOUS_FORMAT && a->dims == 4 ? format_of(weight) : format;
+}
+
 weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
@@ -371,6 +379,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   if (!st) st = dense(&kernel, weight);
   c.a = input, c.weight = kernel, c.out = *out;
   if (!st && c.out->numel) st = convolve(&t, &c, bias);
+  if (!st) st = format_settle(out, format_of_conv(a, weight));
   if (st) weir_tensor_drop(out);
   return st;
 }
@@ -549,7 +558,7 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
   weir_shape shape = weir_shape_of(a->dims, a->size);
   shape.size[a->dims - 2] = p.size[0];
   shape.size[a->dims - 1] = p.size[1];
-  st = tensor_new_beside(out, a, shape);
+  st = format_new(out, (weir_dtype)a->dtype, device_of_tensor(a), false, shape, format_of(a));
   if (!st) st = weir_fill_(*out, lowest((weir_dtype)a->dtype));
   places(&p, 0, &first[0], &last[0]);
   places(&p, 1, &first[1], &last[1]);

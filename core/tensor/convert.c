@@ -5,6 +5,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/announce.h"
+#include "core/tensor/create.h"
 #include "core/tensor/loop.h"
 
 /* ---- like another ---------------------------------------------------------------------------- */
@@ -66,10 +67,10 @@ weir_status tensor_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype 
 
 /* ---- conversion ------------------------------------------------------------------------------ */
 
-static weir_status copied(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
-                          weir_device device, bool pinned, bool non_blocking)
+static weir_status copied(weir_tensor **out, const weir_tensor *t, const tensor_spec *s,
+                          bool non_blocking)
 {
-  weir_status st = tensor_new_like(out, t, dtype, device, pinned);
+  weir_status st = format_new_like(out, t, s->dtype, s->device, s->pinned, s->format);
   if (!st && (st = weir_copy_(*out, t, non_blocking))) weir_tensor_drop(out);
   return st;
 }
@@ -80,10 +81,18 @@ static weir_status itself(weir_tensor **out, const weir_tensor *t)
   return WEIR_OK;
 }
 
-static weir_status check_dtype(weir_dtype dtype)
+/* t's own, for a copy. */
+static tensor_spec spec_of_tensor(const weir_tensor *t)
 {
-  return (unsigned)dtype < WEIR_DTYPES ? WEIR_OK
-                                       : weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
+  return (tensor_spec){.dtype = (weir_dtype)t->dtype, .device = device_of_tensor(t)};
+}
+
+/* Whether t is what `s` says. */
+static bool is_already(const weir_tensor *t, const tensor_spec *s)
+{
+  return s->dtype == (weir_dtype)t->dtype && weir_device_equal(s->device, device_of_tensor(t)) &&
+         (!s->pinned || storage_pinned(t->storage)) &&
+         (s->format == WEIR_PRESERVE_FORMAT || s->format == format_of(t));
 }
 
 weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options *options)
@@ -92,17 +101,19 @@ weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options 
   WEIR_REQUIRE_OUT(out, t);
   static const weir_options none;
   const weir_options *o = options ? options : &none;
-  weir_device device = o->device.type ? device_resolve(o->device) : device_of_tensor(t);
-  weir_dtype dtype = o->dtype ? o->dtype : (weir_dtype)t->dtype;
-  bool pin = o->pin_memory;
-  weir_status st = check_dtype(dtype);
+  tensor_spec s = spec_of_tensor(t);
+  if (o->device.type) s.device = device_resolve(o->device);
+  if (o->dtype) s.dtype = o->dtype;
+  s.pinned = o->pin_memory;
+  weir_status st = format_from(&s.format, o);
+  if (!st && (unsigned)s.dtype >= WEIR_DTYPES)
+    st = weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)s.dtype);
   if (st) return st;
-  bool same = dtype == (weir_dtype)t->dtype && weir_device_equal(device, device_of_tensor(t)) &&
-              (!pin || storage_pinned(t->storage));
-  if (same && !o->copy) return itself(out, t);
+  if (!o->copy && is_already(t, &s)) return itself(out, t);
   /* to the host without waiting there must be page-locked memory to copy to: torch makes it, too */
-  if (o->non_blocking && device.type == WEIR_DEVICE_CPU && weir_tensor_is_cuda(t)) pin = true;
-  return copied(out, t, dtype, device, pin, o->non_blocking);
+  if (o->non_blocking && s.device.type == WEIR_DEVICE_CPU && weir_tensor_is_cuda(t))
+    s.pinned = true;
+  return copied(out, t, &s, o->non_blocking);
 }
 
 weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device device,
@@ -146,7 +157,8 @@ weir_status weir_clone(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
-  return copied(out, t, (weir_dtype)t->dtype, device_of_tensor(t), false, false);
+  tensor_spec s = spec_of_tensor(t);
+  return copied(out, t, &s, false);
 }
 
 weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
@@ -167,5 +179,7 @@ weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
     return weir_fail(WEIR_EINVAL, "cannot pin '%s' only dense CPU tensors can be pinned",
                      weir_tensor_type(t));
   if (storage_pinned(t->storage)) return itself(out, t);
-  return copied(out, t, (weir_dtype)t->dtype, device_of_tensor(t), true, false);
+  tensor_spec s = spec_of_tensor(t);
+  s.pinned = true;
+  return copied(out, t, &s, false);
 }

@@ -15,10 +15,12 @@ static const weir_options none;
 weir_status tensor_spec_of(tensor_spec *out, const weir_options *options, weir_dtype dtype)
 {
   const weir_options *o = options ? options : &none;
-  *out = (tensor_spec){o->dtype ? o->dtype : dtype, device_resolve(o->device), o->pin_memory};
-  return (unsigned)out->dtype < WEIR_DTYPES
-             ? WEIR_OK
-             : weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)out->dtype);
+  *out = (tensor_spec){.dtype = o->dtype ? o->dtype : dtype,
+                       .device = device_resolve(o->device),
+                       .pinned = o->pin_memory};
+  if ((unsigned)out->dtype >= WEIR_DTYPES)
+    return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)out->dtype);
+  return format_from(&out->format, o);
 }
 
 weir_status tensor_spec_like(tensor_spec *out, const weir_options *options, const weir_tensor *of)
@@ -30,7 +32,7 @@ weir_status tensor_spec_like(tensor_spec *out, const weir_options *options, cons
 
 weir_status tensor_new_by(weir_tensor **out, const tensor_spec *s, weir_shape shape)
 {
-  return tensor_new(out, s->dtype, s->device, s->pinned, shape);
+  return format_new(out, s->dtype, s->device, s->pinned, shape, s->format);
 }
 
 /* ---- from memory ----------------------------------------------------------------------------- */
@@ -219,7 +221,7 @@ static weir_status filled_like(weir_tensor **out, const weir_tensor *like,
   tensor_spec s;
   *out = NULL;
   weir_status st = tensor_spec_like(&s, options, like);
-  if (!st) st = tensor_new_like(out, like, s.dtype, s.device, s.pinned);
+  if (!st) st = format_new_like(out, like, s.dtype, s.device, s.pinned, s.format);
   return st || !value ? st : filled(out, *value);
 }
 

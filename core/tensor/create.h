@@ -2,12 +2,13 @@
 #ifndef WEIR_TENSOR_CREATE_H
 #define WEIR_TENSOR_CREATE_H
 
-#include "core/tensor/tensor.h"
+#include "core/tensor/format.h"
 
 typedef struct tensor_spec {
   weir_dtype dtype;
   weir_device device; /* with its index */
   bool pinned;
+  weir_memory_format format;
 } tensor_spec;
 
 /* What options (NULL: none) do not give: `dtype`, and the default device. Errors: EINVAL. */

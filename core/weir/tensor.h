@@ -64,6 +64,17 @@ extern "C" {
                 (const int64_t[]){__VA_ARGS__})
 #endif
 
+/* In which order the elements of images lie in memory: row by row, channel after channel; or with an
+ * element's channels side by side, as convolutions on GPUs like them: of tensors of 4 dimensions (n,
+ * channels, h, w), of 5 (n, channels, d, h, w). Sizes stay as they are, strides change. Operations
+ * by element, convolutions and pools give their result the format of what they are of. */
+typedef enum weir_memory_format {
+  WEIR_PRESERVE_FORMAT, /* as it is in the other tensor; without another, row by row */
+  WEIR_CONTIGUOUS_FORMAT,
+  WEIR_CHANNELS_LAST,
+  WEIR_CHANNELS_LAST_3D
+} weir_memory_format;
+
 /* What a new tensor is to be. Zero fields are not given; NULL in their place gives none. */
 typedef struct weir_options {
   weir_dtype dtype;   /* not given: the default dtype; of a conversion: stays */
@@ -71,6 +82,7 @@ typedef struct weir_options {
   bool pin_memory;    /* creation on the cpu: page-locked */
   bool non_blocking;  /* conversion: need not be complete on return, where memory is page-locked */
   bool copy;          /* conversion: a new tensor even where nothing changes */
+  uint8_t memory_format; /* a weir_memory_format; of a module's: of what has as many dimensions */
 } weir_options;
 
 /* ---- defaults ---------------------------------------------------------------------------------
@@ -170,6 +182,8 @@ WEIR_PUBLIC int64_t weir_tensor_stride(const weir_tensor *t, int dim);
 WEIR_PUBLIC int64_t weir_tensor_numel(const weir_tensor *t); /* elements */
 /* Whether elements lie row by row, without holes. */
 WEIR_PUBLIC bool weir_tensor_is_contiguous(const weir_tensor *t);
+/* Whether they lie in that format, without holes; PRESERVE: row by row. */
+WEIR_PUBLIC bool weir_tensor_is_contiguous_format(const weir_tensor *t, weir_memory_format format);
 /* Whether it is on a CUDA device; whether it is on the cpu in page-locked memory. */
 WEIR_PUBLIC bool weir_tensor_is_cuda(const weir_tensor *t);
 WEIR_PUBLIC bool weir_tensor_is_pinned(const weir_tensor *t);
@@ -222,6 +236,11 @@ WEIR_PUBLIC weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, co
 WEIR_PUBLIC weir_status weir_clone(weir_tensor **out, const weir_tensor *t);
 /* Itself where its elements lie row by row, else a copy that does. */
 WEIR_PUBLIC weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t);
+/* Itself where its elements lie in the format, else a copy in which they do. Errors: EINVAL,
+ * "required rank 4 tensor to use channels_last format"; "preserve memory format is unsupported by
+ * the contiguous operator". */
+WEIR_PUBLIC weir_status weir_contiguous_format(weir_tensor **out, const weir_tensor *t,
+                                               weir_memory_format format);
 /* A copy in page-locked memory; itself if it is there already. Errors: EINVAL, "cannot pin
  * 'weir.cuda.FloatTensor' only dense CPU tensors can be pinned". */
 WEIR_PUBLIC weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t);
