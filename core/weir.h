@@ -20,6 +20,7 @@
 #include "core/weir/dtype.h"
 #include "core/weir/graph.h"
 #include "core/weir/history.h"
+#include "core/weir/indexing.h"
 #include "core/weir/io.h"
 #include "core/weir/linalg.h"
 #include "core/weir/log.h"

@@ -360,6 +360,73 @@ typedef struct weir_softmax_request {
   bool logarithm;
 } weir_softmax_request;
 
+/* ---- indexing ---------------------------------------------------------------------------------
+ * Elements of `self` chosen by index tensors, read or written. Where element i of the loop is in
+ * self: self's strides times i's coordinates, which choose along dimensions that no index does, and
+ * the indices' steps times what stands in them at i.
+ *
+ * READ: values = self; SET: self = values, of several to the same element the last in the loop's
+ * order where `ordered`, else any; ADD, MUL, MAX, MIN: self = op(self, values), each rounded to the
+ * dtype; of bool ADD and MAX are or, MUL and MIN and; NaN is larger and smaller than all. Integers
+ * wrap. Of complex64 there is no MAX, no MIN. */
+#define WEIR_INDEX_OPS(X)                                                                          \
+  X(READ)                                                                                          \
+  X(SET)                                                                                           \
+  X(ADD)                                                                                           \
+  X(MUL)                                                                                           \
+  X(MAX)                                                                                           \
+  X(MIN)
+
+typedef enum weir_index_op {
+#define WEIR_INDEX_ENUM(name) WEIR_INDEX_##name,
+  WEIR_INDEX_OPS(WEIR_INDEX_ENUM)
+#undef WEIR_INDEX_ENUM
+      WEIR_INDEX_COUNT
+} weir_index_op;
+
+typedef struct weir_indices {
+  weir_operand at; /* int64 or int32; always memory */
+  int64_t size;    /* places there are: what is below 0 or not below it is out of bounds */
+  int64_t step;    /* elements of self from a place to the next */
+  int dim;         /* what the sentence calls it */
+} weir_indices;
+
+/* An index out of bounds: the cpu says "index 5 is out of bounds for dimension 0 with size 3",
+ * EINVAL, before it writes to self; *bad is the index. A device whose work is done later leaves such
+ * an element alone (READ: stores 0), and says the sentence when its stream is next waited for. */
+typedef struct weir_indexing {
+  weir_index_op op;
+  weir_dtype dtype;        /* of self and values */
+  int dims;                /* 0: one element */
+  int64_t size[WEIR_DIMS]; /* outermost first */
+  int64_t count;           /* their product, elements, not 0 */
+  weir_operand self;       /* 0: stride of a dimension that only indices choose along */
+  weir_operand values;     /* data NULL: the number; not READ */
+  int indices;
+  weir_indices index[WEIR_DIMS];
+  bool wrap;    /* -1 is the last */
+  bool ordered; /* the same bits every time, on a device that could do without */
+  int64_t *bad; /* NULL: nobody asks */
+} weir_indexing;
+
+/* The places of elements, counted row by row: of each that is not 0, or, `times`, of each as often as
+ * it says (integers; negative ones are 0). `sums` is written first, how many come before each chunk
+ * of WEIR_PLACES_CHUNK elements, and behind the last all; with `out` sums is read and places are
+ * written: coordinate d of number k to out[d room + k], k below room. */
+enum { WEIR_PLACES_CHUNK = 4096 };
+
+typedef struct weir_places {
+  const void *in; /* contiguous */
+  weir_dtype dtype;
+  int64_t count; /* elements, not 0 */
+  bool times;
+  int64_t *sums; /* (count + chunk - 1) / chunk + 1 */
+  int64_t *out;  /* NULL: sums are asked for */
+  int64_t room;
+  int dims;                /* not 0 */
+  int64_t size[WEIR_DIMS]; /* whose product is count */
+} weir_places;
+
 /* map is there; the others are optional. Missing: ENOTSUP, for who asks. */
 typedef struct weir_compute {
   weir_status (*map)(void *self, void *stream, const weir_loop *l);
@@ -372,6 +439,8 @@ typedef struct weir_compute {
   weir_status (*im2col)(void *self, void *stream, const weir_im2col *c);
   weir_status (*conv)(void *self, void *stream, const weir_conv *c); /* NULL: im2col and gemm */
   weir_status (*softmax)(void *self, void *stream, const weir_softmax_request *s);
+  weir_status (*index)(void *self, void *stream, const weir_indexing *r);
+  weir_status (*places)(void *self, void *stream, const weir_places *p);
 } weir_compute;
 
 #endif

@@ -157,7 +157,9 @@ static const weir_compute compute = {.map = cpu_map,
                                      .gemm = cpu_gemm,
                                      .im2col = cpu_im2col,
                                      .conv = cpu_conv,
-                                     .softmax = cpu_softmax};
+                                     .softmax = cpu_softmax,
+                                     .index = cpu_index,
+                                     .places = cpu_places};
 
 const weir_backend weir_cpu_backend = {
     .name = "cpu",

@@ -61,4 +61,6 @@ const weir_compute cuda_compute = {.map = cuda_map,
                                    .search = cuda_search,
                                    .random = fill_random,
                                    .gemm = cuda_gemm,
-                                   .im2col = im2col};
+                                   .im2col = im2col,
+                                   .index = cuda_index,
+                                   .places = cuda_places};

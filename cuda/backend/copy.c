@@ -93,7 +93,7 @@ weir_status cuda_copy_done(void *self, void *stream, enum weir_copy_way way, voi
   WEIR_CUDA_CALL_SEEN(d, self, r,
                       bytes ? enqueue_and_wait(stream, way, to, from, bytes)
                             : weir_cuda.cuStreamSynchronize(stream));
-  return copy_result(d, r, way, bytes);
+  return cuda_index_fault(d, copy_result(d, r, way, bytes));
 }
 
 /* ---- peers ----------------------------------------------------------------------------------- */

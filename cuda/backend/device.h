@@ -16,7 +16,8 @@ typedef struct cuda_device_state {
   struct cuda_range *ranges; /* owned; VMM: what is reserved and mapped (vmm.c) */
   CUdevice guests[64];       /* VMM: devices that pages are given to, too */
   unsigned guest_count;
-  _Atomic int processors; /* its multiprocessors; 0: not asked yet */
+  _Atomic int processors;                /* its multiprocessors; 0: not asked yet */
+  _Atomic(struct k_index_fault *) fault; /* owned; what kernels note; NULL: none had it yet */
 } cuda_device_state;
 
 /* What a call into the driver changes of its thread and gives back afterwards: the context that is
@@ -77,6 +78,12 @@ weir_status cuda_copy_peer(void *self, void *stream, void *to, const weir_backen
                            const void *from, uint64_t bytes);
 /* The device's context ends: what others may reach of it, and it of them, is to be asked anew. */
 void cuda_forget_peers(cuda_device_state *d, cuda_device_state *all, int count);
+
+/* index.c: after a wait that said `st`: an index out of bounds that a kernel has met, EINVAL, once.
+ */
+weir_status cuda_index_fault(cuda_device_state *d, weir_status st);
+/* The context ends. */
+void cuda_index_close(cuda_device_state *d);
 
 /* stream.c: fills in streams by priority, waiting, and the events of programs. */
 void cuda_streams(weir_backend *b);

@@ -86,6 +86,21 @@
   X(sort_take_wide, order)                                                                         \
   X(search_integer, order)                                                                         \
   X(search_real, order)                                                                            \
+  X(index_read_1, index)                                                                           \
+  X(index_read_2, index)                                                                           \
+  X(index_read_4, index)                                                                           \
+  X(index_read_8, index)                                                                           \
+  X(index_set_1, index)                                                                            \
+  X(index_set_2, index)                                                                            \
+  X(index_set_4, index)                                                                            \
+  X(index_set_8, index)                                                                            \
+  X(index_add, index)                                                                              \
+  X(index_mul, index)                                                                              \
+  X(index_max, index)                                                                              \
+  X(index_min, index)                                                                              \
+  X(places_count, index)                                                                           \
+  X(places_scan, index)                                                                            \
+  X(places_write, index)                                                                           \
   X(random_any, others)                                                                            \
   X(im2col_1, others)                                                                              \
   X(im2col_2, others)                                                                              \
@@ -101,6 +116,7 @@
   X(thin)                                                                                          \
   X(scan)                                                                                          \
   X(order)                                                                                         \
+  X(index)                                                                                         \
   X(others)
 
 enum kernel_id {
@@ -143,7 +159,7 @@ k_number k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */
 weir_status cuda_no_kernel(const char *what, weir_dtype dtype);
 
-/* map.c, reduce.c, order.c, softmax.c, gemm.c, compute.c: the functions of weir_compute. */
+/* map.c, reduce.c, order.c, softmax.c, gemm.c, index.c, compute.c: the functions of weir_compute. */
 weir_status cuda_map(void *self, void *stream, const weir_loop *l);
 weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r);
 weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s);
@@ -151,6 +167,8 @@ weir_status cuda_scan(void *self, void *stream, const weir_scan *s);
 weir_status cuda_sort_rows(void *self, void *stream, const weir_sort_rows *s);
 weir_status cuda_search(void *self, void *stream, const weir_search *s);
 weir_status cuda_gemm(void *self, void *stream, const weir_gemm *g);
+weir_status cuda_index(void *self, void *stream, const weir_indexing *r);
+weir_status cuda_places(void *self, void *stream, const weir_places *p);
 /* blas.c: by cuBLAS; *done false: not by it. */
 weir_status cuda_blas(cuda_device_state *d, void *stream, const weir_gemm *g, bool *done);
 void cuda_blas_close(const cuda_device_state *d);

@@ -27,13 +27,13 @@ static weir_status priorities(void *self, int *least, int *greatest)
 static weir_status device_sync(void *self)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuCtxSynchronize());
-  return driver_fail(r, "waiting for cuda:%d", d->index);
+  return cuda_index_fault(d, driver_fail(r, "waiting for cuda:%d", d->index));
 }
 
 static weir_status stream_sync(void *self, void *stream)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamSynchronize(stream));
-  return driver_fail(r, "waiting for a stream of cuda:%d", d->index);
+  return cuda_index_fault(d, driver_fail(r, "waiting for a stream of cuda:%d", d->index));
 }
 
 static weir_status stream_query(void *self, void *stream, bool *complete)

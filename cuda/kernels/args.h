@@ -133,6 +133,47 @@ typedef struct k_search {
   weir_search of;
 } k_search;
 
+/* ---- indexing ---------------------------------------------------------------------------------
+ */
+
+/* An index out of bounds, in page-locked host memory; the first one that is met is noted. */
+typedef struct k_index_fault {
+  uint32_t taken; /* by the thread that notes */
+  int32_t dim;
+  int64_t index, size;
+  uint32_t noted; /* written last */
+} k_index_fault;
+
+typedef struct k_indices {
+  const void *at;
+  int64_t size, step;
+  int64_t stride[WEIR_DIMS]; /* elements; 0 behind the loop's dimensions, as all strides here */
+  int32_t wide;              /* int64, not int32 */
+  int32_t dim;
+} k_indices;
+
+typedef struct k_indexing {
+  void *self, *values; /* values NULL: the number */
+  k_index_fault *fault;
+  uint64_t number; /* the element's bits, lowest first */
+  int32_t dtype, dims, indices, wrap;
+  int32_t small; /* places are counted in 31 bits */
+  int64_t count; /* elements of the loop */
+  /* One after the other: the last `walked` elements of the loop (its innermost dimensions) are one
+   * thread's, of which `shares`, a power of two, go through them, each doing to self's elements that
+   * are its own; shares 0: all at once. */
+  int64_t walked, shares;
+  k_divisor size[WEIR_DIMS];
+  int64_t length[WEIR_DIMS];
+  int64_t self_stride[WEIR_DIMS], values_stride[WEIR_DIMS];
+  k_indices index[WEIR_DIMS];
+} k_indexing;
+
+typedef struct k_places {
+  weir_places of;
+  int64_t chunks;
+} k_places;
+
 /* ---- the others -------------------------------------------------------------------------------
  */
 

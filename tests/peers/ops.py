@@ -14,6 +14,7 @@ import warnings
 
 import torch
 
+from indices import Indices
 from linalg import Linalg
 from order import Order
 from reductions import Reductions
@@ -55,7 +56,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Linalg, Order, Reductions, Sequence, Shapes, Run):
+class Calls(Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -221,6 +222,18 @@ class Calls(Linalg, Order, Reductions, Sequence, Shapes, Run):
             pattern = "must be >= 1 in every dimension|is too small|leaves nothing of"
         elif what.startswith("attention"):
             pattern = "^The size of tensor a .* must match the size of tensor b|^output with shape"
+        elif what.startswith(("index_select", "embedding")):
+            pattern = "out of range in self|out of DATA bounds|axis dim should be positive"
+        elif what.startswith("index_add"):
+            pattern = "out of range in self|out of bounds for dim|tensor has no dimensions|Number of indices"
+        elif what.startswith("index_copy"):
+            pattern = "same slice shapes"
+        elif what.startswith("scatter"):
+            pattern = "to be no larger|Dimension out of range|same number of dimensions|not implemented for 'Bool'"
+        elif what.startswith("index"):
+            pattern = "(too many indices|Dimension out of range|size of tensor|shape of the mask)|^index .* out of bounds|^shape mismatch"
+        elif what.startswith("masked_scatter"):
+            pattern = "^expand|The size of tensor|doesn't match|expanded size|must match"
         elif what.startswith("meshgrid"):
             pattern = "^weir.meshgrid: Expected 0D or 1D tensor"
         else:
@@ -566,7 +579,8 @@ class Calls(Linalg, Order, Reductions, Sequence, Shapes, Run):
                               [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2 +
                               [self.einsum, self.contraction, self.added, self.vectors] +
                               [self.attention, self.multihead, self.recurrent, self.cell] +
-                              [self.running, self.sorting, self.middle, self.searching])()
+                              [self.running, self.sorting, self.middle, self.searching] +
+                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made])()
 
 
 # ---- promotion and random numbers

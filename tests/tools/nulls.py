@@ -43,7 +43,7 @@ class State(C.Structure):
 
 
 # Their out is an array.
-SEVERAL = ('weir_chunk', 'weir_split', 'weir_unbind', 'weir_split_with_sizes', 'weir_tensor_split', 'weir_tensor_split_at', 'weir_meshgrid',
+SEVERAL = ('weir_chunk', 'weir_split', 'weir_unbind', 'weir_split_with_sizes', 'weir_tensor_split', 'weir_tensor_split_at', 'weir_meshgrid', 'weir_nonzero_tuple',
            'weir_parallel_scatter', 'weir_replicate', 'weir_parallel_apply', 'weir_tensor_drop', 'weir_module_drop')
 CPU, CUDA = Device(1, 0), Device(2, 0)
 # What a tensor of a function must look like for its other checks to pass.
@@ -131,6 +131,24 @@ GOOD = {
     'weir_module_load': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
     'weir_trace_start': {0: lambda m: m.path('t')},
     'weir_where': {1: lambda m: m.made('weir_to_dtype', m.tensor(), C.c_int(10))},
+    **{'weir_' + name: {at: lambda m: m.index()} for name, at in (('index_select', 3), ('embedding', 1), ('one_hot', 1))},
+    **{'weir_' + name + end: {at + (not end): lambda m: m.index(), at + 1 + (not end): lambda m: m.tensor((2, 1))}
+       for name, at in (('index_add', 2), ('index_copy', 2), ('index_add_alpha', 2)) for end in ('', '_')},
+    **{'weir_index_fill' + end: {2 + (not end): lambda m: m.index()} for end in ('', '_')},
+    'weir_gather': {3: lambda m: m.index((1, 1))},
+    **{'weir_' + name + end: {2 + (not end): lambda m: m.index((1, 1))} for name in ('scatter', 'scatter_value', 'scatter_add', 'scatter_reduce') for end in ('', '_')},
+    'weir_embedding_dense_backward': {1: lambda m: m.tensor((1, 2)), 2: lambda m: m.index()},
+    'weir_nonzero_tuple': {3: lambda m: m.tensor((2,))},
+    'weir_take_along_dim': {2: lambda m: m.index((1, 1))},
+    'weir_take': {2: lambda m: m.index()},
+    **{'weir_put' + end: {1 + (not end): lambda m: m.index(), 2 + (not end): lambda m: m.tensor((1,))} for end in ('', '_')},
+    'weir_index': {2: lambda m: m.indices()},
+    **{'weir_index_put' + end: {1 + (not end): lambda m: m.indices(), 3 + (not end): lambda m: m.tensor(())} for end in ('', '_')},
+    **{'weir_' + name + end: {1 + (not end): lambda m: m.mask(), 2 + (not end): lambda m: m.tensor(())} for name in ('masked_fill_tensor',)
+       for end in ('', '_')},
+    **{'weir_' + name + end: {1 + (not end): lambda m: m.mask()} for name in ('masked_fill', 'masked_scatter') for end in ('', '_')},
+    'weir_masked_select': {2: lambda m: m.mask()},
+    'weir_repeat_interleave_tensor': {2: lambda m: m.index()},
     'weir_clamp': {2: lambda m: m.room(Scalar(5, 1, 0, 0)), 3: lambda m: m.room(Scalar(5, 2, 0, 0))},
     'weir_addmv': {1: lambda m: m.tensor((2,)), 3: lambda m: m.tensor((2,))},
     'weir_addr': {2: lambda m: m.tensor((2,)), 3: lambda m: m.tensor((2,)), 4: lambda m: Scalar(5, 1, 0, 0), 5: lambda m: Scalar(5, 1, 0, 0)},
@@ -213,6 +231,16 @@ class Maker:
 
     def devices(self, count):
         return self.room((Device * count)(*[CUDA] * count))
+
+    def index(self, sizes=(1,)):
+        """0, int64."""
+        return self.made('weir_to_dtype', self.made('weir_zeros_like', self.tensor(sizes), None), C.c_int(5))
+
+    def indices(self):
+        return self.room((C.c_void_p * 1)(self.index()))
+
+    def mask(self):
+        return self.made('weir_to_dtype', self.tensor(), C.c_int(10))
 
     def dataset(self):
         one, get = Dataset.LENGTH(lambda user: 1), Dataset.GET(lambda out, user, index: EINVAL)
@@ -333,7 +361,7 @@ class Maker:
         if of == 'weir_shape':
             return Shape(2, (C.c_int64 * 8)(2, 2))
         if of == 'weir_device':
-            return CUDA if re.search('mem|malloc|pinned|stream|cuda|graph|peer|device|replicate|scatter|gather|parallel', self.function) else CPU
+            return CUDA if re.search('mem|malloc|pinned|stream|cuda|graph|peer|device|replicate|parallel', self.function) else CPU
         if of == 'weir_scalar':
             return Scalar(5, 1, 0, 0)
         if of == 'weir_generator_state':

@@ -1,0 +1,226 @@
+/* embedding.c: rows of a table by index, their gradient; one_hot; indices of triangles. */
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/indexing.h"
+#include "core/tensor/create.h"
+
+/* ---- embedding ------------------------------------------------------------------------------- */
+
+static weir_status check_embedding(const weir_tensor *indices, const weir_tensor *weight)
+{
+  if (weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
+  if (!is_index(indices))
+    return weir_fail(WEIR_EINVAL,
+                     "Expected tensor for argument #1 'indices' to have one of the following "
+                     "scalar types: Long, Int; but got %s instead (while checking arguments for "
+                     "embedding)",
+                     weir_tensor_type(indices));
+  return check_same_device(weight, indices);
+}
+
+weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices, const weir_tensor *weight)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, indices, weight);
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR rows = NULL;
+  weir_shape shape = weir_tensor_shape(indices);
+  weir_status st = check_embedding(indices, weight);
+  if (st) return st;
+  if (shape.count == WEIR_MAX_DIMS)
+    return weir_fail(WEIR_EINVAL, "embedding: indices of %d dimensions leave no room for one more",
+                     WEIR_MAX_DIMS);
+  if (indices->dims == 1) return weir_index_select(out, weight, 0, indices);
+  shape.size[shape.count++] = weight->size[1];
+  st = weir_reshape(&row, indices, weir_shape(indices->numel));
+  if (!st) st = weir_index_select(&rows, weight, 0, row);
+  return st ? st : weir_view(out, rows, shape);
+}
+
+/* Each of grad's rows through how often its index is there. */
+static weir_status scale_rows(weir_tensor **out, const weir_tensor *grad, const weir_tensor *row,
+                              int64_t weights)
+{
+  WEIR_TENSOR counts = NULL;
+  WEIR_TENSOR one = NULL;
+  WEIR_TENSOR ones = NULL;
+  WEIR_TENSOR times = NULL;
+  WEIR_TENSOR column = NULL;
+  weir_options o = {.dtype = WEIR_FLOAT32, .device = device_of_tensor(grad)};
+  if (grad->dtype == WEIR_FLOAT64) o.dtype = WEIR_FLOAT64;
+  weir_status st = weir_zeros(&counts, weir_shape(weights), &o);
+  if (!st) st = weir_ones(&one, weir_shape(1), &o);
+  if (!st) st = weir_expand(&ones, one, weir_shape(row->numel));
+  if (!st) st = weir_index_add_(counts, 0, row, ones);
+  if (!st) st = weir_index_select(&times, counts, 0, row);
+  if (!st) st = weir_unsqueeze(&column, times, 1);
+  if (st) return st;
+  WEIR_TENSOR scaled = NULL;
+  st = weir_div(&scaled, grad, column);
+  return st ? st : weir_to_dtype(out, scaled, (weir_dtype)grad->dtype);
+}
+
+static weir_status check_gradient(const weir_tensor *grad, const weir_tensor *indices,
+                                  int64_t weights)
+{
+  if (!is_index(indices))
+    return weir_fail(WEIR_EINVAL,
+                     "Expected tensor for argument #2 'indices' to have one of the following "
+                     "scalar types: Long, Int; but got %s instead (while checking arguments for "
+                     "embedding_backward)",
+                     weir_tensor_type(indices));
+  if (weights < 0)
+    return weir_fail(WEIR_EINVAL, "embedding_dense_backward: num_weights is %lld",
+                     (long long)weights);
+  bool good = grad->dims == indices->dims + 1;
+  for (int d = 0; d < indices->dims && good; d++)
+    good = grad->size[d] == indices->size[d];
+  if (!good)
+    return weir_fail(WEIR_EINVAL, "embedding_dense_backward: grad must have the sizes of indices, "
+                                  "and one more dimension");
+  return check_same_device(grad, indices);
+}
+
+weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *grad,
+                                          const weir_tensor *indices, int64_t num_weights,
+                                          int64_t padding_idx, bool scale_grad_by_freq)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, grad, indices);
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR scaled = NULL;
+  weir_status st = check_gradient(grad, indices, num_weights);
+  if (st) return st;
+  int64_t size = grad->size[grad->dims - 1];
+  weir_options o = {.dtype = (weir_dtype)grad->dtype, .device = device_of_tensor(grad)};
+  st = weir_reshape(&row, indices, weir_shape(indices->numel));
+  if (!st) st = weir_reshape(&rows, grad, weir_shape(indices->numel, size));
+  if (!st && scale_grad_by_freq) st = scale_rows(&scaled, rows, row, num_weights);
+  if (!st) st = weir_zeros(out, weir_shape(num_weights, size), &o);
+  if (!st) st = weir_index_add_(*out, 0, row, scaled ? scaled : rows);
+  if (!st && padding_idx >= 0 && padding_idx < num_weights) {
+    WEIR_TENSOR left = NULL;
+    st = weir_select(&left, *out, 0, padding_idx);
+    if (!st) st = weir_zero_(left);
+  }
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* ---- one_hot --------------------------------------------------------------------------------- */
+
+/* The least and the largest class; waits. */
+static weir_status class_range(int64_t *least, int64_t *most, const weir_tensor *a)
+{
+  WEIR_TENSOR low = NULL;
+  WEIR_TENSOR high = NULL;
+  weir_scalar x, y;
+  weir_status st = weir_aminmax(&low, &high, a);
+  if (!st) st = weir_item(&x, low);
+  if (!st) st = weir_item(&y, high);
+  if (st) return st;
+  *least = x.i;
+  *most = y.i;
+  return WEIR_OK;
+}
+
+static weir_status count_classes(int64_t *classes, const weir_tensor *a)
+{
+  int64_t least, most;
+  if (!a->numel)
+    return *classes > 0
+               ? WEIR_OK
+               : weir_fail(WEIR_EINVAL, "Can not infer total number of classes from empty tensor.");
+  weir_status st = class_range(&least, &most, a);
+  if (st) return st;
+  if (least < 0) return weir_fail(WEIR_EINVAL, "Class values must be non-negative.");
+  if (*classes == -1) *classes = most + 1;
+  if (most >= *classes)
+    return weir_fail(WEIR_EINVAL, "Class values must be smaller than num_classes.");
+  return WEIR_OK;
+}
+
+weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_classes)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR column = NULL;
+  weir_shape shape = weir_tensor_shape(a);
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
+  if (a->dtype != WEIR_INT64)
+    return weir_fail(WEIR_EINVAL, "one_hot is only applicable to index tensor of type LongTensor.");
+  if (shape.count == WEIR_MAX_DIMS)
+    return weir_fail(WEIR_EINVAL, "one_hot: a tensor of %d dimensions has no room for one more",
+                     WEIR_MAX_DIMS);
+  weir_status st = count_classes(&num_classes, a);
+  if (st) return st;
+  shape.size[shape.count++] = num_classes;
+  st = weir_zeros(out, shape, &o);
+  if (!st) st = weir_unsqueeze(&column, a, -1);
+  if (!st) st = weir_scatter_value_(*out, -1, column, weir_int(1));
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* ---- triangles ------------------------------------------------------------------------------- */
+
+/* Elements on and below diagonal `offset` of row x col. */
+static int64_t triangle_size(int64_t row, int64_t col, int64_t offset)
+{
+  int64_t sum = 0;
+  for (int64_t i = 0; i < row; i++) {
+    int64_t n = i + offset + 1;
+    sum += n < 0 ? 0 : n > col ? col : n;
+  }
+  return sum;
+}
+
+static weir_status check_triangle(tensor_spec *s, int64_t row, int64_t col,
+                                  const weir_options *options, const char *name)
+{
+  weir_status st = tensor_spec_of(s, options, WEIR_INT64);
+  if (st) return st;
+  if (row < 0) return weir_fail(WEIR_EINVAL, "row must be non-negative, got%lld", (long long)row);
+  if (col < 0) return weir_fail(WEIR_EINVAL, "col must be non-negative, got%lld", (long long)col);
+  return is_index(&(weir_tensor){.dtype = (uint8_t)s->dtype})
+             ? WEIR_OK
+             : not_implemented(name, s->device, s->dtype);
+}
+
+static weir_status triangle_indices(weir_tensor **out, int64_t row, int64_t col, int64_t offset,
+                                    const weir_options *options, bool low)
+{
+  WEIR_TENSOR all = NULL;
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR places = NULL;
+  tensor_spec s;
+  weir_status st = check_triangle(&s, row, col, options, low ? "tril_indices" : "triu_indices");
+  if (st) return st;
+  if (offset < -row) offset = -row;
+  if (offset > col) offset = col;
+  int64_t total = triangle_size(row, col, low ? offset : offset - 1);
+  weir_options truth = {.dtype = WEIR_BOOL, .device = s.device};
+  st = weir_ones(&all, weir_shape(row, col), &truth);
+  if (!st) st = low ? weir_tril(&part, all, offset) : weir_triu(&part, all, offset);
+  if (!st)
+    st = places_of(&places, part, false, weir_shape(row, col), low ? total : row * col - total,
+                   "tril_indices");
+  return st ? st : weir_to_dtype(out, places, s.dtype);
+}
+
+weir_status weir_tril_indices(weir_tensor **out, int64_t row, int64_t col, int64_t offset,
+                              const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out);
+  return triangle_indices(out, row, col, offset, options, true);
+}
+
+weir_status weir_triu_indices(weir_tensor **out, int64_t row, int64_t col, int64_t offset,
+                              const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out);
+  return triangle_indices(out, row, col, offset, options, false);
+}

@@ -1,0 +1,395 @@
+/* masked.c: elements chosen by masks, and the places of elements.
+ *
+ * How many elements a mask chooses the host must know before it makes what they go into: they are
+ * counted, by chunks, the sum is waited for, and only then places are written. */
+#include <string.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/indexing.h"
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* The last of the sums; waits for the device. */
+static weir_status read_sum(int64_t *total, const compute_target *target, const weir_tensor *sums,
+                            const char *name)
+{
+  const int64_t *last = (const int64_t *)(const void *)sums->data + sums->numel - 1;
+  if (target->place.stream)
+    return async_copy(target->place.stream, name, WEIR_COPY_TO_HOST, total, last, sizeof *total);
+  *total = *last;
+  return WEIR_OK;
+}
+
+static weir_status run_places(weir_tensor **out, weir_places *p, const weir_tensor *dense,
+                              int64_t total, const char *name)
+{
+  WEIR_TENSOR sums = NULL;
+  compute_target target;
+  int64_t chunks = (p->count + WEIR_PLACES_CHUNK - 1) / WEIR_PLACES_CHUNK;
+  weir_device device = device_of_tensor(dense);
+  weir_status st = compute_target_of(&target, device);
+  if (st) return st;
+  if (!target.compute->places) return compute_target_lacks(&target, name);
+  st = tensor_new(&sums, WEIR_INT64, device, false, weir_shape(chunks + 1));
+  if (st) return st;
+  p->in = dense->data;
+  p->sums = (int64_t *)(void *)sums->data;
+  st = compute_target_done(&target, target.compute->places(target.self, target.stream, p), name);
+  if (!st && total < 0) st = read_sum(&total, &target, sums, name);
+  if (!st) st = tensor_new(out, WEIR_INT64, device, false, weir_shape(p->dims, total));
+  if (st || !total) return st;
+  p->out = (int64_t *)(void *)(*out)->data;
+  p->room = total;
+  st = compute_target_done(&target, target.compute->places(target.self, target.stream, p), name);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+weir_status places_of(weir_tensor **out, const weir_tensor *a, bool times, weir_shape shape,
+                      int64_t total, const char *name)
+{
+  WEIR_TENSOR dense = NULL;
+  weir_places p = {.dtype = (weir_dtype)a->dtype, .count = a->numel, .times = times};
+  p.dims = shape.count ? shape.count : 1;
+  p.size[0] = a->numel;
+  for (int d = 0; d < shape.count; d++)
+    p.size[d] = shape.size[d];
+  if (!a->numel)
+    return tensor_new(out, WEIR_INT64, device_of_tensor(a), false, weir_shape(p.dims, 0));
+  weir_status st = weir_contiguous(&dense, a);
+  return st ? st : run_places(out, &p, dense, total, name);
+}
+
+/* [dimensions, n], as it lies in memory. */
+static weir_status nonzero_columns(weir_tensor **out, const weir_tensor *a)
+{
+  return places_of(out, a, false, weir_tensor_shape(a), -1, "nonzero");
+}
+
+static weir_status nonzero_rows(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR columns = NULL;
+  weir_status st = nonzero_columns(&columns, a);
+  if (st) return st;
+  if (!a->dims) /* one row of no coordinates, or none */
+    return tensor_new(out, WEIR_INT64, device_of_tensor(a), false, weir_shape(columns->size[1], 0));
+  return weir_transpose(out, columns, 0, 1);
+}
+
+weir_status weir_nonzero(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  return nonzero_rows(out, a);
+}
+
+weir_status weir_argwhere(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  return nonzero_rows(out, a);
+}
+
+weir_status weir_nonzero_tuple(weir_tensor **out, int *count, int room, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(out, count, a);
+  WEIR_TENSOR columns = NULL;
+  *count = 0;
+  weir_status st = nonzero_columns(&columns, a);
+  return st ? st : weir_unbind(out, count, room, columns, 0);
+}
+
+/* ---- masked_fill ----------------------------------------------------------------------------- */
+
+static weir_status check_fill_mask(const weir_tensor *a, const weir_tensor *mask)
+{
+  if (mask->dtype != WEIR_BOOL)
+    return weir_fail(
+        WEIR_EINVAL, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
+        mask->dtype == WEIR_UINT8 ? "unsigned char" : dtype_cxx((weir_dtype)mask->dtype));
+  return check_same_device(a, mask);
+}
+
+/* to = mask ? value : a; a may be `to`. */
+static weir_status run_fill(const weir_tensor *to, const weir_tensor *a, const weir_tensor *mask,
+                            const weir_tensor *value, weir_scalar number)
+{
+  weir_loop l;
+  l.op = WEIR_OP_WHERE;
+  l.compute = (weir_dtype)to->dtype;
+  l.has_alpha = false;
+  l.dims = to->dims;
+  memcpy(l.size, to->size, (size_t)to->dims * sizeof *l.size);
+  l.out = operand_of(to, &l);
+  l.in[0] = operand_of(mask, &l);
+  if (value)
+    l.in[1] = operand_of(value, &l);
+  else
+    l.in[1] = (weir_operand){.dtype = number.dtype, .number = number};
+  l.in[2] = operand_of(a, &l);
+  return loop_run(device_of_tensor(to), &l);
+}
+
+/* value NULL: the number. */
+static weir_status fill_new(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
+                            const weir_tensor *value, weir_scalar number)
+{
+  weir_shape shape = weir_tensor_shape(mask);
+  weir_status st = shape_broadcast(&shape, a->size, a->dims);
+  if (!st) st = check_fill_mask(a, mask);
+  if (!st && !value) st = scalar_for(&number, number, (weir_dtype)a->dtype);
+  if (!st) st = tensor_new_beside(out, a, shape);
+  if (!st) st = run_fill(*out, a, mask, value, number);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+static weir_status check_fill_shape(const weir_tensor *t, const weir_tensor *mask)
+{
+  text_buffer one, two;
+  weir_shape shape = weir_tensor_shape(t);
+  weir_status st = shape_broadcast(&shape, mask->size, mask->dims);
+  if (st) return st;
+  if (shape.count == t->dims && !memcmp(shape.size, t->size, (size_t)t->dims * sizeof *t->size))
+    return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
+                   shape_format(&one, weir_tensor_shape(t)), shape_format(&two, shape));
+}
+
+static weir_status fill_in_place(const weir_tensor *t, const weir_tensor *mask,
+                                 const weir_tensor *value, weir_scalar number)
+{
+  WEIR_TENSOR own = NULL;
+  bool copy = false;
+  weir_status st = check_fill_shape(t, mask);
+  if (!st) st = check_fill_mask(t, mask);
+  if (!st && !value) st = scalar_for(&number, number, (weir_dtype)t->dtype);
+  if (!st) st = overlap_check(&copy, t, mask);
+  if (!st && copy) {
+    st = weir_clone(&own, mask);
+    mask = own;
+  }
+  return st ? st : run_fill(t, t, mask, value, number);
+}
+
+weir_status weir_masked_fill(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
+                             weir_scalar value)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, mask);
+  return fill_new(out, a, mask, NULL, value);
+}
+
+weir_status weir_masked_fill_(weir_tensor *t, const weir_tensor *mask, weir_scalar value)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(t, mask);
+  return fill_in_place(t, mask, NULL, value);
+}
+
+/* A value on the cpu is a number like another. *value becomes NULL where it is one. */
+static weir_status check_fill_value(const weir_tensor **value, weir_scalar *number,
+                                    const weir_tensor *t)
+{
+  const weir_tensor *v = *value;
+  *number = weir_int(0);
+  if (v->dims)
+    return weir_fail(WEIR_EINVAL,
+                     "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                     "%d dimension(s).",
+                     (int)v->dims);
+  if (device_of_tensor(v).type != WEIR_DEVICE_CPU) return check_same_device(t, v);
+  *value = NULL;
+  return scalar_of(number, v);
+}
+
+weir_status weir_masked_fill_tensor(weir_tensor **out, const weir_tensor *a,
+                                    const weir_tensor *mask, const weir_tensor *value)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, mask, value);
+  weir_scalar number;
+  weir_status st = check_fill_value(&value, &number, a);
+  return st ? st : fill_new(out, a, mask, value, number);
+}
+
+weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
+                                     const weir_tensor *value)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(t, mask, value);
+  WEIR_TENSOR own = NULL;
+  weir_scalar number;
+  weir_status st = check_fill_value(&value, &number, t);
+  if (!st && value) { /* it may be one of t's own */
+    st = weir_clone(&own, value);
+    value = own;
+  }
+  return st ? st : fill_in_place(t, mask, value, number);
+}
+
+/* ---- masked_select, masked_scatter ----------------------------------------------------------- */
+
+/* The numbers of elements of `shape` where mask, broadcast to it, is true: a row. */
+static weir_status mask_places(weir_tensor **out, const weir_tensor *mask, weir_shape shape,
+                               const char *name)
+{
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR places = NULL;
+  weir_status st = weir_expand(&wide, mask, shape);
+  if (!st) st = places_of(&places, wide, false, weir_shape_of(0, NULL), -1, name);
+  return st ? st : weir_select(out, places, 0, 0);
+}
+
+weir_status weir_masked_select(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, mask);
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR places = NULL;
+  weir_shape shape = weir_tensor_shape(mask);
+  if (mask->dtype != WEIR_BOOL)
+    return weir_fail(WEIR_EINVAL, "masked_select: expected BoolTensor for mask");
+  weir_status st = check_same_device(a, mask);
+  if (!st) st = shape_broadcast(&shape, a->size, a->dims);
+  if (!st) st = weir_expand(&wide, a, shape);
+  if (!st) st = mask_places(&places, mask, shape, "masked_select");
+  return st ? st : weir_take(out, wide, places);
+}
+
+static weir_status check_masked_scatter(const weir_tensor *t, const weir_tensor *mask,
+                                        const weir_tensor *source)
+{
+  if (t->dtype != source->dtype)
+    return weir_fail(WEIR_EINVAL,
+                     "masked_scatter: expected self and source to have same dtypes but got%s and "
+                     "%s",
+                     dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+  if (mask->dtype != WEIR_BOOL)
+    return weir_fail(WEIR_EINVAL,
+                     "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+                     dtype_title((weir_dtype)mask->dtype));
+  weir_status st = check_same_device(t, mask);
+  return st ? st : check_same_device(t, source);
+}
+
+/* Into t, which is a copy of what it will be and dense. */
+static weir_status run_masked_scatter(weir_tensor *t, const weir_tensor *mask,
+                                      const weir_tensor *source)
+{
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR part = NULL;
+  weir_status st = mask_places(&places, mask, weir_tensor_shape(t), "masked_scatter");
+  if (st) return st;
+  if (source->numel < places->numel)
+    return weir_fail(WEIR_EINVAL, "Number of elements of source < number of ones in mask");
+  st = weir_reshape(&row, source, weir_shape(source->numel));
+  if (!st) st = weir_narrow(&part, row, 0, 0, places->numel);
+  return st || !places->numel ? st : weir_put_(t, places, part, false);
+}
+
+weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
+                                const weir_tensor *source)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, mask, source);
+  WEIR_TENSOR wide = NULL;
+  weir_shape shape = weir_tensor_shape(mask);
+  weir_status st = shape_broadcast(&shape, a->size, a->dims);
+  if (!st) st = check_masked_scatter(a, mask, source);
+  if (!st) st = weir_expand(&wide, a, shape);
+  if (!st) st = indexing_copy(out, wide);
+  if (!st) st = run_masked_scatter(*out, mask, source);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask, const weir_tensor *source)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(t, mask, source);
+  WEIR_TENSOR whole = NULL;
+  weir_status st = check_masked_scatter(t, mask, source);
+  if (!st) st = indexing_apart(t, source, mask);
+  if (st) return st;
+  if (t->dense) return run_masked_scatter(t, mask, source);
+  st = indexing_copy(&whole, t);
+  if (!st) st = run_masked_scatter(whole, mask, source);
+  return st ? st : loop_copy(t, whole);
+}
+
+/* ---- repeat_interleave ----------------------------------------------------------------------- */
+
+weir_status weir_repeat_interleave(weir_tensor **out, const weir_tensor *a, int64_t repeats,
+                                   int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR more = NULL;
+  WEIR_TENSOR wide = NULL;
+  int d;
+  weir_shape shape = weir_tensor_shape(a), each = shape;
+  if (repeats < 0) return weir_fail(WEIR_EINVAL, "Repeats must be non-negative");
+  weir_status st = dim_resolve(&d, dim, a->dims);
+  if (st) return st;
+  if (!a->dims) each = shape = weir_shape(1);
+  if (shape.count == WEIR_MAX_DIMS)
+    return weir_fail(WEIR_EINVAL,
+                     "repeat_interleave: a tensor of %d dimensions has no room for "
+                     "one more",
+                     WEIR_MAX_DIMS);
+  if (__builtin_mul_overflow(shape.size[d], repeats, &shape.size[d]))
+    return weir_fail(WEIR_EINVAL, "repeat_interleave: %lld times %lld places overflow",
+                     (long long)repeats, (long long)each.size[d]);
+  for (int i = each.count++; i > d + 1; i--)
+    each.size[i] = each.size[i - 1];
+  each.size[d + 1] = repeats;
+  st = a->dims ? weir_unsqueeze(&more, a, d + 1) : weir_view(&more, a, weir_shape(1, 1));
+  if (!st) st = weir_expand(&wide, more, each);
+  if (st) return st;
+  WEIR_TENSOR dense = NULL;
+  st = loop_dense(&dense, wide);
+  return st ? st : weir_view(out, dense, shape);
+}
+
+static weir_status check_repeats(const weir_tensor *a, const weir_tensor *repeats, int dim,
+                                 int asked)
+{
+  if (repeats->dims > 1) return weir_fail(WEIR_EINVAL, "repeats must be 0-dim or 1-dim tensor");
+  if (repeats->dims && repeats->numel != 1 && repeats->numel != indexing_size(a, dim))
+    return weir_fail(WEIR_EINVAL,
+                     "repeats must have the same size as input along dim, but got repeats.size(0) "
+                     "= %lld and input.size(%d) = %lld",
+                     (long long)repeats->numel, asked, (long long)indexing_size(a, dim));
+  if (!is_index(repeats))
+    return not_implemented("repeat_interleave_%s", device_of_tensor(repeats),
+                           (weir_dtype)repeats->dtype);
+  return check_same_device(a, repeats);
+}
+
+weir_status weir_repeat_interleave_tensor(weir_tensor **out, const weir_tensor *a,
+                                          const weir_tensor *repeats, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, repeats);
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR each = NULL;
+  WEIR_TENSOR least = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR index = NULL;
+  weir_scalar lowest = weir_int(0);
+  int d;
+  weir_status st = dim_resolve(&d, dim, a->dims);
+  if (!st) st = check_repeats(a, repeats, d, dim);
+  if (!st)
+    st = a->dims ? weir_view(&row, a, weir_tensor_shape(a)) : weir_view(&row, a, weir_shape(1));
+  if (!st) st = weir_expand(&each, repeats, weir_shape(indexing_size(a, d)));
+  if (!st && each->numel) st = weir_amin(&least, each);
+  if (!st && each->numel) st = weir_item(&lowest, least);
+  if (!st && lowest.i < 0) st = weir_fail(WEIR_EINVAL, "repeats can not be negative");
+  if (!st) st = places_of(&places, each, true, weir_shape_of(0, NULL), -1, "repeat_interleave");
+  if (!st) st = weir_select(&index, places, 0, 0);
+  return st ? st : weir_index_select(out, row, d, index);
+}
