@@ -18,6 +18,7 @@ enum {
   SORT_DIGITS = 256,
   SORT_FEW = 24,       /* items that are sorted by insertion */
   SORT_LONG = 1 << 16, /* elements of a line that threads share */
+  SORT_GATHER = 512,   /* items made at a time where few are kept */
   SORT_RUNS = 16       /* of a line, at most */
 };
 

@@ -97,16 +97,39 @@ static void ITEM_NAME(select)(ITEM *x, ITEM *spare, int64_t from, int64_t n, int
   if (at > from && at < to) ITEM_NAME(sort)(x + from, spare, to - from);
 }
 
+/* The item that has `at` others before it: those whose digit, the highest first, is its own are kept
+ * until they are few. */
+static ITEM ITEM_NAME(pick)(ITEM *x, int64_t n, int64_t at)
+{
+  for (int shift = KEY_BITS - 8; n > SORT_FEW && shift >= 0; shift -= 8) {
+    int64_t counts[SORT_DIGITS] = {0}, kept = 0;
+    uint64_t digit = 0;
+    for (int64_t i = 0; i < n; i++)
+      counts[ITEM_KEY(x[i]) >> shift & (SORT_DIGITS - 1)]++;
+    for (; at >= counts[digit]; digit++)
+      at -= counts[digit];
+    for (int64_t i = 0; i < n; i++) {
+      x[kept] = x[i];
+      kept += (ITEM_KEY(x[i]) >> shift & (SORT_DIGITS - 1)) == digit;
+    }
+    n = kept;
+  }
+  if (n <= SORT_FEW) ITEM_NAME(insert_sort)(x, n);
+  return x[at]; /* of one key they are in order of their places */
+}
+
 /* Places from to from + keep - 1 of x are as they would be if it were sorted. */
 static void ITEM_NAME(sort_part)(ITEM *x, ITEM *spare, int64_t n, int64_t from, int64_t keep)
 {
-  if (keep > n / 8) {
+  if (keep == 1 && n > SORT_FEW) {
+    x[from] = ITEM_NAME(pick)(x, n, from);
+  } else if (keep > n / 8) {
     ITEM_NAME(sort)(x, spare, n);
-    return;
+  } else {
+    ITEM_NAME(select)(x, spare, 0, n, from);
+    ITEM_NAME(select)(x, spare, from, n, from + keep);
+    ITEM_NAME(sort)(x + from, spare, keep);
   }
-  ITEM_NAME(select)(x, spare, 0, n, from);
-  ITEM_NAME(select)(x, spare, from, n, from + keep);
-  ITEM_NAME(sort)(x + from, spare, keep);
 }
 
 /* ---- merging --------------------------------------------------------------------------------- */
@@ -139,13 +162,56 @@ static void ITEM_NAME(merge_part)(const ITEM *a, int64_t na, const ITEM *b, int6
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+/* dtype and bytes are known where this is expanded. */
+static inline __attribute__((always_inline)) void ITEM_NAME(load_as)(const sort_work *w, ITEM *x,
+                                                                     int64_t at, int64_t from,
+                                                                     int64_t to, int dtype,
+                                                                     int bytes)
+{
+  const weir_sort_rows *s = w->s;
+  for (int64_t i = from; i < to; i++, at += s->inner) {
+    uint64_t key = sort_key_of(dtype, sort_bits_at(s->in, bytes, at));
+    ITEM_MAKE(x[i - from], s->descending ? sort_key_turned(key, bytes) : key, i);
+  }
+}
+
+/* Items from to to - 1 of a line. */
 static void ITEM_NAME(load)(const sort_work *w, ITEM *x, int64_t line, int64_t from, int64_t to)
 {
   const weir_sort_rows *s = w->s;
   int64_t at = (line / s->inner * s->length + from) * s->inner + line % s->inner;
-  for (int64_t i = from; i < to; i++, at += s->inner) {
-    uint64_t key = sort_key_of(w->dtype, sort_bits_at(s->in, w->bytes, at));
-    ITEM_MAKE(x[i], s->descending ? sort_key_turned(key, w->bytes) : key, i);
+  switch (w->dtype) {
+#define LOAD(name, number, text, size, type)                                                       \
+  case WEIR_##name:                                                                                \
+    ITEM_NAME(load_as)(w, x, at, from, to, WEIR_##name, size);                                     \
+    break;
+    WEIR_DTYPE_MAP(LOAD)
+#undef LOAD
+  default:
+    break;
+  }
+}
+
+/* The least `most` items of a line, in order: items gather in x until there are many, of which the
+ * least are kept; what is not before the last of these is passed over. */
+static void ITEM_NAME(load_least)(const sort_work *w, ITEM *x, ITEM *spare, int64_t line,
+                                  int64_t most)
+{
+  int64_t room = 8 * most + SORT_GATHER, count = 0, n = w->s->length;
+  ITEM some[SORT_GATHER], last;
+  memset(&last, 0xff, sizeof last); /* behind all */
+  for (int64_t from = 0; from < n; from += SORT_GATHER) {
+    int64_t to = from + SORT_GATHER < n ? from + SORT_GATHER : n;
+    ITEM_NAME(load)(w, some, line, from, to);
+    for (int64_t i = 0; i < to - from; i++) {
+      x[count] = some[i];
+      count += ITEM_BEFORE(some[i], last);
+    }
+    if (count + SORT_GATHER <= room && to < n) continue;
+    ITEM_NAME(select)(x, spare, 0, count, most);
+    if (count > most) count = most;
+    ITEM_NAME(sort)(x, spare, count);
+    if (count == most) last = x[count - 1];
   }
 }
 
@@ -168,8 +234,12 @@ static void ITEM_NAME(sort_lines)(void *arg, int64_t from, int64_t to)
   const weir_sort_rows *s = w->s;
   ITEM *x = (ITEM *)w->room + 2 * s->length * parallel_self(), *spare = x + s->length;
   for (int64_t line = from; line < to; line++) {
-    ITEM_NAME(load)(w, x, line, 0, s->length);
-    ITEM_NAME(sort_part)(x, spare, s->length, s->from, s->keep);
+    if (s->length > 16 * (s->from + s->keep) + 4 * SORT_GATHER) {
+      ITEM_NAME(load_least)(w, x, spare, line, s->from + s->keep);
+    } else {
+      ITEM_NAME(load)(w, x, line, 0, s->length);
+      ITEM_NAME(sort_part)(x, spare, s->length, s->from, s->keep);
+    }
     ITEM_NAME(store)(w, x, line, 0, s->keep);
   }
 }
@@ -182,7 +252,7 @@ static void ITEM_NAME(sort_runs)(void *arg, int64_t from, int64_t to)
   for (int64_t run = from; run < to; run++) {
     int64_t begin = run_begin(w, run), end = run_begin(w, run + 1);
     ITEM *x = w->room, *spare = x + w->s->length;
-    ITEM_NAME(load)(w, x, w->line, begin, end);
+    ITEM_NAME(load)(w, x + begin, w->line, begin, end);
     ITEM_NAME(sort)(x + begin, spare + begin, end - begin);
   }
 }
