@@ -49,7 +49,10 @@ typedef struct cpu_level {
   cpu_kernel op[CPU_OPS][WEIR_DTYPES];         /* by compute dtype; NULL: there is none */
   cpu_cast cast[WEIR_DTYPES][WEIR_DTYPES];     /* [to][from] */
   cpu_fold fold[WEIR_REDUCE_COUNT][CPU_WIDES]; /* NULL: there is none */
-  void (*add_row)(double *sum, double *lost, const double *x, int64_t n);     /* n sums at once */
+  cpu_fold narrow_fold[WEIR_REDUCE_COUNT];     /* of float32; NULL: there is none */
+  void (*add_row)(double *sum, double *lost, const double *x, int64_t n); /* n sums at once */
+  void (*add_narrow_row)(double *sum, const float *x, int64_t n);
+  void (*add_four_rows)(double *sum, const float *const x[4], int64_t n);
   void (*random)(double *out, const weir_random *r, int64_t from, int64_t n); /* from is even */
 } cpu_level;
 
@@ -72,6 +75,11 @@ typedef struct cpu_walk {
 /* Walks `o` in a loop of `dims` sizes, from its element number `from`. */
 void cpu_walk_start(cpu_walk *w, const weir_operand *o, int dims, const int64_t *size,
                     int64_t from);
+/* All elements follow each other: any number is taken where they are. */
+static inline bool cpu_walk_is_flat(const cpu_walk *w)
+{
+  return !w->dims;
+}
 /* The next n elements (at most CPU_BLOCK), contiguous: where they are, or copied into `room`. */
 const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room);
 /* Whether the next n elements are one and the same. */

@@ -542,6 +542,7 @@ static void int_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
 #define EXTREME(name, T, field, better)                                                            \
   static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
   {                                                                                                \
+    enum { LANES = 128 / sizeof(T) };                                                              \
     const T *x = in;                                                                               \
     T best[LANES];                                                                                 \
     int64_t i = 0, at = 0;                                                                         \
@@ -586,6 +587,136 @@ static void int_any(cpu_sum *s, const void *in, int64_t n, int64_t first)
     some |= x[i] != 0;
   s->i |= some;
 }
+
+/* ---- folds of float32 --------------------------------------------------------------------------
+ * Of what fits into float32 double holds every sum of a block but for a part of its last place that
+ * float32 never sees: NARROW_LANES sums go side by side without what they lose, and are added
+ * exactly to those of other blocks. */
+
+enum { NARROW_LANES = 32 };
+
+#define NARROW_SUM_OF(name, ...)                                                                   \
+  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
+  {                                                                                                \
+    const float *x = in;                                                                           \
+    double sum[NARROW_LANES] = {0};                                                                \
+    int64_t i = 0;                                                                                 \
+    (void)first;                                                                                   \
+    for (; i + NARROW_LANES <= n; i += NARROW_LANES)                                               \
+      for (int k = 0; k < NARROW_LANES; k++) {                                                     \
+        double v = (double)x[i + k];                                                               \
+        sum[k] += (__VA_ARGS__);                                                                   \
+      }                                                                                            \
+    for (int k = 0; i < n; i++, k++) {                                                             \
+      double v = (double)x[i];                                                                     \
+      sum[k] += (__VA_ARGS__);                                                                     \
+    }                                                                                              \
+    for (int half = NARROW_LANES / 2; half; half /= 2)                                             \
+      for (int k = 0; k < half; k++)                                                               \
+        sum[k] += sum[k + half];                                                                   \
+    add_exactly(&s->f[0], &s->c[0], sum[0]);                                                       \
+  }
+
+/* Four neighbours of a lane are added in float32 first: what that rounds is at most 2 units of the
+ * last place of their sum. */
+static void narrow_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  enum { L = NARROW_LANES / 2 };
+  const float *x = in;
+  double sum[L] = {0};
+  int64_t i = 0;
+  (void)first;
+  for (; i + 4 * L <= n; i += 4 * L)
+    for (int k = 0; k < L; k++)
+      sum[k] += (double)((x[i + k] + x[i + L + k]) + (x[i + 2 * L + k] + x[i + 3 * L + k]));
+  for (int k = 0; i < n; i++, k = (k + 1) % L)
+    sum[k] += (double)x[i];
+  for (int half = L / 2; half; half /= 2)
+    for (int k = 0; k < half; k++)
+      sum[k] += sum[k + half];
+  add_exactly(&s->f[0], &s->c[0], sum[0]);
+}
+
+/* n sums and four rows. */
+static void add_four_rows(double *sum, const float *const x[4], int64_t n)
+{
+  const float *a = x[0], *b = x[1], *c = x[2], *d = x[3];
+  LOOP sum[i] += (double)((a[i] + b[i]) + (c[i] + d[i]));
+}
+
+static void add_narrow_row(double *sum, const float *x, int64_t n)
+{
+  LOOP sum[i] += (double)x[i];
+}
+
+NARROW_SUM_OF(narrow_nansum, v == v ? v : 0)
+NARROW_SUM_OF(narrow_norm_0, v != 0 ? 1 : 0)
+NARROW_SUM_OF(narrow_norm_1, fabs(v))
+NARROW_SUM_OF(narrow_norm_2, v *v)
+NARROW_SUM_OF(narrow_norm_p, pow(fabs(v), s->p))
+NARROW_SUM_OF(narrow_more, v - s->p)
+NARROW_SUM_OF(narrow_squares, (v - s->p) * (v - s->p))
+
+static void narrow_norm(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  cpu_fold fold = s->p == 2   ? narrow_norm_2
+                  : s->p == 1 ? narrow_norm_1
+                  : s->p == 0 ? narrow_norm_0
+                              : narrow_norm_p;
+  fold(s, in, n, first);
+}
+
+static void narrow_var(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  cpu_sum squares = {.f = {s->f[1]}, .c = {s->c[1]}, .p = s->p};
+  narrow_more(s, in, n, first);
+  narrow_squares(&squares, in, n, first);
+  s->f[1] = squares.f[0];
+  s->c[1] = squares.c[0];
+}
+
+EXTREME(careful_max, float, f[0], >)
+EXTREME(careful_min, float, f[0], <)
+
+/* Of a block without NaN, which is looked for beside. */
+#define NARROW_EXTREME(name, careful, better)                                                      \
+  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
+  {                                                                                                \
+    enum { L = 32 };                                                                               \
+    const float *x = in;                                                                           \
+    float best[L], e;                                                                              \
+    int32_t nan[L] = {0}, any = 0;                                                                 \
+    int64_t i = 0, at = 0;                                                                         \
+    for (int k = 0; k < L; k++)                                                                    \
+      best[k] = x[0];                                                                              \
+    for (; i + 2 * L <= n; i += 2 * L)                                                             \
+      for (int k = 0; k < L; k++) {                                                                \
+        float a = x[i + k], b = x[i + L + k];                                                      \
+        nan[k] |= __builtin_isunordered(a, b);                                                     \
+        a = a better b ? a : b;                                                                    \
+        best[k] = a better best[k] ? a : best[k];                                                  \
+      }                                                                                            \
+    for (; i < n; i++) {                                                                           \
+      any |= x[i] != x[i];                                                                         \
+      best[0] = x[i] better best[0] ? x[i] : best[0];                                              \
+    }                                                                                              \
+    e = best[0];                                                                                   \
+    for (int k = 0; k < L; k++) {                                                                  \
+      any |= nan[k];                                                                               \
+      e = best[k] better e ? best[k] : e;                                                          \
+    }                                                                                              \
+    if (any || e != e) {                                                                           \
+      careful(s, in, n, first);                                                                    \
+      return;                                                                                      \
+    }                                                                                              \
+    if (s->at >= 0 && !(e better s->f[0])) return;                                                 \
+    while (x[at] != e)                                                                             \
+      at++;                                                                                        \
+    s->f[0] = e;                                                                                   \
+    s->at = first + at;                                                                            \
+  }
+NARROW_EXTREME(narrow_max, careful_max, >)
+NARROW_EXTREME(narrow_min, careful_min, <)
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
@@ -673,9 +804,25 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
 #define FOLD_ENTRY(name, text, gives, computes, order, empty, host, ...)                           \
   [WEIR_REDUCE_##name] = {FOLDS_##computes(host)},
 
+/* Its fold of float32; NULL: it is of double alone. */
+#define NARROW_sum    narrow_sum
+#define NARROW_nansum narrow_nansum
+#define NARROW_norm   narrow_norm
+#define NARROW_var    narrow_var
+#define NARROW_max    narrow_max
+#define NARROW_min    narrow_min
+#define NARROW_prod   NULL
+#define NARROW_all    NULL
+#define NARROW_any    NULL
+#define NARROW_ENTRY(name, text, gives, computes, order, empty, host, ...)                         \
+  [WEIR_REDUCE_##name] = NARROW_##host,
+
 const cpu_level CPU_LEVEL = {
     .op = {WEIR_OPS(OP_ENTRIES) ENTRIES_EVERY(ADD_ALPHA) ENTRIES_EVERY(SUB_ALPHA)},
     .cast = {WEIR_DTYPE_MAP(CAST_ENTRIES_ROW)},
     .fold = {WEIR_REDUCE_OPS(FOLD_ENTRY)},
+    .narrow_fold = {WEIR_REDUCE_OPS(NARROW_ENTRY)},
     .add_row = add_row,
+    .add_narrow_row = add_narrow_row,
+    .add_four_rows = add_four_rows,
     .random = random_block};

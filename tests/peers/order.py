@@ -110,8 +110,10 @@ class Order:
             s = [r.choice([0, 1, 2, 5, 9, 40])]
         elif v:
             s = v[:-1] + [r.randint(0, 6)]
-        a, wa = self.tensor(s, dtype, small=r.random() < .7)
-        b, wb = self.tensor(v, dtype if r.random() < .8 else r.choice(DTYPES), small=r.random() < .7)
+        other = dtype if r.random() < .8 else r.choice(DTYPES)
+        small = other != dtype or r.random() < .7  # what one dtype cannot hold torch compares in ways of its own
+        a, wa = self.tensor(s, dtype, small=small)
+        b, wb = self.tensor(v, other, small=small)
         right, narrow = r.random() < .5, r.random() < .3
         if a.dim() and not a.dtype.is_complex and a.dtype != torch.bool:
             self.w.release(wa)
