@@ -234,6 +234,8 @@ static __attribute__((cold)) weir_status no_output(const weir_module *m)
                    m->kind->name, path);
 }
 
+__thread module_watcher *module_watched;
+
 weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                   int count)
 {
@@ -246,6 +248,8 @@ weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor
   weir_status st = m->kind->forward(out, m, in, count);
   if (!st && !*out) st = no_output(m);
   weir_module_path_pop();
+  if (__builtin_expect(module_watched != NULL, 0) && !st)
+    module_watched->called(module_watched->user, m, *out);
   if (st) *out = NULL; /* whatever a failed forward has left there */
   return st;
 }

@@ -59,6 +59,13 @@ typedef struct module_walk {
 weir_status module_walk_list(module_walk *out, const weir_module *m, int what);
 void module_walk_free(module_walk *w);
 
+/* Who hears of each module that the thread has called, and what it made (borrowed). NULL: nobody. */
+typedef struct module_watcher {
+  void (*called)(void *user, const weir_module *m, const weir_tensor *out);
+  void *user; /* borrowed */
+} module_watcher;
+extern __thread module_watcher *module_watched;
+
 /* The slot at a dotted path, with a tensor or without; NULL: there is none. */
 module_slot *module_slot_at(const weir_module *m, const char *path);
 /* A module of the same class, with room for as many slots and children, names copied, tensors and

@@ -122,6 +122,11 @@ WEIR_PUBLIC weir_status weir_module_visit_modules(weir_module *m,
                                                   void *user);
 /* Elements of all parameters. Errors: ENOMEM. */
 WEIR_PUBLIC weir_status weir_module_count_parameters(int64_t *out, const weir_module *m);
+/* A table of the model's layers: the shapes of what they make of the inputs (`count` of them,
+ * borrowed; 0: without shapes), their own parameters, and all of them together in bytes. It
+ * is called with them once, in evaluation mode; modules are as before afterwards. *out is new: free() it.
+ * Errors: the call's; ENOMEM. */
+WEIR_PUBLIC weir_status weir_summary(char **out, weir_module *m, weir_tensor *const *in, int count);
 /* torch's print(model), lines of "(conv1): Conv2d(...)". *out is new: free() it. */
 WEIR_PUBLIC weir_status weir_module_to_string(char **out, const weir_module *m);
 

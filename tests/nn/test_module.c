@@ -303,6 +303,61 @@ START_TEST(a_module_prints_as_torch_prints_it)
 }
 END_TEST
 
+/* ---- a table of it ---------------------------------------------------------------------------- */
+
+static weir_module *small_net(void)
+{
+  weir_module *parts[3], *m;
+  weir_ok(weir_module_conv2d(&parts[0], 1, 20, 5, NULL));
+  weir_ok(weir_module_flatten(&parts[1], 1, -1));
+  weir_ok(weir_module_linear(&parts[2], 20 * 24 * 24, 100, NULL));
+  weir_ok(weir_module_sequential(&m, parts, 3));
+  return m;
+}
+
+START_TEST(a_summary_has_layers_shapes_and_parameters)
+{
+  WEIR_MODULE m = small_net();
+  WEIR_TENSOR in = rig_tensor(weir_shape(8, 1, 28, 28), CPU, 1);
+  char *text;
+  weir_ok(weir_summary(&text, m, &(weir_tensor *){in}, 1));
+  ck_assert_str_eq(text, "=========================================\n"
+                         "Layer         Output shape     Parameters\n"
+                         "=========================================\n"
+                         "Sequential    [8, 100]                  -\n"
+                         "  0: Conv2d   [8, 20, 24, 24]         520\n"
+                         "  1: Flatten  [8, 11520]                -\n"
+                         "  2: Linear   [8, 100]          1,152,100\n"
+                         "=========================================\n"
+                         "Parameters: 1,152,620 (4,610,480 bytes)\n"
+                         "Outputs of layers: 740,480 bytes\n");
+  free(text);
+  ck_assert(weir_module_is_training(m));
+}
+END_TEST
+
+START_TEST(a_summary_without_a_call_has_no_shapes)
+{
+  WEIR_MODULE m = small_net();
+  char *text;
+  weir_ok(weir_summary(&text, m, NULL, 0));
+  ck_assert_str_eq(text, "========================\n"
+                         "Layer         Parameters\n"
+                         "========================\n"
+                         "Sequential             -\n"
+                         "  0: Conv2d          520\n"
+                         "  1: Flatten           -\n"
+                         "  2: Linear    1,152,100\n"
+                         "========================\n"
+                         "Parameters: 1,152,620 (4,610,480 bytes)\n");
+  free(text);
+  WEIR_TENSOR wrong = rig_tensor(weir_shape(8, 3, 28, 28), CPU, 1);
+  weir_not(WEIR_EINVAL, "to have 1 channels", weir_summary(&text, m, &(weir_tensor *){wrong}, 1));
+  ck_assert_ptr_null(text);
+  ck_assert(weir_module_is_training(m));
+}
+END_TEST
+
 /* ---- moving ---------------------------------------------------------------------------------- */
 
 START_TEST(a_move_goes_to_all_below_and_casts_floating_point_alone)
@@ -607,6 +662,8 @@ int main(void)
   tcase_add_test(c, a_module_without_forward_cannot_be_called_nor_one_without_name_made);
   tcase_add_test(c, training_is_set_for_all_below);
   tcase_add_test(c, a_module_prints_as_torch_prints_it);
+  tcase_add_test(c, a_summary_has_layers_shapes_and_parameters);
+  tcase_add_test(c, a_summary_without_a_call_has_no_shapes);
   tcase_add_loop_test(c, a_move_goes_to_all_below_and_casts_floating_point_alone, 0, 2);
   tcase_add_loop_test(c, a_move_that_changes_nothing_keeps_the_tensors, 0, 2);
   tcase_add_loop_test(c, a_tensor_that_several_have_stays_common, 0, 2);

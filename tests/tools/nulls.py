@@ -168,6 +168,7 @@ GOOD = {
     'weir_parallel_gather': {1: lambda m: m.tensors(1)},
     'weir_module_new': {1: lambda m: m.room((C.c_char_p * 5)(b'Net'))},
     'weir_module_call_many': {2: lambda m: m.tensors(1)},
+    'weir_summary': {2: lambda m: m.tensors(1)},
     'weir_module_sequential': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
     'weir_module_append': {0: lambda m: m.made('weir_module_sequential', None, C.c_size_t(0))},
     'weir_module_drop': {0: lambda m: m.modules(1)},
