@@ -18,6 +18,7 @@
 #include "core/weir/device.h"
 #include "core/weir/dlpack.h"
 #include "core/weir/dtype.h"
+#include "core/weir/functions.h"
 #include "core/weir/graph.h"
 #include "core/weir/history.h"
 #include "core/weir/indexing.h"

@@ -49,7 +49,8 @@ typedef struct weir_operand {
  * host      kernels of the cpu: LOOP: the function dtype_OP of cpu_kernels.h, for each of
  *           `computes`; CAST: its conversions
  * device    kernels of CUDA devices: for which numbers cuda/kernels/op.h has it: any, real, smooth
- *           (floating point and complex); caller: what calls it does the operation itself
+ *           (floating point and complex); function: cuda/kernels/functions.cu, for each of
+ *           `computes`; caller: what calls it does the operation itself
  * absent    torch's name of the kernel that other dtypes have not; %s: of the device
  * refusal   the sentence (core/ops/elementwise.c) in its place, before all else; NULL: none
  *
@@ -91,7 +92,110 @@ typedef struct weir_operand {
   X(LOGICAL_OR,  "logical_or",   2, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "logical_or_%s",  NULL)    \
   X(CLOSE,       "isclose",      2, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "isclose_%s",     NULL)    \
   X(RANGE,       "arange",       0, SAME,     NONE,    ORDERED,  0, LOOP, caller, NULL,             NULL)    \
-  X(WHERE,       "where",        3, SAME,     EVERY,   EVERY,    0, LOOP, caller, "where_%s",       NULL)
+  X(WHERE,       "where",        3, SAME,     EVERY,   EVERY,    0, LOOP, caller, "where_%s",       NULL)    \
+  WEIR_FUNCTION_OPS(X) WEIR_PARAMETER_OPS(X)
+
+/* More rows of it. A BACKWARD's first input is the gradient, its second the operation's input; of SIGMOID
+ * and TANH its result. LERP: x + z (y - x). CLAMP: x, not below y, not above z. */
+#define WEIR_FUNCTION_OPS(X)                                                                                                                \
+  X(ERF,                  "erf",                  1, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "erf_vml_%s",              NULL)      \
+  X(ERFC,                 "erfc",                 1, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "erfc_vml_%s",             NULL)      \
+  X(ERFINV,               "erfinv",               1, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "erfinv_vml_%s",           NULL)      \
+  X(LGAMMA,               "lgamma",               1, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "lgamma_vml_%s",           NULL)      \
+  X(DIGAMMA,              "digamma",              1, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "digamma",                 NULL)      \
+  X(LOG1P,                "log1p",                1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "log1p_vml_%s",            NULL)      \
+  X(EXPM1,                "expm1",                1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "expm1_vml_%s",            NULL)      \
+  X(LOG2,                 "log2",                 1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "log2_vml_%s",             NULL)      \
+  X(LOG10,                "log10",                1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "log10_vml_%s",            NULL)      \
+  X(EXP2,                 "exp2",                 1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "exp2_vml_%s",             NULL)      \
+  X(TAN,                  "tan",                  1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "tan_vml_%s",              NULL)      \
+  X(ASIN,                 "asin",                 1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "asin_vml_%s",             NULL)      \
+  X(ACOS,                 "acos",                 1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "acos_vml_%s",             NULL)      \
+  X(ATAN,                 "atan",                 1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "atan_vml_%s",             NULL)      \
+  X(SINH,                 "sinh",                 1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "sinh_vml_%s",             NULL)      \
+  X(COSH,                 "cosh",                 1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "cosh_vml_%s",             NULL)      \
+  X(ASINH,                "asinh",                1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "asinh_vml_%s",            NULL)      \
+  X(ACOSH,                "acosh",                1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "acosh_vml_%s",            NULL)      \
+  X(ATANH,                "atanh",                1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "atanh_vml_%s",            NULL)      \
+  X(RECIPROCAL,           "reciprocal",           1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "reciprocal_vml_%s",       NULL)      \
+  X(SINC,                 "sinc",                 1, FLOATING, EVERY,    FLOATING, 0, LOOP, function, "sinc_vml_%s",             NULL)      \
+  X(FLOOR,                "floor",                1, SAME,     REAL,     REAL,     0, LOOP, function, "floor_vml_%s",            FLOOR)     \
+  X(CEIL,                 "ceil",                 1, SAME,     REAL,     REAL,     0, LOOP, function, "ceil_vml_%s",             CEIL)      \
+  X(ROUND,                "round",                1, SAME,     REAL,     REAL,     0, LOOP, function, "round_vml_%s",            NULL)      \
+  X(TRUNC,                "trunc",                1, SAME,     REAL,     REAL,     0, LOOP, function, "trunc_vml_%s",            TRUNC)     \
+  X(FRAC,                 "frac",                 1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "frac_%s",                 NULL)      \
+  X(SIGN,                 "sign",                 1, SAME,     ORDERED,  ORDERED,  0, LOOP, function, "sign_%s",                 SIGN)      \
+  X(SGN,                  "sgn",                  1, SAME,     EVERY,    EVERY,    0, LOOP, function, "sgn_%s",                  NULL)      \
+  X(BITWISE_NOT,          "bitwise_not",          1, SAME,     BITS,     BITS,     0, LOOP, function, "bitwise_not_%s",          NULL)      \
+  X(ISNAN,                "isnan",                1, BOOL,     EVERY,    EVERY,    0, LOOP, function, "isnan_%s",                NULL)      \
+  X(ISINF,                "isinf",                1, BOOL,     EVERY,    EVERY,    0, LOOP, function, "isinf_%s",                NULL)      \
+  X(SIGNBIT,              "signbit",              1, BOOL,     ORDERED,  ORDERED,  0, LOOP, function, "signbit_%s",              SIGNBIT)   \
+  X(SILU,                 "silu",                 1, SAME,     FLOATING, FLOATING, 0, LOOP, function, "silu_%s",                 NULL)      \
+  X(GELU,                 "gelu",                 1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "GeluKernelImpl",          NULL)      \
+  X(GELU_TANH,            "gelu",                 1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "GeluKernelImpl",          NULL)      \
+  X(MISH,                 "mish",                 1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "mish_%s",                 NULL)      \
+  X(HARDSIGMOID,          "hardsigmoid",          1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "hardsigmoid_%s",          NULL)      \
+  X(HARDSWISH,            "hardswish",            1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "hardswish_%s",            NULL)      \
+  X(LOG_SIGMOID,          "log_sigmoid",          1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "log_sigmoid_%s",          NULL)      \
+  X(REMAINDER,            "remainder",            2, SAME,     REAL,     REAL,     0, LOOP, function, "remainder_%s",            NULL)      \
+  X(FMOD,                 "fmod",                 2, SAME,     REAL,     REAL,     0, LOOP, function, "fmod_%s",                 NULL)      \
+  X(TRUNC_DIV,            "div",                  2, SAME,     REAL,     REAL,     2, LOOP, function, "div_trunc_%s",            NULL)      \
+  X(ATAN2,                "atan2",                2, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "atan2_%s",                NULL)      \
+  X(COPYSIGN,             "copysign",             2, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "copysign_%s",             NULL)      \
+  X(XLOGY,                "xlogy",                2, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "xlogy_%s",                NULL)      \
+  X(HYPOT,                "hypot",                2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "hypot_%s",                NULL)      \
+  X(NEXTAFTER,            "nextafter",            2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "nextafter_%s",            NULL)      \
+  X(LOGADDEXP,            "logaddexp",            2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "logaddexp_%s",            NULL)      \
+  X(LOGADDEXP2,           "logaddexp2",           2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "logaddexp2_%s",           NULL)      \
+  X(FMAX,                 "fmax",                 2, SAME,     ORDERED,  ORDERED,  0, LOOP, function, "fmax_%s",                 FMAX)      \
+  X(FMIN,                 "fmin",                 2, SAME,     ORDERED,  ORDERED,  0, LOOP, function, "fmin_%s",                 FMIN)      \
+  X(HEAVISIDE,            "heaviside",            2, SAME,     ORDERED,  ORDERED,  0, LOOP, function, "heaviside_%s",            HEAVISIDE) \
+  X(GCD,                  "gcd",                  2, SAME,     INTEGERS, INTEGERS, 0, LOOP, function, "gcd_%s",                  NULL)      \
+  X(LCM,                  "lcm",                  2, SAME,     INTEGERS, INTEGERS, 0, LOOP, function, "lcm_%s",                  NULL)      \
+  X(BITWISE_AND,          "bitwise_and",          2, SAME,     BITS,     BITS,     0, LOOP, function, "bitwise_and_%s",          NULL)      \
+  X(BITWISE_OR,           "bitwise_or",           2, SAME,     BITS,     BITS,     0, LOOP, function, "bitwise_or_%s",           NULL)      \
+  X(BITWISE_XOR,          "bitwise_xor",          2, SAME,     BITS,     BITS,     0, LOOP, function, "bitwise_xor_%s",          NULL)      \
+  X(LSHIFT,               "bitwise_left_shift",   2, SAME,     INTEGERS, INTEGERS, 0, LOOP, function, "lshift_%s",               NULL)      \
+  X(RSHIFT,               "bitwise_right_shift",  2, SAME,     INTEGERS, INTEGERS, 0, LOOP, function, "rshift_%s",               NULL)      \
+  X(LOGICAL_XOR,          "logical_xor",          2, BOOL,     EVERY,    EVERY,    0, LOOP, function, "logical_xor_%s",          NULL)      \
+  X(PRELU,                "prelu",                2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "prelu_%s",                NULL)      \
+  X(GLU,                  "glu",                  2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "glu_%s",                  NULL)      \
+  X(SIGMOID_BACKWARD,     "sigmoid_backward",     2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "sigmoid_backward_%s",     NULL)      \
+  X(TANH_BACKWARD,        "tanh_backward",        2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "tanh_backward_%s",        NULL)      \
+  X(SILU_BACKWARD,        "silu_backward",        2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "silu_backward_%s",        NULL)      \
+  X(GELU_BACKWARD,        "gelu_backward",        2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "gelu_backward_%s",        NULL)      \
+  X(GELU_TANH_BACKWARD,   "gelu_backward",        2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "gelu_tanh_backward_%s",   NULL)      \
+  X(MISH_BACKWARD,        "mish_backward",        2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "mish_backward_%s",        NULL)      \
+  X(HARDSIGMOID_BACKWARD, "hardsigmoid_backward", 2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "hardsigmoid_backward_%s", NULL)      \
+  X(HARDSWISH_BACKWARD,   "hardswish_backward",   2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "hardswish_backward_%s",   NULL)      \
+  X(LOG_SIGMOID_BACKWARD, "log_sigmoid_backward", 2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "log_sigmoid_backward_%s", NULL)      \
+  X(CLAMP,                "clamp",                3, SAME,     REAL,     REAL,     0, LOOP, function, "clamp_%s",                CLAMP)     \
+  X(LERP,                 "lerp",                 3, SAME,     FLOATING, FLOATING, 4, LOOP, function, "lerp_kernel_tensor",      NULL)
+
+/* Those that read p, as floating point unless the compute dtype is whole or complex. ADDCMUL, ADDCDIV: x +
+ * p[0] y z, x + p[0] y / z. LOGIT: x is brought between p[0] and 1 - p[0], which is below 0: it is not.
+ * NAN_TO_NUM: what NaN, infinity and its negative become. ROUND_DECIMALS: p[0] is 10 to the power of
+ * |decimals|, p[1] not 0: decimals are negative. LEAKY_RELU: the slope. ELU: x p[1], or p[0] (e^(p[2] x) - 1)
+ * where x is not positive. SOFTPLUS: beta, threshold. SOFTSHRINK, HARDSHRINK: lambda. THRESHOLD: the
+ * threshold, the value. HARDTANH: the ends. */
+#define WEIR_PARAMETER_OPS(X)                                                                                                               \
+  X(ADDCMUL,              "addcmul",              3, SAME,     NUMBERS,  NUMBERS,  0, LOOP, function, "addcmul_%s_out",          NULL)      \
+  X(ADDCDIV,              "addcdiv",              3, SAME,     FLOATING, FLOATING, 0, LOOP, function, "addcdiv_%s_out",          NULL)      \
+  X(LOGIT,                "logit",                1, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "logit_%s",                NULL)      \
+  X(NAN_TO_NUM,           "nan_to_num",           1, SAME,     FLOATING, FLOATING, 0, LOOP, function, "nan_to_num",              NULL)      \
+  X(ROUND_DECIMALS,       "round",                1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "round_%s",                NULL)      \
+  X(LEAKY_RELU,           "leaky_relu",           1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "leaky_relu_%s",           NULL)      \
+  X(ELU,                  "elu",                  1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "elu_%s",                  NULL)      \
+  X(SOFTPLUS,             "softplus",             1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "softplus_%s",             NULL)      \
+  X(SOFTSHRINK,           "softshrink",           1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "softshrink_%s",           NULL)      \
+  X(HARDSHRINK,           "hardshrink",           1, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "hardshrink_%s",           NULL)      \
+  X(THRESHOLD,            "threshold",            1, SAME,     REAL,     REAL,     0, LOOP, function, "threshold_%s",            NULL)      \
+  X(LEAKY_RELU_BACKWARD,  "leaky_relu_backward",  2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "leaky_relu_backward_%s",  NULL)      \
+  X(ELU_BACKWARD,         "elu_backward",         2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "elu_backward_%s",         NULL)      \
+  X(SOFTPLUS_BACKWARD,    "softplus_backward",    2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "softplus_backward_%s",    NULL)      \
+  X(SHRINK_BACKWARD,      "shrink_backward",      2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "shrink_backward_%s",      NULL)      \
+  X(THRESHOLD_BACKWARD,   "threshold_backward",   2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "threshold_backward_%s",   NULL)      \
+  X(HARDTANH_BACKWARD,    "hardtanh_backward",    2, SAME,     FLOATS,   FLOATS,   0, LOOP, function, "hardtanh_backward_%s",    NULL)
 /* clang-format on */
 
 /* Sets of dtypes, as bits. */
@@ -105,6 +209,8 @@ enum {
                          WEIR_DTYPE_BIT(FLOAT32) | WEIR_DTYPE_BIT(FLOAT64) |
                          WEIR_DTYPE_BIT(COMPLEX64),
   WEIR_DTYPES_FLOATS = WEIR_DTYPES_FLOATING & ~WEIR_DTYPE_BIT(COMPLEX64),
+  WEIR_DTYPES_INTEGERS = WEIR_DTYPES_REAL & ~WEIR_DTYPES_FLOATING,
+  WEIR_DTYPES_BITS = WEIR_DTYPES_INTEGERS | WEIR_DTYPE_BIT(BOOL),
   WEIR_DTYPES_NUMBERS = WEIR_DTYPES_REAL | WEIR_DTYPE_BIT(COMPLEX64),
   WEIR_DTYPES_WIDE = WEIR_DTYPES_FLOATING | WEIR_DTYPE_BIT(INT64),
   WEIR_DTYPES_ORDERED = WEIR_DTYPES_REAL | WEIR_DTYPE_BIT(BOOL),
@@ -128,6 +234,12 @@ typedef enum weir_op {
 #undef WEIR_OP_ENUM
       WEIR_OP_COUNT
 } weir_op;
+
+/* Whether it reads p. */
+static inline bool weir_op_has_p(weir_op op)
+{
+  return op >= WEIR_OP_ADDCMUL || op == WEIR_OP_CLOSE || op == WEIR_OP_RANGE;
+}
 
 /* out[i] = op(in[0][i], in[1][i], in[2][i]) for all i of the loop. ADD and SUB multiply their
  * second input by `alpha` first where has_alpha. out may be in[0] itself (same memory, same

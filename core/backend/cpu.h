@@ -23,6 +23,7 @@ enum {
 typedef struct cpu_args {
   weir_number alpha, p[3];
   int64_t first;         /* place in the loop of element 0 */
+  weir_dtype compute;    /* NEXTAFTER: of the operation, float16 and bfloat16 included */
   _Atomic bool *by_zero; /* an integer was divided by zero: the result there is 0 */
 } cpu_args;
 

@@ -119,6 +119,13 @@ static inline double any_sine(double x, uint64_t quarter)
   return fabs(x) > 0x1p20 ? (quarter ? cos(x) : sin(x)) : cpu_sine(x, quarter);
 }
 
+static inline double any_tan(double x)
+{
+  return fabs(x) > 0x1p20 ? tan(x) : cpu_tan(x);
+}
+
+#include "core/backend/cpu_functions.h"
+
 /* ---- tables: X(extra, op, type of the result: T or bool, expression) ------------------------- */
 
 #define INT_OPS(X, E)                                                                              \
@@ -182,7 +189,6 @@ static inline double any_sine(double x, uint64_t quarter)
   X(E, MUL, T, x *y)                                                                               \
   X(E, DIV, T, x / y)                                                                              \
   X(E, FLOOR_DIV, T, (T)float_floor_div(x, y))                                                     \
-  X(E, POW, T, (T)float_pow(x, y))                                                                 \
   X(E, MAXIMUM, T, ((x > y) | (x != x)) ? x : y)                                                   \
   X(E, MINIMUM, T, ((x < y) | (x != x)) ? x : y)                                                   \
   X(E, CLOSE, bool, float_close(x, y, s))                                                          \
@@ -190,12 +196,14 @@ static inline double any_sine(double x, uint64_t quarter)
   COMPARISONS(X, E)
 
 #define FLOAT32_OPS(X, E)                                                                          \
+  X(E, POW, T, y == 2 ? x * x : (T)cpu_pow(x, y))                                                  \
   X(E, EXP, T, (T)cpu_exp(x))                                                                      \
   X(E, LOG, T, (T)cpu_log(x))                                                                      \
   X(E, TANH, T, (T)cpu_tanh(x))                                                                    \
   X(E, SIGMOID, T, (T)cpu_sigmoid(x))
 
 #define FLOAT64_OPS(X, E)                                                                          \
+  X(E, POW, T, (T)float_pow(x, y))                                                                 \
   X(E, EXP, T, exp(x))                                                                             \
   X(E, LOG, T, log(x))                                                                             \
   X(E, SIN, T, sin(x))                                                                             \
@@ -246,13 +254,14 @@ enum {
     typedef T_##type T;                                                                            \
     typedef V_##type V;                                                                            \
     typedef W_##type W __attribute__((unused));                                                    \
-    const T *a = in, *b = in2;                                                                     \
+    const T *a = in, *b = in2, *c = in3;                                                           \
     result *r = out;                                                                               \
-    (void)a, (void)b, (void)in3, (void)s;                                                          \
+    (void)a, (void)b, (void)c, (void)s;                                                            \
     LOOP                                                                                           \
     {                                                                                              \
       V x = INPUTS_##op > 0 ? (V)a[i] : (V)0, y = INPUTS_##op > 1 ? (V)b[i] : (V)0;                \
-      (void)x, (void)y;                                                                            \
+      V z = INPUTS_##op > 2 ? (V)c[i] : (V)0;                                                      \
+      (void)x, (void)y, (void)z;                                                                   \
       r[i] = (__VA_ARGS__);                                                                        \
     }                                                                                              \
   }
@@ -262,6 +271,8 @@ enum {
 #define ENTRIES_INTEGERS(op)                                                                       \
   ENTRY(UINT8, op) ENTRY(INT8, op) ENTRY(INT16, op) ENTRY(INT32, op) ENTRY(INT64, op)
 #define ENTRIES_REAL(op)     ENTRIES_INTEGERS(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
+#define ENTRIES_BITS(op)     ENTRIES_INTEGERS(op) ENTRY(BOOL, op)
+#define ENTRIES_FLOATS(op)   ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
 #define ENTRIES_FLOATING(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op) ENTRY(COMPLEX64, op)
 #define ENTRIES_NUMBERS(op)  ENTRIES_REAL(op) ENTRY(COMPLEX64, op)
 #define ENTRIES_ORDERED(op)  ENTRIES_REAL(op) ENTRY(BOOL, op)
@@ -282,12 +293,17 @@ enum {
     LOOP r[i] = c[i] ? a[i] : b[i];                                                                \
   }
 
-static void sine(float *r, const float *a, int64_t n, uint64_t quarter)
+static bool is_any_large(const float *a, int64_t n)
 {
   int large = 0;
   for (int64_t i = 0; i < n; i++)
     large |= fabsf(a[i]) > 0x1p20f;
-  if (large)
+  return large;
+}
+
+static void sine(float *r, const float *a, int64_t n, uint64_t quarter)
+{
+  if (is_any_large(a, n))
     for (int64_t i = 0; i < n; i++)
       r[i] = (float)any_sine(a[i], quarter);
   else
@@ -302,6 +318,19 @@ static void sine(float *r, const float *a, int64_t n, uint64_t quarter)
     sine(out, in, n, quarter);                                                                     \
   }
 
+static void FLOAT32_TAN(void *out, const void *in, const void *in2, const void *in3, int64_t n,
+                        const cpu_args *s)
+{
+  const float *a = in;
+  float *r = out;
+  (void)in2, (void)in3, (void)s;
+  if (is_any_large(a, n))
+    for (int64_t i = 0; i < n; i++)
+      r[i] = (float)any_tan(a[i]);
+  else
+    LOOP r[i] = (float)cpu_tan(a[i]);
+}
+
 #define ALL_KERNELS(X)                                                                             \
   INT_OPS(X, UINT8)                                                                                \
   INT_OPS(X, INT8)                                                                                 \
@@ -313,7 +342,18 @@ static void sine(float *r, const float *a, int64_t n, uint64_t quarter)
   FLOAT32_OPS(X, FLOAT32)                                                                          \
   FLOAT_OPS(X, FLOAT64)                                                                            \
   FLOAT64_OPS(X, FLOAT64)                                                                          \
-  COMPLEX_OPS(X, COMPLEX64)
+  COMPLEX_OPS(X, COMPLEX64)                                                                        \
+  INT_FUNCTIONS(X, UINT8)                                                                          \
+  INT_FUNCTIONS(X, INT8)                                                                           \
+  INT_FUNCTIONS(X, INT16)                                                                          \
+  INT_FUNCTIONS(X, INT32)                                                                          \
+  INT_FUNCTIONS(X, INT64)                                                                          \
+  BOOL_FUNCTIONS(X, BOOL)                                                                          \
+  FLOAT_FUNCTIONS(X, FLOAT32)                                                                      \
+  FLOAT32_FUNCTIONS(X, FLOAT32)                                                                    \
+  FLOAT_FUNCTIONS(X, FLOAT64)                                                                      \
+  FLOAT64_FUNCTIONS(X, FLOAT64)                                                                    \
+  COMPLEX_FUNCTIONS(X, COMPLEX64)
 #define ALL_WHERE(X)                                                                               \
   X(UINT8) X(INT8) X(INT16) X(INT32) X(INT64) X(BOOL) X(FLOAT32) X(FLOAT64) X(COMPLEX64)
 

@@ -42,7 +42,7 @@ static const struct op {
 
 static bool takes_parameters(const weir_loop *l)
 {
-  return l->has_alpha || l->op == WEIR_OP_CLOSE || l->op == WEIR_OP_RANGE;
+  return l->has_alpha || weir_op_has_p(l->op);
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
@@ -149,6 +149,7 @@ static void direct_piece(void *arg, int64_t from, int64_t to)
   const weir_loop *l = w->loop;
   cpu_args args;
   args.by_zero = w->args.by_zero;
+  args.compute = l->compute;
   if (takes_parameters(l)) args = w->args;
   const void *x[3] = {NULL, NULL, NULL};
   for (int i = 0; i < w->inputs; i++)
@@ -181,6 +182,7 @@ static void loop_piece(void *arg, int64_t from, int64_t to)
   cpu_walk out;
   _Alignas(64) char result[CPU_BLOCK * CPU_ELEMENT], room[CPU_BLOCK * CPU_ELEMENT];
   args.by_zero = w->args.by_zero;
+  args.compute = l->compute;
   if (takes_parameters(l)) args = w->args;
   for (int i = 0; i < w->inputs; i++)
     start_input(&in[i], w, i, from, to);
@@ -263,6 +265,7 @@ weir_status cpu_map(void *self, void *stream, const weir_loop *l)
   w.inputs = ops[l->op].inputs;
   w.kernel = NULL;
   w.args.by_zero = &by_zero;
+  w.args.compute = l->compute;
   if (is_plain_copy(l)) {
     plain_copy(l);
     return WEIR_OK;

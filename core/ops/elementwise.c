@@ -14,8 +14,19 @@
 #define NO_NEGATES                                                                                 \
   "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "  \
   "mask, use the `~` or `logical_not()` operator instead."
-#define NO_MAXIMUM "maximum not implemented for complex tensors."
-#define NO_MINIMUM "minimum not implemented for complex tensors."
+#define NO_FLOOR "floor is not supported for complex inputs"
+#define NO_CEIL  "ceil is not supported for complex inputs"
+#define NO_TRUNC "trunc is not supported for complex inputs"
+#define NO_SIGN                                                                                    \
+  "Unlike NumPy, weir.sign is not intended to support complex numbers. Please use weir.sgn "       \
+  "instead."
+#define NO_SIGNBIT   "signbit is not implemented for complex tensors."
+#define NO_FMAX      "fmax not implemented for complex tensors."
+#define NO_FMIN      "fmin not implemented for complex tensors."
+#define NO_HEAVISIDE "heaviside is not yet implemented for complex tensors."
+#define NO_CLAMP     "clamp is not supported for complex types"
+#define NO_MAXIMUM   "maximum not implemented for complex tensors."
+#define NO_MINIMUM   "minimum not implemented for complex tensors."
 
 static const struct rule {
   uint16_t dtypes;     /* common dtypes it is there for, before integers become floating point */
@@ -85,15 +96,27 @@ static weir_status check_relu(weir_dtype common)
              : WEIR_OK;
 }
 
-/* Before anything else. */
+/* Before anything else. A sentence is of bool, or, where complex numbers are refused, of these. */
 static weir_status check_operands(const elementwise_call *e)
 {
-  const char *message = rules[e->op].message;
+  const struct rule *r = &rules[e->op];
+  bool complex = r->dtypes >> WEIR_COMPLEX64 & 1;
   if (e->op == WEIR_OP_SUB) return check_sub(e);
-  for (int i = 0; message && i < e->count; i++)
-    if (!(rules[e->op].dtypes >> operand_dtype(e, i) & 1))
-      return weir_fail(WEIR_ENOTSUP, "%s", message);
+  for (int i = 0; r->message && i < e->count; i++) {
+    weir_dtype dtype = operand_dtype(e, i);
+    if (!(r->dtypes >> dtype & 1) && (complex || dtype == WEIR_COMPLEX64))
+      return weir_fail(WEIR_ENOTSUP, "%s", r->message);
+  }
   return WEIR_OK;
+}
+
+/* As torch the number is one of the dtype, but for what integers cut off. */
+static weir_status check_value(const elementwise_call *e, weir_dtype common)
+{
+  weir_scalar unused;
+  bool half = common == WEIR_FLOAT16 || common == WEIR_BFLOAT16;
+  if (!(rules[e->op].dtypes >> common & 1)) return WEIR_OK;
+  return scalar_for(&unused, e->p[0], half ? WEIR_FLOAT32 : common);
 }
 
 /* After shapes, devices and the dtype of the result: what an operation refuses. */
@@ -105,9 +128,11 @@ static weir_status check_operation(const elementwise_call *e, weir_dtype common,
   if (e->op == WEIR_OP_ABS && e->self && common == WEIR_COMPLEX64)
     return weir_fail(WEIR_ENOTSUP, "In-place abs is not supported for complex tensors.");
   if (e->op == WEIR_OP_RELU) st = check_relu(common);
+  if (e->op == WEIR_OP_ADDCMUL || e->op == WEIR_OP_ADDCDIV) st = check_value(e, common);
   if (!st && e->has_alpha) st = check_alpha(common, e->alpha.dtype);
   if (st || r->dtypes >> common & 1) return st;
-  return not_implemented(r->kernel, device, common);
+  bool by_number = e->op == WEIR_OP_LERP && e->numbers;
+  return not_implemented(by_number ? "lerp_kernel_scalar" : r->kernel, device, common);
 }
 
 static weir_status common_dtype(weir_dtype *out, const elementwise_call *e)
@@ -213,11 +238,17 @@ static void loop_params(weir_loop *l, const elementwise_call *e)
   if (e->has_p) memcpy(l->p, e->p, sizeof l->p);
 }
 
+/* What integers cannot do by zero. */
+static inline bool divides(weir_op op)
+{
+  return op == WEIR_OP_FLOOR_DIV || op == WEIR_OP_REMAINDER || op == WEIR_OP_FMOD ||
+         op == WEIR_OP_TRUNC_DIV;
+}
+
 /* On the cpu a zero among integers to divide by shows on the way: nothing may be changed then. */
 static bool may_fail(const elementwise_call *e, const weir_loop *l, weir_device device)
 {
-  return e->op == WEIR_OP_FLOOR_DIV && dtype_is_integral(l->compute) &&
-         device.type == WEIR_DEVICE_CPU;
+  return divides(e->op) && dtype_is_integral(l->compute) && device.type == WEIR_DEVICE_CPU;
 }
 
 static weir_status run_apart(const elementwise_call *e, weir_loop *l, weir_dtype result,
@@ -302,8 +333,9 @@ static inline bool is_plain(const elementwise_call *e)
     if (!plain_operand(e, i)) return false;
   weir_dtype dtype = (weir_dtype)a->dtype;
   if (rules[e->op].floating && !dtype_is_floating(dtype)) return false;
-  if (e->op == WEIR_OP_FLOOR_DIV && e->self && dtype_is_integral(dtype)) return false;
+  if (e->self && dtype_is_integral(dtype) && divides(e->op)) return false;
   if (e->op == WEIR_OP_POW || e->op == WEIR_OP_WHERE || dtype == WEIR_COMPLEX64) return false;
+  if (e->op == WEIR_OP_ADDCMUL || e->op == WEIR_OP_ADDCDIV) return false;
   if (e->op == WEIR_OP_SUB && e->numbers && e->number[1].dtype == WEIR_BOOL) return false;
   return rules[e->op].dtypes >> dtype & 1;
 }

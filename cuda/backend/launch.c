@@ -156,7 +156,7 @@ k_number k_number_of(const weir_number *n, weir_dtype compute)
   float imag = n->dtype == WEIR_COMPLEX64 ? (float)n->imag : 0.0F;
   if (compute == WEIR_COMPLEX64) return (k_number){.c = {(float)real, imag}};
   if (k_is_real(compute)) return (k_number){.d = real};
-  if (compute == WEIR_BOOL && !whole) return (k_number){.i = n->f != 0};
+  if (compute == WEIR_BOOL && !whole) return (k_number){.i = n->f != 0 || imag != 0};
   return (k_number){.i = wrapped(whole ? n->i : (int64_t)n->f, compute)};
 }
 

@@ -26,6 +26,10 @@
   X(turn_2, map)                                                                                   \
   X(turn_4, map)                                                                                   \
   X(turn_8, map)                                                                                   \
+  X(function_integer, functions)                                                                   \
+  X(function_float32, functions)                                                                   \
+  X(function_float64, functions)                                                                   \
+  X(function_complex64, functions)                                                                 \
   X(sum_integer, reduce)                                                                           \
   X(sum_float32, reduce)                                                                           \
   X(sum_float64, reduce)                                                                           \
@@ -110,6 +114,7 @@
 /* The images, cuda/kernels/NAME.cu. */
 #define WEIR_IMAGES(X)                                                                             \
   X(map)                                                                                           \
+  X(functions)                                                                                     \
   X(reduce)                                                                                        \
   X(softmax)                                                                                       \
   X(gemm)                                                                                          \

@@ -198,9 +198,45 @@ static weir_status strided(cuda_device_state *d, void *stream, const weir_loop *
   return cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
 }
 
+/* A row whose kernels are cuda/kernels/functions.cu's. */
+static bool is_function(weir_op op)
+{
+#define ROW(name, ...) case WEIR_OP_##name:
+  switch (op) {
+    WEIR_FUNCTION_OPS(ROW)
+    WEIR_PARAMETER_OPS(ROW)
+    return true;
+  default:
+    return false;
+  }
+#undef ROW
+}
+
+static weir_status function(cuda_device_state *d, void *stream, const weir_loop *l)
+{
+  k_function a = {.op = (int32_t)l->op, .compute = (int32_t)l->compute, .dims = l->dims};
+  a.count = (uint32_t)l->count;
+  for (int i = 0; i < l->dims; i++)
+    a.size[i] = k_divisor_of(l->size[i]);
+  take_operand(&a.out, &l->out, l->dims);
+  for (int i = 0; i < ops[l->op].inputs; i++) {
+    take_operand(&a.in[i], &l->in[i], l->dims);
+    if (!l->in[i].data) a.number[i] = number(l, &l->in[i]);
+  }
+  for (int i = 0; i < 3 && weir_op_has_p(l->op); i++)
+    a.p[i] = parameter(l, i);
+  enum kernel_id k = l->compute == WEIR_COMPLEX64 ? WEIR_KERNEL_function_complex64
+                     : l->compute == WEIR_FLOAT64 ? WEIR_KERNEL_function_float64
+                     : k_is_real(l->compute)      ? WEIR_KERNEL_function_float32
+                                                  : WEIR_KERNEL_function_integer;
+  launch_grid grid = cuda_blocks(d, l->count, WEIR_THREADS);
+  return cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
+}
+
 static weir_status in_parts(cuda_device_state *d, void *stream, weir_loop l, int64_t first)
 {
-  if (extents_fit(&l)) return strided(d, stream, &l, first);
+  if (extents_fit(&l))
+    return is_function(l.op) ? function(d, stream, &l) : strided(d, stream, &l, first);
   int dim = widest(&l);
   int64_t whole = l.size[dim], half = whole / 2, inner = l.count / whole;
   l.size[dim] = half;
@@ -291,5 +327,6 @@ weir_status cuda_map(void *self, void *stream, const weir_loop *given)
   if (l.compute == WEIR_BOOL && l.has_alpha) /* a bool times what is not 0 is itself */
     l.alpha = (weir_number){.dtype = WEIR_BOOL, .i = l.alpha.i != 0};
   if (l.op == WEIR_OP_COPY && is_raw(&l)) return copy_loop(self, stream, &l);
-  return is_flat(&l) ? map_flat(self, stream, &l) : in_parts(self, stream, l, 0);
+  return !is_function(l.op) && is_flat(&l) ? map_flat(self, stream, &l)
+                                           : in_parts(self, stream, l, 0);
 }

@@ -59,6 +59,15 @@ typedef struct k_strided {
   int32_t op, compute, dims, has_alpha;
 } k_strided;
 
+/* The same of a function of up to three inputs (functions.cu). */
+typedef struct k_function {
+  k_operand out, in[3];
+  k_divisor size[WEIR_DIMS]; /* outermost first */
+  k_number number[3], p[3];
+  uint32_t count;
+  int32_t op, compute, dims;
+} k_function;
+
 /* Two dimensions change places: out[z][y][x] = in[z][x][y], by squares of WEIR_TILE; the others
  * (at most 6) are z. */
 typedef struct k_turn {

@@ -370,7 +370,8 @@ template <typename M> WEIR_FAR bool close(M x, M y, double relative, double abso
 #define WEIR_K_NOT_HERE(name, gives)
 
 /* The rows whose `device` is the same: one of the three is WEIR_K_CASE at a time. */
-#define WEIR_K_IN_caller WEIR_K_NOT_HERE
+#define WEIR_K_IN_caller   WEIR_K_NOT_HERE
+#define WEIR_K_IN_function WEIR_K_NOT_HERE
 #define WEIR_K_ROW(name, text, inputs, gives, takes, computes, keeps, host, device, ...)           \
   WEIR_K_IN_##device(name, gives)
 

@@ -442,6 +442,7 @@ element ref_op(const weir_loop *l, element x, element y, element z, int64_t i)
 {
   if (l->op == WEIR_OP_WHERE) return x.i ? y : z;
   if (l->op == WEIR_OP_COPY) return x;
+  if (l->op >= WEIR_OP_ERF) return ref_function(l, x, y, z);
   if (ref_is_int(l->compute)) return whole(wrap_integer(int_op(l, x.i, y.i, i), l->compute));
   if (l->compute != WEIR_COMPLEX64) {
     real r = real_op(l, x.re, y.re, i);

@@ -30,6 +30,10 @@ uint32_t ref_dice(uint32_t n); /* below n; the same ones in every run */
 
 /* The operation's exact result; `i` is the place. */
 element ref_op(const weir_loop *l, element x, element y, element z, int64_t i);
+/* functions.c: the same of WEIR_FUNCTION_OPS and WEIR_PARAMETER_OPS. */
+element ref_function(const weir_loop *l, element x, element y, element z);
+long double ref_function_size(const weir_loop *l, element x, element y, element z,
+                              long double want);
 /* Whether `got` is `want`, to `ulps` of the dtype. */
 bool ref_near(element got, element want, weir_dtype dtype, double ulps);
 

@@ -7,6 +7,8 @@ OPST        := $(O)/tests/ops
 OPST_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
 OPST_SUITES := $(addprefix $(OPST)/,test_elementwise test_linalg test_more test_reduce test_shape test_faults test_devices test_graphs test_elementwise_cpu test_linalg_cpu test_more_cpu test_reduce_cpu test_shape_cpu test_faults_cpu)
 OPST_SUITES += $(addprefix $(OPST)/,test_rows test_rows_cpu)
+OPST_SUITES += $(addprefix $(OPST)/,test_order test_order_cpu)
+OPST_SUITES += $(addprefix $(OPST)/,test_functions test_functions_cpu)
 OPST_SUITES += $(OPST)/test_sequence
 OPST_SUITES += $(addprefix $(OPST)/,test_indexing test_indexing_cpu)
 opst_comma  := ,
@@ -14,6 +16,7 @@ opst_comma  := ,
 TESTS          += $(OPST_SUITES)
 VALGRIND_TESTS += $(addprefix $(OPST)/,test_elementwise_cpu test_linalg_cpu test_more_cpu test_reduce_cpu test_shape_cpu test_faults_cpu)
 VALGRIND_TESTS += $(OPST)/test_rows_cpu
+VALGRIND_TESTS += $(OPST)/test_functions_cpu
 VALGRIND_TESTS += $(OPST)/test_order_cpu
 VALGRIND_TESTS += $(OPST)/test_indexing_cpu
 

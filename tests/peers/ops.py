@@ -15,6 +15,7 @@ import warnings
 import torch
 
 from indices import Indices
+from functions import Functions
 from linalg import Linalg
 from order import Order
 from reductions import Reductions
@@ -56,7 +57,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
+class Calls(Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -577,6 +578,8 @@ class Calls(Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
         return self.r.choice([self.unary] * 3 + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
                       [self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
                               [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2 +
+                              [self.function] * 4 + [self.ask, self.parameter, self.two, self.two, self.pair, self.pair] +
+                              [self.powers, self.three, self.bounds] + [self.activation] * 3 +
                               [self.einsum, self.contraction, self.added, self.vectors] +
                               [self.attention, self.multihead, self.recurrent, self.cell] +
                               [self.running, self.sorting, self.middle, self.searching] +
@@ -655,7 +658,7 @@ def main():
     torch.manual_seed(seed)
     for _ in range(count):
         run.one()
-        if run.bad > 20:
+        if run.bad > 400:
             break
     steps += run.steps
     bad += run.bad

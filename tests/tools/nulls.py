@@ -159,6 +159,14 @@ GOOD = {
     'weir_tensordot_dims': {3: lambda m: m.room((C.c_int * 1)(1)), 4: lambda m: m.room((C.c_int * 1)(0))},
     'weir_multihead_attention': {2: lambda m: m.made('weir_module_multihead_attention', C.c_int64(2), C.c_int64(1), None)},
     'weir_recurrent': {3: lambda m: m.made('weir_module_lstm', C.c_int64(2), C.c_int64(2), None), 5: lambda m: m.tensor((1, 2)), 6: lambda m: m.tensor((1, 2))},
+    'weir_clamp_': {1: lambda m: m.room(Scalar(5, 1, 0, 0)), 2: lambda m: m.room(Scalar(5, 2, 0, 0))},
+    'weir_gelu': {2: lambda m: b'none'},
+    'weir_gelu_': {1: lambda m: b'tanh'},
+    'weir_div_rounding': {3: lambda m: b'trunc'},
+    'weir_div_rounding_scalar': {3: lambda m: b'floor'},
+    'weir_div_rounding_': {2: lambda m: b'floor'},
+    'weir_div_rounding_scalar_': {2: lambda m: b'trunc'},
+    'weir_prelu': {2: lambda m: m.tensor((1,))},
     'weir_mv': {2: lambda m: m.tensor((2,))},
     'weir_conv2d': {3: lambda m: m.tensor((1,))},
     'weir_max_pool2d': {2: pool_options},
@@ -180,6 +188,14 @@ GOOD = {
     'weir_parallel_scatter': {3: lambda m: m.devices(1)},
     'weir_parallel_apply': {1: lambda m: m.modules(1), 2: lambda m: m.tensors(1), 4: lambda m: m.devices(1)},
 }
+
+
+# Of integers: all their tensors but a result's.
+for name in ('bitwise_not', 'bitwise_and', 'bitwise_or', 'bitwise_xor', 'bitwise_left_shift', 'bitwise_right_shift', 'gcd', 'lcm'):
+    for f in ('weir_%s', 'weir_%s_scalar', 'weir_scalar_%s', 'weir_%s_', 'weir_%s_scalar_'):
+        places = {'weir_%s_': (0, 1), 'weir_%s_scalar_': (0,), 'weir_scalar_%s': (2,), 'weir_%s_scalar': (1,)}.get(f, (1, 2))
+        whole = lambda m: m.made('weir_to_dtype', m.tensor(), C.c_int(5))
+        GOOD[f % name] = {place: whole for place in places}
 
 
 def prototypes(source):

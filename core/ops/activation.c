@@ -1,0 +1,350 @@
+/* activation.c: activations, and the derivatives of those whose slope is not cheaply made of other
+ * operations. */
+#include <string.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/weir/functions.h"
+#include "core/ops/ops.h"
+
+#define ACTIVATION(name, op)                                                                       \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return ELEMENTWISE(WEIR_OP_##op, out, NULL, a);                                                \
+  }                                                                                                \
+  weir_status weir_##name##_(weir_tensor *a)                                                       \
+  {                                                                                                \
+    WEIR_REQUIRE(a);                                                                               \
+    return ELEMENTWISE(WEIR_OP_##op, NULL, a, a);                                                  \
+  }
+WEIR_ACTIVATION_MAP(ACTIVATION)
+
+/* One operand and numbers. */
+static weir_status activated(weir_op op, weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                             double p0, double p1, double p2)
+{
+  weir_scalar p[3] = {weir_float(p0), weir_float(p1), weir_float(p2)};
+  return elementwise_tensors(op, out, self, 1, &a, p);
+}
+
+static weir_status gelu_op(weir_op *op, const char *approximate)
+{
+  bool tanh = !strcmp(approximate, "tanh");
+  *op = tanh ? WEIR_OP_GELU_TANH : WEIR_OP_GELU;
+  return tanh || !strcmp(approximate, "none")
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL, "approximate argument must be either none or tanh.");
+}
+
+weir_status weir_gelu(weir_tensor **out, const weir_tensor *a, const char *approximate)
+{
+  WEIR_REQUIRE_OUT(out, a, approximate);
+  weir_op op;
+  weir_status st = gelu_op(&op, approximate);
+  return st ? st : ELEMENTWISE(op, out, NULL, a);
+}
+
+weir_status weir_gelu_(weir_tensor *a, const char *approximate)
+{
+  WEIR_REQUIRE(a, approximate);
+  weir_op op;
+  weir_status st = gelu_op(&op, approximate);
+  return st ? st : ELEMENTWISE(op, NULL, a, a);
+}
+
+weir_status weir_leaky_relu(weir_tensor **out, const weir_tensor *a, double negative_slope)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return activated(WEIR_OP_LEAKY_RELU, out, NULL, a, negative_slope, 0, 0);
+}
+
+weir_status weir_leaky_relu_(weir_tensor *a, double negative_slope)
+{
+  WEIR_REQUIRE(a);
+  return activated(WEIR_OP_LEAKY_RELU, NULL, a, a, negative_slope, 0, 0);
+}
+
+static weir_status elu_run(weir_tensor **out, weir_tensor *self, const weir_tensor *a, double alpha,
+                           double scale, double input_scale)
+{
+  return activated(WEIR_OP_ELU, out, self, a, alpha * scale, scale, input_scale);
+}
+
+weir_status weir_elu(weir_tensor **out, const weir_tensor *a, double alpha)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return elu_run(out, NULL, a, alpha, 1, 1);
+}
+
+weir_status weir_elu_(weir_tensor *a, double alpha)
+{
+  WEIR_REQUIRE(a);
+  return elu_run(NULL, a, a, alpha, 1, 1);
+}
+
+static weir_status celu_run(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                            double alpha)
+{
+  if (alpha == 0) return weir_fail(WEIR_EINVAL, "ZeroDivisionError: alpha cannot be 0 for CELU");
+  return elu_run(out, self, a, alpha, 1, 1 / alpha);
+}
+
+weir_status weir_celu(weir_tensor **out, const weir_tensor *a, double alpha)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return celu_run(out, NULL, a, alpha);
+}
+
+weir_status weir_celu_(weir_tensor *a, double alpha)
+{
+  WEIR_REQUIRE(a);
+  return celu_run(NULL, a, a, alpha);
+}
+
+/* Klambauer et al., "Self-normalizing neural networks" (2017): mean 0 and variance 1 stay. */
+static const double selu_alpha = 1.6732632423543772848170429916717;
+static const double selu_scale = 1.0507009873554804934193349852946;
+
+weir_status weir_selu(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return elu_run(out, NULL, a, selu_alpha, selu_scale, 1);
+}
+
+weir_status weir_selu_(weir_tensor *a)
+{
+  WEIR_REQUIRE(a);
+  return elu_run(NULL, a, a, selu_alpha, selu_scale, 1);
+}
+
+weir_status weir_softplus(weir_tensor **out, const weir_tensor *a, double beta, double threshold)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return activated(WEIR_OP_SOFTPLUS, out, NULL, a, beta, threshold, 0);
+}
+
+/* ---- with bounds ----------------------------------------------------------------------------- */
+
+/* The bounds of integers are cut to integers. */
+static weir_status hardtanh_bounds(weir_scalar bounds[2], const weir_tensor *a, double min_val,
+                                   double max_val)
+{
+  weir_dtype dtype = (weir_dtype)a->dtype;
+  bool whole = dtype_is_integral(dtype);
+  if (dtype == WEIR_BOOL) return weir_fail(WEIR_ENOTSUP, "Bool inputs not supported for hardtanh");
+  if (min_val > max_val) return weir_fail(WEIR_EINVAL, "min_val cannot be greater than max_val");
+  bounds[0] = whole ? weir_int((int64_t)min_val) : weir_float(min_val);
+  bounds[1] = whole ? weir_int((int64_t)max_val) : weir_float(max_val);
+  return WEIR_OK;
+}
+
+weir_status weir_hardtanh(weir_tensor **out, const weir_tensor *a, double min_val, double max_val)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  weir_scalar bounds[2];
+  weir_status st = hardtanh_bounds(bounds, a, min_val, max_val);
+  return st ? st : weir_clamp(out, a, &bounds[0], &bounds[1]);
+}
+
+weir_status weir_hardtanh_(weir_tensor *a, double min_val, double max_val)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(a);
+  weir_scalar bounds[2];
+  weir_status st = hardtanh_bounds(bounds, a, min_val, max_val);
+  return st ? st : weir_clamp_(a, &bounds[0], &bounds[1]);
+}
+
+weir_status weir_relu6(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  return weir_hardtanh(out, a, 0, 6);
+}
+
+weir_status weir_relu6_(weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(a);
+  return weir_hardtanh_(a, 0, 6);
+}
+
+weir_status weir_softshrink(weir_tensor **out, const weir_tensor *a, double lambd)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  weir_dtype dtype = (weir_dtype)a->dtype;
+  double least, most;
+  if (!dtype_is_floating(dtype))
+    return not_implemented("softshrink_check", device_of_tensor(a), dtype);
+  dtype_range(dtype, &least, &most);
+  if (!(lambd >= 0 && lambd <= most))
+    return weir_fail(WEIR_EINVAL,
+                     "lambda must be in range [0, %g] for input dtype %s, but found %g", most,
+                     dtype_title(dtype), lambd);
+  return activated(WEIR_OP_SOFTSHRINK, out, NULL, a, lambd, 0, 0);
+}
+
+weir_status weir_hardshrink(weir_tensor **out, const weir_tensor *a, double lambd)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return activated(WEIR_OP_HARDSHRINK, out, NULL, a, lambd, 0, 0);
+}
+
+weir_status weir_threshold(weir_tensor **out, const weir_tensor *a, double threshold, double value)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return activated(WEIR_OP_THRESHOLD, out, NULL, a, threshold, value, 0);
+}
+
+weir_status weir_threshold_(weir_tensor *a, double threshold, double value)
+{
+  WEIR_REQUIRE(a);
+  return activated(WEIR_OP_THRESHOLD, NULL, a, a, threshold, value, 0);
+}
+
+/* ---- of others, and of two ------------------------------------------------------------------- */
+
+weir_status weir_softsign(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR size = NULL;
+  if (a->dtype == WEIR_BOOL) return not_implemented("abs_%s", device_of_tensor(a), WEIR_BOOL);
+  weir_status st = weir_abs(&size, a);
+  if (!st) st = weir_add_scalar_(size, weir_int(1));
+  return st ? st : weir_div(out, a, size);
+}
+
+weir_status weir_tanhshrink(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR tanh = NULL;
+  weir_status st = weir_tanh(&tanh, a);
+  return st ? st : weir_sub(out, a, tanh);
+}
+
+static weir_status check_prelu(const weir_tensor *a, const weir_tensor *weight)
+{
+  int64_t channels = a->dims > 1 ? a->size[1] : 1;
+  if (a->dtype != weight->dtype)
+    return weir_fail(WEIR_EINVAL, "prelu: Type promoting not supported. Got %s and %s",
+                     dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)weight->dtype));
+  if (weight->numel != 1 && !a->dims)
+    return weir_fail(WEIR_EINVAL, "Not allow zero-dim input tensor.");
+  if (weight->numel != 1 && weight->numel != channels)
+    return weir_fail(WEIR_EINVAL,
+                     "Mismatch of parameter numbers and input channel size. Found parameter "
+                     "numbers = %lld and channel size = %lld.",
+                     (long long)weight->numel, (long long)channels);
+  if (weight->dims > 1)
+    return weir_fail(WEIR_EINVAL,
+                     "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d",
+                     weight->dims);
+  return WEIR_OK;
+}
+
+weir_status weir_prelu(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_TENSOR channels = NULL;
+  weir_shape shape = {.count = a->dims > 1 ? a->dims : a->dims == 1};
+  weir_status st = check_prelu(a, weight);
+  for (int i = 0; i < shape.count; i++)
+    shape.size[i] = 1;
+  if (shape.count) shape.size[shape.count > 1] = weight->numel;
+  if (!st) st = weir_reshape(&channels, weight, shape);
+  return st ? st : ELEMENTWISE(WEIR_OP_PRELU, out, NULL, a, channels);
+}
+
+weir_status weir_glu(weir_tensor **out, const weir_tensor *a, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR value = NULL;
+  WEIR_TENSOR gate = NULL;
+  if (!a->dims)
+    return weir_fail(WEIR_EINVAL, "glu does not support scalars because halving size must be even");
+  weir_status st = dim_resolve(&dim, dim, a->dims);
+  if (st) return st;
+  int64_t size = a->size[dim];
+  if (size % 2)
+    return weir_fail(WEIR_EINVAL, "Halving dimension must be even, but dimension %d is size %lld",
+                     dim, (long long)size);
+  st = weir_narrow(&value, a, dim, 0, size / 2);
+  if (!st) st = weir_narrow(&gate, a, dim, size / 2, size / 2);
+  return st ? st : ELEMENTWISE(WEIR_OP_GLU, out, NULL, value, gate);
+}
+
+/* ---- derivatives ----------------------------------------------------------------------------- */
+
+#define BACKWARD(name, op, operand)                                                                \
+  weir_status name##_backward(weir_tensor **out, const weir_tensor *gradient,                      \
+                              const weir_tensor *operand)                                          \
+  {                                                                                                \
+    return ELEMENTWISE(WEIR_OP_##op##_BACKWARD, out, NULL, gradient, operand);                     \
+  }
+BACKWARD(sigmoid, SIGMOID, result)
+BACKWARD(tanh, TANH, result)
+BACKWARD(silu, SILU, a)
+BACKWARD(mish, MISH, a)
+BACKWARD(hardsigmoid, HARDSIGMOID, a)
+BACKWARD(hardswish, HARDSWISH, a)
+BACKWARD(logsigmoid, LOG_SIGMOID, a)
+
+weir_status gelu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
+                          bool approximate_tanh)
+{
+  weir_op op = approximate_tanh ? WEIR_OP_GELU_TANH_BACKWARD : WEIR_OP_GELU_BACKWARD;
+  return ELEMENTWISE(op, out, NULL, gradient, a);
+}
+
+static weir_status sloped(weir_op op, weir_tensor **out, const weir_tensor *gradient,
+                          const weir_tensor *a, double p0, double p1, double p2)
+{
+  weir_scalar p[3] = {weir_float(p0), weir_float(p1), weir_float(p2)};
+  return elementwise_tensors(op, out, NULL, 2, (const weir_tensor *const[]){gradient, a}, p);
+}
+
+weir_status leaky_relu_backward(weir_tensor **out, const weir_tensor *gradient,
+                                const weir_tensor *a, double negative_slope)
+{
+  return sloped(WEIR_OP_LEAKY_RELU_BACKWARD, out, gradient, a, negative_slope, 0, 0);
+}
+
+weir_status elu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
+                         double alpha, double scale, double input_scale)
+{
+  return sloped(WEIR_OP_ELU_BACKWARD, out, gradient, a, alpha * scale, scale, input_scale);
+}
+
+weir_status selu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a)
+{
+  return elu_backward(out, gradient, a, selu_alpha, selu_scale, 1);
+}
+
+weir_status softplus_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
+                              double beta, double threshold)
+{
+  return sloped(WEIR_OP_SOFTPLUS_BACKWARD, out, gradient, a, beta, threshold, 0);
+}
+
+weir_status shrink_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
+                            double lambd)
+{
+  return sloped(WEIR_OP_SHRINK_BACKWARD, out, gradient, a, lambd, 0, 0);
+}
+
+weir_status threshold_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
+                               double threshold)
+{
+  return sloped(WEIR_OP_THRESHOLD_BACKWARD, out, gradient, a, threshold, 0, 0);
+}
+
+weir_status hardtanh_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
+                              double min_val, double max_val)
+{
+  return sloped(WEIR_OP_HARDTANH_BACKWARD, out, gradient, a, min_val, max_val, 0);
+}

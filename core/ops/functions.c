@@ -1,0 +1,458 @@
+/* functions.c: functions of each element: the public forms of what WEIR_FUNCTION_OPS calculates, and
+ * the few that are made of others. */
+#include <math.h>
+#include <string.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/weir/functions.h"
+#include "core/ops/ops.h"
+
+/* ---- one operand ----------------------------------------------------------------------------- */
+
+#define ONE(name, op)                                                                              \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return ELEMENTWISE(WEIR_OP_##op, out, NULL, a);                                                \
+  }                                                                                                \
+  weir_status weir_##name##_(weir_tensor *a)                                                       \
+  {                                                                                                \
+    WEIR_REQUIRE(a);                                                                               \
+    return ELEMENTWISE(WEIR_OP_##op, NULL, a, a);                                                  \
+  }
+WEIR_FUNCTION_MAP(ONE)
+
+#define ASKS(name, op)                                                                             \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return ELEMENTWISE(WEIR_OP_##op, out, NULL, a);                                                \
+  }
+ASKS(isnan, ISNAN)
+ASKS(isinf, ISINF)
+ASKS(signbit, SIGNBIT)
+
+weir_status weir_square(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  return weir_pow_scalar(out, a, weir_int(2));
+}
+
+weir_status weir_square_(weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(a);
+  return weir_pow_scalar_(a, weir_int(2));
+}
+
+#define ANGLE(name, factor)                                                                        \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    if (a->dtype == WEIR_COMPLEX64)                                                                \
+      return weir_fail(WEIR_ENOTSUP, #name " is not supported for complex tensors.");              \
+    return weir_mul_scalar(out, a, weir_float(factor));                                            \
+  }                                                                                                \
+  weir_status weir_##name##_(weir_tensor *a)                                                       \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE(a);                                                                               \
+    if (a->dtype == WEIR_COMPLEX64)                                                                \
+      return weir_fail(WEIR_ENOTSUP, #name " is not supported for complex tensors.");              \
+    return weir_mul_scalar_(a, weir_float(factor));                                                \
+  }
+ANGLE(deg2rad, 0.017453292519943295769)
+ANGLE(rad2deg, 57.295779513082320877)
+
+static weir_status rounded_decimals(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                                    int decimals)
+{
+  double power = pow(10, fabs((double)decimals));
+  weir_scalar p[3] = {weir_float(power), weir_float(decimals < 0), weir_float(0)};
+  return elementwise_tensors(WEIR_OP_ROUND_DECIMALS, out, self, 1, &a, p);
+}
+
+weir_status weir_round_decimals(weir_tensor **out, const weir_tensor *a, int decimals)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return rounded_decimals(out, NULL, a, decimals);
+}
+
+weir_status weir_round_decimals_(weir_tensor *a, int decimals)
+{
+  WEIR_REQUIRE(a);
+  return rounded_decimals(NULL, a, a, decimals);
+}
+
+static weir_status logits(weir_tensor **out, weir_tensor *self, const weir_tensor *a, double eps)
+{
+  weir_scalar p[3] = {weir_float(eps), weir_float(0), weir_float(0)};
+  return elementwise_tensors(WEIR_OP_LOGIT, out, self, 1, &a, p);
+}
+
+weir_status weir_logit(weir_tensor **out, const weir_tensor *a, double eps)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return logits(out, NULL, a, eps);
+}
+
+weir_status weir_logit_(weir_tensor *a, double eps)
+{
+  WEIR_REQUIRE(a);
+  return logits(NULL, a, a, eps);
+}
+
+/* Integers are what they are. */
+static weir_status finite_numbers(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                                  double nan, const double *posinf, const double *neginf)
+{
+  double least = 0, most = 0;
+  weir_dtype dtype = (weir_dtype)a->dtype;
+  if (dtype_is_integral_or_bool(dtype)) return self ? WEIR_OK : weir_clone(out, a);
+  dtype_range(dtype == WEIR_COMPLEX64 ? WEIR_FLOAT32 : dtype, &least, &most);
+  weir_scalar p[3] = {weir_float(nan), weir_float(posinf ? *posinf : most),
+                      weir_float(neginf ? *neginf : least)};
+  return elementwise_tensors(WEIR_OP_NAN_TO_NUM, out, self, 1, &a, p);
+}
+
+weir_status weir_nan_to_num(weir_tensor **out, const weir_tensor *a, double nan,
+                            const double *posinf, const double *neginf)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return finite_numbers(out, NULL, a, nan, posinf, neginf);
+}
+
+weir_status weir_nan_to_num_(weir_tensor *a, double nan, const double *posinf, const double *neginf)
+{
+  WEIR_REQUIRE(a);
+  return finite_numbers(NULL, a, a, nan, posinf, neginf);
+}
+
+/* ---- two operands ---------------------------------------------------------------------------- */
+
+/* a and b, one of which may be NULL: then it is the number. */
+static weir_status two(weir_op op, weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                       const weir_tensor *b, weir_scalar number)
+{
+  elementwise_call e;
+  e.op = op, e.count = 2, e.numbers = (uint8_t)((a ? 0 : 1) + (b ? 0 : 2)),
+  e.has_alpha = e.has_p = false;
+  e.self = self, e.t[0] = a, e.t[1] = b, e.number[0] = e.number[1] = number;
+  return elementwise_run(out, &e);
+}
+
+#define PAIR(name, op)                                                                             \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)           \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a, b);                                                                   \
+    return ELEMENTWISE(WEIR_OP_##op, out, NULL, a, b);                                             \
+  }                                                                                                \
+  weir_status weir_##name##_(weir_tensor *a, const weir_tensor *b)                                 \
+  {                                                                                                \
+    WEIR_REQUIRE(a, b);                                                                            \
+    return ELEMENTWISE(WEIR_OP_##op, NULL, a, a, b);                                               \
+  }
+WEIR_PAIR_MAP(PAIR)
+
+#define TWO(name, op)                                                                              \
+  PAIR(name, op)                                                                                   \
+  weir_status weir_##name##_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b)         \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return two(WEIR_OP_##op, out, NULL, a, NULL, b);                                               \
+  }                                                                                                \
+  weir_status weir_scalar_##name(weir_tensor **out, weir_scalar a, const weir_tensor *b)           \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, b);                                                                      \
+    return two(WEIR_OP_##op, out, NULL, NULL, b, a);                                               \
+  }                                                                                                \
+  weir_status weir_##name##_scalar_(weir_tensor *a, weir_scalar b)                                 \
+  {                                                                                                \
+    WEIR_REQUIRE(a);                                                                               \
+    return two(WEIR_OP_##op, NULL, a, a, NULL, b);                                                 \
+  }
+WEIR_FUNCTION2_MAP(TWO)
+
+static weir_status check_heaviside(const weir_tensor *a, const weir_tensor *b)
+{
+  if (a->dtype == WEIR_COMPLEX64 || b->dtype == WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "heaviside is not yet implemented for complex tensors.");
+  if (a->dtype != b->dtype)
+    return weir_fail(WEIR_EINVAL,
+                     "heaviside is not yet implemented for tensors with different dtypes.");
+  return WEIR_OK;
+}
+
+weir_status weir_heaviside(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_REQUIRE_OUT(out, a, b);
+  weir_status st = check_heaviside(a, b);
+  return st ? st : ELEMENTWISE(WEIR_OP_HEAVISIDE, out, NULL, a, b);
+}
+
+weir_status weir_heaviside_(weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_REQUIRE(a, b);
+  weir_status st = check_heaviside(a, b);
+  return st ? st : ELEMENTWISE(WEIR_OP_HEAVISIDE, NULL, a, a, b);
+}
+
+weir_status weir_ldexp(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_TENSOR power = NULL;
+  weir_status st = weir_scalar_pow(&power, weir_float(2), b);
+  return st ? st : weir_mul(out, a, power);
+}
+
+weir_status weir_ldexp_(weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(a, b);
+  WEIR_TENSOR power = NULL;
+  weir_status st = weir_scalar_pow(&power, weir_float(2), b);
+  return st ? st : weir_mul_(a, power);
+}
+
+static weir_status check_float_power(bool complex)
+{
+  return complex ? weir_fail(WEIR_ENOTSUP, "float_power of complex numbers is complex128, and "
+                                           "there is no dtype here for it")
+                 : WEIR_OK;
+}
+
+weir_status weir_float_power(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR y = NULL;
+  weir_status st = check_float_power(a->dtype == WEIR_COMPLEX64 || b->dtype == WEIR_COMPLEX64);
+  if (!st) st = weir_to_dtype(&x, a, WEIR_FLOAT64);
+  if (!st) st = weir_to_dtype(&y, b, WEIR_FLOAT64);
+  return st ? st : weir_pow(out, x, y);
+}
+
+weir_status weir_float_power_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR x = NULL;
+  weir_status st = check_float_power(a->dtype == WEIR_COMPLEX64 || b.dtype == WEIR_COMPLEX64);
+  if (!st) st = weir_to_dtype(&x, a, WEIR_FLOAT64);
+  return st ? st : weir_pow_scalar(out, x, b);
+}
+
+static weir_status rounding_op(weir_op *op, const char *mode)
+{
+  *op = WEIR_OP_DIV;
+  if (mode && !strcmp(mode, "trunc")) *op = WEIR_OP_TRUNC_DIV;
+  if (mode && !strcmp(mode, "floor")) *op = WEIR_OP_FLOOR_DIV;
+  if (!mode || *op != WEIR_OP_DIV) return WEIR_OK;
+  return weir_fail(
+      WEIR_EINVAL,
+      "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
+}
+
+weir_status weir_div_rounding(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
+                              const char *rounding_mode)
+{
+  WEIR_REQUIRE_OUT(out, a, b);
+  weir_op op;
+  weir_status st = rounding_op(&op, rounding_mode);
+  return st ? st : ELEMENTWISE(op, out, NULL, a, b);
+}
+
+weir_status weir_div_rounding_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b,
+                                     const char *rounding_mode)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  weir_op op;
+  weir_status st = rounding_op(&op, rounding_mode);
+  return st ? st : two(op, out, NULL, a, NULL, b);
+}
+
+weir_status weir_div_rounding_(weir_tensor *a, const weir_tensor *b, const char *rounding_mode)
+{
+  WEIR_REQUIRE(a, b);
+  weir_op op;
+  weir_status st = rounding_op(&op, rounding_mode);
+  return st ? st : ELEMENTWISE(op, NULL, a, a, b);
+}
+
+weir_status weir_div_rounding_scalar_(weir_tensor *a, weir_scalar b, const char *rounding_mode)
+{
+  WEIR_REQUIRE(a);
+  weir_op op;
+  weir_status st = rounding_op(&op, rounding_mode);
+  return st ? st : two(op, NULL, a, a, NULL, b);
+}
+
+/* ---- three operands -------------------------------------------------------------------------- */
+
+static weir_status check_lerp(const weir_tensor *a, const weir_tensor *other, const char *name)
+{
+  if (a->dtype == other->dtype) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "expected dtype %s for `%s` but got dtype %s",
+                   dtype_cxx((weir_dtype)a->dtype), name, dtype_cxx((weir_dtype)other->dtype));
+}
+
+static weir_status lerp_tensor(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                               const weir_tensor *end, const weir_tensor *weight)
+{
+  weir_status st = check_lerp(a, end, "end");
+  if (!st) st = check_lerp(a, weight, "weight");
+  return st ? st : ELEMENTWISE(WEIR_OP_LERP, out, self, a, end, weight);
+}
+
+weir_status weir_lerp(weir_tensor **out, const weir_tensor *a, const weir_tensor *end,
+                      const weir_tensor *weight)
+{
+  WEIR_REQUIRE_OUT(out, a, end, weight);
+  return lerp_tensor(out, NULL, a, end, weight);
+}
+
+weir_status weir_lerp_(weir_tensor *a, const weir_tensor *end, const weir_tensor *weight)
+{
+  WEIR_REQUIRE(a, end, weight);
+  return lerp_tensor(NULL, a, a, end, weight);
+}
+
+static weir_status lerp_number(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                               const weir_tensor *end, weir_scalar weight)
+{
+  weir_dtype dtype = (weir_dtype)a->dtype;
+  elementwise_call e;
+  weir_status st = check_lerp(a, end, "end");
+  if (dtype_is_integral_or_bool(dtype)) weight = weir_bool(false); /* which it will not come to */
+  if (!st) st = scalar_for(&weight, weight, dtype_is_floating(dtype) ? WEIR_FLOAT64 : dtype);
+  if (st) return st;
+  e.op = WEIR_OP_LERP, e.count = 3, e.numbers = 4, e.has_alpha = e.has_p = false;
+  e.self = self, e.t[0] = a, e.t[1] = end, e.t[2] = NULL, e.number[2] = weight;
+  return elementwise_run(out, &e);
+}
+
+weir_status weir_lerp_scalar(weir_tensor **out, const weir_tensor *a, const weir_tensor *end,
+                             weir_scalar weight)
+{
+  WEIR_REQUIRE_OUT(out, a, end);
+  return lerp_number(out, NULL, a, end, weight);
+}
+
+weir_status weir_lerp_scalar_(weir_tensor *a, const weir_tensor *end, weir_scalar weight)
+{
+  WEIR_REQUIRE(a, end);
+  return lerp_number(NULL, a, a, end, weight);
+}
+
+static weir_status check_addcdiv(const weir_tensor *b, const weir_tensor *c)
+{
+  if (!dtype_is_integral_or_bool((weir_dtype)b->dtype) ||
+      !dtype_is_integral_or_bool((weir_dtype)c->dtype))
+    return WEIR_OK;
+  return weir_fail(
+      WEIR_EINVAL,
+      "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will "
+      "perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be "
+      "implemented as (input + value * weir.trunc(tensor1 / tensor2)).to(input.dtype) for integer "
+      "inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv "
+      "behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all "
+      "dtypes.");
+}
+
+static weir_status sum_with_product(weir_op op, weir_tensor **out, weir_tensor *self,
+                                    const weir_tensor *a, const weir_tensor *b,
+                                    const weir_tensor *c, weir_scalar value)
+{
+  weir_scalar p[3] = {value, weir_float(0), weir_float(0)};
+  weir_status st = op == WEIR_OP_ADDCDIV ? check_addcdiv(b, c) : WEIR_OK;
+  return st ? st : elementwise_tensors(op, out, self, 3, (const weir_tensor *const[]){a, b, c}, p);
+}
+
+#define ADDED(name, op)                                                                            \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,           \
+                          const weir_tensor *c, weir_scalar value)                                 \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a, b, c);                                                                \
+    return sum_with_product(WEIR_OP_##op, out, NULL, a, b, c, value);                              \
+  }                                                                                                \
+  weir_status weir_##name##_(weir_tensor *a, const weir_tensor *b, const weir_tensor *c,           \
+                             weir_scalar value)                                                    \
+  {                                                                                                \
+    WEIR_REQUIRE(a, b, c);                                                                         \
+    return sum_with_product(WEIR_OP_##op, NULL, a, a, b, c, value);                                \
+  }
+ADDED(addcmul, ADDCMUL)
+ADDED(addcdiv, ADDCDIV)
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static weir_status check_bounds(const void *low, const void *high)
+{
+  return low || high ? WEIR_OK
+                     : weir_fail(WEIR_EINVAL,
+                                 "weir.clamp: At least one of 'min' or 'max' must not be None");
+}
+
+static weir_status clamp_to(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                            const weir_tensor *low, const weir_tensor *high)
+{
+  weir_status st = check_bounds(low, high);
+  bool complex = a->dtype == WEIR_COMPLEX64 || (low && low->dtype == WEIR_COMPLEX64) ||
+                 (high && high->dtype == WEIR_COMPLEX64);
+  if (!st && complex) st = weir_fail(WEIR_ENOTSUP, "clamp is not supported for complex types");
+  if (st) return st;
+  if (low && high) return ELEMENTWISE(WEIR_OP_CLAMP, out, self, a, low, high);
+  return low ? ELEMENTWISE(WEIR_OP_MAXIMUM, out, self, a, low)
+             : ELEMENTWISE(WEIR_OP_MINIMUM, out, self, a, high);
+}
+
+weir_status weir_clamp_tensor(weir_tensor **out, const weir_tensor *a, const weir_tensor *low,
+                              const weir_tensor *high)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return clamp_to(out, NULL, a, low, high);
+}
+
+weir_status weir_clamp_tensor_(weir_tensor *a, const weir_tensor *low, const weir_tensor *high)
+{
+  WEIR_REQUIRE(a);
+  return clamp_to(NULL, a, a, low, high);
+}
+
+/* In place what out of place gives is copied, where that may be cast. */
+static weir_status clamp_in_place(weir_tensor *a, const weir_scalar *low, const weir_scalar *high)
+{
+  WEIR_TENSOR apart = NULL;
+  weir_status st = weir_clamp(&apart, a, low, high);
+  if (!st && !dtype_can_cast((weir_dtype)apart->dtype, (weir_dtype)a->dtype))
+    st = weir_fail(WEIR_EINVAL, "result type %s can't be cast to the desired output type %s",
+                   dtype_title((weir_dtype)apart->dtype), dtype_cxx((weir_dtype)a->dtype));
+  return st ? st : weir_copy_(a, apart, false);
+}
+
+weir_status weir_clamp_(weir_tensor *a, const weir_scalar *low, const weir_scalar *high)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(a);
+  return clamp_in_place(a, low, high);
+}
+
+#define BOUND(name, low, high)                                                                     \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, weir_scalar bound)              \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return weir_clamp(out, a, low, high);                                                          \
+  }                                                                                                \
+  weir_status weir_##name##_(weir_tensor *a, weir_scalar bound)                                    \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE(a);                                                                               \
+    return clamp_in_place(a, low, high);                                                           \
+  }
+BOUND(clamp_min, &bound, NULL)
+BOUND(clamp_max, NULL, &bound)
