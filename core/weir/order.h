@@ -108,6 +108,39 @@ WEIR_PUBLIC weir_status weir_bucketize(weir_tensor **out, const weir_tensor *a,
 WEIR_PUBLIC weir_status weir_isin(weir_tensor **out, const weir_tensor *elements,
                                   const weir_tensor *test, bool invert);
 
+/* ---- what is there, how often -----------------------------------------------------------------
+ * Functions whose result has as many elements as there are different ones, or as the largest says,
+ * wait for the device; while it is captured they fail. */
+
+/* The different elements, in order: of one dimension; of each NaN all. inverse, of a's shape: which
+ * of them each element is; counts: how many are alike. Both int64; NULL: not asked for. torch's
+ * unique() without `dim`. Errors: "\"unique\" not implemented for 'ComplexFloat'". */
+WEIR_PUBLIC weir_status weir_unique(weir_tensor **out, weir_tensor **inverse, weir_tensor **counts,
+                                    const weir_tensor *a);
+/* The same of neighbours, row by row, in their order. */
+WEIR_PUBLIC weir_status weir_unique_consecutive(weir_tensor **out, weir_tensor **inverse,
+                                                weir_tensor **counts, const weir_tensor *a);
+
+/* The most frequent, of several the smallest, and the last place of it. Errors: "mode(): Expected
+ * reduction dim 0 to have non-zero size.", "\"mode_cpu\" not implemented for 'ComplexFloat'". */
+WEIR_PUBLIC weir_status weir_mode(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                                  int dim, bool keepdim);
+
+/* How often each of 0, 1, ... is there, to the largest or to minlength - 1: int64; weights: the sums
+ * of theirs, float32 or else float64. a has one dimension. Errors: "bincount only supports 1-d
+ * non-negative integral inputs.", "minlength should be >= 0", "weights should be 1-d and have the
+ * same length as input", "\"bincount_cpu\" not implemented for 'Float'". */
+WEIR_PUBLIC weir_status weir_bincount(weir_tensor **out, const weir_tensor *a,
+                                      const weir_tensor *weights, int64_t minlength);
+
+/* How many elements lie in each of `bins` equal parts of min to max, the last part's end included;
+ * both alike: of the smallest to the largest. Of a's dtype, floating point. Errors:
+ * "weir.histogram(): bins must be > 0, but got 0 for dimension 0", "weir.histc: max must be larger
+ * than min", "weir.histc: range of [0, inf] is not finite", "\"histogram_cpu\" not implemented for
+ * 'Long'". */
+WEIR_PUBLIC weir_status weir_histc(weir_tensor **out, const weir_tensor *a, int64_t bins,
+                                   double min, double max);
+
 #ifdef __cplusplus
 }
 #endif

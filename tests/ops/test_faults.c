@@ -342,6 +342,18 @@ STEP(quantile)
 {
   return weir_quantile(OUT, o.batch, 0.3);
 }
+STEP(unique)
+{
+  return weir_unique(&r->t[0], &r->t[1], NULL, o.batch);
+}
+STEP(mode)
+{
+  return weir_mode(&r->t[0], &r->t[1], o.batch, 1, false);
+}
+STEP(histc)
+{
+  return weir_histc(OUT, o.half, 4, 0, 0);
+}
 STEP(isin)
 {
   return weir_isin(OUT, o.a, o.whole, true);
@@ -563,6 +575,9 @@ static const struct step {
              {"nanmedian", median, NULL},
              {"quantile", quantile, NULL},
              {"isin", isin, NULL},
+             {"unique", unique, NULL},
+             {"mode", mode, NULL},
+             {"histc", histc, NULL},
              {"clamp", clamp, NULL},
              {"cat", cat, "copy_: "},
              {"stack", stack, "copy_: "},

@@ -473,6 +473,69 @@ START_TEST(no_bit_depends_on_the_number_of_threads)
 }
 END_TEST
 
+START_TEST(different_elements_are_counted)
+{
+  weir_tensor *r[3] = {NULL};
+  devices(2);
+  WEIR_TENSOR a = TENSOR(weir_shape(2, 4), WEIR_FLOAT32, device(_i), 3, 1, 3, 3, NAN, 1, NAN, 0);
+  WEIR_TENSOR e = TENSOR(weir_shape(0, 4), WEIR_INT32, device(_i), 0);
+  weir_ok(weir_unique(&r[0], &r[1], &r[2], a));
+  numbers_are(r[0], 5, (const double[]){0, 1, 3, NAN, NAN});
+  EXPECT(r[1], 2, 1, 2, 2, 3, 1, 4, 0);
+  shape_is(r[1], weir_shape(2, 4));
+  EXPECT(r[2], 1, 2, 3, 1, 1);
+  drop_all(r, 3);
+  weir_ok(weir_unique_consecutive(&r[0], &r[1], &r[2], a));
+  numbers_are(r[0], 7, (const double[]){3, 1, 3, NAN, 1, NAN, 0});
+  EXPECT(r[1], 0, 1, 2, 2, 3, 4, 5, 6);
+  EXPECT(r[2], 1, 1, 2, 1, 1, 1, 1);
+  drop_all(r, 3);
+  weir_ok(weir_unique(&r[0], NULL, &r[2], e));
+  shape_is(r[0], weir_shape(0));
+  shape_is(r[2], weir_shape(0));
+  drop_all(r, 3);
+  WEIR_TENSOR i = TENSOR(weir_shape(2, 5), WEIR_INT16, device(_i), 2, 1, 2, 1, 3, 7, 7, 7, 0, 0);
+  weir_ok(weir_mode(&r[0], &r[1], i, 1, false));
+  PAIR(r, 2, {{1, 7}, {3, 2}});
+  weir_ok(weir_mode(&r[0], &r[1], i, 0, true));
+  shape_is(r[0], weir_shape(1, 5));
+  PAIR(r, 5, {{2, 1, 2, 0, 0}, {0, 0, 0, 1, 1}});
+  refused(WEIR_EINVAL, "mode(): Expected reduction dim 0 to have non-zero size.",
+          weir_mode(&r[0], &r[1], e, 0, false));
+}
+END_TEST
+
+START_TEST(values_and_parts_of_a_range_are_counted)
+{
+  weir_tensor *r = NULL;
+  devices(2);
+  WEIR_TENSOR a = TENSOR(weir_shape(5), WEIR_INT32, device(_i), 3, 1, 3, 0, 1);
+  WEIR_TENSOR w = TENSOR(weir_shape(5), WEIR_FLOAT32, device(_i), 0.5, 1, 2, 4, 8);
+  WEIR_TENSOR x = TENSOR(weir_shape(2, 3), WEIR_FLOAT32, device(_i), 0, 1, 2.5, 4, 5, NAN);
+  weir_ok(weir_bincount(&r, a, NULL, 6));
+  ck_assert_int_eq(weir_tensor_dtype(r), WEIR_INT64);
+  EXPECT(r, 1, 2, 0, 2, 0, 0);
+  weir_tensor_drop(&r);
+  weir_ok(weir_bincount(&r, a, w, 0));
+  ck_assert_int_eq(weir_tensor_dtype(r), WEIR_FLOAT32);
+  EXPECT(r, 4, 9, 0, 2.5);
+  weir_tensor_drop(&r);
+  weir_ok(weir_histc(&r, x, 2, 0, 4));
+  ck_assert_int_eq(weir_tensor_dtype(r), WEIR_FLOAT32);
+  EXPECT(r, 2, 2);
+  weir_tensor_drop(&r);
+  weir_ok(weir_histc(&r, w, 3, 0, 0));
+  EXPECT(r, 3, 1, 1);
+  weir_tensor_drop(&r);
+  weir_ok(weir_neg_(a));
+  refused(WEIR_EINVAL, "bincount only supports 1-d non-negative integral inputs.",
+          weir_bincount(&r, a, NULL, 0));
+  refused(WEIR_EINVAL, "minlength should be >= 0", weir_bincount(&r, a, NULL, -1));
+  refused(WEIR_EINVAL, "weir.histc: max must be larger than min", weir_histc(&r, x, 3, 2, 1));
+  refused_with(WEIR_EINVAL, "is not finite", weir_histc(&r, x, 3, 0, 0));
+}
+END_TEST
+
 START_TEST(nothing_has_an_order_and_a_number_is_alone)
 {
   weir_tensor *r[2] = {NULL};
@@ -522,6 +585,8 @@ int main(void)
                                 running_sums_and_products_are_those_of_plain_loops,
                                 complex_numbers_are_summed_and_multiplied,
                                 no_bit_depends_on_the_number_of_threads,
+                                different_elements_are_counted,
+                                values_and_parts_of_a_range_are_counted,
                                 nothing_has_an_order_and_a_number_is_alone,
                                 NULL};
   return rig_run("ops/order", tests, TRIED);

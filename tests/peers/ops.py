@@ -582,7 +582,7 @@ class Calls(Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run
                               [self.powers, self.three, self.bounds] + [self.activation] * 3 +
                               [self.einsum, self.contraction, self.added, self.vectors] +
                               [self.attention, self.multihead, self.recurrent, self.cell] +
-                              [self.running, self.sorting, self.middle, self.searching] +
+                              [self.running, self.sorting, self.middle, self.searching, self.counting] +
                               [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made])()
 
 

@@ -133,3 +133,47 @@ class Order:
             self.own_strides = False
         self.w.release(wa)
         self.w.release(wb)
+
+    def several_of(self, name, *arguments):
+        """What a function with three results gives."""
+        out = [C.c_void_p() for _ in range(3)]
+        self.w.check(getattr(self.w.lib, "weir_" + name)(*[C.byref(o) for o in out], *arguments))
+        return out
+
+    def counting(self):
+        r = self.r
+        name = r.choice("unique unique unique_consecutive mode mode bincount bincount histc histc".split())
+        t, w = self.tensor(self.sizes(), r.choice(DTYPES), small=r.random() < .6)
+        d, keep = self.dim(t), r.random() < .5
+        what = f"{name} of {tuple(t.shape)} {t.stride()} {t.dtype} {d} {keep}"
+        if name.startswith("unique"):
+            self.judge(what, lambda: getattr(torch, name)(t, return_inverse=True, return_counts=True),
+                       lambda: self.several_of(name, w))
+        elif name == "mode":
+            if not t.is_complex() and not bool(t.isnan().any()):  # torch sorts NaN anywhere
+                self.places(what, t, d, lambda: torch.mode(t, d, keep), lambda: self.pair_of(name, w, d, keep), keep)
+        elif name == "bincount":
+            self.bins(r)
+        else:
+            n = r.choice([1, 3, 10, 100, 0])
+            low, high = r.choice([(0, 0), (0, 0), (-2, 2), (0, 1), (1, 0), (3, 3)])
+            whole = t.is_floating_point() and bool(t.isfinite().all())  # torch's sentence has NaN's sign
+            if t.dtype in (torch.float32, torch.float64, torch.int64) and (whole or low != high):
+                self.judge(what + f" {n} {low} {high}", lambda: torch.histc(t, n, low, high),
+                           lambda: self.w.new(name, w, C.c_int64(n), C.c_double(low), C.c_double(high)))
+        self.w.release(w)
+
+    def bins(self, r):
+        n = r.choice([0, 1, 5, 40])
+        t = torch.randint(0, 30, (n,) if r.random() < .9 else (n, 1)).to(r.choice(DTYPES))
+        if r.random() < .05 and not t.is_complex() and t.dtype not in (torch.uint8, torch.bool):
+            t = -t
+        x = torch.randn(n + (r.random() < .05)).to(r.choice([torch.float32, torch.float64, torch.float16, torch.int32]))
+        least, weighted = r.choice([0, 0, 3, 50, -1]), r.random() < .5
+        w, wx = self.w.of(t), self.w.of(x)
+        self.judge(f"bincount of {tuple(t.shape)} {t.dtype} {weighted} {x.dtype} {tuple(x.shape)} {least}",
+                   lambda: torch.bincount(t, x if weighted else None, least),
+                   lambda: self.w.new("bincount", w, wx if weighted else None, C.c_int64(least)),
+                   x.double().abs().sum() if weighted else None, 4)
+        self.w.release(w)
+        self.w.release(wx)

@@ -47,7 +47,7 @@ SEVERAL = ('weir_chunk', 'weir_split', 'weir_unbind', 'weir_split_with_sizes', '
            'weir_parallel_scatter', 'weir_replicate', 'weir_parallel_apply', 'weir_tensor_drop', 'weir_module_drop')
 CPU, CUDA = Device(1, 0), Device(2, 0)
 # What a tensor of a function must look like for its other checks to pass.
-SHAPES = {'weir_conv2d': (1, 1, 2, 2), 'weir_max_pool2d': (1, 1, 2, 2), 'weir_bmm': (1, 2, 2), 'weir_outer': (2,), 'weir_addbmm': (1, 2, 2), 'weir_baddbmm': (1, 2, 2), 'weir_cross': (1, 1, 3), 'weir_vander': (2,), 'weir_dot': (2,), 'weir_bucketize': (2,), 'weir_item': ()}
+SHAPES = {'weir_conv2d': (1, 1, 2, 2), 'weir_max_pool2d': (1, 1, 2, 2), 'weir_bmm': (1, 2, 2), 'weir_outer': (2,), 'weir_addbmm': (1, 2, 2), 'weir_baddbmm': (1, 2, 2), 'weir_cross': (1, 1, 3), 'weir_vander': (2,), 'weir_dot': (2,), 'weir_bucketize': (2,), 'weir_bincount': (2,), 'weir_item': ()}
 VALUES = {'int': 1, 'unsigned': 1, '_Bool': False, 'int64_t': 1, 'uint64_t': 1, 'size_t': 64, 'ssize_t': 1, 'double': 1.0,
           'intptr_t': 1, 'weir_dtype': 7, 'weir_device_type': 1, 'weir_blas': 0, 'weir_status': 0}
 CTYPES = {'int': C.c_int, 'unsigned': C.c_uint, '_Bool': C.c_bool, 'int64_t': C.c_int64, 'uint64_t': C.c_uint64,
@@ -73,6 +73,7 @@ def dlpack(version):
 
 # What the type of an argument does not say: by function, its arguments by place.
 GOOD = {
+    'weir_bincount': {1: lambda m: m.index((2,))},
     'weir_cuda_get_device_properties': {1: lambda m: C.c_int(0)},
     'weir_device_parse': {1: lambda m: b'cuda'},
     'weir_dtype_parse': {1: lambda m: b'int8'},

@@ -1,0 +1,144 @@
+/* histogram.c: how many elements have each value, or lie in each part of a range. */
+#include <math.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+/* The least and the largest element of a tensor that has some; waits for the device. */
+static weir_status extremes_of(weir_scalar *least, weir_scalar *most, const weir_tensor *a)
+{
+  WEIR_TENSOR low = NULL;
+  WEIR_TENSOR high = NULL;
+  weir_status st = weir_aminmax(&low, &high, a);
+  if (!st) st = scalar_of(least, low);
+  return st ? st : scalar_of(most, high);
+}
+
+/* For each place below `count` the sum of the weights (borrowed; of one dimension, `out`'s dtype)
+ * whose place it is. */
+static weir_status sums_by_place(weir_tensor **out, const weir_tensor *places, int64_t count,
+                                 const weir_tensor *weights)
+{
+  WEIR_TENSOR ones = NULL;
+  weir_dtype d = weights ? (weir_dtype)weights->dtype : WEIR_INT64;
+  weir_options o = {.dtype = d, .device = device_of_tensor(places)};
+  weir_status st = weights ? WEIR_OK : weir_ones(&ones, weir_tensor_shape(places), &o);
+  if (!st) st = weir_zeros(out, weir_shape(count), &o);
+  if (!st) st = weir_scatter_add_(*out, 0, places, weights ? weights : ones);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* ---- bincount -------------------------------------------------------------------------------- */
+
+static weir_status check_bincount(const weir_tensor *a, const weir_tensor *weights,
+                                  int64_t minlength)
+{
+  if (!dtype_is_integral((weir_dtype)a->dtype))
+    return not_implemented("bincount_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (minlength < 0) return weir_fail(WEIR_EINVAL, "minlength should be >= 0");
+  if (a->dims != 1)
+    return weir_fail(WEIR_EINVAL, "bincount only supports 1-d non-negative integral inputs.");
+  if (!a->numel || !weights) return WEIR_OK;
+  if (weights->dims != 1 || weights->numel != a->numel)
+    return weir_fail(WEIR_EINVAL, "weights should be 1-d and have the same length as input");
+  return check_same_device(a, weights);
+}
+
+weir_status weir_bincount(weir_tensor **out, const weir_tensor *a, const weir_tensor *weights,
+                          int64_t minlength)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR cast = NULL;
+  weir_scalar least, most;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
+  weir_status st = check_bincount(a, weights, minlength);
+  if (!st && !a->numel) return weir_zeros(out, weir_shape(minlength), &o);
+  if (!st) st = extremes_of(&least, &most, a);
+  if (st) return st;
+  if (least.i < 0)
+    return weir_fail(WEIR_EINVAL, "bincount only supports 1-d non-negative integral inputs.");
+  st = weir_to_dtype(&places, a, WEIR_INT64);
+  if (!st && weights)
+    st =
+        weir_to_dtype(&cast, weights, weights->dtype == WEIR_FLOAT32 ? WEIR_FLOAT32 : WEIR_FLOAT64);
+  int64_t count = most.i + 1 > minlength ? most.i + 1 : minlength;
+  return st ? st : sums_by_place(out, places, count, cast);
+}
+
+/* ---- histc ----------------------------------------------------------------------------------- */
+
+/* The range that is meant by both ends being alike: that of the elements; of one value, 1 beside. */
+static weir_status range_of(double *least, double *most, const weir_tensor *a)
+{
+  weir_scalar low, high;
+  if (*least == *most && a->numel) {
+    weir_status st = extremes_of(&low, &high, a);
+    if (st) return st;
+    *least = low.dtype == WEIR_FLOAT64 ? low.f : (double)low.i;
+    *most = high.dtype == WEIR_FLOAT64 ? high.f : (double)high.i;
+  }
+  if (*least == *most) *least -= 1, *most += 1;
+  if (!isfinite(*least) || !isfinite(*most))
+    return weir_fail(WEIR_EINVAL, "weir.histc: range of [%g, %g] is not finite", *least, *most);
+  if (*least > *most) return weir_fail(WEIR_EINVAL, "weir.histc: max must be larger than min");
+  return WEIR_OK;
+}
+
+/* Which part each element lies in; `bins`: none. */
+static weir_status parts_of_range(weir_tensor **out, const weir_tensor *flat, int64_t bins,
+                                  double least, double most)
+{
+  WEIR_TENSOR low = NULL;
+  WEIR_TENSOR high = NULL;
+  WEIR_TENSOR inside = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR bounded = NULL;
+  WEIR_TENSOR none = NULL;
+  weir_scalar last = weir_int(bins - 1);
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(flat)};
+  weir_status st = weir_ge_scalar(&low, flat, weir_float(least));
+  if (!st) st = weir_le_scalar(&high, flat, weir_float(most));
+  if (!st) st = weir_logical_and(&inside, low, high);
+  if (!st) st = weir_sub_scalar(&x, flat, weir_float(least));
+  if (!st) st = weir_mul_scalar_(x, weir_float((double)bins));
+  if (!st) st = weir_div_scalar_(x, weir_float(most - least));
+  if (!st) st = weir_to_dtype(&part, x, WEIR_INT64);
+  if (!st) st = weir_clamp(&bounded, part, NULL, &last);
+  if (!st) st = weir_full(&none, weir_shape_of(0, NULL), weir_int(bins), &o);
+  return st ? st : weir_where(out, inside, bounded, none);
+}
+
+static weir_status check_histc(const weir_tensor *a, int64_t bins, double *min, double *max)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  if (bins < 1)
+    return weir_fail(WEIR_EINVAL,
+                     "weir.histogram(): bins must be > 0, but got %lld for dimension 0",
+                     (long long)bins);
+  weir_status st = range_of(min, max, a);
+  if (!st && !dtype_is_floating(d)) st = not_implemented("histogram_%s", device_of_tensor(a), d);
+  return st;
+}
+
+weir_status weir_histc(weir_tensor **out, const weir_tensor *a, int64_t bins, double min,
+                       double max)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR flat = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR counts = NULL;
+  WEIR_TENSOR wanted = NULL;
+  weir_options o = {.dtype = (weir_dtype)a->dtype, .device = device_of_tensor(a)};
+  weir_status st = check_histc(a, bins, &min, &max);
+  if (!st && !a->numel) return weir_zeros(out, weir_shape(bins), &o);
+  if (!st) st = weir_reshape(&flat, a, weir_shape(-1));
+  if (!st) st = parts_of_range(&places, flat, bins, min, max);
+  if (!st) st = sums_by_place(&counts, places, bins + 1, NULL);
+  if (!st) st = weir_narrow(&wanted, counts, 0, 0, bins);
+  return st ? st : weir_to_dtype(out, wanted, (weir_dtype)a->dtype);
+}

@@ -1,0 +1,204 @@
+/* unique.c: what is there once: distinct elements, how often each, and the most frequent.
+ *
+ * Made of others: elements in order, where a run of equals begins, how many have begun so far. What
+ * has as many elements as there are runs waits for the device. */
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+/* Of the last dimension of `x`, which is not empty, whether each differs from the one before; the
+ * first does. */
+static weir_status run_begins(weir_tensor **out, const weir_tensor *x)
+{
+  WEIR_TENSOR after = NULL;
+  WEIR_TENSOR before = NULL;
+  WEIR_TENSOR differ = NULL;
+  WEIR_TENSOR first = NULL;
+  int last = x->dims - 1;
+  weir_shape shape = weir_tensor_shape(x);
+  weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(x)};
+  shape.size[last] = 1;
+  weir_status st = weir_narrow(&after, x, last, 1, x->size[last] - 1);
+  if (!st) st = weir_narrow(&before, x, last, 0, x->size[last] - 1);
+  if (!st) st = weir_ne(&differ, after, before);
+  if (!st) st = weir_ones(&first, shape, &o);
+  return st ? st : weir_cat(out, (const weir_tensor *[]){first, differ}, 2, last);
+}
+
+/* ---- distinct elements ----------------------------------------------------------------------- */
+
+/* What is asked for; NULL: is not. */
+typedef struct uniques {
+  weir_tensor **out, **inverse, **counts;
+} uniques;
+
+/* The number of each element's run, where the element was; places NULL: where it is. */
+static weir_status run_numbers(weir_tensor **out, const weir_tensor *begins,
+                               const weir_tensor *places, weir_shape shape)
+{
+  WEIR_TENSOR number = NULL;
+  WEIR_TENSOR back = NULL;
+  weir_status st = weir_cumsum(&number, begins, 0);
+  if (!st) st = weir_sub_scalar_(number, weir_int(1));
+  if (!st && places) {
+    st = weir_empty_like(&back, number, NULL);
+    if (!st) st = weir_scatter_(back, 0, places, number);
+  }
+  return st ? st : weir_reshape(out, places ? back : number, shape);
+}
+
+static weir_status run_lengths(weir_tensor **out, const weir_tensor *begins)
+{
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR flat = NULL;
+  WEIR_TENSOR end = NULL;
+  WEIR_TENSOR both = NULL;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(begins)};
+  weir_status st = weir_nonzero(&places, begins);
+  if (!st) st = weir_reshape(&flat, places, weir_shape(-1));
+  if (!st) st = weir_full(&end, weir_shape(1), weir_int(begins->numel), &o);
+  if (!st) st = weir_cat(&both, (const weir_tensor *[]){flat, end}, 2, 0);
+  return st ? st : weir_diff(out, both, 1, 0);
+}
+
+static weir_status unique_nothing(const uniques *u, const weir_tensor *a)
+{
+  weir_device d = device_of_tensor(a);
+  weir_status st = tensor_new_beside(u->out, a, weir_shape(0));
+  if (!st && u->inverse) st = tensor_new(u->inverse, WEIR_INT64, d, false, weir_tensor_shape(a));
+  if (!st && u->counts) st = tensor_new(u->counts, WEIR_INT64, d, false, weir_shape(0));
+  return st;
+}
+
+static weir_status unique_some(const uniques *u, const weir_tensor *a, bool consecutive)
+{
+  WEIR_TENSOR flat = NULL;
+  WEIR_TENSOR sorted = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR begins = NULL;
+  weir_status st = weir_reshape(&flat, a, weir_shape(-1));
+  if (!st && !consecutive) st = weir_sort(&sorted, &places, flat, 0, false);
+  const weir_tensor *x = consecutive ? flat : sorted;
+  if (!st) st = run_begins(&begins, x);
+  if (!st) st = weir_masked_select(u->out, x, begins);
+  if (!st && u->inverse) st = run_numbers(u->inverse, begins, places, weir_tensor_shape(a));
+  if (!st && u->counts) st = run_lengths(u->counts, begins);
+  return st;
+}
+
+static weir_status unique_run(const uniques *u, const weir_tensor *a, bool consecutive)
+{
+  if (a->dtype == WEIR_COMPLEX64)
+    return not_implemented("unique", device_of_tensor(a), WEIR_COMPLEX64);
+  weir_status st = a->numel ? unique_some(u, a, consecutive) : unique_nothing(u, a);
+  if (!st) return st;
+  weir_tensor_drop(u->out);
+  if (u->inverse) weir_tensor_drop(u->inverse);
+  if (u->counts) weir_tensor_drop(u->counts);
+  return st;
+}
+
+#define UNIQUE(name, consecutive)                                                                  \
+  weir_status weir_##name(weir_tensor **out, weir_tensor **inverse, weir_tensor **counts,          \
+                          const weir_tensor *a)                                                    \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    if (inverse) *inverse = NULL;                                                                  \
+    if (counts) *counts = NULL;                                                                    \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    uniques u = {out, inverse, counts};                                                            \
+    return unique_run(&u, a, consecutive);                                                         \
+  }
+UNIQUE(unique, false)
+UNIQUE(unique_consecutive, true)
+
+/* ---- the most frequent ----------------------------------------------------------------------- */
+
+/* Of the last dimension of `sorted`, kept: the first place where a run is as long as the longest. */
+static weir_status longest_run(weir_tensor **out, const weir_tensor *sorted)
+{
+  WEIR_TENSOR begins = NULL;
+  WEIR_TENSOR place = NULL;
+  WEIR_TENSOR zero = NULL;
+  WEIR_TENSOR begun = NULL;
+  WEIR_TENSOR start = NULL;
+  WEIR_TENSOR at = NULL;
+  WEIR_TENSOR length = NULL;
+  int last = sorted->dims - 1;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(sorted)};
+  weir_status st = run_begins(&begins, sorted);
+  if (!st) st = weir_arange(&place, weir_int(0), weir_int(sorted->size[last]), weir_int(1), &o);
+  if (!st) st = weir_zeros(&zero, weir_shape_of(0, NULL), &o);
+  if (!st) st = weir_where(&begun, begins, place, zero);
+  if (!st) st = weir_cummax(&start, &at, begun, last);
+  if (!st) st = weir_sub(&length, place, start);
+  return st ? st : weir_argmax_dim(out, length, last, true);
+}
+
+/* Of a with dimensions and elements; both results in rows. */
+static weir_status mode_of(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                           int dim)
+{
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR sorted = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR best = NULL;
+  int last = a->dims - 1;
+  weir_status st = weir_movedim(&turned, a, &dim, &last, 1);
+  if (!st) st = weir_contiguous(&rows, turned);
+  if (!st) st = weir_sort(&sorted, &places, rows, last, false);
+  if (!st) st = longest_run(&best, sorted);
+  if (!st) st = weir_gather(values, sorted, last, best);
+  return st ? st : weir_gather(indices, places, last, best);
+}
+
+static weir_status shaped_as(weir_tensor **t, weir_shape shape)
+{
+  WEIR_TENSOR was = *t;
+  *t = NULL;
+  return weir_reshape(t, was, shape);
+}
+
+static weir_status mode_alone(weir_tensor **values, weir_tensor **indices, const weir_tensor *a)
+{
+  weir_status st = weir_clone(values, a);
+  if (!st) st = tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, weir_shape_of(0, NULL));
+  return st ? st : weir_zero_(*indices);
+}
+
+static weir_status mode_run(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                            int dim, bool keepdim)
+{
+  int at;
+  weir_shape shape = {0, {0}};
+  weir_status st = dim_resolve(&at, dim, a->dims);
+  if (st) return st;
+  if (!a->dims) return mode_alone(values, indices, a);
+  if (!a->size[at])
+    return weir_fail(WEIR_EINVAL, "mode(): Expected reduction dim %d to have non-zero size.", at);
+  if (a->dtype == WEIR_COMPLEX64 && a->numel)
+    return not_implemented("mode_%s", device_of_tensor(a), WEIR_COMPLEX64);
+  for (int d = 0; d < a->dims; d++)
+    if (d != at || keepdim) shape.size[shape.count++] = d == at ? 1 : a->size[d];
+  if (!a->numel) {
+    st = tensor_new_beside(values, a, shape);
+    return st ? st : tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, shape);
+  }
+  st = mode_of(values, indices, a, at);
+  if (!st) st = shaped_as(values, shape);
+  return st ? st : shaped_as(indices, shape);
+}
+
+weir_status weir_mode(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
+                      bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(values);
+  WEIR_REQUIRE_OUT(indices, a);
+  weir_status st = mode_run(values, indices, a, dim, keepdim);
+  if (!st) return st;
+  weir_tensor_drop(values);
+  weir_tensor_drop(indices);
+  return st;
+}
