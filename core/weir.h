@@ -36,6 +36,7 @@
 #include "core/weir/scope.h"
 #include "core/weir/sequence.h"
 #include "core/weir/shape.h"
+#include "core/weir/shared.h"
 #include "core/weir/stream.h"
 #include "core/weir/tensor.h"
 #include "core/weir/threads.h"

@@ -2,7 +2,7 @@
 
 IO_TEST_OBJS := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS)) \
                 $(call objs,tests/io/io.c tests/core/support.c tests/memory/fake.c)
-IO_TESTS     := $(addprefix $(O)/tests/io/,test_json test_npy test_safetensors test_checkpoint test_zip test_dlpack test_devices)
+IO_TESTS     := $(addprefix $(O)/tests/io/,test_json test_npy test_safetensors test_checkpoint test_zip test_shared test_dlpack test_devices)
 
 TESTS          += $(IO_TESTS)
 VALGRIND_TESTS += $(IO_TESTS)

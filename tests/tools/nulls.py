@@ -125,6 +125,10 @@ GOOD = {
     'weir_npy_read': {1: lambda m: m.file('weir_npy_write', m.tensor())},
     'weir_safetensors_load': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
     'weir_tensors_load': {1: lambda m: m.file('weir_npy_write', m.tensor())},
+    'weir_shared_fd': {1: lambda m: m.made('weir_share_memory', m.tensor())},
+    'weir_shared_name': {2: lambda m: m.made('weir_share_memory', m.tensor())},
+    'weir_shared_open': {1: lambda m: m.shared_fd()},
+    'weir_shared_open_name': {1: lambda m: b'/proc/self/fd/%d' % m.shared_fd().value},
     'weir_npz_load': {1: lambda m: m.file('weir_npz_save', m.handle('weir_tensors *'))},
     'weir_pt_load': {1: lambda m: m.checkpoint()},
     'weir_safetensors_open': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
@@ -272,6 +276,11 @@ class Maker:
         path = self.path('file')
         self.must(getattr(self.lib, write)(path, what))
         return path
+
+    def shared_fd(self):
+        fd = C.c_int()
+        self.must(self.lib.weir_shared_fd(C.byref(fd), self.made('weir_share_memory', self.tensor())))
+        return fd
 
     def in_scope(self):
         """Room for a tensor, and an open scope."""
