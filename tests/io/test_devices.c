@@ -2,6 +2,7 @@
  * every allocation of reading and writing failing in turn. */
 #include <stdlib.h>
 #include <string.h>
+#include "core/io/zip.h"
 #include "tests/io/io.h"
 #include "tests/memory/fake.h"
 
@@ -189,6 +190,69 @@ START_TEST(every_allocation_that_fails_is_an_error_and_no_more)
 }
 END_TEST
 
+/* A file of torch.save({"a": torch.arange(6.).view(2, 3), "n": 7}). */
+static void put_pt(const char *path)
+{
+  static const float values[6] = {0, 1, 2, 3, 4, 5};
+  static const char pickle[] = "\x80\2}(X\1\0\0\0actorch._utils\n_rebuild_tensor_v2\n(("
+                               "X\7\0\0\0storagectorch\nFloatStorage\n"
+                               "X\1\0\0\0"
+                               "0X\3\0\0\0cpuK\6tQK\0(K\2K\3t(K\3K\1t\x89NtRX\1\0\0\0nK\7u.";
+  tensor_file file;
+  zip_writer w = {.file = &file};
+  must(file_begin(&file, path));
+  weir_status st = zip_put(&w, "archive/data.pkl", pickle, sizeof pickle - 1, "", 0);
+  if (!st) st = zip_put(&w, "archive/data/0", "", 0, values, sizeof values);
+  must(file_end(&file, zip_finish(&w, st)));
+}
+
+/* Loads a file with the nth allocation failing; 1: it failed. */
+static int load_with_fault(unsigned n, const char *path)
+{
+  weir_tensors *set = (weir_tensors *)&set;
+  fail_at = n;
+  weir_status st = weir_tensors_load(&set, path, n % 2 ? &there : NULL);
+  fail_at = 0;
+  ck_assert_msg((set != NULL) == (st == WEIR_OK), "%s", path);
+  weir_tensors_release(set);
+  return st != WEIR_OK;
+}
+
+START_TEST(checkpoints_of_every_kind_survive_every_fault)
+{
+  static const char *const paths[] = {"t.pt", "t.npz", "i.json", "t.safetensors"};
+  static const char index[] = "{\"weight_map\":{\"a\":\"t.safetensors\"}}";
+  weir_tensors *set;
+  weir_tensor *a = numbers(WEIR_INT32, weir_shape(3, 4)), *shared;
+  int failed[6] = {0};
+  must(weir_tensors_create(&set));
+  must(weir_tensors_put(set, "a", a));
+  must(weir_safetensors_save("t.safetensors", set));
+  must(weir_npz_save("t.npz", set));
+  put_file("i.json", index, sizeof index - 1);
+  put_pt("t.pt");
+  for (unsigned n = 1; n < 80; n++) {
+    for (int i = 0; i < 4; i++)
+      failed[i] += load_with_fault(n, paths[i]);
+    fail_at = n;
+    failed[4] += weir_npz_save("t.npz", set) != WEIR_OK;
+    fail_at = n;
+    weir_status st = weir_share_memory(&shared, a);
+    fail_at = 0;
+    failed[5] += st != WEIR_OK;
+    ck_assert((shared != NULL) == (st == WEIR_OK));
+    weir_tensor_release(shared);
+    ck_assert_int_eq(files_there(), 4);
+  }
+  for (int i = 0; i < 6; i++)
+    ck_assert_msg(failed[i] > 0, "%d", i);
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_eq(load_with_fault(0, paths[i]), 0);
+  weir_tensors_release(set);
+  weir_tensor_release(a);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("io/devices");
@@ -199,6 +263,7 @@ int main(void)
   tcase_add_test(c, a_state_goes_from_device_to_device_by_a_file);
   tcase_add_test(c, pinned_tensors_are_read_straight);
   tcase_add_test(c, every_allocation_that_fails_is_an_error_and_no_more);
+  tcase_add_test(c, checkpoints_of_every_kind_survive_every_fault);
   suite_add_tcase(s, c);
   return run_io_suite(s);
 }
