@@ -22,6 +22,8 @@ CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.
 # traps; x86-64 has a second level.
 CPU_LOOP_FLAGS := -O3 -fno-math-errno -fno-trapping-math
 EXTRA_core/backend/cpu_kernels.c      := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu_index.c        := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu.c              := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu_kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
 EXTRA_core/backend/cpu_copy.c         := -O3
 EXTRA_core/backend/cpu_rows.c         := $(CPU_LOOP_FLAGS)

@@ -63,6 +63,7 @@ typedef struct index_c64 {
 
 /* X(name, elements, calculated in, from an element, to one, ADD, MUL, MAX, MIN); sums and products
  * of integers wrap in unsigned numbers. */
+/* NOLINTBEGIN(bugprone-signed-char-misuse): int8's sign is meant */
 #define INDEX_REAL(X)                                                                              \
   X(uint8, uint8_t, uint32_t, AS_IS, (uint8_t), PLUS, TIMES, MOST, LEAST)                          \
   X(int8, int8_t, int32_t, AS_IS, (int8_t), PLUS, TIMES, MOST, LEAST)                              \
@@ -101,6 +102,7 @@ typedef struct index_c64 {
   UPDATE(max, name, T, C, from, to, most)                                                          \
   UPDATE(min, name, T, C, from, to, least)
 INDEX_REAL(UPDATES)
+/* NOLINTEND(bugprone-signed-char-misuse) */
 UPDATE(add, int32, uint32_t, uint32_t, AS_IS, AS_IS, PLUS)
 UPDATE(mul, int32, uint32_t, uint32_t, AS_IS, AS_IS, TIMES)
 UPDATE(max, int32, int32_t, int32_t, AS_IS, AS_IS, MOST)
@@ -269,13 +271,13 @@ static bool add_offsets(indexing *x, int which, int64_t from, int64_t stride, in
   return !bad || refuse_index(x, which, from, stride, n);
 }
 
-/* What the indices that are the same along the row choose. */
-static bool same_offset(indexing *x, const index_place *p, int64_t *offset)
+/* What the indices that are the same along dimension `dim` choose. */
+static bool same_offset(indexing *x, const index_place *p, int dim, int64_t *offset)
 {
   const weir_indexing *r = &x->r;
   for (int k = 0; k < r->indices; k++) {
     const weir_indices *i = &r->index[k];
-    if (i->at.stride[r->dims - 1]) continue;
+    if (dim >= 0 && i->at.stride[dim]) continue;
     int64_t v = index_at(i, p->index[k]);
     if (index_out(i, r->wrap, v)) return refuse_index(x, k, p->index[k], 0, 1);
     *offset += (v < 0 ? v + i->size : v) * i->step;
@@ -339,39 +341,103 @@ static void move_row(const indexing *x, char *self, int64_t stride, char *values
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static bool changes_along_rows(const weir_indexing *r)
+static bool changes_along(const weir_indexing *r, int dim)
 {
   for (int i = 0; i < r->indices; i++)
-    if (r->index[i].at.stride[r->dims - 1]) return true;
+    if (r->index[i].at.stride[dim]) return true;
   return false;
 }
 
-static bool run_same(indexing *x, index_place *p, int64_t n)
+/* Where n elements are that follow each other in dimension `dim` (below 0: one alone). */
+static bool find_offsets(indexing *x, index_place *p, int dim, int64_t n)
 {
   const weir_indexing *r = &x->r;
-  int64_t offset = p->self, bytes = (int64_t)x->bytes;
-  if (!same_offset(x, p, &offset)) return false;
+  int64_t offset = p->self, step = dim < 0 ? 0 : r->self.stride[dim];
+  if (!same_offset(x, p, dim, &offset)) return false;
+  for (int64_t i = 0; i < n; i++)
+    p->offset[i] = offset + i * step;
+  for (int i = 0; i < r->indices && dim >= 0; i++) {
+    int64_t stride = r->index[i].at.stride[dim];
+    if (stride && !add_offsets(x, i, p->index[i], stride, n, p->offset)) return false;
+  }
+  return true;
+}
+
+/* `rows` rows, along which no index changes, one after the other in the dimension before the last:
+ * where each begins first, then their elements. */
+static bool run_rows(indexing *x, index_place *p, int64_t rows, int64_t n)
+{
+  const weir_indexing *r = &x->r;
+  int last = r->dims - 1, outer = last - 1;
+  int64_t bytes = (int64_t)x->bytes, stride = r->self.stride[last], step = r->values.stride[last];
+  int64_t on = outer < 0 ? 0 : r->values.stride[outer] * bytes;
+  if (!find_offsets(x, p, outer, rows)) return false;
   if (x->looks) return true;
-  move_row(x, (char *)r->self.data + offset * bytes, r->self.stride[r->dims - 1],
-           (char *)r->values.data + p->values * bytes, r->values.stride[r->dims - 1], n);
+  char *values = (char *)r->values.data + p->values * bytes;
+  for (int64_t i = 0; i < rows; i++, values += on)
+    move_row(x, (char *)r->self.data + p->offset[i] * bytes, stride, values, step, n);
+  return true;
+}
+
+#define READ_CHOSEN(T, I)                                                                          \
+  for (int64_t k = 0; k < n; k++) {                                                                \
+    int64_t v = ((const I *)i->at.data)[from + k * stride];                                        \
+    v += v < 0 ? back : 0;                                                                         \
+    if (__builtin_expect((uint64_t)v >= (uint64_t)i->size, 0))                                     \
+      return refuse_index(x, 0, from + k * stride, 0, 1);                                          \
+    ((T *)values)[k * step] = ((const T *)self)[v * by + k * along];                               \
+  }
+#define READ_WIDE(T)   READ_CHOSEN(T, int64_t)
+#define READ_NARROW(T) READ_CHOSEN(T, int32_t)
+
+/* n elements of a row that one index chooses, read. */
+static bool read_chosen(indexing *x, const index_place *p, int64_t n)
+{
+  const weir_indexing *r = &x->r;
+  const weir_indices *i = &r->index[0];
+  int last = r->dims - 1;
+  int64_t from = p->index[0], stride = i->at.stride[last], by = i->step,
+          step = r->values.stride[last];
+  int64_t along = r->self.stride[last], back = r->wrap ? i->size : 0;
+  const char *self = (const char *)r->self.data + p->self * (int64_t)x->bytes;
+  char *values = (char *)r->values.data + p->values * (int64_t)x->bytes;
+  if (i->at.dtype == WEIR_INT32)
+    BY_SIZE(READ_NARROW);
+  else
+    BY_SIZE(READ_WIDE);
   return true;
 }
 
 static bool run_changing(indexing *x, index_place *p, int64_t n)
 {
   const weir_indexing *r = &x->r;
-  int last = r->dims - 1;
-  int64_t offset = p->self, step = r->self.stride[last];
-  if (!same_offset(x, p, &offset)) return false;
-  for (int64_t i = 0; i < n; i++)
-    p->offset[i] = offset + i * step;
-  for (int i = 0; i < r->indices; i++) {
-    int64_t stride = r->index[i].at.stride[last];
-    if (stride && !add_offsets(x, i, p->index[i], stride, n, p->offset)) return false;
-  }
+  if (r->op == WEIR_INDEX_READ && r->indices == 1) return read_chosen(x, p, n);
+  if (!find_offsets(x, p, r->dims - 1, n)) return false;
   if (x->looks) return true;
   move_chosen(x, r->self.data, p->offset, (char *)r->values.data + p->values * (int64_t)x->bytes,
-              r->values.stride[last], n);
+              r->values.stride[r->dims - 1], n);
+  return true;
+}
+
+/* Goes on from p by rows, whole ones in blocks; to `to`. */
+static bool piece_by_rows(indexing *x, index_place *p, int64_t from, int64_t to)
+{
+  const weir_indexing *r = &x->r;
+  int last = r->dims - 1;
+  int64_t row = r->size[last];
+  while (from < to) {
+    int64_t rows = 1, n = row - p->at[last];
+    if (n > to - from) n = to - from;
+    if (n == row && last) {
+      rows = r->size[last - 1] - p->at[last - 1];
+      if (rows > CPU_BLOCK) rows = CPU_BLOCK;
+      if (rows > (to - from) / row) rows = (to - from) / row;
+    }
+    if (!run_rows(x, p, rows, n)) return false;
+    if (rows > 1) place_step(p, r, last - 1, rows - 1);
+    place_forward(p, r, n);
+    from += rows * n;
+  }
   return true;
 }
 
@@ -380,15 +446,20 @@ static void index_piece(void *arg, int64_t from, int64_t to)
 {
   indexing *x = arg;
   const weir_indexing *r = &x->r;
+  int last = r->dims - 1;
   index_place p;
-  bool changes = changes_along_rows(r), good = true;
   if (atomic_load_explicit(&x->out, memory_order_relaxed)) return;
   place_start(&p, r, from);
+  if (!changes_along(r, last)) {
+    (void)piece_by_rows(x, &p, from, to);
+    return;
+  }
+  bool one_read = r->op == WEIR_INDEX_READ && r->indices == 1, good = true;
   for (int64_t n; from < to && good; from += n) {
-    n = r->size[r->dims - 1] - p.at[r->dims - 1];
+    n = r->size[last] - p.at[last];
     if (n > to - from) n = to - from;
-    if (changes && n > CPU_BLOCK) n = CPU_BLOCK;
-    good = changes ? run_changing(x, &p, n) : run_same(x, &p, n);
+    if (n > CPU_BLOCK && !one_read) n = CPU_BLOCK;
+    good = run_changing(x, &p, n);
     place_forward(&p, r, n);
   }
 }
