@@ -390,10 +390,11 @@ typedef struct weir_search {
  * and devices compile alike: a seed gives the same numbers, bit for bit, on every device and with
  * any number of threads. */
 typedef enum weir_random_kind {
-  WEIR_RANDOM_UNIFORM,  /* a + (b - a) u, u in [0, 1) */
-  WEIR_RANDOM_NORMAL,   /* mean a, standard deviation b */
-  WEIR_RANDOM_INTEGER,  /* low a to high b - 1, integers exact to 2^53 */
-  WEIR_RANDOM_BERNOULLI /* 1 with probability a, else 0 */
+  WEIR_RANDOM_UNIFORM,    /* a + (b - a) u, u in [0, 1) */
+  WEIR_RANDOM_NORMAL,     /* mean a, standard deviation b */
+  WEIR_RANDOM_INTEGER,    /* low a to high b - 1, integers exact to 2^53 */
+  WEIR_RANDOM_BERNOULLI,  /* 1 with probability a, else 0 */
+  WEIR_RANDOM_PERMUTATION /* 0 to a - 1, all of them; b: the bits of a - 1; count is a */
 } weir_random_kind;
 
 typedef struct weir_random {

@@ -140,11 +140,49 @@ static void random_part(void *arg, int64_t from, int64_t to)
   }
 }
 
+/* philox_place() of n elements at a time, at most CPU_BLOCK, from `from` on: round by round, so that
+ * compilers make vectors of it. */
+static void philox_places(int64_t *out, philox_block b, int64_t count, int bits, int64_t from,
+                          int64_t n)
+{
+  uint32_t left[CPU_BLOCK], right[CPU_BLOCK], high, low;
+  philox_masks(bits, &high, &low);
+  for (int64_t i = 0; i < n; i++) {
+    left[i] = (uint32_t)((from + i) >> bits / 2);
+    right[i] = (uint32_t)(from + i) & low;
+  }
+  for (int round = 0; round < philox_rounds(bits); round += 2) {
+    uint32_t one = philox_key(b, round, 0), two = philox_key(b, round, 1);
+    for (int64_t i = 0; i < n; i++)
+      left[i] ^= philox_mix(right[i], one) & high;
+    for (int64_t i = 0; i < n; i++)
+      right[i] ^= philox_mix(left[i], two) & low;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    out[i] = philox_turned(b, (int64_t)((uint64_t)left[i] << bits / 2 | right[i]));
+    if (out[i] >= count) out[i] = philox_place(b, count, bits, out[i]);
+  }
+}
+
+static void permutation_part(void *arg, int64_t from, int64_t to)
+{
+  const weir_random *r = arg;
+  philox_block b = philox(r->seed, r->offset);
+  int64_t block[CPU_BLOCK], count = (int64_t)r->a;
+  for (int64_t n; from < to; from += n) {
+    n = to - from < CPU_BLOCK ? to - from : CPU_BLOCK;
+    philox_places(block, b, count, (int)r->b, from, n);
+    cpu_level_in_use()->cast[r->dtype][WEIR_INT64](
+        (char *)r->out + (size_t)from * cpu_dtype_bytes(r->dtype), block, n);
+  }
+}
+
 weir_status cpu_random(void *self, void *stream, const weir_random *r)
 {
   (void)self, (void)stream;
   weir_random mine = *r;
-  parallel_for(r->count, CPU_GRAIN, random_part, &mine);
+  bool places = r->kind == WEIR_RANDOM_PERMUTATION;
+  parallel_for(r->count, CPU_GRAIN, places ? permutation_part : random_part, &mine);
   return WEIR_OK;
 }
 

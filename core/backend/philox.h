@@ -192,6 +192,61 @@ WEIR_HD double philox_number(weir_random_kind kind, weir_dtype dtype, double a, 
   return x >= philox_round(b, dtype) && b > a ? philox_round(a, dtype) : x;
 }
 
+/* ---- permutations -----------------------------------------------------------------------------
+ * Element i is i enciphered: a Feistel network over as many bits as numbers below n have, its keys
+ * the words of the request's first block, again and again until the result is below n ("cycle
+ * walking"; Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Any thread can
+ * calculate any element; nothing is sorted. Few bits take more rounds. */
+
+WEIR_HD uint32_t philox_mix(uint32_t x, uint32_t key)
+{
+  x ^= key; /* Murmur3's last step */
+  x ^= x >> 16;
+  x *= 0x85ebca6bu;
+  x ^= x >> 13;
+  x *= 0xc2b2ae35u;
+  return x ^ x >> 16;
+}
+
+WEIR_HD int philox_rounds(int bits)
+{
+  return bits < 20 ? 24 : 12;
+}
+
+/* Of the upper and of the lower half of `bits`. */
+WEIR_HD void philox_masks(int bits, uint32_t *high, uint32_t *low)
+{
+  *low = ((uint32_t)1 << bits / 2) - 1;
+  *high = ((uint32_t)1 << (bits - bits / 2)) - 1;
+}
+
+WEIR_HD uint32_t philox_key(philox_block b, int round, int second)
+{
+  return b.word[(round & 2) + second] + (uint32_t)round * 0x9e3779b9u;
+}
+
+/* Odd permutations, too: half of the time 0 and 1 change places. */
+WEIR_HD int64_t philox_turned(philox_block b, int64_t x)
+{
+  bool turn = x < 2 && (philox_mix(~0u, b.word[0] ^ b.word[3]) & 1);
+  return turn ? 1 - x : x;
+}
+
+WEIR_HD int64_t philox_place(philox_block b, int64_t n, int bits, int64_t i)
+{
+  uint32_t high, low;
+  philox_masks(bits, &high, &low);
+  do {
+    uint32_t right = (uint32_t)i & low, left = (uint32_t)(i >> bits / 2);
+    for (int round = 0; round < philox_rounds(bits); round += 2) {
+      left ^= philox_mix(right, philox_key(b, round, 0)) & high;
+      right ^= philox_mix(left, philox_key(b, round, 1)) & low;
+    }
+    i = philox_turned(b, (int64_t)((uint64_t)left << bits / 2 | right));
+  } while (i >= n);
+  return i;
+}
+
 /* Element i of a request. */
 WEIR_HD double philox_element(const weir_random *r, int64_t i)
 {

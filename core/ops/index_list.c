@@ -142,7 +142,8 @@ static int64_t list_numel(const index_list *l)
 static weir_status make_list(index_list *l, const weir_tensor *t, const weir_tensor *const *indices,
                              int count)
 {
-  while (count > 0 && indices && !indices[count - 1])
+  if (!indices) count = 0;
+  while (count > 0 && !indices[count - 1])
     count--; /* the rest is whole anyway */
   weir_status st = check_list(t, indices, count);
   for (int i = 0; i < count && !st; i++)

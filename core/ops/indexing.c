@@ -497,7 +497,7 @@ static weir_status check_scatter(scattering *s, const weir_tensor *t)
   if (s->src && s->src->dtype != t->dtype)
     return weir_fail(WEIR_EINVAL, "%s(): Expected self.dtype to be equal to src.dtype", s->name);
   if (s->index->numel) st = check_scatter_sizes(t, s->dim, s->index, s->src);
-  if (!st && !s->src) st = scalar_for(&s->number, s->number, (weir_dtype)t->dtype);
+  if (!st && !s->src && s->index->numel) st = scalar_for(&s->number, s->number, (weir_dtype)t->dtype);
   if (!st) st = check_same_device(t, s->index);
   return st || !s->src ? st : check_same_device(t, s->src);
 }
@@ -652,7 +652,7 @@ weir_status weir_scatter_reduce(weir_tensor **out, const weir_tensor *a, int dim
   WEIR_REQUIRE_OUT(out, a, index, src);
   scattering s = {WEIR_INDEX_ADD, "scatter", dim, index, src, {0}};
   weir_status st = check_scatter(&s, a);
-  if (!st) st = check_scatter_op(a, op);
+  if (!st && index->numel) st = check_scatter_op(a, op);
   if (!st) st = indexing_copy(out, a);
   if (!st) s.op = scatter_rules[op].op;
   if (!st) st = run_scatter_reduce(*out, &s, op, include_self);

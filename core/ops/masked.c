@@ -27,6 +27,7 @@ static weir_status run_places(weir_tensor **out, weir_places *p, const weir_tens
   compute_target target;
   int64_t chunks = (p->count + WEIR_PLACES_CHUNK - 1) / WEIR_PLACES_CHUNK;
   weir_device device = device_of_tensor(dense);
+  bool known = total >= 0;
   weir_status st = compute_target_of(&target, device);
   if (st) return st;
   if (!target.compute->places) return compute_target_lacks(&target, name);
@@ -37,6 +38,7 @@ static weir_status run_places(weir_tensor **out, weir_places *p, const weir_tens
   st = compute_target_done(&target, target.compute->places(target.self, target.stream, p), name);
   if (!st && total < 0) st = read_sum(&total, &target, sums, name);
   if (!st) st = tensor_new(out, WEIR_INT64, device, false, weir_shape(p->dims, total));
+  if (!st && known) st = weir_zero_(*out); /* it may not be as it was said */
   if (st || !total) return st;
   p->out = (int64_t *)(void *)(*out)->data;
   p->room = total;
@@ -162,8 +164,8 @@ static weir_status fill_in_place(const weir_tensor *t, const weir_tensor *mask,
 {
   WEIR_TENSOR own = NULL;
   bool copy = false;
-  weir_status st = check_fill_shape(t, mask);
-  if (!st) st = check_fill_mask(t, mask);
+  weir_status st = check_fill_mask(t, mask);
+  if (!st) st = check_fill_shape(t, mask);
   if (!st && !value) st = scalar_for(&number, number, (weir_dtype)t->dtype);
   if (!st) st = overlap_check(&copy, t, mask);
   if (!st && copy) {

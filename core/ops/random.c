@@ -365,3 +365,43 @@ weir_status weir_randint(weir_tensor **out, int64_t low, int64_t high, weir_shap
   if (!st && (st = weir_random_(*out, low, high, NULL))) weir_tensor_drop(out);
   return st;
 }
+
+/* ---- permutations ---------------------------------------------------------------------------- */
+
+static weir_status check_permutation(int64_t n, weir_dtype d)
+{
+  weir_scalar last;
+  if (d == WEIR_BOOL || d == WEIR_COMPLEX64) return not_implemented("randperm", WEIR_CPU, d);
+  if (n && dtype_is_integral(d)) {
+    weir_status st = scalar_for(&last, weir_int(n - 1), d);
+    if (st) return st;
+  }
+  if (d == WEIR_FLOAT16 && n > 2049)
+    return weir_fail(WEIR_EINVAL, "n cannot be greater than 2049 for Half type.");
+  if (d == WEIR_BFLOAT16 && n > 257)
+    return weir_fail(WEIR_EINVAL, "n cannot be greater than 257 for BFloat16 type.");
+  if (d == WEIR_FLOAT32 && n > (1 << 24) + 1)
+    return weir_fail(WEIR_EINVAL, "n cannot be greater than 2^24+1 for Float type.");
+  if (n > INT64_C(1) << 53)
+    return weir_fail(WEIR_EINVAL, "n cannot be greater than 2^53 for %s type.", dtype_title(d));
+  return WEIR_OK;
+}
+
+weir_status weir_randperm(weir_tensor **out, int64_t n, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(out);
+  weir_options integers = options ? *options : (weir_options){0};
+  weir_random r = {.kind = WEIR_RANDOM_PERMUTATION, .a = (double)n, .b = 1};
+  *out = NULL;
+  if (n < 0)
+    return weir_fail(WEIR_EINVAL, "Trying to create tensor with negative dimension %lld: [%lld]",
+                     (long long)n, (long long)n);
+  if (!integers.dtype) integers.dtype = WEIR_INT64;
+  weir_status st = check_permutation(n, integers.dtype);
+  if (!st) st = weir_empty(out, weir_shape(n), &integers);
+  while (r.b < 62 && INT64_C(1) << (int)r.b < n)
+    r.b++;
+  if (!st && (st = fill_tensor(&r, *out, NULL))) weir_tensor_drop(out);
+  return st;
+}

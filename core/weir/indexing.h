@@ -197,6 +197,11 @@ WEIR_PUBLIC weir_status weir_tril_indices(weir_tensor **out, int64_t row, int64_
 WEIR_PUBLIC weir_status weir_triu_indices(weir_tensor **out, int64_t row, int64_t col,
                                           int64_t offset, const weir_options *options);
 
+/* 0 to n - 1 in an order that the device's generator decides, the same on every device for a seed:
+ * int64, or the dtype options give. Errors: "\"randperm\" not implemented for 'Bool'"; "n cannot be
+ * greater than 2049 for Half type." */
+WEIR_PUBLIC weir_status weir_randperm(weir_tensor **out, int64_t n, const weir_options *options);
+
 /* ---- embeddings -------------------------------------------------------------------------------
  * weight is [num_embeddings, size], indices int64 or int32. */
 
@@ -210,6 +215,39 @@ WEIR_PUBLIC weir_status weir_embedding_dense_backward(weir_tensor **out, const w
                                                       const weir_tensor *indices,
                                                       int64_t num_weights, int64_t padding_idx,
                                                       bool scale_grad_by_freq);
+
+typedef enum weir_bag_mode { WEIR_BAG_MEAN, WEIR_BAG_SUM, WEIR_BAG_MAX } weir_bag_mode;
+
+typedef struct weir_embedding_bag_options {
+  weir_bag_mode mode;
+  bool include_last_offset; /* the last offset is where the last bag ends */
+  bool has_padding;         /* what is padding_idx is left out */
+  int64_t padding_idx;      /* a row of weight; negative ones count from the end */
+} weir_embedding_bag_options;
+
+/* Rows of weight (floating point), the mean (sum, largest) of each bag; of a bag of nothing 0.
+ * indices [bags, n], each row a bag; or a row, whose bags begin at `offsets` (a row of indices' kind
+ * that begins with 0 and grows), else NULL. per_sample_weights (NULL: none): what each row is
+ * multiplied with first, for sums. options NULL: the mean. float16 and bfloat16 are summed in
+ * float32. Errors: "offsets[0] has to be 0, ..." (cpu); "input has to be 1D or 2D Tensor, but got
+ * Tensor of dimension 3"; "per_sample_weights is only supported for mode='sum'". */
+WEIR_PUBLIC weir_status weir_embedding_bag(weir_tensor **out, const weir_tensor *indices,
+                                           const weir_tensor *weight, const weir_tensor *offsets,
+                                           const weir_tensor *per_sample_weights,
+                                           const weir_embedding_bag_options *options);
+
+/* ---- parts replaced ---------------------------------------------------------------------------
+ * A copy of `a` in which a part (weir_diagonal(), weir_select(), weir_slice() say which) is src, cast
+ * to a's dtype. Errors: "expected src to have a size equal to the slice of self. src size = [2],
+ * slice size = [3]". */
+WEIR_PUBLIC weir_status weir_diagonal_scatter(weir_tensor **out, const weir_tensor *a,
+                                              const weir_tensor *src, int64_t offset, int dim1,
+                                              int dim2);
+WEIR_PUBLIC weir_status weir_select_scatter(weir_tensor **out, const weir_tensor *a,
+                                            const weir_tensor *src, int dim, int64_t index);
+WEIR_PUBLIC weir_status weir_slice_scatter(weir_tensor **out, const weir_tensor *a,
+                                           const weir_tensor *src, int dim, int64_t start,
+                                           int64_t end, int64_t step);
 
 #ifdef __cplusplus
 }

@@ -6,11 +6,16 @@
 /* A thread makes the two elements of a block of words at a time (philox.h). */
 WEIR_FN void random_pair(const weir_random &r, uint64_t seed, uint64_t offset, int64_t pair)
 {
-  philox_block b = philox(seed, offset + (uint64_t)pair);
+  bool places = r.kind == WEIR_RANDOM_PERMUTATION;
+  philox_block b = philox(seed, offset + (places ? 0 : (uint64_t)pair));
   int64_t at[2] = {2 * pair, 2 * pair + 1};
   double x[2];
-  WEIR_UNROLL for (int j = 0; j < 2; j++) x[j] =
-      philox_number(r.kind, r.dtype, r.a, r.b, b.word[2 * j], b.word[2 * j + 1]);
+  if (!places)
+    WEIR_UNROLL for (int j = 0; j < 2; j++) x[j] =
+        philox_number(r.kind, r.dtype, r.a, r.b, b.word[2 * j], b.word[2 * j + 1]);
+  if (places)
+    WEIR_ROLLED for (int j = 0; j < 2; j++) x[j] =
+        at[j] < r.count ? (double)philox_place(b, (int64_t)r.a, (int)r.b, at[j]) : 0;
   scatter<double, 2>(r.out, r.dtype, at, at[1] < r.count ? 2 : 1, x);
 }
 

@@ -358,6 +358,38 @@ STEP(isin)
 {
   return weir_isin(OUT, o.a, o.whole, true);
 }
+STEP(index_put_masked)
+{
+  WEIR_TENSOR mask = NULL;
+  WEIR_TENSOR one = NULL;
+  weir_options options = as(WEIR_FLOAT32, o.device);
+  weir_status st = weir_gt_scalar(&mask, o.a, weir_int(1));
+  if (!st) st = weir_ones(&one, weir_shape(1), &options);
+  return st ? st : weir_index_put(OUT, o.a, (const weir_tensor *[]){mask}, 1, one, true);
+}
+STEP(scatter_mean)
+{
+  WEIR_TENSOR index = NULL;
+  weir_options options = as(WEIR_INT64, o.device);
+  weir_status st = weir_zeros(&index, weir_shape(1, 2), &options);
+  return st ? st : weir_scatter_reduce_(o.a, 0, index, o.b, WEIR_SCATTER_MEAN, false);
+}
+STEP(masked)
+{
+  WEIR_TENSOR mask = NULL;
+  weir_status st = weir_gt_scalar(&mask, o.turned, weir_int(1));
+  WEIR_TENSOR some = NULL;
+  if (!st) st = weir_masked_select(&some, o.turned, mask);
+  if (!st) st = weir_masked_scatter_(o.turned, mask, some);
+  return st ? st : weir_nonzero(OUT, o.turned);
+}
+STEP(bag)
+{
+  WEIR_TENSOR index = NULL;
+  weir_options options = as(WEIR_INT64, o.device);
+  weir_status st = weir_zeros(&index, weir_shape(2, 2), &options);
+  return st ? st : weir_embedding_bag(OUT, index, o.a, NULL, NULL, NULL);
+}
 STEP(clamp)
 {
   weir_scalar low = weir_float(1.5), high = weir_int(4);
@@ -578,6 +610,10 @@ static const struct step {
              {"unique", unique, NULL},
              {"mode", mode, NULL},
              {"histc", histc, NULL},
+             {"index_put by a mask", index_put_masked, NULL},
+             {"scatter_reduce_, mean", scatter_mean, NULL},
+             {"masked_select, masked_scatter_, nonzero", masked, NULL},
+             {"embedding_bag", bag, NULL},
              {"clamp", clamp, NULL},
              {"cat", cat, "copy_: "},
              {"stack", stack, "copy_: "},

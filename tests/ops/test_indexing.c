@@ -258,6 +258,125 @@ START_TEST(tables_and_triangles_are_indexed)
 }
 END_TEST
 
+START_TEST(rows_are_put_together_by_bag)
+{
+  devices(2);
+  weir_device d = device(_i);
+  weir_tensor *r = NULL;
+  WEIR_TENSOR w = counting(weir_shape(4, 2), WEIR_FLOAT32, d);
+  WEIR_TENSOR i = ROW(d, 0, 1, 2, 2);
+  WEIR_TENSOR pairs = numbers((const double[]){0, 1, 2, 2}, weir_shape(2, 2), WEIR_INT64, d);
+  WEIR_TENSOR at = ROW(d, 0, 0, 3);
+  WEIR_TENSOR ends = ROW(d, 0, 0, 3, 4);
+  WEIR_TENSOR each = numbers((const double[]){1, 2, 3, 4}, weir_shape(4), WEIR_FLOAT32, d);
+  weir_embedding_bag_options sum = {.mode = WEIR_BAG_SUM}, largest = {.mode = WEIR_BAG_MAX};
+  GIVES(weir_embedding_bag(&made_, i, w, at, NULL, NULL), 0, 0, 2, 3, 4, 5);
+  GIVES(weir_embedding_bag(&made_, i, w, at, NULL, &sum), 0, 0, 6, 9, 4, 5);
+  GIVES(weir_embedding_bag(&made_, i, w, at, each, &sum), 0, 0, 16, 22, 16, 20);
+  GIVES(weir_embedding_bag(&made_, i, w, at, NULL, &largest), 0, 0, 4, 5, 4, 5);
+  GIVES(weir_embedding_bag(&made_, pairs, w, NULL, NULL, &sum), 2, 4, 8, 10);
+  sum.include_last_offset = true;
+  GIVES(weir_embedding_bag(&made_, i, w, ends, NULL, &sum), 0, 0, 6, 9, 4, 5);
+  largest.has_padding = true, largest.padding_idx = -2;
+  GIVES(weir_embedding_bag(&made_, i, w, at, NULL, &largest), 0, 0, 2, 3, 0, 0);
+  weir_embedding_bag_options left = {.mode = WEIR_BAG_MEAN, .has_padding = true, .padding_idx = 2};
+  GIVES(weir_embedding_bag(&made_, i, w, at, NULL, &left), 0, 0, 1, 2, 0, 0);
+  refused(WEIR_EINVAL, "offsets has to be a 1D Tensor but got None",
+          weir_embedding_bag(&r, i, w, NULL, NULL, NULL));
+  refused_with(WEIR_ENOTSUP, "only supported for mode='sum' (got mode='mean')",
+               weir_embedding_bag(&r, i, w, at, each, NULL));
+}
+END_TEST
+
+START_TEST(parts_are_replaced_in_a_copy)
+{
+  devices(2);
+  weir_device d = device(_i);
+  weir_tensor *r = NULL;
+  WEIR_TENSOR a = counting(weir_shape(2, 3), WEIR_FLOAT32, d);
+  WEIR_TENSOR s = numbers((const double[]){7, 8}, weir_shape(2), WEIR_INT32, d);
+  WEIR_TENSOR two = numbers((const double[]){7, 8, 9, 6}, weir_shape(2, 2), WEIR_FLOAT32, d);
+  GIVES(weir_diagonal_scatter(&made_, a, s, 1, 0, 1), 0, 7, 2, 3, 4, 8);
+  GIVES(weir_select_scatter(&made_, a, s, 1, -1), 0, 1, 7, 3, 4, 8);
+  GIVES(weir_slice_scatter(&made_, a, two, 1, 0, 3, 2), 7, 1, 8, 9, 4, 6);
+  EXPECT(a, 0, 1, 2, 3, 4, 5);
+  refused(
+      WEIR_EINVAL,
+      "expected src to have a size equal to the slice of self. src size = [2], slice size = [3]",
+      weir_select_scatter(&r, a, s, 0, 0));
+}
+END_TEST
+
+/* As many of each number as there shall be. */
+static void is_permutation(const weir_tensor *t, int64_t n)
+{
+  int64_t *place = malloc((size_t)(n + 1) * sizeof *place);
+  char *seen = calloc((size_t)n + 1, 1);
+  ck_assert(place && seen);
+  weir_ok(weir_tensor_read(place, (size_t)n * sizeof *place, WEIR_INT64, t));
+  for (int64_t i = 0; i < n; i++) {
+    ck_assert(place[i] >= 0 && place[i] < n && !seen[place[i]]);
+    seen[place[i]] = 1;
+  }
+  free(place);
+  free(seen);
+}
+
+START_TEST(a_permutation_has_every_number_once_and_is_its_seeds)
+{
+  static const int64_t counts[] = {0, 1, 2, 3, 7, 64, 1000, 1 << 16, 100003};
+  devices(2);
+  weir_device d = device(_i);
+  weir_options o = on(d), here = on(cpu), small = as(WEIR_FLOAT16, d);
+  weir_tensor *r = NULL;
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    WEIR_TENSOR one = NULL;
+    WEIR_TENSOR same = NULL;
+    WEIR_TENSOR back = NULL;
+    bool equal;
+    weir_manual_seed(i + 5);
+    weir_ok(weir_randperm(&one, counts[i], &o));
+    is_permutation(one, counts[i]);
+    weir_manual_seed(i + 5);
+    weir_ok(weir_randperm(&same, counts[i], &here));
+    weir_ok(weir_cpu(&back, one));
+    weir_ok(weir_equal(&equal, same, back));
+    ck_assert(equal);
+  }
+  weir_ok(weir_randperm(&r, 2049, &small));
+  is_permutation(r, 2049);
+  weir_tensor_drop(&r);
+  refused(WEIR_EINVAL, "n cannot be greater than 2049 for Half type.",
+          weir_randperm(&r, 2050, &small));
+  refused(WEIR_EINVAL, "Trying to create tensor with negative dimension -1: [-1]",
+          weir_randperm(&r, -1, &o));
+}
+END_TEST
+
+START_TEST(all_permutations_of_few_come_equally_often)
+{
+  enum { TIMES = 12000, FEW = 4, ALL = 24 };
+  int seen[256] = {0}, kinds = 0;
+  weir_options o = on(cpu);
+  weir_manual_seed(1);
+  for (int i = 0; i < TIMES; i++) {
+    WEIR_TENSOR t = NULL;
+    int64_t p[FEW];
+    weir_ok(weir_randperm(&t, FEW, &o));
+    weir_ok(weir_tensor_read(p, sizeof p, WEIR_INT64, t));
+    seen[p[0] | p[1] << 2 | p[2] << 4 | p[3] << 6]++;
+  }
+  double far = 0, mean = (double)TIMES / ALL;
+  for (int i = 0; i < 256; i++) {
+    if (!seen[i]) continue;
+    kinds++;
+    far += (seen[i] - mean) * (seen[i] - mean) / mean;
+  }
+  ck_assert_int_eq(kinds, ALL);
+  ck_assert_msg(far < 60, "chi-square of 23 degrees of freedom is %g", far);
+}
+END_TEST
+
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void the_wait_says(weir_device d, const char *sentence)
@@ -531,6 +650,10 @@ int main(void)
                                 masks_fill_select_and_scatter,
                                 places_are_those_of_what_is_not_0,
                                 tables_and_triangles_are_indexed,
+                                rows_are_put_together_by_bag,
+                                parts_are_replaced_in_a_copy,
+                                a_permutation_has_every_number_once_and_is_its_seeds,
+                                all_permutations_of_few_come_equally_often,
                                 an_index_out_of_bounds_writes_nothing,
                                 what_shares_memory_with_its_index_or_values_is_refused,
                                 every_device_gives_what_the_cpu_gives_in_every_dtype,

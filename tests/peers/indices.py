@@ -11,6 +11,10 @@ WIDE = [torch.float32] * 3 + [torch.float64, torch.int64, torch.int32, torch.int
                               torch.complex64, torch.float16, torch.bfloat16]
 
 
+class BagOptions(C.Structure):
+    _fields_ = [("mode", C.c_int), ("include_last_offset", C.c_bool), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
+
+
 class Indices:
     def index(self, sizes, places, low=0, wrong=.04, dtype=None):
         """Places below `places`: torch's and Weir's; a few out of bounds."""
@@ -303,13 +307,60 @@ class Indices:
             self.own_strides = False
             self.judge(what, lambda: torch.nonzero(t), lambda: self.w.new(r.choice(["nonzero", "argwhere"]), w))
         else:
-            self.judge(what, lambda: torch.where(t), lambda: self.several("nonzero_tuple", 8, 8, w))
+            self.judge(what, lambda: torch.where(t), lambda: self.w.many("nonzero_tuple", 8, 8, w))
         self.own_strides = False
         for x in (w, mw):
             self.w.release(x)
 
+    def bags(self):
+        r = self.r
+        t, w = self.tensor([r.randint(1, 6), r.randint(1, 4)], r.choice([torch.float32] * 3 + [torch.float64]), small=True)
+        n, mode, flat = r.randint(0, 7), r.choice(["mean", "sum", "max"]), r.random() < .7
+        i, iw = self.index([n] if flat else [r.randint(1, 3), r.randint(1, 3)], t.shape[0], wrong=0, dtype=r.choice([torch.int64, torch.int32]))
+        o = torch.tensor([0] + sorted(r.randint(0, n) for _ in range(r.randint(0, 4))), dtype=i.dtype) if flat else None
+        last = flat and r.random() < .3
+        if last:
+            o = torch.cat([o, torch.tensor([n], dtype=i.dtype)])
+        s, sw = self.tensor(i.shape, t.dtype, small=True) if mode == "sum" and r.random() < .5 else (None, None)
+        pad = r.randint(-t.shape[0], t.shape[0] - 1) if r.random() < .3 and i.numel() else None
+        ow = self.w.of(o) if flat else None
+        how = BagOptions(["mean", "sum", "max"].index(mode), last, pad is not None, pad or 0)
+        self.judge(f"embedding_bag {mode} {tuple(t.shape)} {i.tolist()} {o} pad {pad} last {last} weights {s}",
+                   lambda: F.embedding_bag(i, t, o, mode=mode, per_sample_weights=s, include_last_offset=last, padding_idx=pad),
+                   lambda: self.w.new("embedding_bag", iw, w, ow, sw, C.byref(how)), self.rounding(t, *([s] if s is not None else [])), 16)
+        for x in (w, iw, ow, sw):
+            if x:
+                self.w.release(x)
+        t, w = self.tensor(self.plain_sizes() or [2], r.choice(DTYPES))
+        d, at = self.place_of(t)
+        k = r.randint(-t.shape[at] - (r.random() < .1), max(t.shape[at] - 1, 0)) if t.numel() else 0
+        s, sw = self.tensor([v for j, v in enumerate(t.shape) if j != at] if r.random() < .95 else [2], r.choice([t.dtype, torch.float32]), small=True)
+        self.own_strides = True
+        if t.numel():
+            self.judge(f"select_scatter {tuple(t.shape)} {t.stride()} {t.dtype} {tuple(s.shape)} {s.dtype} {d} {k}",
+                       lambda: torch.select_scatter(t, s, d, k), lambda: self.w.new("select_scatter", w, sw, d, C.c_int64(k)))
+        self.own_strides = False
+        self.w.release(w)
+        self.w.release(sw)
+
+    def permutation(self):
+        """Sorted, for the numbers are the generator's own; and what is refused."""
+        r = self.r
+        n, dtype = r.choice([0, 1, 2, 5, 100, 300, 2049, 2050, -1]), r.choice(DTYPES)
+        options = Options(dtype=NUMBERS[dtype], device=Device(1))
+        if dtype == torch.bfloat16 and n > 257:
+            return  # torch's repeats some
+        def ours():
+            w = self.w.new("randperm", C.c_int64(n), C.byref(options))
+            back = self.w.of(self.w.elements(w, dtype).sort().values)
+            self.w.release(w)
+            return back
+        self.judge(f"randperm {n} {dtype}", lambda: torch.randperm(n, dtype=dtype).sort().values, ours)
+
     def made(self):
         r = self.r
+        if r.random() < .1:
+            return self.permutation()
         name = r.choice("repeat_interleave repeat_interleave_tensor one_hot tril_indices triu_indices embedding embedding embedding_dense_backward".split())
         if name.startswith("repeat"):
             t, w = self.tensor(self.sizes() or [1], r.choice(DTYPES))

@@ -230,9 +230,9 @@ class Calls(Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run
         elif what.startswith("index_copy"):
             pattern = "same slice shapes"
         elif what.startswith("scatter"):
-            pattern = "to be no larger|Dimension out of range|same number of dimensions|not implemented for 'Bool'"
+            pattern = "to be no larger|Dimension out of range|same number of dimensions|not implemented for '(Bool|ComplexFloat)'|^index .* out of bounds|^value cannot be"
         elif what.startswith("index"):
-            pattern = "(too many indices|Dimension out of range|size of tensor|shape of the mask)|^index .* out of bounds|^shape mismatch"
+            pattern = "(tensors used as indices|too many indices|Dimension out of range|size of tensor|shape of the mask)|^index .* out of bounds|^shape mismatch"
         elif what.startswith("masked_scatter"):
             pattern = "^expand|The size of tensor|doesn't match|expanded size|must match"
         elif what.startswith("meshgrid"):
@@ -583,7 +583,7 @@ class Calls(Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run
                               [self.einsum, self.contraction, self.added, self.vectors] +
                               [self.attention, self.multihead, self.recurrent, self.cell] +
                               [self.running, self.sorting, self.middle, self.searching, self.counting] +
-                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made])()
+                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags])()
 
 
 # ---- promotion and random numbers

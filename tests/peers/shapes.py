@@ -22,9 +22,6 @@ class Shapes:
         r = self.r
         return r.randint(-t.dim() - 1, t.dim()) if r.random() < .15 else r.randint(-max(t.dim(), 1), max(t.dim() - 1, 0))
 
-    def several(self, name, room, *arguments):
-        return self.w.many(name, room, *arguments)
-
     def known(self, name, count, *arguments):
         """Of a function that gives as many as it is asked for."""
         out = (C.c_void_p * max(1, count))()
@@ -40,7 +37,7 @@ class Shapes:
                         "unflatten expand_as broadcast_to meshgrid".split())
         what = f"{name} of {tuple(t.shape)} {t.stride()} {t.dtype} {d}"
         if name == "unbind":
-            self.judge(what, lambda: torch.unbind(t, d), lambda: self.several(name, 64, 64, w, d))
+            self.judge(what, lambda: torch.unbind(t, d), lambda: self.w.many(name, 64, 64, w, d))
         elif name == "split_with_sizes":
             parts = [r.randint(0, size) for _ in range(r.randint(1, 3))]
             if r.random() < .8 and sum(parts[:-1]) <= size:

@@ -1,0 +1,266 @@
+/* bag.c: rows of a table by index, summed by bag.
+ *
+ * Which bag an index is of follows from where bags begin: their lengths, each number as often as its
+ * bag is long. Rows are then summed, or their largest taken, by that. */
+#include <math.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/indexing.h"
+
+/* What is asked for, all of it checked. */
+typedef struct bags {
+  const weir_tensor *weight, *offsets, *weights; /* borrowed; weights NULL: 1 each */
+  weir_embedding_bag_options how;
+  int64_t count; /* of bags that are the result */
+  int64_t all;   /* with what lies behind the last offset */
+} bags;
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static weir_status check_bag_input(const bags *b, const weir_tensor *indices)
+{
+  if (indices->dims == 2 && b->offsets)
+    return weir_fail(WEIR_EINVAL,
+                     "if input is 2D, then offsets has to be None, as input is treated is a "
+                     "mini-batch of fixed length sequences. However, found offsets of type %s",
+                     weir_tensor_type(b->offsets));
+  if (indices->dims != 1 && indices->dims != 2)
+    return weir_fail(WEIR_EINVAL, "input has to be 1D or 2D Tensor, but got Tensor of dimension %d",
+                     (int)indices->dims);
+  if (indices->dims == 1 && !b->offsets)
+    return weir_fail(WEIR_EINVAL, "offsets has to be a 1D Tensor but got None");
+  if (b->offsets && b->offsets->dims != 1)
+    return weir_fail(WEIR_EINVAL, "offsets has to be a 1D Tensor");
+  if (!is_index(indices) || (b->offsets && !is_index(b->offsets)))
+    return weir_fail(WEIR_EINVAL, "embedding_bag: indices and offsets are Long or Int, not %s",
+                     weir_tensor_type(is_index(indices) ? b->offsets : indices));
+  if (b->weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
+  return WEIR_OK;
+}
+
+static weir_status check_bag_weight(const bags *b, const weir_tensor *indices)
+{
+  text_buffer one, two;
+  weir_dtype d = (weir_dtype)b->weight->dtype;
+  if (!dtype_is_floating(d))
+    return weir_fail(WEIR_EINVAL,
+                     "Expected tensor for argument #1 'weight' to have one of the following scalar "
+                     "types: Half, BFloat16, Float, Double; but got %s instead (while checking "
+                     "arguments for embedding_bag)",
+                     weir_tensor_type(b->weight));
+  if ((unsigned)b->how.mode > WEIR_BAG_MAX)
+    return weir_fail(WEIR_EINVAL, "mode has to be one of sum or mean or max");
+  if (!b->weights) return WEIR_OK;
+  bool same = b->weights->dims == indices->dims;
+  for (int i = 0; i < indices->dims && same; i++)
+    same = b->weights->size[i] == indices->size[i];
+  if (!same)
+    return weir_fail(
+        WEIR_EINVAL,
+        "embedding_bag: If per_sample_weights (weir.Size(%s)) is not None, then it must "
+        "have the same shape as the input (weir.Size(%s))",
+        shape_format(&one, weir_tensor_shape(b->weights)),
+        shape_format(&two, weir_tensor_shape(indices)));
+  if (b->how.mode != WEIR_BAG_SUM)
+    return weir_fail(WEIR_ENOTSUP,
+                     "embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+                     "supported for mode='sum' (got mode='%s').",
+                     b->how.mode == WEIR_BAG_MEAN ? "mean" : "max");
+  return b->weights->dtype == b->weight->dtype
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL,
+                         "expected per_sample_weights to have the same type as weight: %s, got %s",
+                         dtype_title(d), dtype_title((weir_dtype)b->weights->dtype));
+}
+
+static int64_t offset_at(const weir_tensor *offsets, int64_t i)
+{
+  const char *at = offsets->data + i * offsets->stride[0] * (offsets->dtype == WEIR_INT32 ? 4 : 8);
+  return scalar_at(at, (weir_dtype)offsets->dtype).i;
+}
+
+/* On the cpu, where they can be looked at. */
+static weir_status check_offsets(const weir_tensor *offsets, int64_t length)
+{
+  int64_t last = 0;
+  if (!offsets || !offsets->numel || device_of_tensor(offsets).type != WEIR_DEVICE_CPU)
+    return WEIR_OK;
+  if (offset_at(offsets, 0))
+    return weir_fail(WEIR_EINVAL,
+                     "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
+                     "start from position 0. However, got %lld",
+                     (long long)offset_at(offsets, 0));
+  for (int64_t i = 0; i < offsets->numel; i++) {
+    int64_t now = offset_at(offsets, i);
+    if (now < last)
+      return weir_fail(WEIR_EINVAL, "offsets[%lld] is %lld, less than the one before it, %lld",
+                       (long long)i, (long long)now, (long long)last);
+    last = now;
+  }
+  if (last <= length) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "offsets[-1] can not be greater than input's length %lld but got offsets[-1] of "
+                   "%lld",
+                   (long long)length, (long long)last);
+}
+
+static weir_status check_bags(bags *b, const weir_tensor *indices)
+{
+  weir_status st = check_bag_input(b, indices);
+  if (!st) st = check_bag_weight(b, indices);
+  if (!st) st = check_same_device(b->weight, indices);
+  if (!st && b->offsets) st = check_same_device(b->weight, b->offsets);
+  if (!st && b->weights) st = check_same_device(b->weight, b->weights);
+  if (!st) st = check_offsets(b->offsets, indices->numel);
+  if (st) return st;
+  b->all = b->offsets ? b->offsets->numel : indices->size[0];
+  b->count = b->all - (b->offsets && b->how.include_last_offset);
+  if (b->count >= 0) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "include_last_offset: numOffsets must be at least 1");
+}
+
+/* ---- which bag ------------------------------------------------------------------------------- */
+
+/* From where each begins to where the next one does, the last to `length`. */
+static weir_status bag_lengths(weir_tensor **out, const weir_tensor *offsets, int64_t length)
+{
+  WEIR_TENSOR starts = NULL;
+  WEIR_TENSOR others = NULL;
+  WEIR_TENSOR end = NULL;
+  WEIR_TENSOR ends = NULL;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(offsets)};
+  weir_status st = weir_to_dtype(&starts, offsets, WEIR_INT64);
+  if (!st) st = weir_narrow(&others, starts, 0, 1, starts->numel - 1);
+  if (!st) st = weir_full(&end, weir_shape(1), weir_int(length), &o);
+  if (!st) st = weir_cat(&ends, (const weir_tensor *[]){others, end}, 2, 0);
+  return st ? st : weir_sub(out, ends, starts);
+}
+
+/* The bag of each index: a row. */
+static weir_status bag_numbers(weir_tensor **out, const bags *b, const weir_tensor *indices)
+{
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR lengths = NULL;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(indices)};
+  weir_status st;
+  if (b->offsets) {
+    if (!b->all) return weir_zeros(out, weir_shape(indices->numel), &o);
+    st = bag_lengths(&lengths, b->offsets, indices->numel);
+    if (!st)
+      st = places_of(&row, lengths, true, weir_shape_of(0, NULL), indices->numel, "embedding_bag");
+    return st ? st : weir_select(out, row, 0, 0);
+  }
+  st = weir_arange(&row, weir_int(0), weir_int(b->all), weir_int(1), &o);
+  if (!st) st = weir_unsqueeze(&wide, row, 1);
+  WEIR_TENSOR all = NULL;
+  if (!st) st = weir_expand(&all, wide, weir_tensor_shape(indices));
+  return st ? st : weir_reshape(out, all, weir_shape(indices->numel));
+}
+
+/* ---- sums and extremes ----------------------------------------------------------------------- */
+
+/* Where an index is padding_idx: a column; NULL: nothing is left out. */
+static weir_status padding_column(weir_tensor **out, const bags *b, const weir_tensor *row)
+{
+  WEIR_TENSOR truth = NULL;
+  int64_t pad = b->how.padding_idx;
+  if (!b->how.has_padding) return WEIR_OK;
+  if (pad < 0) pad += b->weight->size[0];
+  if (pad < 0 || pad >= b->weight->size[0])
+    return weir_fail(WEIR_EINVAL, "padding_idx must be within the number of embeddings");
+  weir_status st = weir_eq_scalar(&truth, row, weir_int(pad));
+  return st ? st : weir_unsqueeze(out, truth, 1);
+}
+
+/* How many indices each bag has, at least 1: a column of dtype. */
+static weir_status bag_counts(weir_tensor **out, const bags *b, const weir_tensor *number,
+                              const weir_tensor *padding, weir_dtype dtype)
+{
+  WEIR_TENSOR counts = NULL;
+  WEIR_TENSOR ones = NULL;
+  WEIR_TENSOR some = NULL;
+  weir_options o = {.dtype = dtype, .device = device_of_tensor(number)};
+  weir_status st = weir_zeros(&counts, weir_shape(b->all, 1), &o);
+  if (!st) st = weir_ones(&ones, weir_shape(number->numel, 1), &o);
+  if (!st && padding) st = weir_masked_fill_(ones, padding, weir_int(0));
+  if (!st) st = weir_index_add_(counts, 0, number, ones);
+  return st ? st : weir_maximum_scalar(out, counts, weir_int(1));
+}
+
+static weir_status sum_bags(weir_tensor **out, const bags *b, const weir_tensor *number,
+                            weir_tensor *rows, const weir_tensor *padding)
+{
+  WEIR_TENSOR counts = NULL;
+  weir_status st = WEIR_OK;
+  if (padding) st = weir_masked_fill_(rows, padding, weir_int(0));
+  if (!st) st = weir_new_zeros(out, rows, weir_shape(b->all, rows->size[1]), NULL);
+  if (!st) st = weir_index_add_(*out, 0, number, rows);
+  if (st || b->how.mode != WEIR_BAG_MEAN) return st;
+  st = bag_counts(&counts, b, number, padding, (weir_dtype)rows->dtype);
+  return st ? st : weir_div_(*out, counts);
+}
+
+/* 0 in a bag of nothing. */
+static weir_status largest_of_bags(weir_tensor **out, const bags *b, const weir_tensor *number,
+                                   weir_tensor *rows, const weir_tensor *padding)
+{
+  WEIR_TENSOR none = NULL;
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR index = NULL;
+  WEIR_TENSOR empty = NULL;
+  weir_status st = WEIR_OK;
+  if (padding) st = weir_masked_fill_(rows, padding, weir_float(-INFINITY));
+  if (!st) st = weir_new_zeros(&none, rows, weir_shape(b->all, rows->size[1]), NULL);
+  if (!st) st = weir_unsqueeze(&column, number, 1);
+  if (!st) st = weir_expand(&index, column, weir_tensor_shape(rows));
+  if (!st) st = weir_scatter_reduce(out, none, 0, index, rows, WEIR_SCATTER_AMAX, false);
+  if (st || !padding) return st;
+  st = weir_eq_scalar(&empty, *out, weir_float(-INFINITY));
+  return st ? st : weir_masked_fill_(*out, empty, weir_int(0));
+}
+
+/* The rows, to be written to; short dtypes in float32, which sums are rounded in. */
+static weir_status bag_rows(weir_tensor **out, const bags *b, const weir_tensor *row)
+{
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR times = NULL;
+  WEIR_TENSOR column = NULL;
+  weir_dtype d = (weir_dtype)b->weight->dtype;
+  if (d == WEIR_FLOAT16 || d == WEIR_BFLOAT16) d = WEIR_FLOAT32;
+  weir_status st = weir_index_select(&rows, b->weight, 0, row);
+  if (!st) st = weir_to_dtype(&wide, rows, d);
+  if (!st && b->weights) st = weir_reshape(&times, b->weights, weir_shape(row->numel));
+  if (!st && b->weights) st = weir_unsqueeze(&column, times, 1);
+  if (!st && b->weights) st = weir_mul_(wide, column);
+  if (!st) *out = weir_tensor_retain(wide);
+  return st;
+}
+
+weir_status weir_embedding_bag(weir_tensor **out, const weir_tensor *indices,
+                               const weir_tensor *weight, const weir_tensor *offsets,
+                               const weir_tensor *per_sample_weights,
+                               const weir_embedding_bag_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, indices, weight);
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR number = NULL;
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR padding = NULL;
+  WEIR_TENSOR made = NULL;
+  WEIR_TENSOR part = NULL;
+  bags b = {.weight = weight, .offsets = offsets, .weights = per_sample_weights};
+  if (options) b.how = *options;
+  weir_status st = check_bags(&b, indices);
+  if (!st) st = weir_reshape(&row, indices, weir_shape(indices->numel));
+  if (!st) st = bag_numbers(&number, &b, indices);
+  if (!st) st = padding_column(&padding, &b, row);
+  if (!st) st = bag_rows(&rows, &b, row);
+  if (!st)
+    st = b.how.mode == WEIR_BAG_MAX ? largest_of_bags(&made, &b, number, rows, padding)
+                                    : sum_bags(&made, &b, number, rows, padding);
+  if (!st) st = weir_narrow(&part, made, 0, 0, b.count);
+  return st ? st : weir_to_dtype(out, part, (weir_dtype)weight->dtype);
+}
