@@ -174,12 +174,10 @@ template <typename T, int OP> WEIR_IN void index_update<T, OP>::many(T *self, T 
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-template <typename A> WEIR_FN void index_element(const k_indexing &a, int64_t i, int64_t share)
+template <typename A>
+WEIR_FN void index_one(const k_indexing &a, int64_t self, int64_t values, bool good)
 {
   typedef typename A::element T;
-  int64_t self, values;
-  bool good = chosen(a, i, &self, &values);
-  if (a.shares > 1 && (self & (a.shares - 1)) != share) return;
   T number, *value = (T *)a.values + values;
   if (!a.values) {
     memcpy(&number, &a.number, sizeof number);
@@ -193,18 +191,46 @@ template <typename A> WEIR_FN void index_element(const k_indexing &a, int64_t i,
     A::many((T *)a.self + self, value);
 }
 
-/* What thread `thread` of `threads` does. */
+/* Copies know their elements by size. */
+template <typename A> struct index_copies {
+  WEIR_IN static void one(const k_indexing &a, int64_t self, int64_t values, bool good)
+  {
+    index_one<A>(a, self, values, good);
+  }
+};
+
+/* Updates look for the dtype at each element: else places would be calculated in as many copies of
+ * the code as there are dtypes. */
+template <int OP> struct index_updates {
+  WEIR_IN static void one(const k_indexing &a, int64_t self, int64_t values, bool good)
+  {
+    switch (a.dtype) {
+#define CASE(name, type)                                                                           \
+  case WEIR_##name:                                                                                \
+    if constexpr (!std::is_same<type, c64>::value || OP == WEIR_INDEX_ADD || OP == WEIR_INDEX_MUL) \
+      index_one<index_update<type, OP>>(a, self, values, good);                                    \
+    break;
+      WEIR_K_DTYPES(CASE)
+#undef CASE
+    default:
+      break;
+    }
+  }
+};
+
+/* What thread `thread` of `threads` does: elements of the loop one by one, or in order, of each of
+ * its lanes all that are its share. */
 template <typename A>
 WEIR_FN void index_elements(const k_indexing &a, int64_t thread, int64_t threads)
 {
-  if (!a.shares) {
-    for (int64_t i = thread; i < a.count; i += threads)
-      index_element<A>(a, i, 0);
-    return;
-  }
-  for (int64_t n = thread; n < a.count / a.walked * a.shares; n += threads)
-    for (int64_t i = 0; i < a.walked; i++)
-      index_element<A>(a, n / a.shares * a.walked + i, n % a.shares);
+  int64_t walked = a.shares ? a.walked : 1, shares = a.shares ? a.shares : 1;
+  for (int64_t n = thread; n < a.count / walked * shares; n += threads)
+    WEIR_ROLLED for (int64_t i = 0; i < walked; i++)
+    {
+      int64_t self, values;
+      bool good = chosen(a, n / shares * walked + i, &self, &values);
+      if ((self & (shares - 1)) == (n & (shares - 1))) A::one(a, self, values, good);
+    }
 }
 
 #define WEIR_K_INDEX_THREAD                                                                        \
@@ -213,36 +239,21 @@ WEIR_FN void index_elements(const k_indexing &a, int64_t thread, int64_t threads
 #define WEIR_K_INDEX_COPY(bytes, type)                                                             \
   WEIR_BLOCK_KERNEL(weir_index_read_##bytes, WEIR_THREADS, WEIR_GIVEN k_indexing a)                \
   {                                                                                                \
-    WEIR_EACH_THREAD index_elements<index_read<type>>(a, WEIR_K_INDEX_THREAD);                     \
+    WEIR_EACH_THREAD index_elements<index_copies<index_read<type>>>(a, WEIR_K_INDEX_THREAD);       \
   }                                                                                                \
   WEIR_BLOCK_KERNEL(weir_index_set_##bytes, WEIR_THREADS, WEIR_GIVEN k_indexing a)                 \
   {                                                                                                \
-    WEIR_EACH_THREAD index_elements<index_set<type>>(a, WEIR_K_INDEX_THREAD);                      \
+    WEIR_EACH_THREAD index_elements<index_copies<index_set<type>>>(a, WEIR_K_INDEX_THREAD);        \
   }
 WEIR_K_INDEX_COPY(1, uint8_t)
 WEIR_K_INDEX_COPY(2, uint16_t)
 WEIR_K_INDEX_COPY(4, uint32_t)
 WEIR_K_INDEX_COPY(8, uint64_t)
 
-template <int OP> WEIR_FN void index_any(const k_indexing &a, int64_t thread, int64_t threads)
-{
-  switch (a.dtype) {
-#define CASE(name, type)                                                                           \
-  case WEIR_##name:                                                                                \
-    if constexpr (!std::is_same<type, c64>::value || OP == WEIR_INDEX_ADD || OP == WEIR_INDEX_MUL) \
-      index_elements<index_update<type, OP>>(a, thread, threads);                                  \
-    break;
-    WEIR_K_DTYPES(CASE)
-#undef CASE
-  default:
-    break;
-  }
-}
-
 #define WEIR_K_INDEX_UPDATE(name, op)                                                              \
   WEIR_BLOCK_KERNEL(weir_index_##name, WEIR_THREADS, WEIR_GIVEN k_indexing a)                      \
   {                                                                                                \
-    WEIR_EACH_THREAD index_any<WEIR_INDEX_##op>(a, WEIR_K_INDEX_THREAD);                           \
+    WEIR_EACH_THREAD index_elements<index_updates<WEIR_INDEX_##op>>(a, WEIR_K_INDEX_THREAD);       \
   }
 WEIR_K_INDEX_UPDATE(add, ADD)
 WEIR_K_INDEX_UPDATE(mul, MUL)
