@@ -7,6 +7,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, int64_t from,
                      int dim, int64_t length, int step)
@@ -96,7 +97,7 @@ weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, 
   }
   st = loop_run(device_of_tensor(t), &l);
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !recorded(t) ? st : record_of(out, t, RECORD_FLIP, flipped, 0, 0, 0);
 }
 
 weir_status weir_fliplr(weir_tensor **out, const weir_tensor *t)
@@ -155,12 +156,13 @@ static weir_status roll_dim(weir_tensor **out, const weir_tensor *t, int64_t shi
 {
   int64_t size = t->dims ? t->size[dim] : 1;
   weir_status st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));
-  if (st || !t->numel) return st;
+  if (st || !t->numel)
+    return st || !recorded(t) ? st : record_of(out, t, RECORD_ROLL, 0, dim, 0, 0);
   int64_t by = shift % size + (shift % size < 0 ? size : 0);
   st = copy_run(*out, by, t, 0, dim, size - by, 1);
   if (!st) st = copy_run(*out, 0, t, size - by, dim, by, 1);
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !recorded(t) ? st : record_of(out, t, RECORD_ROLL, by, dim, 0, 0);
 }
 
 /* Along the elements in their order. */
@@ -277,7 +279,11 @@ weir_status weir_repeat(weir_tensor **out, const weir_tensor *t, weir_shape repe
   weir_status st = tensor_new_beside(out, t, shape);
   if (!st && (*out)->numel) st = repeat_into(*out, t, repeats);
   if (st) weir_tensor_drop(out);
-  return st;
+  if (st || !recorded(t)) return st;
+  record r = {.kind = RECORD_REPEAT, .inputs = 1, .in = &t};
+  for (int d = 0; d < repeats.count; d++)
+    r.n[d] = repeats.size[d];
+  return record_made(out, &r, WEIR_OK);
 }
 
 weir_status weir_tile(weir_tensor **out, const weir_tensor *t, weir_shape repeats)

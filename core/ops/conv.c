@@ -16,6 +16,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/format.h"
+#include "core/tensor/record.h"
 
 enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */
 
@@ -360,6 +361,18 @@ static weir_memory_format format_of_conv(const weir_tensor *a, const weir_tensor
   return format == WEIR_CONTIGUOUS_FORMAT && a->dims == 4 ? format_of(weight) : format;
 }
 
+static __attribute__((cold)) weir_status record_conv(weir_tensor **out, const conv *c,
+                                                     const weir_tensor *a,
+                                                     const weir_tensor *weight,
+                                                     const weir_tensor *bias)
+{
+  record r = {.kind = RECORD_CONV2D, .inputs = 3, .in = (const weir_tensor *[]){a, weight, bias}};
+  for (int i = 0; i < 2; i++)
+    r.n[i] = c->stride[i], r.n[2 + i] = c->pad[i], r.n[4 + i] = c->dilation[i];
+  r.n[6] = c->groups;
+  return record_made(out, &r, WEIR_OK);
+}
+
 weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
@@ -371,6 +384,8 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   WEIR_TENSOR kernel = NULL;
   weir_status st = check_conv(&c, a, weight, bias, options);
   if (st) return st;
+  bool said = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
+  WEIR_UNRECORDED;
   weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
   weir_shape shape = a->dims == 4 ? batched : weir_shape(c.outs, c.size[0], c.size[1]);
   st = tensor_new_beside(out, a, shape);
@@ -381,7 +396,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   if (!st && c.out->numel) st = convolve(&t, &c, bias);
   if (!st) st = format_settle(out, format_of_conv(a, weight));
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !said ? st : record_conv(out, &c, a, weight, bias);
 }
 
 /* ---- pooling --------------------------------------------------------------------------------- */
@@ -546,6 +561,17 @@ static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool
   return st ? st : weir_maximum_(to, in);
 }
 
+static __attribute__((cold)) weir_status record_pool(weir_tensor **out, const pool *p,
+                                                     const weir_tensor *a)
+{
+  record r = {.kind = RECORD_MAX_POOL2D, .inputs = 1, .in = &a};
+  for (int i = 0; i < 2; i++) {
+    r.n[i] = p->kernel[i], r.n[2 + i] = p->stride[i];
+    r.n[4 + i] = p->pad[i], r.n[6 + i] = p->dilation[i];
+  }
+  return record_made(out, &r, WEIR_OK);
+}
+
 weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool2d_options *options)
 {
@@ -566,5 +592,5 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
     for (int64_t x = first[1]; x < last[1] && !st; x++)
       st = pool_place(*out, a, &p, y, x);
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !recorded(a) ? st : record_pool(out, &p, a);
 }

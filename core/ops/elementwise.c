@@ -9,6 +9,7 @@
 #include <string.h>
 #include "core/base/require.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 #define NO_NULL NULL
 #define NO_NEGATES                                                                                 \
@@ -347,7 +348,7 @@ static inline void plain_fill(weir_operand *o, const weir_tensor *t)
   o->stride[0] = 1;
 }
 
-weir_status elementwise_run(weir_tensor **out, const elementwise_call *e)
+static weir_status run_unrecorded(weir_tensor **out, const elementwise_call *e)
 {
   weir_loop l;
   weir_tensor *to = e->self;
@@ -373,6 +374,45 @@ weir_status elementwise_run(weir_tensor **out, const elementwise_call *e)
   st = loop_run(device, &l);
   if (st && !e->self) weir_tensor_release(to);
   if (!st && !e->self) *out = to;
+  return st;
+}
+
+/* ---- recorded -------------------------------------------------------------------------------- */
+
+static inline bool has_recorded(const elementwise_call *e)
+{
+  for (int i = 0; i < e->count; i++)
+    if (!(e->numbers >> i & 1) && recorded(e->t[i])) return true;
+  return false;
+}
+
+static __attribute__((cold)) weir_status run_recorded(weir_tensor **out, const elementwise_call *e)
+{
+  const weir_tensor *in[3] = {NULL};
+  grad_node *node;
+  record r = {.kind = RECORD_ELEMENTWISE, .op = e->op, .inputs = e->count, .in = in};
+  for (int i = 0; i < e->count; i++)
+    if (e->numbers >> i & 1)
+      r.number[i] = e->number[i];
+    else
+      in[i] = e->t[i];
+  r.alpha = e->has_alpha ? e->alpha : weir_int(1);
+  if (!e->self) return record_made(out, &r, run_unrecorded(out, e));
+  r.in_place = true;
+  r.out[0] = e->self;
+  weir_status st = tensor_recorder->before(&node, &r);
+  if (st) return st;
+  st = run_unrecorded(out, e);
+  if (!st) tensor_changes(e->self);
+  tensor_recorder->after(node, e->self, !st);
+  return st;
+}
+
+weir_status elementwise_run(weir_tensor **out, const elementwise_call *e)
+{
+  if (has_recorded(e)) return run_recorded(out, e);
+  weir_status st = run_unrecorded(out, e);
+  if (e->self && !st) tensor_changes(e->self);
   return st;
 }
 

@@ -2,6 +2,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* torch skips these: a tensor of shape [0] goes with any other. */
 static bool skipped(const weir_tensor *t)
@@ -72,6 +73,14 @@ static weir_status copy_to_part(const weir_tensor *out, const weir_tensor *t, in
   return st ? st : loop_copy(part, t);
 }
 
+static __attribute__((cold)) weir_status record_join(weir_tensor **out,
+                                                     const weir_tensor *const *tensors, int count,
+                                                     enum record_kind kind, int dim)
+{
+  record r = {.kind = kind, .inputs = count, .in = tensors, .n = {dim}};
+  return record_made(out, &r, WEIR_OK);
+}
+
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
   WEIR_OP_HERE;
@@ -88,7 +97,8 @@ weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int c
     from += tensors[i]->size[dim];
   }
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !recorded_any(tensors, count) ? st
+                                             : record_join(out, tensors, count, RECORD_CAT, dim);
 }
 
 static weir_status check_equal(const weir_tensor *const *tensors, int count)
@@ -135,5 +145,6 @@ weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int
     weir_tensor_release(part);
   }
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !recorded_any(tensors, count) ? st
+                                             : record_join(out, tensors, count, RECORD_STACK, dim);
 }

@@ -10,6 +10,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 static _Atomic bool tf32, reduced_precision = true, deterministic;
 
@@ -275,7 +276,9 @@ static weir_status product_of(weir_tensor **out, weir_shape shape, const weir_te
   weir_status st = tensor_new_beside(out, a, shape);
   if (!st) st = multiply(*out, a, b, batch, 1, 0);
   if (st) weir_tensor_drop(out);
-  return st;
+  if (st || !(recorded(a) || recorded(b))) return st;
+  record r = {.kind = RECORD_MATMUL, .inputs = 2, .in = (const weir_tensor *[]){a, b}};
+  return record_made(out, &r, WEIR_OK);
 }
 
 static const weir_shape no_batch = {0, {0}};
@@ -353,7 +356,12 @@ static weir_status add_product(weir_tensor **out, const weir_tensor *c, const we
   if (!st && beta != 0) st = loop_copy(*out, c);
   if (!st && (*out)->numel) st = multiply(*out, a, b, batch, alpha, beta);
   if (st) weir_tensor_drop(out);
-  return st;
+  if (st || !(recorded(a) || recorded(b) || recorded(c))) return st;
+  record r = {.kind = RECORD_ADDMM,
+              .inputs = 3,
+              .in = (const weir_tensor *[]){c, a, b},
+              .p = {beta, alpha}};
+  return record_made(out, &r, WEIR_OK);
 }
 
 static weir_status check_addmm_dtypes(const weir_tensor *c, const weir_tensor *a,

@@ -4,6 +4,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/create.h"
+#include "core/tensor/record.h"
 
 /* ---- triangles ------------------------------------------------------------------------------- */
 
@@ -47,6 +48,24 @@ static weir_status check_matrix(const weir_tensor *t, const char *name)
   return weir_fail(WEIR_EINVAL, "%s: input tensor must have at least 2 dimensions", name);
 }
 
+static weir_status triangle_in_place(weir_tensor *t, int64_t diagonal, bool low)
+{
+  grad_node *node = NULL;
+  bool said = recorded(t);
+  weir_status st = WEIR_OK;
+  if (said) {
+    record r = {.kind = RECORD_TRIANGLE, .in_place = true, .inputs = 1, .out = {t}};
+    r.in = (const weir_tensor *[]){t};
+    r.n[0] = diagonal, r.n[1] = low;
+    st = tensor_recorder->before(&node, &r);
+  }
+  if (st) return st;
+  if (t->numel) st = keep_triangle(t, t, diagonal, low);
+  if (!st) tensor_changes(t);
+  if (said) tensor_recorder->after(node, t, !st);
+  return st;
+}
+
 #define TRIANGLE(name, low)                                                                        \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *t, int64_t diagonal)               \
   {                                                                                                \
@@ -56,7 +75,7 @@ static weir_status check_matrix(const weir_tensor *t, const char *name)
     if (!st) st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));                      \
     if (!st && t->numel) st = keep_triangle(*out, t, diagonal, low);                               \
     if (st) weir_tensor_drop(out);                                                                 \
-    return st;                                                                                     \
+    return st || !recorded(t) ? st : record_of(out, t, RECORD_TRIANGLE, diagonal, low, 0, 0);      \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *t, int64_t diagonal)                                     \
   {                                                                                                \
@@ -65,7 +84,7 @@ static weir_status check_matrix(const weir_tensor *t, const char *name)
     bool unused;                                                                                   \
     weir_status st = check_matrix(t, #name);                                                       \
     if (!st) st = overlap_check(&unused, t, NULL);                                                 \
-    return st || !t->numel ? st : keep_triangle(t, t, diagonal, low);                              \
+    return st ? st : triangle_in_place(t, diagonal, low);                                          \
   }
 TRIANGLE(tril, true)
 TRIANGLE(triu, false)
@@ -107,7 +126,7 @@ weir_status weir_diag_embed(weir_tensor **out, const weir_tensor *t, int64_t off
   if (!st) st = weir_diagonal(&diagonal, *out, offset, one, two);
   if (!st) st = loop_copy(diagonal, t);
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !recorded(t) ? st : record_of(out, t, RECORD_DIAG_EMBED, offset, one, two, 0);
 }
 
 weir_status weir_diag(weir_tensor **out, const weir_tensor *t, int64_t diagonal)
@@ -119,7 +138,9 @@ weir_status weir_diag(weir_tensor **out, const weir_tensor *t, int64_t diagonal)
   if (t->dims != 2)
     return weir_fail(WEIR_EINVAL, "diag(): Supports 1D or 2D tensors. Got %dD", (int)t->dims);
   weir_status st = weir_diagonal(&view, t, diagonal, 0, 1);
-  return st ? st : loop_dense(out, view);
+  if (!st) st = tensor_new_beside(out, view, weir_shape_of(view->dims, view->size));
+  if (!st && (st = weir_copy_(*out, view, false))) weir_tensor_drop(out);
+  return st;
 }
 
 weir_status weir_trace(weir_tensor **out, const weir_tensor *t)

@@ -7,6 +7,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 typedef struct border {
   int dims;                                            /* that are padded, the last ones */
@@ -45,6 +46,7 @@ static weir_status cut(weir_tensor **out, const weir_tensor *t, const border *b)
 {
   WEIR_TENSOR now = NULL;
   weir_status st = tensor_part(&now, t, t->dims, t->size, t->stride, 0);
+  if (!st && recorded(t)) st = record_of(&now, t, RECORD_SHAPE, 0, 0, 0, 0);
   for (int d = 0; d < t->dims && !st; d++) {
     int64_t ends[2] = {b->before[d], b->after[d]};
     for (int end = 0; end < 2 && !st; end++) {
@@ -77,6 +79,8 @@ static weir_status pad_constant(weir_tensor **out, const weir_tensor *t, const b
   }
   if (st) return st;
   if (!grows) return weir_clone(out, inner);
+  bool said = recorded(t);
+  WEIR_UNRECORDED;
   st = tensor_new_beside(out, t, shape);
   if (!st) st = weir_fill_(*out, value);
   for (int d = 0; d < t->dims && !st; d++)
@@ -85,7 +89,11 @@ static weir_status pad_constant(weir_tensor **out, const weir_tensor *t, const b
     st = tensor_part(&middle, *out, inner->dims, inner->size, (*out)->stride, at);
   if (!st && inner->numel) st = loop_copy(middle, inner);
   if (st) weir_tensor_drop(out);
-  return st;
+  if (st || !said) return st;
+  record r = {.kind = RECORD_PAD, .inputs = 1, .in = &t};
+  for (int d = 0; d < t->dims; d++)
+    r.n[2 * d] = b->before[d], r.n[2 * d + 1] = b->after[d];
+  return record_made(out, &r, WEIR_OK);
 }
 
 /* ---- the others ------------------------------------------------------------------------------ */
@@ -122,12 +130,14 @@ static weir_status pad_dim(weir_tensor **out, const weir_tensor *t, int dim, int
   int64_t size = t->size[dim], first = -before, end = size + after;
   shape.size[dim] = end - first;
   weir_status st = tensor_new_beside(out, t, shape);
-  if (st || !(*out)->numel) return st;
+  if (st) return st;
+  if (!(*out)->numel)
+    return recorded(t) ? record_of(out, t, RECORD_PAD_EDGE, dim, before, after, mode) : st;
   st = fill_places(*out, t, dim, first, first, least(end, 0), mode);
   if (!st) st = fill_places(*out, t, dim, first, most(first, 0), least(end, size), mode);
   if (!st) st = fill_places(*out, t, dim, first, most(first, size), end, mode);
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !recorded(t) ? st : record_of(out, t, RECORD_PAD_EDGE, dim, before, after, mode);
 }
 
 static weir_status check_dims(const weir_tensor *t, const border *b, int count, weir_pad_mode mode)

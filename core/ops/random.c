@@ -17,6 +17,7 @@
 #include "core/backend/philox.h"
 #include "core/memory/devices.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 struct weir_generator {
   _Atomic uint64_t seed;   /* of a default one: xor FIRST_SEED, so that 0 is that seed */
@@ -226,7 +227,7 @@ static weir_status run_random(weir_random *r, const weir_tensor *t, weir_generat
                              "random");
 }
 
-static weir_status fill_tensor(weir_random *r, weir_tensor *t, weir_generator *g)
+static weir_status draw_into(weir_random *r, weir_tensor *t, weir_generator *g)
 {
   WEIR_TENSOR dense = NULL;
   bool copy;
@@ -237,6 +238,23 @@ static weir_status fill_tensor(weir_random *r, weir_tensor *t, weir_generator *g
   st = tensor_new_beside(&dense, t, weir_shape_of(t->dims, t->size));
   if (!st) st = run_random(r, dense, g);
   return st ? st : loop_copy(t, dense);
+}
+
+static weir_status fill_tensor(weir_random *r, weir_tensor *t, weir_generator *g)
+{
+  grad_node *node = NULL;
+  bool said = recorded(t);
+  weir_status st = WEIR_OK;
+  if (said) {
+    record q = {.kind = RECORD_FILL, .in_place = true, .inputs = 1, .out = {t}};
+    q.in = (const weir_tensor *[]){t};
+    st = tensor_recorder->before(&node, &q);
+  }
+  if (st) return st;
+  st = draw_into(r, t, g);
+  if (!st) tensor_changes(t);
+  if (said) tensor_recorder->after(node, t, !st);
+  return st;
 }
 
 weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator *g)

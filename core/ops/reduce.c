@@ -10,6 +10,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 static const struct rule {
   const char *name;   /* torch's, for messages */
@@ -195,6 +196,21 @@ static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out,
   return compute_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
 }
 
+static __attribute__((cold)) weir_status record_reduction(weir_tensor **out, weir_tensor **other,
+                                                          const reduction *r)
+{
+  record said = {.kind = RECORD_REDUCE,
+                 .op = r->op,
+                 .inputs = 1,
+                 .in = &r->a,
+                 .out = {*out, other ? *other : NULL},
+                 .n = {r->mask, r->keepdim},
+                 .p = {r->p}};
+  weir_status st = record_made(out, &said, WEIR_OK);
+  if (st && other) weir_tensor_drop(other);
+  return st;
+}
+
 weir_status reduction_run(weir_tensor **out, weir_tensor **other, const reduction *r)
 {
   weir_reduce q;
@@ -206,7 +222,7 @@ weir_status reduction_run(weir_tensor **out, weir_tensor **other, const reductio
   if (!st && other)
     st = tensor_new(other, gives_mean(r->op) ? result : WEIR_INT64, device, false, shape);
   if (!st) st = enqueue(r, &q, *out, other ? *other : NULL);
-  if (!st) return st;
+  if (!st) return recorded(r->a) ? record_reduction(out, other, r) : st;
   weir_tensor_drop(out);
   if (other) weir_tensor_drop(other);
   return st;
@@ -420,8 +436,12 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
   if (a->numel && !dtype_is_floating((weir_dtype)a->dtype))
     return not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], device_of_tensor(a),
                            (weir_dtype)a->dtype);
-  return a->numel ? softmax(out, a, at, logarithm)
-                  : tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  bool said = recorded(a);
+  WEIR_UNRECORDED;
+  st = a->numel ? softmax(out, a, at, logarithm)
+                : tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  if (st || !said) return st;
+  return record_of(out, a, logarithm ? RECORD_LOG_SOFTMAX : RECORD_SOFTMAX, at, 0, 0, 0);
 }
 
 weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)

@@ -7,6 +7,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* ---- variance -------------------------------------------------------------------------------- */
 
@@ -314,7 +315,9 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
   weir_dtype d = (weir_dtype)a->dtype,
              gives = dtype_is_integral_or_bool(d) ? weir_get_default_dtype() : d;
   bool narrow = gives == WEIR_FLOAT16 || gives == WEIR_BFLOAT16;
+  bool said = recorded(a) && dtype_is_floating(d);
   if (count < 0) return weir_fail(WEIR_EINVAL, "logsumexp: %d dimensions are asked for", count);
+  WEIR_UNRECORDED;
   weir_status st = reduction_mask(&mask, a, dims, count);
   if (!st) st = weir_to_dtype(&wide, a, narrow ? WEIR_FLOAT32 : gives);
   if (!st) st = log_of_sums(&result, wide, dims, count);
@@ -322,7 +325,8 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
   for (int i = 0; i < a->dims; i++)
     if (keepdim || !(mask >> i & 1)) shape.size[shape.count++] = result->size[i];
   st = weir_view(&shaped, result, shape);
-  return st ? st : weir_to_dtype(out, shaped, gives);
+  if (!st) st = weir_to_dtype(out, shaped, gives);
+  return st || !said ? st : record_of(out, a, RECORD_LOGSUMEXP, mask, keepdim, 0, 0);
 }
 
 weir_status weir_logsumexp(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)

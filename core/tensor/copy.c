@@ -24,6 +24,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
+#include "core/tensor/record.h"
 
 /* ---- on one device --------------------------------------------------------------------------- */
 
@@ -217,22 +218,37 @@ static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
                    shape_format(&have, weir_tensor_shape(to)), shape_format(&want, shape));
 }
 
+static weir_status copy_any(weir_tensor *t, const weir_tensor *src, bool twice, bool non_blocking)
+{
+  if (!weir_device_equal(device_of_tensor(t), device_of_tensor(src)))
+    return copy_between(t, src, non_blocking);
+  if (!twice) return copy_within(t, src);
+  WEIR_TENSOR copy = NULL;
+  weir_status st = tensor_new_beside(&copy, src, weir_tensor_shape(src));
+  if (!st) st = copy_within(copy, src);
+  return st ? st : copy_within(t, copy);
+}
+
 weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, src);
   bool twice;
+  grad_node *node = NULL;
   if (t == src) return WEIR_OK;
   weir_status st = broadcasts(t, src);
   if (!st) st = overlap_check(&twice, t, src);
+  bool said = recorded(t) || recorded(src);
+  if (!st && said) {
+    record r = {.kind = RECORD_COPY, .in_place = true, .inputs = 2, .out = {t}};
+    r.in = (const weir_tensor *[]){t, src};
+    st = tensor_recorder->before(&node, &r);
+  }
   if (st) return st;
-  if (!weir_device_equal(device_of_tensor(t), device_of_tensor(src)))
-    return copy_between(t, src, non_blocking);
-  if (!twice) return copy_within(t, src);
-  WEIR_TENSOR copy = NULL;
-  st = tensor_new_beside(&copy, src, weir_tensor_shape(src));
-  if (!st) st = copy_within(copy, src);
-  return st ? st : copy_within(t, copy);
+  st = copy_any(t, src, twice, non_blocking);
+  if (!st) tensor_changes(t);
+  if (said) tensor_recorder->after(node, t, !st);
+  return st;
 }
 
 /* The elements in host memory that is not aligned to them. */

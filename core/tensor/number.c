@@ -10,6 +10,7 @@
 #include "core/backend/half.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
+#include "core/tensor/record.h"
 
 /* Whether an integer, or the digits before a number's point, fit. */
 static bool integer_fits(weir_scalar v, weir_dtype dtype)
@@ -83,13 +84,9 @@ weir_status scalar_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
   return WEIR_OK;
 }
 
-weir_status weir_fill_(weir_tensor *t, weir_scalar value)
+static weir_status fill_with(const weir_tensor *t, weir_scalar value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
   weir_loop l;
-  weir_status st = scalar_for(&value, value, (weir_dtype)t->dtype);
-  if (st) return st;
   loop_begin(&l, WEIR_OP_COPY, t);
   l.in[0].data = NULL;
   l.in[0].dtype = value.dtype;
@@ -97,15 +94,46 @@ weir_status weir_fill_(weir_tensor *t, weir_scalar value)
   return loop_run(device_of_tensor(t), &l);
 }
 
-weir_status weir_zero_(weir_tensor *t)
+static weir_status fill_zero(const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
   if (t->dense && t->storage->device.type == WEIR_DEVICE_CPU) {
     if (t->numel) memset(t->data, 0, (size_t)t->numel * itemsize((weir_dtype)t->dtype));
     return WEIR_OK;
   }
-  return weir_fill_(t, weir_int(0));
+  return fill_with(t, weir_int(0));
+}
+
+/* number NULL: 0. */
+static weir_status fill_recorded(weir_tensor *t, const weir_scalar *number)
+{
+  grad_node *node = NULL;
+  bool said = recorded(t);
+  weir_status st = WEIR_OK;
+  if (said) {
+    record r = {.kind = RECORD_FILL, .in_place = true, .inputs = 1, .out = {t}};
+    r.in = (const weir_tensor *[]){t};
+    st = tensor_recorder->before(&node, &r);
+  }
+  if (st) return st;
+  st = number ? fill_with(t, *number) : fill_zero(t);
+  if (!st) tensor_changes(t);
+  if (said) tensor_recorder->after(node, t, !st);
+  return st;
+}
+
+weir_status weir_fill_(weir_tensor *t, weir_scalar value)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(t);
+  weir_status st = scalar_for(&value, value, (weir_dtype)t->dtype);
+  return st ? st : fill_recorded(t, &value);
+}
+
+weir_status weir_zero_(weir_tensor *t)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(t);
+  return fill_recorded(t, NULL);
 }
 
 weir_scalar scalar_at(const void *at, weir_dtype dtype)

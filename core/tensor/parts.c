@@ -4,6 +4,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
+#include "core/tensor/record.h"
 
 /* ---- several parts --------------------------------------------------------------------------- */
 
@@ -145,7 +146,8 @@ weir_status weir_unfold(weir_tensor **out, const weir_tensor *t, int dim, int64_
     shape.size[dim] = (t->size[dim] - size) / step + 1;
     if (__builtin_mul_overflow(stride[dim], step, &stride[dim])) stride[dim] = t->stride[dim];
   }
-  return tensor_view(out, t, shape, stride, 0);
+  st = tensor_view(out, t, shape, stride, 0);
+  return st || !recorded(t) ? st : record_of(out, t, RECORD_UNFOLD, dim, size, step, 0);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -179,7 +181,8 @@ weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, int64_t offse
   if (length > 0) at = offset >= 0 ? offset * t->stride[two] : -offset * t->stride[one];
   shape.size[shape.count] = length > 0 ? length : 0;
   stride[shape.count++] = t->stride[one] + t->stride[two];
-  return tensor_view(out, t, shape, stride, at);
+  st = tensor_view(out, t, shape, stride, at);
+  return st || !recorded(t) ? st : record_of(out, t, RECORD_DIAGONAL, offset, one, two, 0);
 }
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
@@ -343,10 +346,13 @@ weir_status weir_meshgrid(weir_tensor **out, const weir_tensor *const *tensors, 
   }
   int i = 0;
   for (; i < count && !st; i++) {
-    int64_t stride[WEIR_MAX_DIMS] = {0};
+    WEIR_TENSOR line = NULL;
+    weir_shape lies = {.count = count};
     int dim = xy && i < 2 ? 1 - i : i;
-    stride[dim] = tensors[i]->dims ? tensors[i]->stride[0] : 1;
-    st = tensor_view(&out[i], tensors[i], shape, stride, 0);
+    for (int d = 0; d < count; d++)
+      lies.size[d] = d == dim ? shape.size[dim] : 1;
+    st = weir_view(&line, tensors[i], lies);
+    if (!st) st = weir_expand(&out[i], line, shape);
   }
   return drop_parts(out, i, st);
 }

@@ -9,6 +9,7 @@
 #include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
+#include "core/tensor/record.h"
 #include "core/tensor/slots.h"
 
 enum { NAME_BYTES = 64 };
@@ -133,7 +134,10 @@ static inline weir_status make_tensor(weir_tensor **out, tensor_storage *storage
   t->dtype = (uint8_t)dtype;
   t->dims = (uint8_t)dims;
   t->storage = storage;
+  t->extras = false;
   t->name = NULL;
+  t->node = NULL;
+  t->alias = false;
   t->data = data;
   if (strides)
     fill_strided(t, dims, sizes, strides);
@@ -174,6 +178,15 @@ weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const
   return make_tensor(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
 }
 
+weir_status tensor_alias(weir_tensor **out, const weir_tensor *t)
+{
+  weir_status st = tensor_part(out, t, t->dims, t->size, t->stride, 0);
+  if (st) return st;
+  (*out)->extras = (*out)->alias = true;
+  atomic_fetch_add_explicit(&t->storage->aliases, 1, memory_order_relaxed);
+  return WEIR_OK;
+}
+
 weir_status tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor *like)
 {
   tensor_storage *s;
@@ -200,14 +213,21 @@ weir_tensor *weir_tensor_retain(weir_tensor *t)
   return t;
 }
 
+static __attribute__((cold, noinline)) void release_extras(weir_tensor *t)
+{
+  free(t->name);
+  if (t->node) tensor_recorder->release(t->node);
+  if (t->alias) atomic_fetch_sub_explicit(&t->storage->aliases, 1, memory_order_relaxed);
+}
+
 void weir_tensor_release(weir_tensor *t)
 {
   if (!t) return;
   if (atomic_load_explicit(&t->refs, memory_order_acquire) != 1 &&
       atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
     return;
+  if (__builtin_expect(t->extras, 0)) release_extras(t);
   storage_release(t->storage);
-  if (__builtin_expect(t->name != NULL, 0)) free(t->name);
   slot_give(SLOT_TENSOR, t);
 }
 
@@ -308,6 +328,7 @@ weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
   if (name && !copy) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor's name");
   free(t->name);
   t->name = copy;
+  t->extras = true;
   if (copy) announce_named(t);
   return WEIR_OK;
 }

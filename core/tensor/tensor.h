@@ -25,6 +25,8 @@ typedef struct tensor_storage {
   _Atomic uint32_t refs;
   uint8_t kind;       /* enum storage_kind */
   bool pinned;        /* our page-locked host memory; of STORAGE_OVER ask storage_pinned() */
+  _Atomic uint32_t version; /* changes in place so far */
+  _Atomic uint32_t aliases; /* of `refs`: those of tensors that nobody changes anything through */
   weir_device device; /* with its index */
   void *data;         /* by `kind`; NULL: no bytes */
   uint64_t bytes;
@@ -36,16 +38,29 @@ struct weir_tensor {
   _Atomic uint32_t refs;
   uint8_t dtype, dims;
   bool dense;
+  bool extras;             /* it has, or had, a name or a node, or is an alias */
   tensor_storage *storage; /* a count of its own */
   char *data;              /* the first element */
   int64_t numel;
   int64_t size[WEIR_MAX_DIMS], stride[WEIR_MAX_DIMS]; /* elements */
   char *name;                                         /* owned; NULL: none */
+  struct grad_node *node; /* a count of its own: what it was calculated by, or, of a leaf, where its
+                           * gradient gathers; NULL: it requires none (record.h) */
+  uint32_t output;        /* which result of the node it is */
+  bool alias;             /* one of storage->aliases */
 };
 
 static inline weir_device device_of_tensor(const weir_tensor *t)
 {
   return t->storage->device;
+}
+
+/* t's elements change, or have. */
+static inline void tensor_changes(const weir_tensor *t)
+{
+  _Atomic uint32_t *version = &t->storage->version;
+  atomic_store_explicit(version, atomic_load_explicit(version, memory_order_relaxed) + 1,
+                        memory_order_relaxed);
 }
 
 static inline size_t itemsize(weir_dtype dtype)
@@ -118,6 +133,8 @@ weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const
 /* After a failed call of what makes several tensors: drops the first `count` of out where st is an
  * error; returns st. */
 weir_status drop_parts(weir_tensor **out, int count, weir_status st);
+/* The same elements once more, for who only reads them. Errors: ENOMEM. */
+weir_status tensor_alias(weir_tensor **out, const weir_tensor *t);
 /* A shape as torch writes it, "[2, 3]", for messages; returns out->at. */
 typedef struct text_buffer {
   char at[WEIR_MAX_DIMS * 24];

@@ -5,7 +5,7 @@
  * the elements in the new shape. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/record.h"
 
 /* Sizes and strides of a view that is being made. */
 typedef struct view {
@@ -27,6 +27,15 @@ static inline weir_status finish(weir_tensor **out, const weir_tensor *t, const 
                                  int64_t offset)
 {
   return tensor_part(out, t, v->shape.count, v->shape.size, v->stride, offset);
+}
+
+/* The same of a view whose derivative is `kind`'s, with up to three arguments. */
+static inline weir_status finish_as(weir_tensor **out, const weir_tensor *t, const view *v,
+                                    int64_t offset, enum record_kind kind, int64_t a, int64_t b,
+                                    int64_t c)
+{
+  weir_status st = finish(out, t, v, offset);
+  return st || !recorded(t) ? st : record_of(out, t, kind, a, b, c, 0);
 }
 
 static void take_out(view *v, int dim)
@@ -107,9 +116,12 @@ static inline weir_status try_view(weir_tensor **out, const weir_tensor *t, weir
   *out = NULL;
   weir_status st = infer_size(shape, t);
   if (st) return st;
-  if (__builtin_expect(t->dense, 1)) return tensor_part(out, t, shape->count, shape->size, NULL, 0);
+  if (__builtin_expect(t->dense, 1)) {
+    st = tensor_part(out, t, shape->count, shape->size, NULL, 0);
+    return st || !recorded(t) ? st : record_of(out, t, RECORD_SHAPE, 0, 0, 0, 0);
+  }
   view v = {.shape = *shape};
-  return strides_for(t, &v) ? finish(out, t, &v, 0) : WEIR_OK;
+  return strides_for(t, &v) ? finish_as(out, t, &v, 0, RECORD_SHAPE, 0, 0, 0) : WEIR_OK;
 }
 
 weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
@@ -167,7 +179,7 @@ weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
   }
   v.stride[dim] = dim < t->dims ? t->size[dim] * t->stride[dim] : 1;
   v.shape.size[dim] = 1;
-  return finish(out, t, &v, 0);
+  return finish_as(out, t, &v, 0, RECORD_SHAPE, 0, 0, 0);
 }
 
 weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
@@ -178,7 +190,7 @@ weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   if (t->dims && t->size[dim] == 1) take_out(&v, dim);
-  return finish(out, t, &v, 0);
+  return finish_as(out, t, &v, 0, RECORD_SHAPE, 0, 0, 0);
 }
 
 static __attribute__((cold)) weir_status bad_expand(const weir_tensor *t, weir_shape s, int i,
@@ -222,10 +234,28 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
     v.stride[i] = v.shape.size[i] == size ? stride : 0;
   }
   st = shape_numel(&numel, v.shape, (weir_dtype)t->dtype);
-  return st ? st : finish(out, t, &v, 0);
+  return st ? st : finish_as(out, t, &v, 0, RECORD_EXPAND, 0, 0, 0);
 }
 
 /* ---- other orders ---------------------------------------------------------------------------- */
+
+static __attribute__((cold)) weir_status record_order(weir_tensor **out, const weir_tensor *t,
+                                                      const int *order)
+{
+  record r = {.kind = RECORD_PERMUTE, .inputs = 1, .in = &t};
+  for (int i = 0; i < t->dims; i++)
+    r.n[i] = order[i] < 0 ? order[i] + t->dims : order[i];
+  return record_made(out, &r, WEIR_OK);
+}
+
+static __attribute__((cold)) weir_status record_transpose(weir_tensor **out, const weir_tensor *t,
+                                                          int a, int b)
+{
+  int order[WEIR_MAX_DIMS];
+  for (int i = 0; i < t->dims; i++)
+    order[i] = i == a ? b : i == b ? a : i;
+  return record_order(out, t, order);
+}
 
 weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b)
 {
@@ -241,7 +271,8 @@ weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b
     v.stride[a] = t->stride[b];
     v.stride[b] = t->stride[a];
   }
-  return finish(out, t, &v, 0);
+  st = finish(out, t, &v, 0);
+  return st || !recorded(t) ? st : record_transpose(out, t, a, b);
 }
 
 weir_status weir_t(weir_tensor **out, const weir_tensor *t)
@@ -268,7 +299,8 @@ weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *ord
     v.shape.size[i] = t->size[d];
     v.stride[i] = t->stride[d];
   }
-  return finish(out, t, &v, 0);
+  weir_status st = finish(out, t, &v, 0);
+  return st || !recorded(t) ? st : record_order(out, t, order);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -289,7 +321,7 @@ static weir_status slice_dim(weir_tensor **out, const weir_tensor *t, int dim, i
   v.shape.size[dim] = length;
   if (__builtin_mul_overflow(v.stride[dim], step, &v.stride[dim]))
     v.stride[dim] = t->stride[dim]; /* of one element or none: it is never used */
-  return finish(out, t, &v, start * t->stride[dim]);
+  return finish_as(out, t, &v, start * t->stride[dim], RECORD_SLICE, dim, start, step);
 }
 
 static int64_t clamp_index(int64_t place, int64_t low, int64_t high)
@@ -345,7 +377,7 @@ weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_
                      (long long)index, shape_format(&text, weir_tensor_shape(t)), dim);
   if (index < 0) index += size;
   take_out(&v, dim);
-  return finish(out, t, &v, index * t->stride[dim]);
+  return finish_as(out, t, &v, index * t->stride[dim], RECORD_SELECT, dim, index, 0);
 }
 
 /* `count` pieces of `each` along a dimension, the last of what is left. All or none. */

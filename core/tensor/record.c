@@ -1,0 +1,13 @@
+/* record.c: see record.h. */
+#include "core/tensor/record.h"
+
+const recorder *tensor_recorder;
+
+__thread bool thread_grad_off __attribute__((tls_model("initial-exec")));
+
+bool recorded_any(const weir_tensor *const *list, int count)
+{
+  for (int i = 0; i < count; i++)
+    if (list[i] && recorded(list[i])) return true;
+  return false;
+}

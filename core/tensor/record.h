@@ -1,0 +1,130 @@
+/* record.h: what operations say to whoever differentiates them (core/grad).
+ *
+ * An operation that is made of public ones says nothing: these do. One that hands a device a request
+ * of its own says, where recorded() holds of an operand, which operation it was, of which tensors,
+ * with which arguments: a `record`. New results are said once they are there (record_made); what is
+ * changed in place is said before (record_before), so that what the derivative needs of the old
+ * elements is kept and nothing can fail any more, and after (record_after).
+ *
+ * While an operation calls public functions for work that it records itself, recording pauses in its
+ * thread: WEIR_UNRECORDED; at the start of a block holds to the block's end.
+ *
+ * Where no operand requires a gradient all this costs a test of a pointer for each.
+ *
+ * Words. node: a recorded operation, or the place where a leaf's gradient gathers. */
+#ifndef WEIR_TENSOR_RECORD_H
+#define WEIR_TENSOR_RECORD_H
+
+#include "core/tensor/tensor.h"
+
+/* Which operation; what its arguments are in record.n. Dimensions are counted from 0. */
+enum record_kind {
+  RECORD_ELEMENTWISE, /* a row of WEIR_OPS, `op` */
+  RECORD_REDUCE,      /* a row of WEIR_REDUCE_OPS, `op`; the mask of dimensions, keepdim; p[0] */
+  RECORD_SHAPE,       /* the same elements in another shape */
+  RECORD_EXPAND,
+  RECORD_PERMUTE,  /* which dimension comes first, second, ... */
+  RECORD_SLICE,    /* dimension, start, step */
+  RECORD_SELECT,   /* dimension, index */
+  RECORD_UNFOLD,   /* dimension, size, step */
+  RECORD_DIAGONAL, /* offset, the two dimensions */
+  RECORD_COPY,     /* in place: from the second operand */
+  RECORD_FILL,     /* in place: elements that depend on nothing */
+  RECORD_MATMUL,   /* operands as weir_matmul()'s; matrices' results may have any shape */
+  RECORD_ADDMM,    /* c, a, b; p: beta, alpha */
+  RECORD_CONV2D,   /* a, weight, bias; stride, padding, dilation, groups */
+  RECORD_MAX_POOL2D, /* kernel, stride, padding, dilation */
+  RECORD_SOFTMAX,     /* dimension */
+  RECORD_LOG_SOFTMAX, /* dimension */
+  RECORD_LOGSUMEXP,   /* the mask of dimensions, keepdim */
+  RECORD_CAT,         /* dimension */
+  RECORD_STACK,       /* dimension */
+  RECORD_FLIP,        /* the mask of dimensions */
+  RECORD_ROLL,        /* shift, dimension; along all elements in their order: -1 */
+  RECORD_REPEAT,      /* how often along each dimension of the result */
+  RECORD_TRIANGLE,    /* diagonal; whether it is the lower one */
+  RECORD_DIAG_EMBED,  /* offset, the two dimensions */
+  RECORD_PAD,         /* before and behind, of each dimension */
+  RECORD_PAD_EDGE,    /* dimension, before, behind, weir_pad_mode */
+  RECORD_KINDS
+};
+
+enum { RECORD_NUMBERS = 2 * WEIR_MAX_DIMS, RECORD_OUTS = 2 };
+
+typedef struct record {
+  enum record_kind kind;
+  int op;                         /* ELEMENTWISE, REDUCE */
+  bool in_place;                  /* out[0] is in[0] */
+  int inputs;                     /* how many */
+  const weir_tensor *const *in;   /* borrowed; NULL: `number`, or none */
+  weir_tensor *out[RECORD_OUTS];  /* borrowed; NULL: none */
+  int64_t n[RECORD_NUMBERS];
+  double p[2];
+  weir_scalar number[3], alpha; /* ELEMENTWISE; alpha 1 where there is none */
+} record;
+
+typedef struct grad_node grad_node;
+
+/* What core/grad does with it. */
+typedef struct recorder {
+  /* New results, of operands that recorded() holds of. Errors: ENOMEM; ENOTSUP: it has no
+   * derivative. */
+  weir_status (*made)(const record *r);
+  /* An operation in place is to be done; *out is for after(). Errors: also EINVAL, what torch
+   * refuses to change. */
+  weir_status (*before)(grad_node **out, const record *r);
+  /* It was done, or failed. */
+  void (*after)(grad_node *node, weir_tensor *self, bool done);
+  void (*release)(grad_node *node);
+} recorder;
+
+extern const recorder *tensor_recorder; /* core/grad sets it as the library is loaded */
+
+/* Recording is off in this thread: weir_set_grad_enabled(), or it pauses. */
+extern __thread bool thread_grad_off __attribute__((tls_model("initial-exec")));
+
+/* Whether what is calculated from t is recorded. */
+static inline bool recorded(const weir_tensor *t)
+{
+  return __builtin_expect(t->node != NULL, 0) && !thread_grad_off;
+}
+
+/* The same of a list; NULLs are none. */
+bool recorded_any(const weir_tensor *const *list, int count);
+
+static inline bool record_pause(void)
+{
+  bool was = thread_grad_off;
+  thread_grad_off = true;
+  return was;
+}
+
+static inline void record_resume(const bool *was)
+{
+  thread_grad_off = *was;
+}
+
+#define WEIR_UNRECORDED                                                                            \
+  bool unrecorded_ __attribute__((cleanup(record_resume), unused)) = record_pause()
+
+/* Records what made *out, its one result; dropped where that fails. `st`: what making it said,
+ * returned where it is an error. */
+static inline weir_status record_made(weir_tensor **out, record *r, weir_status st)
+{
+  if (st) return st;
+  r->out[0] = *out;
+  st = tensor_recorder->made(r);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* The same of what has one operand and up to four arguments. */
+static inline __attribute__((cold)) weir_status record_of(weir_tensor **out, const weir_tensor *t,
+                                                          enum record_kind kind, int64_t a,
+                                                          int64_t b, int64_t c, int64_t d)
+{
+  record r = {.kind = kind, .inputs = 1, .in = &t, .n = {a, b, c, d}};
+  return record_made(out, &r, WEIR_OK);
+}
+
+#endif
