@@ -15,7 +15,7 @@ CORE_MEMORY_OBJS       := $(CORE_JSON_OBJS) $(CORE_UNWIND_OBJS) \
                           $(call objs,core/base/host_memory.c core/trace/notify.c core/backend/name.c core/backend/plugin.c) \
                           $(call objs,$(wildcard core/memory/*.c core/stream/*.c))
 CORE_TENSOR_OBJS       := $(call objs,core/trace/spool_writer.c core/trace/api.c) \
-                          $(call objs,$(wildcard core/backend/cpu*.c core/tensor/*.c core/ops/*.c core/io/*.c core/nn/*.c))
+                          $(call objs,$(wildcard core/backend/cpu*.c core/tensor/*.c core/ops/*.c core/grad/*.c core/io/*.c core/nn/*.c))
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 # The cpu's loops: vectors wherever the result is the same to the bit. Nobody asks for errno or

@@ -19,6 +19,7 @@
 #include "core/weir/dlpack.h"
 #include "core/weir/dtype.h"
 #include "core/weir/functions.h"
+#include "core/weir/grad.h"
 #include "core/weir/graph.h"
 #include "core/weir/history.h"
 #include "core/weir/indexing.h"

@@ -23,17 +23,17 @@ enum record_kind {
   RECORD_REDUCE,      /* a row of WEIR_REDUCE_OPS, `op`; the mask of dimensions, keepdim; p[0] */
   RECORD_SHAPE,       /* the same elements in another shape */
   RECORD_EXPAND,
-  RECORD_PERMUTE,  /* which dimension comes first, second, ... */
-  RECORD_SLICE,    /* dimension, start, step */
-  RECORD_SELECT,   /* dimension, index */
-  RECORD_UNFOLD,   /* dimension, size, step */
-  RECORD_DIAGONAL, /* offset, the two dimensions */
-  RECORD_COPY,     /* in place: from the second operand */
-  RECORD_FILL,     /* in place: elements that depend on nothing */
-  RECORD_MATMUL,   /* operands as weir_matmul()'s; matrices' results may have any shape */
-  RECORD_ADDMM,    /* c, a, b; p: beta, alpha */
-  RECORD_CONV2D,   /* a, weight, bias; stride, padding, dilation, groups */
-  RECORD_MAX_POOL2D, /* kernel, stride, padding, dilation */
+  RECORD_PERMUTE,     /* which dimension comes first, second, ... */
+  RECORD_SLICE,       /* dimension, start, step */
+  RECORD_SELECT,      /* dimension, index */
+  RECORD_UNFOLD,      /* dimension, size, step */
+  RECORD_DIAGONAL,    /* offset, the two dimensions */
+  RECORD_COPY,        /* in place: from the second operand */
+  RECORD_FILL,        /* in place: elements that depend on nothing */
+  RECORD_MATMUL,      /* operands as weir_matmul()'s; matrices' results may have any shape */
+  RECORD_ADDMM,       /* c, a, b; p: beta, alpha */
+  RECORD_CONV2D,      /* a, weight, bias; stride, padding, dilation, groups */
+  RECORD_MAX_POOL2D,  /* kernel, stride, padding, dilation */
   RECORD_SOFTMAX,     /* dimension */
   RECORD_LOG_SOFTMAX, /* dimension */
   RECORD_LOGSUMEXP,   /* the mask of dimensions, keepdim */
@@ -46,6 +46,11 @@ enum record_kind {
   RECORD_DIAG_EMBED,  /* offset, the two dimensions */
   RECORD_PAD,         /* before and behind, of each dimension */
   RECORD_PAD_EDGE,    /* dimension, before, behind, weir_pad_mode */
+  /* what the derivatives of these give, with the same arguments */
+  RECORD_SLICE_BACK,
+  RECORD_UNFOLD_BACK,
+  RECORD_DIAGONAL_BACK,
+  RECORD_PAD_EDGE_BACK,
   RECORD_KINDS
 };
 
@@ -53,11 +58,11 @@ enum { RECORD_NUMBERS = 2 * WEIR_MAX_DIMS, RECORD_OUTS = 2 };
 
 typedef struct record {
   enum record_kind kind;
-  int op;                         /* ELEMENTWISE, REDUCE */
-  bool in_place;                  /* out[0] is in[0] */
-  int inputs;                     /* how many */
-  const weir_tensor *const *in;   /* borrowed; NULL: `number`, or none */
-  weir_tensor *out[RECORD_OUTS];  /* borrowed; NULL: none */
+  int op;                        /* ELEMENTWISE, REDUCE */
+  bool in_place;                 /* out[0] is in[0] */
+  int inputs;                    /* how many */
+  const weir_tensor *const *in;  /* borrowed; NULL: `number`, or none */
+  weir_tensor *out[RECORD_OUTS]; /* borrowed; NULL: none */
   int64_t n[RECORD_NUMBERS];
   double p[2];
   weir_scalar number[3], alpha; /* ELEMENTWISE; alpha 1 where there is none */

@@ -23,12 +23,12 @@ enum storage_kind {
 
 typedef struct tensor_storage {
   _Atomic uint32_t refs;
-  uint8_t kind;       /* enum storage_kind */
-  bool pinned;        /* our page-locked host memory; of STORAGE_OVER ask storage_pinned() */
+  uint8_t kind;             /* enum storage_kind */
+  bool pinned;              /* our page-locked host memory; of STORAGE_OVER ask storage_pinned() */
   _Atomic uint32_t version; /* changes in place so far */
   _Atomic uint32_t aliases; /* of `refs`: those of tensors that nobody changes anything through */
-  weir_device device; /* with its index */
-  void *data;         /* by `kind`; NULL: no bytes */
+  weir_device device;       /* with its index */
+  void *data;               /* by `kind`; NULL: no bytes */
   uint64_t bytes;
   void (*release)(void *context); /* STORAGE_OVER; NULL: nobody */
   void *context;                  /* its owner's */

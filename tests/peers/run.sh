@@ -58,6 +58,7 @@ for seed in ${PEERS_SEEDS:-1 2 3}; do
   compare tensors "$here/tensors.py" "$WEIR_LIBRARY" 2000 "$((seed * 10000))"
   compare ops "$here/ops.py" "$WEIR_LIBRARY" 20000 "$seed"
   compare formats "$here/formats.py" "$WEIR_LIBRARY" 5000 "$seed"
+  compare grad "$here/grad.py" "$WEIR_LIBRARY" 3000 "$seed"
   compare rows "$here/rows.py" "$WEIR_LIBRARY" "$seed"
 done
 seed=

@@ -44,10 +44,10 @@ class State(C.Structure):
 
 # Their out is an array.
 SEVERAL = ('weir_chunk', 'weir_split', 'weir_unbind', 'weir_split_with_sizes', 'weir_tensor_split', 'weir_tensor_split_at', 'weir_meshgrid', 'weir_nonzero_tuple',
-           'weir_parallel_scatter', 'weir_replicate', 'weir_parallel_apply', 'weir_tensor_drop', 'weir_module_drop')
+           'weir_grad', 'weir_parallel_scatter', 'weir_replicate', 'weir_parallel_apply', 'weir_tensor_drop', 'weir_module_drop')
 CPU, CUDA = Device(1, 0), Device(2, 0)
 # What a tensor of a function must look like for its other checks to pass.
-SHAPES = {'weir_conv2d': (1, 1, 2, 2), 'weir_max_pool2d': (1, 1, 2, 2), 'weir_bmm': (1, 2, 2), 'weir_outer': (2,), 'weir_addbmm': (1, 2, 2), 'weir_baddbmm': (1, 2, 2), 'weir_cross': (1, 1, 3), 'weir_vander': (2,), 'weir_dot': (2,), 'weir_bucketize': (2,), 'weir_bincount': (2,), 'weir_item': ()}
+SHAPES = {'weir_backward': (), 'weir_conv2d': (1, 1, 2, 2), 'weir_max_pool2d': (1, 1, 2, 2), 'weir_bmm': (1, 2, 2), 'weir_outer': (2,), 'weir_addbmm': (1, 2, 2), 'weir_baddbmm': (1, 2, 2), 'weir_cross': (1, 1, 3), 'weir_vander': (2,), 'weir_dot': (2,), 'weir_bucketize': (2,), 'weir_bincount': (2,), 'weir_item': ()}
 VALUES = {'int': 1, 'unsigned': 1, '_Bool': False, 'int64_t': 1, 'uint64_t': 1, 'size_t': 64, 'ssize_t': 1, 'double': 1.0,
           'intptr_t': 1, 'weir_dtype': 7, 'weir_device_type': 1, 'weir_blas': 0, 'weir_status': 0}
 CTYPES = {'int': C.c_int, 'unsigned': C.c_uint, '_Bool': C.c_bool, 'int64_t': C.c_int64, 'uint64_t': C.c_uint64,
@@ -192,6 +192,11 @@ GOOD = {
     'weir_scope_made': {0: lambda m: m.tensors(1)},
     'weir_keep': {0: lambda m: m.in_scope()},
     'weir_tensor_drop': {0: lambda m: m.tensors(1)},
+    'weir_backward': {0: lambda m: m.made('weir_exp', (m.result(), m.leaf)[1])},
+    'weir_grad': {1: lambda m: m.room((C.c_void_p * 1)(m.result().value)), 3: lambda m: m.room((C.c_void_p * 1)(m.leaf.value))},
+    'weir_retain_grad': {0: lambda m: m.result()},
+    'weir_register_hook': {1: lambda m: m.result(), 2: lambda m: m.hook()},
+    'weir_tensor_set_grad': {0: lambda m: (m.result(), m.leaf)[1]},
     'weir_memory_last_oom': {0: lambda m: m.out_of_memory()},
     'weir_replicate': {2: lambda m: m.devices(1)},
     'weir_parallel_scatter': {3: lambda m: m.devices(1)},
@@ -248,6 +253,17 @@ class Maker:
     def must(self, status):
         if status:
             raise SystemExit('preparing %s: %s' % (self.function, self.lib.weir_error_message().decode()))
+
+    def result(self):
+        """The sum of a leaf that requires a gradient."""
+        self.leaf = self.tensor()
+        self.must(self.lib.weir_requires_grad_(self.leaf, True))
+        return self.made('weir_sum', self.leaf)
+
+    def hook(self):
+        call = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_void_p, C.c_void_p)(lambda out, grad, context: OK)
+        self.keep.append(call)
+        return C.cast(call, C.c_void_p)
 
     def tensors(self, count):
         return self.room((C.c_void_p * 8)(*(self.tensor().value for _ in range(count))))

@@ -1,0 +1,186 @@
+/* calc.c: rules as expressions: calls whose results last until the rule has run, and whose first
+ * error makes all that follow nothing. */
+#include "core/grad/tape.h"
+#include "core/ops/ops.h"
+
+void calc_drop(calc *c, int count)
+{
+  while (c->count > count)
+    weir_tensor_release(c->made[--c->count]);
+}
+
+const weir_tensor *calc_keep(calc *c, weir_status st, weir_tensor **made)
+{
+  if (!st && c->count == CALC_ROOM) {
+    st = weir_fail(WEIR_ENOTSUP, "a derivative needs more than %d temporaries", CALC_ROOM);
+    weir_tensor_release(*made);
+  }
+  if (st) {
+    c->st = st;
+    return NULL;
+  }
+  if (*made) c->made[c->count++] = *made;
+  return *made;
+}
+
+void give(rule_run *k, int i, const weir_tensor *t)
+{
+  if (k->c.st || !t) return;
+  weir_tensor_release(k->out[i]);
+  k->out[i] = weir_tensor_retain((weir_tensor *)t);
+}
+
+/* ---- what was kept --------------------------------------------------------------------------- */
+
+static __attribute__((cold)) weir_status say_gone(void)
+{
+  return weir_fail(WEIR_EINVAL,
+                   "Trying to backward through the graph a second time (or directly access saved "
+                   "tensors after they have already been freed). Saved intermediate values of the "
+                   "graph are freed when you call .backward() or autograd.grad(). Specify "
+                   "retain_graph=True if you need to backward through the graph a second time or "
+                   "if you need to access saved tensors after calling backward.");
+}
+
+static __attribute__((cold)) weir_status say_changed(const grad_kept *kept, const char *made_by,
+                                                     unsigned output)
+{
+  char by[96] = "";
+  text_buffer shape;
+  if (made_by) (void)snprintf(by, sizeof by, ", which is output %u of %s,", output, made_by);
+  return weir_fail(WEIR_EINVAL,
+                   "one of the variables needed for gradient computation has been modified by an "
+                   "inplace operation: [%s %s]%s is at version %u; expected version %u instead.",
+                   weir_tensor_type(kept->t),
+                   shape_format(&shape, weir_shape_of(kept->t->dims, kept->t->size)), by,
+                   (unsigned)kept->t->storage->version, (unsigned)kept->version);
+}
+
+static const weir_tensor *kept_at(rule_run *k, int at)
+{
+  const grad_kept *kept = &k->n->kept[at];
+  int result = at - k->n->inputs;
+  if (k->c.st) return NULL;
+  if (k->n->kept_gone || !kept->t) {
+    k->c.st = say_gone();
+    return NULL;
+  }
+  if (kept->t->storage->version == kept->version) return kept->t;
+  const grad_node *by = result >= 0 ? k->n : kept->t->node;
+  k->c.st = say_changed(kept, by && by->rule ? by->rule->name : NULL,
+                        result >= 0 ? (unsigned)result : kept->t->output);
+  return NULL;
+}
+
+const weir_tensor *operand(rule_run *k, int i)
+{
+  return kept_at(k, i);
+}
+
+const weir_tensor *outcome(rule_run *k, int i)
+{
+  weir_tensor *again = NULL;
+  const weir_tensor *t = kept_at(k, k->n->inputs + i);
+  if (!t || !k->create_graph) return t;
+  t = calc_keep(&k->c, tensor_alias(&again, t), &again);
+  if (again && t) {
+    again->node = node_retain((grad_node *)k->n);
+    again->output = (uint32_t)i;
+  }
+  return t;
+}
+
+/* ---- expressions ----------------------------------------------------------------------------- */
+
+const weir_tensor *c_matmul(rule_run *k, const weir_tensor *a, const weir_tensor *b)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_matmul(&o, a, b), &o);
+}
+
+const weir_tensor *c_where(rule_run *k, const weir_tensor *condition, const weir_tensor *t)
+{
+  weir_tensor *o = NULL;
+  if (k->c.st) return NULL;
+  elementwise_call e = {.op = WEIR_OP_WHERE, .count = 3, .numbers = 4};
+  e.t[0] = condition, e.t[1] = t, e.number[2] = weir_int(0);
+  return calc_keep(&k->c, elementwise_run(&o, &e), &o);
+}
+
+const weir_tensor *c_pick(rule_run *k, const weir_tensor *condition, const weir_tensor *a,
+                          const weir_tensor *b)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_where(&o, condition, a, b), &o);
+}
+
+const weir_tensor *c_not(rule_run *k, const weir_tensor *t)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_logical_not(&o, t), &o);
+}
+
+const weir_tensor *c_as(rule_run *k, const weir_tensor *t, weir_dtype dtype)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_to_dtype(&o, t, dtype), &o);
+}
+
+const weir_tensor *c_sign(rule_run *k, const weir_tensor *t)
+{
+  if (k->c.st) return NULL;
+  weir_dtype d = (weir_dtype)t->dtype;
+  const weir_tensor *above = c_as(k, c_gt_s(k, t, 0), d), *below = c_as(k, c_lt_s(k, t, 0), d);
+  return c_sub(k, above, below);
+}
+
+const weir_tensor *c_reshape(rule_run *k, const weir_tensor *t, weir_shape shape)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_reshape(&o, t, shape), &o);
+}
+
+const weir_tensor *c_expand(rule_run *k, const weir_tensor *t, weir_shape shape)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_expand(&o, t, shape), &o);
+}
+
+const weir_tensor *c_transpose(rule_run *k, const weir_tensor *t, int a, int b)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_transpose(&o, t, a, b), &o);
+}
+
+const weir_tensor *c_sum_mask(rule_run *k, const weir_tensor *t, uint32_t mask, bool keepdim)
+{
+  weir_tensor *o = NULL;
+  int dims[WEIR_MAX_DIMS], count = 0;
+  if (k->c.st || !mask) return t;
+  for (int d = 0; d < t->dims; d++)
+    if (mask >> d & 1) dims[count++] = d;
+  return calc_keep(&k->c, weir_sum_dims(&o, t, dims, count, keepdim), &o);
+}
+
+weir_tensor *c_zeros(rule_run *k, const grad_meta *like)
+{
+  weir_tensor *o = NULL;
+  weir_options options = {.dtype = like->dtype, .device = like->device};
+  return (weir_tensor *)calc_keep(&k->c, k->c.st ? k->c.st : weir_zeros(&o, like->shape, &options),
+                                  &o);
+}
+
+const weir_tensor *c_sum_to(rule_run *k, const weir_tensor *t, const weir_shape *shape)
+{
+  uint32_t mask = 0;
+  if (k->c.st || !t) return NULL;
+  int lead = t->dims - shape->count;
+  bool same = !lead;
+  for (int d = 0; d < t->dims; d++) {
+    bool reduced = d < lead || (shape->size[d - lead] == 1 && t->size[d] != 1);
+    if (reduced) mask |= 1u << d;
+    same = same && t->size[d] == shape->size[d];
+  }
+  if (same) return t;
+  return c_reshape(k, c_sum_mask(k, t, mask, true), *shape);
+}

@@ -1,0 +1,277 @@
+/* elementwise.c: derivatives of the rows of WEIR_OPS: a function each, and what it keeps.
+ *
+ * A rule gives the gradient as the result has it; what was broadcast is summed, and what was
+ * converted converted back, by who runs it (backward.c). A row that has no line in `rules` has no
+ * derivative yet, and to record it is an error; one whose function is NULL gives nothing that could
+ * have one. */
+#include <math.h>
+#include "core/grad/tape.h"
+
+#define G (k->g[0])
+
+static const weir_tensor *a_of(rule_run *k)
+{
+  return operand(k, 0);
+}
+
+static const weir_tensor *b_of(rule_run *k)
+{
+  return operand(k, 1);
+}
+
+static const weir_tensor *result_of(rule_run *k)
+{
+  return outcome(k, 0);
+}
+
+/* t times, and through, operand i, which may be a number. */
+static const weir_tensor *times_operand(rule_run *k, const weir_tensor *t, int i)
+{
+  weir_tensor *o = NULL;
+  if (!is_number(k, i)) return c_mul(k, t, operand(k, i));
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_mul_scalar(&o, t, k->n->r.number[i]), &o);
+}
+
+static const weir_tensor *through(rule_run *k, const weir_tensor *t, int i)
+{
+  weir_tensor *o = NULL;
+  if (!is_number(k, i)) return c_div(k, t, operand(k, i));
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_div_scalar(&o, t, k->n->r.number[i]), &o);
+}
+
+/* ---- one operand ----------------------------------------------------------------------------- */
+
+static void neg_back(rule_run *k)
+{
+  give(k, 0, c_neg(k, G));
+}
+
+static void abs_back(rule_run *k)
+{
+  give(k, 0, c_mul(k, G, c_sign(k, a_of(k))));
+}
+
+static void relu_back(rule_run *k)
+{
+  give(k, 0, c_where(k, c_gt_s(k, result_of(k), 0), G));
+}
+
+static void exp_back(rule_run *k)
+{
+  give(k, 0, c_mul(k, G, result_of(k)));
+}
+
+static void log_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, a_of(k)));
+}
+
+static void sqrt_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_mul_s(k, result_of(k), 2)));
+}
+
+static void rsqrt_back(rule_run *k)
+{
+  give(k, 0, c_mul(k, c_mul_s(k, G, -0.5), c_pow_s(k, result_of(k), 3)));
+}
+
+static void sin_back(rule_run *k)
+{
+  give(k, 0, c_mul(k, G, c_cos(k, a_of(k))));
+}
+
+static void cos_back(rule_run *k)
+{
+  give(k, 0, c_mul(k, G, c_neg(k, c_sin(k, a_of(k)))));
+}
+
+/* g (1 - t t) */
+static void tanh_back(rule_run *k)
+{
+  const weir_tensor *t = result_of(k);
+  give(k, 0, c_sub(k, G, c_mul(k, G, c_mul(k, t, t))));
+}
+
+static void sigmoid_back(rule_run *k)
+{
+  const weir_tensor *s = result_of(k), *part = c_mul(k, G, s);
+  give(k, 0, c_sub(k, part, c_mul(k, part, s)));
+}
+
+/* ---- two operands ---------------------------------------------------------------------------- */
+
+/* alpha t, or -alpha t. */
+static const weir_tensor *scaled(rule_run *k, const weir_tensor *t, bool minus)
+{
+  weir_scalar alpha = k->n->r.alpha;
+  weir_tensor *o = NULL;
+  if (real_number(alpha) == 1) return minus ? c_neg(k, t) : t;
+  if (alpha.dtype == WEIR_FLOAT64)
+    alpha.f = minus ? -alpha.f : alpha.f;
+  else
+    alpha = weir_float(minus ? -real_number(alpha) : real_number(alpha));
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_mul_scalar(&o, t, alpha), &o);
+}
+
+static void add_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, G);
+  if (wants_gradient(k, 1)) give(k, 1, scaled(k, G, false));
+}
+
+static void sub_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, G);
+  if (wants_gradient(k, 1)) give(k, 1, scaled(k, G, true));
+}
+
+static void mul_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, times_operand(k, G, 1));
+  if (wants_gradient(k, 1)) give(k, 1, times_operand(k, G, 0));
+}
+
+/* The number, or what was kept, as a tensor that broadcasts. */
+static const weir_tensor *quotient(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  if (!is_number(k, 0)) return c_div(k, a_of(k), b_of(k));
+  const weir_tensor *b = b_of(k);
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_scalar_div(&o, k->n->r.number[0], b), &o);
+}
+
+static void div_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, through(k, G, 1));
+  if (wants_gradient(k, 1)) give(k, 1, c_neg(k, c_mul(k, G, c_div(k, quotient(k), b_of(k)))));
+}
+
+/* ---- powers ---------------------------------------------------------------------------------- */
+
+/* g b a^(b - 1), 0 where b is. */
+static void pow_base(rule_run *k)
+{
+  const weir_tensor *a = a_of(k);
+  if (is_number(k, 1)) {
+    double b = real_number(k->n->r.number[1]);
+    if (b == 0)
+      give(k, 0, k->c.st ? NULL : c_zeros(k, &k->n->of[0]));
+    else
+      give(k, 0, c_mul(k, G, c_mul_s(k, c_pow_s(k, a, b - 1), b)));
+    return;
+  }
+  const weir_tensor *b = b_of(k), *part = c_mul(k, b, c_pow(k, a, c_sub_s(k, b, 1)));
+  give(k, 0, c_where(k, c_ne_s(k, b, 0), c_mul(k, G, part)));
+}
+
+/* g a^b log(a), 0 where a is and b is not negative. */
+static void pow_exponent(rule_run *k)
+{
+  const weir_tensor *r = result_of(k), *b = b_of(k);
+  if (is_number(k, 0)) {
+    double a = real_number(k->n->r.number[0]);
+    const weir_tensor *part = c_mul(k, G, c_mul_s(k, r, log(a)));
+    give(k, 1, a != 0 ? part : c_where(k, c_lt_s(k, b, 0), part));
+    return;
+  }
+  const weir_tensor *a = a_of(k), *part = c_mul(k, G, c_mul(k, r, c_log(k, a)));
+  const weir_tensor *still = c_logical_and(k, c_eq_s(k, a, 0), c_ge_s(k, b, 0));
+  give(k, 1, c_where(k, c_not(k, still), part));
+}
+
+static void pow_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) pow_base(k);
+  if (wants_gradient(k, 1)) pow_exponent(k);
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
+/* Half to each of equals; beside a number, which is a bound, all. */
+static void extreme_back(rule_run *k, bool largest)
+{
+  const weir_tensor *half, *a, *b;
+  if (is_number(k, 0) || is_number(k, 1)) {
+    int at = is_number(k, 0);
+    double bound = real_number(k->n->r.number[!at]);
+    const weir_tensor *t = operand(k, at);
+    give(k, at, c_where(k, largest ? c_ge_s(k, t, bound) : c_le_s(k, t, bound), G));
+    return;
+  }
+  a = a_of(k), b = b_of(k);
+  half = c_pick(k, c_eq(k, a, b), c_div_s(k, G, 2), G);
+  const weir_tensor *above = c_gt(k, a, b), *below = c_lt(k, a, b);
+  if (wants_gradient(k, 0)) give(k, 0, c_where(k, c_not(k, largest ? below : above), half));
+  if (wants_gradient(k, 1)) give(k, 1, c_where(k, c_not(k, largest ? above : below), half));
+}
+
+static void maximum_back(rule_run *k)
+{
+  extreme_back(k, true);
+}
+
+static void minimum_back(rule_run *k)
+{
+  extreme_back(k, false);
+}
+
+static void where_back(rule_run *k)
+{
+  const weir_tensor *truth = a_of(k);
+  if (wants_gradient(k, 1)) give(k, 1, c_where(k, truth, G));
+  if (wants_gradient(k, 2)) give(k, 2, c_where(k, c_not(k, truth), G));
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+#define A KEEP_A
+#define B KEEP_B
+#define R KEEP_OUT
+#define NOTHING                                                                                    \
+  {                                                                                                \
+    "", NULL,                                                                                      \
+    {                                                                                              \
+      0                                                                                            \
+    }                                                                                              \
+  }
+
+static const grad_rule rules[WEIR_OP_COUNT] = {
+    [WEIR_OP_NEG] = {"NegBackward0", neg_back, {0}},
+    [WEIR_OP_ABS] = {"AbsBackward0", abs_back, {A}},
+    [WEIR_OP_RELU] = {"ReluBackward0", relu_back, {R}},
+    [WEIR_OP_EXP] = {"ExpBackward0", exp_back, {R}},
+    [WEIR_OP_LOG] = {"LogBackward0", log_back, {A}},
+    [WEIR_OP_SQRT] = {"SqrtBackward0", sqrt_back, {R}},
+    [WEIR_OP_RSQRT] = {"RsqrtBackward0", rsqrt_back, {R}},
+    [WEIR_OP_SIN] = {"SinBackward0", sin_back, {A}},
+    [WEIR_OP_COS] = {"CosBackward0", cos_back, {A}},
+    [WEIR_OP_TANH] = {"TanhBackward0", tanh_back, {R}},
+    [WEIR_OP_SIGMOID] = {"SigmoidBackward0", sigmoid_back, {R}},
+    [WEIR_OP_LOGICAL_NOT] = NOTHING,
+    [WEIR_OP_ISFINITE] = NOTHING,
+    [WEIR_OP_ADD] = {"AddBackward0", add_back, {0}},
+    [WEIR_OP_SUB] = {"SubBackward0", sub_back, {0}},
+    [WEIR_OP_MUL] = {"MulBackward0", mul_back, {B, A}},
+    [WEIR_OP_DIV] = {"DivBackward0", div_back, {B, A | B}},
+    [WEIR_OP_FLOOR_DIV] = NOTHING,
+    [WEIR_OP_POW] = {"PowBackward0", pow_back, {A | B, A | B | R}},
+    [WEIR_OP_MAXIMUM] = {"MaximumBackward0", maximum_back, {A | B, A | B}},
+    [WEIR_OP_MINIMUM] = {"MinimumBackward0", minimum_back, {A | B, A | B}},
+    [WEIR_OP_EQ] = NOTHING,
+    [WEIR_OP_NE] = NOTHING,
+    [WEIR_OP_LT] = NOTHING,
+    [WEIR_OP_LE] = NOTHING,
+    [WEIR_OP_GT] = NOTHING,
+    [WEIR_OP_GE] = NOTHING,
+    [WEIR_OP_LOGICAL_AND] = NOTHING,
+    [WEIR_OP_LOGICAL_OR] = NOTHING,
+    [WEIR_OP_CLOSE] = NOTHING,
+    [WEIR_OP_WHERE] = {"WhereBackward0", where_back, {0, A, A}},
+};
+
+const grad_rule *elementwise_rule(const record *r)
+{
+  const grad_rule *rule = &rules[r->op];
+  return rule->name ? rule : NULL;
+}

@@ -1,0 +1,323 @@
+/* product.c: derivatives of products, convolution, pooling and softmax.
+ *
+ * A convolution's are convolutions themselves: with regard to its input, of the gradient, spread by
+ * the stride, with the weights turned; with regard to the weights, of the input with the gradient,
+ * images and channels exchanged. */
+#include <string.h>
+#include "core/grad/tape.h"
+#include "core/ops/ops.h"
+
+#define G (k->g[0])
+#define N (k->n->r.n)
+
+/* ---- matrices -------------------------------------------------------------------------------- */
+
+/* A vector as a matrix of one row, or column. */
+static const weir_tensor *as_matrix(rule_run *k, const weir_tensor *t, bool column)
+{
+  if (k->c.st || t->dims > 1) return t;
+  return c_reshape(k, t, column ? weir_shape(t->size[0], 1) : weir_shape(1, t->size[0]));
+}
+
+/* All but the last dimension as rows. */
+static const weir_tensor *as_rows(rule_run *k, const weir_tensor *t)
+{
+  if (k->c.st || t->dims <= 2) return t;
+  int64_t columns = t->size[t->dims - 1];
+  return c_reshape(k, t, weir_shape(columns ? t->numel / columns : 0, columns));
+}
+
+static weir_shape product_shape(const weir_shape *a, const weir_shape *b)
+{
+  int64_t m = a->count > 1 ? a->size[a->count - 2] : 1;
+  int64_t n = b->count > 1 ? b->size[b->count - 1] : 1;
+  weir_shape batch = weir_shape_of(a->count > 2 ? a->count - 2 : 0, a->size);
+  (void)shape_broadcast(&batch, b->size, b->count > 2 ? b->count - 2 : 0);
+  batch.size[batch.count++] = m;
+  batch.size[batch.count++] = n;
+  return batch;
+}
+
+/* t through alpha, where that is not 1. */
+static const weir_tensor *scaled_by(rule_run *k, const weir_tensor *t, double alpha)
+{
+  return alpha == 1 ? t : c_mul_s(k, t, alpha);
+}
+
+/* Of operands a and b, numbers `ia` and `ia` + 1 of the node, whose product times alpha it is. */
+static void product_back(rule_run *k, int ia, double alpha)
+{
+  const weir_shape *sa = &k->n->of[ia].shape, *sb = &k->n->of[ia + 1].shape;
+  const weir_tensor *g = c_reshape(k, G, product_shape(sa, sb));
+  bool folds = sb->count == 2 && sa->count > 2;
+  if (wants_gradient(k, ia)) {
+    const weir_tensor *b = as_matrix(k, operand(k, ia + 1), true);
+    const weir_tensor *ga = c_matmul(k, g, c_transpose(k, b, -1, -2));
+    if (sa->count == 1) ga = k->c.st ? NULL : c_sum_mask(k, ga, (1u << (ga->dims - 1)) - 1, false);
+    give(k, ia, scaled_by(k, ga, alpha));
+  }
+  if (wants_gradient(k, ia + 1)) {
+    const weir_tensor *a = as_matrix(k, operand(k, ia), false);
+    if (folds) a = as_rows(k, a), g = as_rows(k, g);
+    const weir_tensor *gb = c_matmul(k, c_transpose(k, a, -1, -2), g);
+    if (sb->count == 1) {
+      gb = k->c.st ? NULL : c_sum_mask(k, gb, (1u << (gb->dims - 2)) - 1, false);
+      gb = k->c.st ? NULL : c_reshape(k, gb, *sb);
+    }
+    give(k, ia + 1, scaled_by(k, gb, alpha));
+  }
+}
+
+static void matmul_back(rule_run *k)
+{
+  product_back(k, 0, 1);
+}
+
+static void addmm_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, scaled_by(k, G, k->n->r.p[0]));
+  if (wants_gradient(k, 1) || wants_gradient(k, 2)) product_back(k, 1, k->n->r.p[1]);
+}
+
+/* ---- convolution ----------------------------------------------------------------------------- */
+
+static const weir_tensor *convolved(rule_run *k, const weir_tensor *a, const weir_tensor *w,
+                                    const weir_conv2d_options *o)
+{
+  weir_tensor *out = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_conv2d(&out, a, w, NULL, o), &out);
+}
+
+static const weir_tensor *padded(rule_run *k, const weir_tensor *t, const int64_t padding[4])
+{
+  weir_tensor *out = NULL;
+  if (k->c.st || !(padding[0] || padding[1] || padding[2] || padding[3])) return t;
+  return calc_keep(&k->c, weir_pad(&out, t, padding, 4, WEIR_PAD_CONSTANT, weir_int(0)), &out);
+}
+
+/* stride - 1 zeros put between neighbours of dimension `dim`. */
+static const weir_tensor *spaced(rule_run *k, const weir_tensor *t, int dim, int64_t stride)
+{
+  weir_tensor *wide = NULL, *one = NULL;
+  int64_t padding[2 * WEIR_MAX_DIMS] = {0};
+  if (k->c.st || stride == 1 || t->size[dim] == 1) return t;
+  int64_t size = t->size[dim], whole = (size - 1) * stride + 1;
+  weir_shape merged = weir_tensor_shape(t);
+  const weir_tensor *split = calc_keep(&k->c, weir_unsqueeze(&one, t, dim + 1), &one);
+  if (!split) return NULL;
+  int at = 2 * (split->dims - 1 - (dim + 1));
+  padding[at + 1] = stride - 1;
+  const weir_tensor *grown = calc_keep(
+      &k->c, weir_pad(&wide, split, padding, at + 2, WEIR_PAD_CONSTANT, weir_int(0)), &wide);
+  merged.size[dim] = size * stride;
+  const weir_tensor *flat = c_reshape(k, grown, merged);
+  weir_tensor *cut = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_narrow(&cut, flat, dim, 0, whole), &cut);
+}
+
+/* Weights for the way back: groups x (out, in) exchanged to groups x (in, out), turned around. */
+static const weir_tensor *turned_weight(rule_run *k, const weir_tensor *w, int64_t groups)
+{
+  weir_tensor *flipped = NULL;
+  if (k->c.st) return NULL;
+  int64_t outs = w->size[0] / groups, ins = w->size[1], kh = w->size[2], kw = w->size[3];
+  const weir_tensor *t = c_reshape(k, w, (weir_shape){5, {groups, outs, ins, kh, kw}});
+  t = c_reshape(k, c_transpose(k, t, 1, 2), weir_shape(groups * ins, outs, kh, kw));
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_flip(&flipped, t, (const int[]){2, 3}, 2),
+                   &flipped);
+}
+
+static void conv_input(rule_run *k, const weir_tensor *g, const weir_shape *in)
+{
+  const weir_tensor *w = operand(k, 1);
+  int64_t padding[4], groups = N[6];
+  if (k->c.st) return;
+  weir_conv2d_options o = {.dilation = {N[4], N[5]}, .groups = groups};
+  g = spaced(k, spaced(k, g, 2, N[0]), 3, N[1]);
+  if (k->c.st) return;
+  for (int i = 0; i < 2; i++) { /* so that as many come out as went in */
+    int64_t span = N[4 + i] * (w->size[2 + i] - 1), before = span - N[2 + i];
+    padding[2 - 2 * i] = before;
+    padding[2 - 2 * i + 1] = in->size[2 + i] + span - g->size[2 + i] - before;
+  }
+  g = padded(k, g, padding);
+  const weir_tensor *ga = convolved(k, g, turned_weight(k, w, groups), &o);
+  give(k, 0, k->c.st ? NULL : c_reshape(k, ga, k->n->of[0].shape));
+}
+
+/* Of one group: channels are images, images are channels, the gradient is the kernel. */
+static const weir_tensor *conv_group(rule_run *k, const weir_tensor *a, const weir_tensor *g,
+                                     const weir_shape *w)
+{
+  weir_conv2d_options o = {
+      .stride = {N[4], N[5]}, .padding = {N[2], N[3]}, .dilation = {N[0], N[1]}};
+  const weir_tensor *wide = convolved(k, c_contiguous(k, c_transpose(k, a, 0, 1)),
+                                      c_contiguous(k, c_transpose(k, g, 0, 1)), &o);
+  for (int i = 0; i < 2 && !k->c.st; i++) {
+    weir_tensor *cut = NULL;
+    wide = calc_keep(&k->c, weir_narrow(&cut, wide, 2 + i, 0, w->size[2 + i]), &cut);
+  }
+  return c_transpose(k, wide, 0, 1);
+}
+
+static void conv_weight(rule_run *k, const weir_tensor *a, const weir_tensor *g)
+{
+  const weir_shape *w = &k->n->of[1].shape;
+  int64_t groups = N[6], outs = w->size[0] / groups, ins = w->size[1];
+  if (groups == 1) {
+    give(k, 1, conv_group(k, a, g, w));
+    return;
+  }
+  weir_tensor *sum = NULL;
+  for (int64_t i = 0; i < groups && !k->c.st; i++) {
+    int mark = k->c.count;
+    weir_tensor *pa = NULL, *pg = NULL, *joined = NULL;
+    (void)calc_keep(&k->c, weir_narrow(&pa, a, 1, i * ins, ins), &pa);
+    if (!k->c.st) (void)calc_keep(&k->c, weir_narrow(&pg, g, 1, i * outs, outs), &pg);
+    const weir_tensor *part = k->c.st ? NULL : conv_group(k, pa, pg, w);
+    if (!k->c.st)
+      k->c.st = weir_cat(&joined, (const weir_tensor *[]){sum ? sum : part, part}, sum ? 2 : 1, 0);
+    calc_drop(&k->c, mark);
+    weir_tensor_release(sum);
+    sum = joined;
+  }
+  give(k, 1, sum);
+  weir_tensor_release(sum);
+}
+
+static void conv2d_back(rule_run *k)
+{
+  const weir_shape *s = &k->n->of[0].shape;
+  weir_shape in = *s;
+  const weir_tensor *g = G;
+  if (s->count == 3) {
+    in = weir_shape(1, s->size[0], s->size[1], s->size[2]);
+    g = c_reshape(k, g, weir_shape(1, G->size[0], G->size[1], G->size[2]));
+  }
+  if (wants_gradient(k, 0)) conv_input(k, g, &in);
+  if (wants_gradient(k, 1)) {
+    const weir_tensor *a = operand(k, 0);
+    if (s->count == 3) a = c_reshape(k, a, in);
+    conv_weight(k, a, g);
+  }
+  if (k->n->inputs > 2 && wants_gradient(k, 2)) give(k, 2, c_sum_mask(k, g, 13, false));
+}
+
+/* ---- pooling --------------------------------------------------------------------------------- */
+
+/* The part of t, padded, that place (y, x) of all windows sees. */
+static weir_status window_part(weir_tensor **out, const weir_tensor *t, const int64_t *n,
+                               const weir_tensor *like, int64_t y, int64_t x)
+{
+  WEIR_TENSOR rows = NULL;
+  int dim = t->dims - 2;
+  int64_t at[2] = {y * n[6], x * n[7]};
+  int64_t end[2] = {at[0] + (like->size[dim] - 1) * n[2] + 1,
+                    at[1] + (like->size[dim + 1] - 1) * n[3] + 1};
+  weir_status st = weir_slice(&rows, t, dim, at[0], end[0], n[2]);
+  return st ? st : weir_slice(out, rows, dim + 1, at[1], end[1], n[3]);
+}
+
+/* Adds the gradient of windows whose largest is at (y, x) and was not before. */
+static weir_status pool_place_back(weir_tensor *sum, const weir_tensor *a, weir_tensor *taken,
+                                   const rule_run *k, const weir_tensor *most, int64_t y, int64_t x)
+{
+  WEIR_TENSOR seen = NULL;
+  WEIR_TENSOR is = NULL;
+  WEIR_TENSOR first = NULL;
+  WEIR_TENSOR open = NULL;
+  WEIR_TENSOR to = NULL;
+  WEIR_TENSOR part = NULL;
+  weir_tensor *none = NULL;
+  weir_status st = window_part(&seen, a, N, G, y, x);
+  if (!st) st = weir_eq(&is, seen, most);
+  if (!st) st = weir_logical_not(&open, taken);
+  if (!st) st = weir_logical_and(&first, is, open);
+  if (!st) st = weir_logical_or_(taken, is);
+  if (!st) st = window_part(&to, sum, N, G, y, x);
+  elementwise_call e = {.op = WEIR_OP_WHERE, .count = 3, .numbers = 4};
+  e.t[0] = first, e.t[1] = G, e.number[2] = weir_int(0);
+  if (!st) st = elementwise_run(&none, &e);
+  part = none;
+  return st ? st : weir_add_(to, part);
+}
+
+static void max_pool2d_back(rule_run *k)
+{
+  const weir_tensor *a = operand(k, 0), *most = outcome(k, 0);
+  weir_tensor *wide = NULL, *taken = NULL, *inner = NULL;
+  if (k->create_graph && !k->c.st)
+    k->c.st = weir_fail(WEIR_ENOTSUP, "the derivative of max_pool2d has no derivative itself");
+  if (k->c.st) return;
+  int64_t padding[4] = {N[5], N[5] + N[1] * N[3], N[4], N[4] + N[0] * N[2]};
+  weir_status st = weir_pad(&wide, a, padding, 4, WEIR_PAD_CONSTANT, weir_float(-__builtin_inf()));
+  const weir_tensor *in = calc_keep(&k->c, st, &wide);
+  grad_meta m = k->n->of[0], like = k->n->meta[0];
+  if (k->c.st) return;
+  m.shape = weir_tensor_shape(in);
+  like.dtype = WEIR_BOOL;
+  weir_tensor *sum = c_zeros(k, &m);
+  taken = c_zeros(k, &like);
+  for (int64_t y = 0; y < N[0] && !k->c.st; y++)
+    for (int64_t x = 0; x < N[1] && !k->c.st; x++)
+      k->c.st = pool_place_back(sum, in, taken, k, most, y, x);
+  for (int i = 0; i < 4; i++)
+    padding[i] = -padding[i];
+  if (!k->c.st)
+    give(k, 0,
+         calc_keep(&k->c, weir_pad(&inner, sum, padding, 4, WEIR_PAD_CONSTANT, weir_int(0)),
+                   &inner));
+}
+
+/* ---- softmax --------------------------------------------------------------------------------- */
+
+static void soft_back(rule_run *k, bool logarithm)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *r = outcome(k, 0);
+  uint32_t mask = k->n->meta[0].shape.count ? 1u << N[0] : 0;
+  if (k->c.st) return;
+  if (!k->create_graph) {
+    give(k, 0, calc_keep(&k->c, softmax_backward(&o, G, r, (int)N[0], logarithm), &o));
+    return;
+  }
+  if (logarithm)
+    give(k, 0, c_sub(k, G, c_mul(k, c_exp(k, r), c_sum_mask(k, G, mask, true))));
+  else
+    give(k, 0, c_mul(k, r, c_sub(k, G, c_sum_mask(k, c_mul(k, G, r), mask, true))));
+}
+
+static void softmax_back(rule_run *k)
+{
+  soft_back(k, false);
+}
+
+static void log_softmax_back(rule_run *k)
+{
+  soft_back(k, true);
+}
+
+static void logsumexp_back(rule_run *k)
+{
+  weir_shape s = k->n->of[0].shape;
+  for (int d = 0; d < s.count; d++)
+    if (N[0] >> d & 1) s.size[d] = 1;
+  const weir_tensor *a = operand(k, 0), *r = c_reshape(k, outcome(k, 0), s);
+  give(k, 0, c_mul(k, c_reshape(k, G, s), c_exp(k, c_sub(k, a, r))));
+}
+
+static const grad_rule rules[RECORD_KINDS] = {
+    [RECORD_MATMUL] = {"MmBackward0", matmul_back, {KEEP_B, KEEP_A}},
+    [RECORD_ADDMM] = {"AddmmBackward0", addmm_back, {0, KEEP_C, KEEP_B}},
+    [RECORD_CONV2D] = {"ConvolutionBackward0", conv2d_back, {KEEP_B, KEEP_A}},
+    [RECORD_MAX_POOL2D] = {"MaxPool2DWithIndicesBackward0", max_pool2d_back, {KEEP_A | KEEP_OUT}},
+    [RECORD_SOFTMAX] = {"SoftmaxBackward0", softmax_back, {KEEP_OUT}},
+    [RECORD_LOG_SOFTMAX] = {"LogSoftmaxBackward0", log_softmax_back, {KEEP_OUT}},
+    [RECORD_LOGSUMEXP] = {"LogsumexpBackward0", logsumexp_back, {KEEP_A | KEEP_OUT}},
+};
+
+const grad_rule *product_rule(const record *r)
+{
+  const grad_rule *rule = &rules[r->kind];
+  return rule->name ? rule : NULL;
+}

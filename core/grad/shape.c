@@ -1,0 +1,327 @@
+/* shape.c: derivatives of views, copies, and what joins, turns, repeats and pads. */
+#include "core/grad/tape.h"
+
+#define G (k->g[0])
+#define N (k->n->r.n)
+
+static const weir_shape *shape_of(const rule_run *k)
+{
+  return &k->n->of[0].shape;
+}
+
+static void same_back(rule_run *k)
+{
+  give(k, 0, c_reshape(k, G, *shape_of(k)));
+}
+
+/* Who runs it sums what was repeated. */
+static void expand_back(rule_run *k)
+{
+  give(k, 0, c_sum_to(k, G, shape_of(k)));
+}
+
+static void permute_back(rule_run *k)
+{
+  int order[WEIR_MAX_DIMS] = {0};
+  weir_tensor *o = NULL;
+  for (int i = 0; i < shape_of(k)->count; i++)
+    order[N[i]] = i;
+  give(k, 0, calc_keep(&k->c, weir_permute(&o, G, order), &o));
+}
+
+/* The gradient, made of G by changes in place that were not recorded: `kind` says what they were. */
+static void give_linear(rule_run *k, weir_tensor *made, enum record_kind kind)
+{
+  if (!k->c.st && k->create_graph && G->node) {
+    record r = {.kind = kind, .inputs = 1, .in = &G, .out = {made}};
+    for (int i = 0; i < RECORD_NUMBERS; i++)
+      r.n[i] = N[i];
+    k->c.st = tensor_recorder->made(&r);
+  }
+  give(k, 0, made);
+}
+
+/* Copies G to a part of zeros: the gradient. */
+static void give_part(rule_run *k, weir_tensor *zeros, weir_status st, weir_tensor *part,
+                      enum record_kind kind)
+{
+  (void)calc_keep(&k->c, st, &part);
+  if (!k->c.st) {
+    WEIR_UNRECORDED;
+    k->c.st = weir_copy_(part, G, false);
+  }
+  give_linear(k, zeros, kind);
+}
+
+static void slice_back(rule_run *k)
+{
+  int dim = (int)N[0];
+  int64_t size = shape_of(k)->size[dim], behind, padding[2 * WEIR_MAX_DIMS] = {0};
+  weir_tensor *o = NULL, *zeros, *part = NULL;
+  if (N[2] == 1) {
+    behind = size - N[1] - G->size[dim];
+    padding[2 * (G->dims - 1 - dim)] = N[1];
+    padding[2 * (G->dims - 1 - dim) + 1] = behind;
+    give(k, 0,
+         calc_keep(&k->c, weir_pad(&o, G, padding, 2 * G->dims, WEIR_PAD_CONSTANT, weir_int(0)),
+                   &o));
+    return;
+  }
+  zeros = c_zeros(k, &k->n->of[0]);
+  if (!zeros) return;
+  weir_status st = weir_slice(&part, zeros, dim, N[1], size, N[2]);
+  give_part(k, zeros, st, part, RECORD_SLICE_BACK);
+}
+
+static void select_back(rule_run *k)
+{
+  int dim = (int)N[0];
+  int64_t size = shape_of(k)->size[dim], padding[2 * WEIR_MAX_DIMS] = {0};
+  weir_tensor *one = NULL, *o = NULL;
+  const weir_tensor *g = calc_keep(&k->c, weir_unsqueeze(&one, G, dim), &one);
+  if (!g) return;
+  padding[2 * (g->dims - 1 - dim)] = N[1];
+  padding[2 * (g->dims - 1 - dim) + 1] = size - N[1] - 1;
+  give(k, 0,
+       calc_keep(&k->c, weir_pad(&o, g, padding, 2 * g->dims, WEIR_PAD_CONSTANT, weir_int(0)), &o));
+}
+
+/* One place of all windows after the other. */
+static void unfold_back(rule_run *k)
+{
+  int dim = (int)N[0];
+  weir_tensor *sum = c_zeros(k, &k->n->of[0]);
+  if (!sum) return;
+  if (!shape_of(k)->count) {
+    give(k, 0, c_reshape(k, G, *shape_of(k)));
+    return;
+  }
+  WEIR_UNRECORDED;
+  for (int64_t i = 0; i < N[1] && !k->c.st; i++) {
+    int mark = k->c.count;
+    weir_tensor *part = NULL, *g = NULL;
+    (void)calc_keep(&k->c, weir_slice(&part, sum, dim, i, i + (G->size[dim] - 1) * N[2] + 1, N[2]),
+                    &part);
+    if (!k->c.st) (void)calc_keep(&k->c, weir_select(&g, G, -1, i), &g);
+    if (!k->c.st) k->c.st = weir_add_(part, g);
+    calc_drop(&k->c, mark);
+  }
+  give_linear(k, sum, RECORD_UNFOLD_BACK);
+}
+
+static void diagonal_back(rule_run *k)
+{
+  weir_tensor *zeros = c_zeros(k, &k->n->of[0]), *part = NULL;
+  if (!zeros) return;
+  weir_status st = weir_diagonal(&part, zeros, N[0], (int)N[1], (int)N[2]);
+  give_part(k, zeros, st, part, RECORD_DIAGONAL_BACK);
+}
+
+/* ---- in place -------------------------------------------------------------------------------- */
+
+static void copy_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, c_zeros(k, &k->n->of[0]));
+  if (wants_gradient(k, 1)) give(k, 1, G);
+}
+
+static void fill_back(rule_run *k)
+{
+  give(k, 0, c_zeros(k, &k->n->of[0]));
+}
+
+/* ---- joined ---------------------------------------------------------------------------------- */
+
+static bool was_skipped(const grad_meta *m)
+{
+  return m->shape.count == 1 && !m->shape.size[0];
+}
+
+static void cat_back(rule_run *k)
+{
+  int dim = (int)N[0];
+  int64_t from = 0;
+  for (int i = 0; i < k->n->inputs && !k->c.st; i++) {
+    const grad_meta *m = &k->n->of[i];
+    weir_tensor *part = NULL;
+    int mark = k->c.count;
+    if (was_skipped(m)) continue;
+    int64_t size = m->shape.size[dim];
+    if (wants_gradient(k, i)) {
+      give(k, i, calc_keep(&k->c, weir_narrow(&part, G, dim, from, size), &part));
+      calc_drop(&k->c, mark);
+    }
+    from += size;
+  }
+}
+
+static void stack_back(rule_run *k)
+{
+  for (int i = 0; i < k->n->inputs && !k->c.st; i++) {
+    weir_tensor *part = NULL;
+    int mark = k->c.count;
+    if (!wants_gradient(k, i)) continue;
+    give(k, i, calc_keep(&k->c, weir_select(&part, G, (int)N[0], i), &part));
+    calc_drop(&k->c, mark);
+  }
+}
+
+/* ---- other orders ---------------------------------------------------------------------------- */
+
+static void flip_back(rule_run *k)
+{
+  int dims[WEIR_MAX_DIMS], count = 0;
+  weir_tensor *o = NULL;
+  for (int d = 0; d < G->dims; d++)
+    if (N[0] >> d & 1) dims[count++] = d;
+  give(k, 0, calc_keep(&k->c, weir_flip(&o, G, dims, count), &o));
+}
+
+static void roll_back(rule_run *k)
+{
+  int64_t shift = -N[0];
+  int dim = (int)N[1];
+  weir_tensor *o = NULL;
+  give(k, 0, G->dims ? calc_keep(&k->c, weir_roll(&o, G, &shift, &dim, 1), &o) : G);
+}
+
+/* Dimension by dimension, from the last: (repeats, size), and the repeats summed. */
+static void repeat_back(rule_run *k)
+{
+  const weir_shape *s = shape_of(k);
+  const weir_tensor *g = G;
+  int lead = g->dims - s->count;
+  if (!g->numel) {
+    give(k, 0, c_zeros(k, &k->n->of[0]));
+    return;
+  }
+  for (int d = g->dims - 1; d >= lead && !k->c.st; d--) {
+    weir_shape split = {3, {1, N[d], s->size[d - lead]}}, merged = weir_tensor_shape(g);
+    int64_t behind = 1;
+    if (N[d] == 1) continue;
+    for (int i = 0; i < d; i++)
+      split.size[0] *= g->size[i];
+    for (int i = d + 1; i < g->dims; i++)
+      behind *= g->size[i];
+    split.size[2] *= behind;
+    merged.size[d] = s->size[d - lead];
+    g = c_reshape(k, c_sum_mask(k, c_reshape(k, g, split), 2, false), merged);
+  }
+  if (k->c.st) return;
+  give(k, 0, c_reshape(k, c_sum_mask(k, g, (1u << lead) - 1, false), *s));
+}
+
+static void triangle_back(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  give(k, 0, calc_keep(&k->c, N[1] ? weir_tril(&o, G, N[0]) : weir_triu(&o, G, N[0]), &o));
+}
+
+static void diag_embed_back(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  give(k, 0, calc_keep(&k->c, weir_diagonal(&o, G, N[0], (int)N[1], (int)N[2]), &o));
+}
+
+/* ---- borders --------------------------------------------------------------------------------- */
+
+static void pad_back(rule_run *k)
+{
+  int64_t padding[2 * WEIR_MAX_DIMS];
+  weir_tensor *o = NULL;
+  for (int d = 0; d < G->dims; d++) {
+    padding[2 * (G->dims - 1 - d)] = -N[2 * d];
+    padding[2 * (G->dims - 1 - d) + 1] = -N[2 * d + 1];
+  }
+  give(k, 0,
+       calc_keep(&k->c, weir_pad(&o, G, padding, 2 * G->dims, WEIR_PAD_CONSTANT, weir_int(0)), &o));
+}
+
+/* Where place `at`, counted from the operand's first element, was taken from. */
+static int64_t source_of(int64_t at, int64_t size, weir_pad_mode mode)
+{
+  if (at >= 0 && at < size) return at;
+  if (mode == WEIR_PAD_REPLICATE) return at < 0 ? 0 : size - 1;
+  if (mode == WEIR_PAD_REFLECT) return at < 0 ? -at : 2 * size - 2 - at;
+  return at < 0 ? at + size : at - size;
+}
+
+/* One place of the border after the other is added to where it came from. */
+static void pad_edge_back(rule_run *k)
+{
+  int dim = (int)N[0];
+  int64_t size = shape_of(k)->size[dim], first = -N[1], end = size + N[2];
+  int64_t from = first > 0 ? first : 0, to = end < size ? end : size;
+  weir_tensor *sum = c_zeros(k, &k->n->of[0]);
+  if (!sum) return;
+  WEIR_UNRECORDED;
+  for (int64_t at = first; at < end && !k->c.st; at++) {
+    bool inner = at >= 0 && at < size;
+    int64_t length = inner ? to - from : 1;
+    int mark = k->c.count;
+    weir_tensor *part = NULL, *g = NULL;
+    weir_status st = weir_narrow(&part, sum, dim, source_of(at, size, (weir_pad_mode)N[3]), length);
+    (void)calc_keep(&k->c, st, &part);
+    if (!k->c.st) (void)calc_keep(&k->c, weir_narrow(&g, G, dim, at - first, length), &g);
+    if (!k->c.st) k->c.st = weir_add_(part, g);
+    calc_drop(&k->c, mark);
+    if (inner) at += length - 1;
+  }
+  give_linear(k, sum, RECORD_PAD_EDGE_BACK);
+}
+
+/* ---- the way back of the way back ------------------------------------------------------------ */
+
+static void slice_again(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  int dim = (int)N[0];
+  give(k, 0, calc_keep(&k->c, weir_slice(&o, G, dim, N[1], G->size[dim], N[2]), &o));
+}
+
+static void unfold_again(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  give(k, 0, calc_keep(&k->c, weir_unfold(&o, G, (int)N[0], N[1], N[2]), &o));
+}
+
+static void pad_edge_again(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  int64_t padding[2 * WEIR_MAX_DIMS] = {0};
+  int at = 2 * (G->dims - 1 - (int)N[0]);
+  padding[at] = N[1], padding[at + 1] = N[2];
+  weir_status st = weir_pad(&o, G, padding, at + 2, (weir_pad_mode)N[3], weir_int(0));
+  give(k, 0, calc_keep(&k->c, st, &o));
+}
+
+static const grad_rule rules[RECORD_KINDS] = {
+    [RECORD_SHAPE] = {"ViewBackward0", same_back, {0}},
+    [RECORD_EXPAND] = {"ExpandBackward0", expand_back, {0}},
+    [RECORD_PERMUTE] = {"PermuteBackward0", permute_back, {0}},
+    [RECORD_SLICE] = {"SliceBackward0", slice_back, {0}},
+    [RECORD_SELECT] = {"SelectBackward0", select_back, {0}},
+    [RECORD_UNFOLD] = {"UnfoldBackward0", unfold_back, {0}},
+    [RECORD_DIAGONAL] = {"DiagonalBackward0", diagonal_back, {0}},
+    [RECORD_COPY] = {"CopyBackwards", copy_back, {0}},
+    [RECORD_FILL] = {"FillBackward0", fill_back, {0}},
+    [RECORD_CAT] = {"CatBackward0", cat_back, {0}},
+    [RECORD_STACK] = {"StackBackward0", stack_back, {0}},
+    [RECORD_FLIP] = {"FlipBackward0", flip_back, {0}},
+    [RECORD_ROLL] = {"RollBackward0", roll_back, {0}},
+    [RECORD_REPEAT] = {"RepeatBackward0", repeat_back, {0}},
+    [RECORD_TRIANGLE] = {"TrilBackward0", triangle_back, {0}},
+    [RECORD_DIAG_EMBED] = {"DiagEmbedBackward0", diag_embed_back, {0}},
+    [RECORD_PAD] = {"ConstantPadNdBackward0", pad_back, {0}},
+    [RECORD_PAD_EDGE] = {"PadBackward0", pad_edge_back, {0}},
+    [RECORD_SLICE_BACK] = {"SliceBackwardBackward0", slice_again, {0}},
+    [RECORD_UNFOLD_BACK] = {"UnfoldBackwardBackward0", unfold_again, {0}},
+    [RECORD_DIAGONAL_BACK] = {"DiagonalBackwardBackward0", diag_embed_back, {0}},
+    [RECORD_PAD_EDGE_BACK] = {"PadBackwardBackward0", pad_edge_again, {0}},
+};
+
+const grad_rule *shape_rule(const record *r)
+{
+  const grad_rule *rule = &rules[r->kind];
+  return rule->name ? rule : NULL;
+}

@@ -1,0 +1,407 @@
+/* tape.c: nodes made of records, and what tensors say of theirs.
+ *
+ * A node is made before an operation in place runs, and after one that makes something new: only
+ * then is there a result to be kept. Of operands that an operation in place is about to write, what
+ * the rule needs is copied. */
+#include <pthread.h>
+#include <stdlib.h>
+#include "core/base/lock.h"
+#include "core/base/require.h"
+#include "core/grad/tape.h"
+#include "core/tensor/loop.h"
+
+pthread_mutex_t grad_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t next_sequence = 1, next_hook = 1;
+
+grad_meta meta_of(const weir_tensor *t)
+{
+  return (grad_meta){weir_shape_of(t->dims, t->size), (weir_dtype)t->dtype, device_of_tensor(t)};
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static weir_status node_new(grad_node **out, int inputs)
+{
+  size_t n = (size_t)inputs;
+  size_t bytes = sizeof(grad_node) + n * (sizeof(grad_meta) + sizeof(grad_edge)) +
+                 (n + RECORD_OUTS) * sizeof(grad_kept);
+  grad_node *node = calloc(1, bytes);
+  *out = node;
+  if (!node)
+    return weir_fail(WEIR_ENOMEM, "no host memory for a node of the graph (%zu bytes)", bytes);
+  atomic_init(&node->refs, 1);
+  node->inputs = inputs;
+  node->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
+  node->of = (grad_meta *)(node + 1);
+  node->edge = (grad_edge *)(node->of + n);
+  node->kept = (grad_kept *)(node->edge + n);
+  return WEIR_OK;
+}
+
+void node_forget(grad_node *n)
+{
+  for (int i = 0; i < n->inputs + RECORD_OUTS; i++)
+    weir_tensor_drop(&n->kept[i].t);
+  n->kept_gone = n->keeps;
+}
+
+static bool last_count(grad_node *n)
+{
+  return atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) == 1;
+}
+
+static void free_hooks(grad_node *n)
+{
+  while (n->hooks) {
+    grad_hook *h = n->hooks;
+    n->hooks = h->next;
+    free(h);
+  }
+}
+
+/* A graph may be as deep as memory: what a node held last is put on a list. */
+void node_release(grad_node *n)
+{
+  static __thread grad_node *ended __attribute__((tls_model("initial-exec")));
+  static __thread bool within __attribute__((tls_model("initial-exec")));
+  if (!n || !last_count(n)) return;
+  n->next = ended;
+  ended = n;
+  if (within) return;
+  within = true;
+  while (ended) {
+    grad_node *now = ended;
+    ended = now->next;
+    node_forget(now);
+    for (int i = 0; i < now->inputs; i++)
+      node_release(now->edge[i].node);
+    for (int i = 0; i < RECORD_OUTS; i++)
+      weir_tensor_drop(&now->grad[i]);
+    free_hooks(now);
+    free(now);
+  }
+  within = false;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static weir_status keep_operand(grad_node *n, const record *r, int i)
+{
+  grad_kept *kept = &n->kept[i];
+  const weir_tensor *t = r->in[i];
+  bool written = r->in_place && t->storage == r->out[0]->storage;
+  n->keeps = true;
+  if (written) {
+    WEIR_UNRECORDED;
+    weir_status st = weir_clone(&kept->t, t);
+    if (st) return st;
+  } else {
+    kept->t = weir_tensor_retain((weir_tensor *)t);
+  }
+  kept->version = kept->t->storage->version;
+  return WEIR_OK;
+}
+
+static weir_status keep_result(grad_node *n, const record *r, int i)
+{
+  grad_kept *kept = &n->kept[n->inputs + i];
+  n->keeps = true;
+  if (!r->out[i]) return WEIR_OK;
+  weir_status st = tensor_alias(&kept->t, r->out[i]);
+  if (!st) kept->version = kept->t->storage->version;
+  return st;
+}
+
+/* Edges and metas; the bits of what is to be kept. */
+static unsigned connect(grad_node *n, const record *r)
+{
+  unsigned bits = 0;
+  for (int i = 0; i < n->inputs; i++) {
+    const weir_tensor *t = r->in[i];
+    if (!t) {
+      if (i < 32) n->numbers |= 1u << i;
+      continue;
+    }
+    n->of[i] = meta_of(t);
+    if (!t->node) continue;
+    n->edge[i] = (grad_edge){node_retain(t->node), t->output};
+    if (i < 3) bits |= n->rule->keeps[i];
+  }
+  return bits;
+}
+
+static weir_status node_of(grad_node **out, const record *r, const grad_rule *rule)
+{
+  grad_node *n;
+  weir_status st = node_new(&n, r->inputs);
+  *out = NULL;
+  if (st) return st;
+  n->rule = rule;
+  n->r = *r;
+  n->r.in = NULL;
+  for (int i = 0; i < RECORD_OUTS; i++) {
+    if (r->out[i]) n->meta[i] = meta_of(r->out[i]);
+    if (r->out[i]) n->outputs = i + 1;
+    n->r.out[i] = NULL;
+  }
+  unsigned bits = connect(n, r);
+  for (int i = 0; i < n->inputs && i < KEEP_OUTS && !st; i++)
+    if (bits >> i & 1 && r->in[i]) st = keep_operand(n, r, i);
+  for (int i = 0; i < RECORD_OUTS && !st; i++)
+    if (bits >> (KEEP_OUTS + i) & 1) st = keep_result(n, r, i);
+  if (st)
+    node_release(n);
+  else
+    *out = n;
+  return st;
+}
+
+static weir_status rule_for(const grad_rule **out, const record *r)
+{
+  *out = rule_of(r);
+  return *out ? WEIR_OK
+              : weir_fail(WEIR_ENOTSUP, "derivative for operation %d.%d is not implemented",
+                          (int)r->kind, r->op);
+}
+
+static void attach(weir_tensor *t, grad_node *n, int output)
+{
+  if (t->node) node_release(t->node);
+  t->node = node_retain(n);
+  t->output = (uint32_t)output;
+  t->extras = true;
+}
+
+static bool has_gradient(const weir_tensor *t)
+{
+  return dtype_is_floating((weir_dtype)t->dtype);
+}
+
+static weir_status record_new(const record *r)
+{
+  const grad_rule *rule;
+  grad_node *n;
+  weir_status st = rule_for(&rule, r);
+  if (st || !rule->run || !has_gradient(r->out[0])) return st;
+  st = node_of(&n, r, rule);
+  if (st) return st;
+  for (int i = 0; i < RECORD_OUTS; i++)
+    if (r->out[i] && has_gradient(r->out[i])) attach(r->out[i], n, i);
+  node_release(n);
+  return WEIR_OK;
+}
+
+/* ---- in place -------------------------------------------------------------------------------- */
+
+/* Whether the node is that of views alone, down to a leaf. */
+static bool views_of_leaf(const grad_node *n)
+{
+  while (n->rule && n->r.kind >= RECORD_SHAPE && n->r.kind <= RECORD_DIAGONAL && n->edge[0].node)
+    n = n->edge[0].node;
+  return !n->rule;
+}
+
+static weir_status check_written(const weir_tensor *t)
+{
+  const tensor_storage *s = t->storage;
+  uint32_t sharing = atomic_load_explicit(&s->refs, memory_order_relaxed) -
+                     atomic_load_explicit(&s->aliases, memory_order_relaxed);
+  if (t->node && !t->node->rule)
+    return weir_fail(WEIR_EINVAL,
+                     "a leaf Variable that requires grad is being used in an in-place operation.");
+  if (t->node && views_of_leaf(t->node))
+    return weir_fail(WEIR_EINVAL, "a view of a leaf Variable that requires grad is being used in "
+                                  "an in-place operation.");
+  if (sharing + t->alias > 1)
+    return weir_fail(WEIR_ENOTSUP, "a tensor whose memory other tensors share is changed in place "
+                                   "by an operation that requires a gradient, and Weir records no "
+                                   "such change for them: clone() it first, or make the whole of "
+                                   "its parts by cat() or stack()");
+  return WEIR_OK;
+}
+
+static weir_status record_change(grad_node **out, const record *r)
+{
+  const grad_rule *rule;
+  *out = NULL;
+  weir_status st = check_written(r->out[0]);
+  if (!st) st = rule_for(&rule, r);
+  if (st || !has_gradient(r->out[0])) return st;
+  return node_of(out, r, rule);
+}
+
+static void changed(grad_node *n, weir_tensor *self, bool done)
+{
+  if (!n) return;
+  if (done) {
+    grad_kept *kept = &n->kept[n->inputs];
+    if (kept->t) kept->version = kept->t->storage->version;
+    attach(self, n, 0);
+  }
+  node_release(n);
+}
+
+static const recorder tape = {record_new, record_change, changed, node_release};
+
+static __attribute__((constructor)) void set_recorder(void)
+{
+  tensor_recorder = &tape;
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+const grad_rule *rule_of(const record *r)
+{
+  if (r->kind == RECORD_ELEMENTWISE) return elementwise_rule(r);
+  if (r->kind == RECORD_REDUCE) return reduction_rule(r);
+  const grad_rule *rule = shape_rule(r);
+  return rule ? rule : product_rule(r);
+}
+
+/* ---- what tensors say ------------------------------------------------------------------------ */
+
+static weir_status make_leaf(weir_tensor *t)
+{
+  grad_node *n;
+  if (!has_gradient(t))
+    return weir_fail(WEIR_EINVAL, "only Tensors of floating point dtype can require gradients");
+  weir_status st = node_new(&n, 0);
+  if (st) return st;
+  n->meta[0] = meta_of(t);
+  n->outputs = 1;
+  t->node = n;
+  t->output = 0;
+  t->extras = true;
+  return WEIR_OK;
+}
+
+weir_status weir_requires_grad_(weir_tensor *t, bool requires_grad)
+{
+  WEIR_REQUIRE(t);
+  if (t->node && t->node->rule && !requires_grad)
+    return weir_fail(WEIR_EINVAL,
+                     "you can only change requires_grad flags of leaf variables. If you want to "
+                     "use a computed variable in a subgraph that doesn't require differentiation "
+                     "use var_no_grad = var.detach().");
+  if (requires_grad) return t->node ? WEIR_OK : make_leaf(t);
+  node_release(t->node);
+  t->node = NULL;
+  return WEIR_OK;
+}
+
+bool weir_tensor_requires_grad(const weir_tensor *t)
+{
+  return t && t->node;
+}
+
+bool weir_tensor_is_leaf(const weir_tensor *t)
+{
+  return t && !(t->node && t->node->rule);
+}
+
+const char *weir_tensor_grad_fn(const weir_tensor *t)
+{
+  return t && t->node && t->node->rule ? t->node->rule->name : "";
+}
+
+uint32_t weir_tensor_version(const weir_tensor *t)
+{
+  return t ? t->storage->version : 0;
+}
+
+weir_tensor *weir_tensor_grad(const weir_tensor *t)
+{
+  return t && t->node ? t->node->grad[t->output] : NULL;
+}
+
+static weir_status check_grad(const weir_tensor *t, const weir_tensor *grad)
+{
+  grad_meta want = meta_of(t), have = meta_of(grad);
+  bool same = want.shape.count == have.shape.count && want.dtype == have.dtype;
+  for (int d = 0; same && d < want.shape.count; d++)
+    same = want.shape.size[d] == have.shape.size[d];
+  if (!same) return weir_fail(WEIR_EINVAL, "assigned grad has data of a different size or type");
+  return weir_device_equal(want.device, have.device)
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL, "assigned grad has data located on a different device");
+}
+
+weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad)
+{
+  WEIR_REQUIRE(t);
+  if (!grad && !t->node) return WEIR_OK;
+  if (!t->node || t->node->rule)
+    return weir_fail(WEIR_EINVAL, "a gradient is set of a leaf that requires one");
+  weir_status st = grad ? check_grad(t, grad) : WEIR_OK;
+  if (st) return st;
+  HOLD_LOCK(&grad_lock);
+  (void)weir_tensor_retain(grad);
+  weir_tensor_release(t->node->grad[0]);
+  t->node->grad[0] = grad;
+  return WEIR_OK;
+}
+
+weir_status weir_retain_grad(weir_tensor *t)
+{
+  WEIR_REQUIRE(t);
+  if (!t->node)
+    return weir_fail(WEIR_EINVAL, "can't retain_grad on Tensor that has requires_grad=False");
+  t->node->retains[t->output] = true;
+  return WEIR_OK;
+}
+
+weir_status weir_detach(weir_tensor **out, const weir_tensor *t)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  return tensor_alias(out, t);
+}
+
+weir_status weir_register_hook(uint64_t *id, weir_tensor *t, weir_grad_hook hook, void *context)
+{
+  WEIR_REQUIRE(t, hook);
+  if (!t->node)
+    return weir_fail(WEIR_EINVAL,
+                     "cannot register a hook on a tensor that doesn't require gradient");
+  grad_hook *h = malloc(sizeof *h);
+  if (!h) return weir_fail(WEIR_ENOMEM, "no host memory for a hook");
+  *h = (grad_hook){NULL, t->output, atomic_fetch_add(&next_hook, 1), hook, context};
+  if (id) *id = h->id;
+  HOLD_LOCK(&grad_lock);
+  grad_hook **at = &t->node->hooks;
+  while (*at)
+    at = &(*at)->next;
+  *at = h;
+  return WEIR_OK;
+}
+
+void weir_remove_hook(weir_tensor *t, uint64_t id)
+{
+  if (!t || !t->node) return;
+  HOLD_LOCK(&grad_lock);
+  for (grad_hook **at = &t->node->hooks; *at; at = &(*at)->next) {
+    grad_hook *h = *at;
+    if (h->id != id) continue;
+    *at = h->next;
+    free(h);
+    return;
+  }
+}
+
+/* ---- by thread ------------------------------------------------------------------------------- */
+
+bool weir_is_grad_enabled(void)
+{
+  return !thread_grad_off;
+}
+
+bool weir_set_grad_enabled(bool enabled)
+{
+  bool was = !thread_grad_off;
+  thread_grad_off = !enabled;
+  return was;
+}
+
+void weir_grad_guard_leave(weir_grad_guard *guard)
+{
+  if (guard) thread_grad_off = !guard->was;
+}

@@ -1,0 +1,191 @@
+/* tape.h: what a recorded operation is, and what the parts of core/grad are to each other.
+ *
+ * A node is one recorded operation: its rule (how gradients of results become those of operands),
+ * its arguments, an edge to the node of each operand that requires a gradient, and what the rule
+ * needs of elements. A leaf's node has no rule: its gradient gathers in it. Edges count what they
+ * point to, tensors count their node; nothing points the other way: results that a rule needs are
+ * kept as aliases, tensors without a node.
+ *
+ * Words. edge: to one result of another node. meta: shape, dtype and device of an operand or result.
+ * kept: elements that a rule needs; with the version they had. */
+#ifndef WEIR_GRAD_TAPE_H
+#define WEIR_GRAD_TAPE_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include "core/tensor/record.h"
+
+typedef struct grad_meta {
+  weir_shape shape;
+  weir_dtype dtype;
+  weir_device device;
+} grad_meta;
+
+typedef struct grad_edge {
+  grad_node *node; /* a count; NULL: no gradient is asked for */
+  uint32_t output;
+} grad_edge;
+
+typedef struct grad_kept {
+  weir_tensor *t;   /* a count; NULL: not kept */
+  uint32_t version; /* of its storage */
+} grad_kept;
+
+typedef struct grad_hook {
+  struct grad_hook *next;
+  uint32_t output;
+  uint64_t id;
+  weir_grad_hook call;
+  void *context; /* borrowed */
+} grad_hook;
+
+typedef struct rule_run rule_run;
+
+typedef struct grad_rule {
+  const char *name;         /* "AddBackward0" */
+  void (*run)(rule_run *k); /* NULL: operands have no gradient */
+  uint16_t keeps[3];        /* for the gradient of operand i: KEEP_* */
+} grad_rule;
+
+/* Operands and results that are kept. */
+enum { KEEP_A = 1, KEEP_B = 2, KEEP_C = 4, KEEP_OUT = 8, KEEP_OTHER = 16, KEEP_OUTS = 3 };
+
+struct grad_node {
+  _Atomic uint32_t refs;
+  bool kept_gone; /* what was kept has been given back */
+  bool keeps;     /* something was */
+  bool retains[RECORD_OUTS];
+  const grad_rule *rule; /* NULL: a leaf */
+  uint64_t sequence;     /* grows: operands' are smaller */
+  int inputs, outputs;
+  record r; /* without in and out */
+  grad_meta meta[RECORD_OUTS];
+  grad_meta *of;                  /* behind the node: of the operands that are tensors */
+  grad_edge *edge;                /* behind the node, one an operand */
+  grad_kept *kept;                /* behind the node: operands, then results */
+  uint32_t numbers;               /* bit i: operand i is none, or a number */
+  weir_tensor *grad[RECORD_OUTS]; /* owned: of a leaf [0]; of results that retain it */
+  grad_hook *hooks;               /* owned */
+  grad_node *next;                /* while it is freed */
+};
+
+/* The rule of an operation; NULL: it has no derivative; its run is NULL: results have none. */
+const grad_rule *rule_of(const record *r);
+const grad_rule *elementwise_rule(const record *r);
+const grad_rule *reduction_rule(const record *r);
+const grad_rule *shape_rule(const record *r);
+const grad_rule *product_rule(const record *r);
+
+grad_meta meta_of(const weir_tensor *t);
+void node_release(grad_node *n);
+static inline grad_node *node_retain(grad_node *n)
+{
+  atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+  return n;
+}
+/* Gives back what was kept. */
+void node_forget(grad_node *n);
+extern pthread_mutex_t grad_lock; /* over gradients and hooks of leaves */
+
+/* ---- calc.c: rules as expressions ------------------------------------------------------------- */
+
+enum { CALC_ROOM = 96 };
+
+/* Temporaries of one rule; after an error all calls are nothing and give NULL. */
+typedef struct calc {
+  weir_status st;
+  int count;
+  weir_tensor *made[CALC_ROOM];
+} calc;
+
+struct rule_run {
+  calc c;
+  const grad_node *n;
+  const weir_tensor *g[RECORD_OUTS]; /* borrowed; NULL: that result has none */
+  weir_tensor **out;                 /* one an operand, counted; NULL: none */
+  bool create_graph;
+};
+
+/* Keeps what a call made, until the rule has run: *made is looked at after `st` is. */
+const weir_tensor *calc_keep(calc *c, weir_status st, weir_tensor **made);
+/* Gives back all beyond the first `count`. */
+void calc_drop(calc *c, int count);
+
+static inline bool wants_gradient(const rule_run *k, int i)
+{
+  return k->n->edge[i].node != NULL;
+}
+/* The gradient of operand i. */
+void give(rule_run *k, int i, const weir_tensor *t);
+/* What was kept of operand i, of result i. Errors: EINVAL: it was changed, or given back. */
+const weir_tensor *operand(rule_run *k, int i);
+const weir_tensor *outcome(rule_run *k, int i);
+static inline bool is_number(const rule_run *k, int i)
+{
+  return k->n->numbers >> i & 1;
+}
+static inline double real_number(weir_scalar s)
+{
+  return s.dtype == WEIR_FLOAT64 || s.dtype == WEIR_COMPLEX64 ? s.f : (double)s.i;
+}
+
+#define CALC_1(name)                                                                               \
+  static inline __attribute__((unused))                                                            \
+  const weir_tensor *c_##name(rule_run *k, const weir_tensor *a)                                   \
+  {                                                                                                \
+    weir_tensor *o = NULL;                                                                         \
+    return calc_keep(&k->c, k->c.st ? k->c.st : weir_##name(&o, a), &o);                           \
+  }
+#define CALC_2(name)                                                                               \
+  static inline __attribute__((unused))                                                            \
+  const weir_tensor *c_##name(rule_run *k, const weir_tensor *a, const weir_tensor *b)             \
+  {                                                                                                \
+    weir_tensor *o = NULL;                                                                         \
+    return calc_keep(&k->c, k->c.st ? k->c.st : weir_##name(&o, a, b), &o);                        \
+  }                                                                                                \
+  static inline __attribute__((unused))                                                            \
+  const weir_tensor *c_##name##_s(rule_run *k, const weir_tensor *a, double b)                     \
+  {                                                                                                \
+    weir_tensor *o = NULL;                                                                         \
+    return calc_keep(&k->c, k->c.st ? k->c.st : weir_##name##_scalar(&o, a, weir_float(b)), &o);   \
+  }
+CALC_1(neg)
+CALC_1(abs)
+CALC_1(exp)
+CALC_1(log)
+CALC_1(sin)
+CALC_1(cos)
+CALC_1(contiguous)
+CALC_2(add)
+CALC_2(sub)
+CALC_2(mul)
+CALC_2(div)
+CALC_2(pow)
+CALC_2(eq)
+CALC_2(ne)
+CALC_2(lt)
+CALC_2(le)
+CALC_2(gt)
+CALC_2(ge)
+CALC_2(logical_and)
+CALC_2(logical_or)
+#undef CALC_1
+#undef CALC_2
+const weir_tensor *c_matmul(rule_run *k, const weir_tensor *a, const weir_tensor *b);
+/* t where condition, else 0; numbers otherwise. */
+const weir_tensor *c_where(rule_run *k, const weir_tensor *condition, const weir_tensor *t);
+const weir_tensor *c_pick(rule_run *k, const weir_tensor *condition, const weir_tensor *a,
+                          const weir_tensor *b);
+const weir_tensor *c_not(rule_run *k, const weir_tensor *t);
+const weir_tensor *c_sign(rule_run *k, const weir_tensor *t);
+const weir_tensor *c_as(rule_run *k, const weir_tensor *t, weir_dtype dtype);
+const weir_tensor *c_reshape(rule_run *k, const weir_tensor *t, weir_shape shape);
+const weir_tensor *c_expand(rule_run *k, const weir_tensor *t, weir_shape shape);
+const weir_tensor *c_transpose(rule_run *k, const weir_tensor *t, int a, int b);
+const weir_tensor *c_sum_mask(rule_run *k, const weir_tensor *t, uint32_t mask, bool keepdim);
+/* Zeros of that shape, of g's dtype and device; t where it is to be changed. */
+weir_tensor *c_zeros(rule_run *k, const grad_meta *like);
+/* Sums t to a shape that broadcasts to its own. */
+const weir_tensor *c_sum_to(rule_run *k, const weir_tensor *t, const weir_shape *shape);
+
+#endif

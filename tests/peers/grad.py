@@ -1,0 +1,502 @@
+"""Derivatives on the cpu beside PyTorch's autograd, in double.
+
+    python tests/peers/grad.py LIBWEIR [PROGRAMS [SEED]]
+
+Needs a torch for the cpu (any build). Random programs of 1 to 20 operations over a few leaves run through both
+libraries; a weighted sum of what they made goes back. Gradients of all leaves must be equal to rounding; where one
+refuses (a leaf changed in place, elements that a derivative needs changed) the other must, for the same reason. Every
+other program is then gone through once more: a second derivative, of the sum of the squares of the first. Ends with a line that
+counts the steps, exit status 1 where they differ.
+"""
+import ctypes as C
+import math
+import random
+import sys
+import warnings
+
+import torch
+
+from tensors import Failed, Weir, scalar, shape
+
+warnings.filterwarnings("ignore")
+NEVER = object()
+
+
+class Conv(C.Structure):
+    _fields_ = [("stride", C.c_int64 * 2), ("padding", C.c_int64 * 2), ("dilation", C.c_int64 * 2), ("groups", C.c_int64)]
+
+
+class Pool(C.Structure):
+    _fields_ = [("kernel", C.c_int64 * 2), ("stride", C.c_int64 * 2), ("padding", C.c_int64 * 2), ("dilation", C.c_int64 * 2)]
+
+
+class GradOptions(C.Structure):
+    _fields_ = [("grad_outputs", C.c_void_p), ("retain_graph", C.c_bool), ("create_graph", C.c_bool), ("allow_unused", C.c_bool)]
+
+
+def pair(a, b):
+    return (C.c_int64 * 2)(a, b)
+
+
+def ints(values):
+    return (C.c_int * 8)(*values)
+
+
+def longs(values):
+    return (C.c_int64 * 16)(*values)
+
+
+class Program:
+    def __init__(self, weir, seed):
+        self.w, self.r, self.seed = weir, random.Random(seed), seed
+        self.log, self.steps, self.bad, self.pool, self.held = [], 0, 0, [], []
+        self.smooth = True
+        self.twice = True
+
+    def complain(self, what, theirs, ours):
+        self.bad += 1
+        print(f"seed {self.seed}: {what}\n  torch: {theirs}\n  weir:  {ours}\n  program: {'; '.join(self.log)}")
+
+    def new(self, name, *arguments):
+        out = self.w.new(name, *arguments)
+        self.held.append(out)
+        return out
+
+    def leaf(self, sizes, requires=True):
+        t = torch.randn(sizes, dtype=torch.float64)
+        if self.r.random() < .15:
+            t = t.round()
+        w = self.w.of(t)
+        self.held.append(w)
+        if requires:
+            t.requires_grad_()
+            self.w.check(self.w.lib.weir_requires_grad_(w, True))
+        return t, w
+
+    def size(self):
+        return [self.r.choice([1, 2, 3, 4]) for _ in range(self.r.randint(0, 4))]
+
+    def pick(self):
+        return self.r.choice(self.pool[-6:])
+
+    # ---- steps: a name, torch's and Weir's
+
+    def unary(self, t, w):
+        name = self.r.choice("neg abs relu exp log sqrt rsqrt sin cos tanh sigmoid".split())
+        if name in ("log", "sqrt", "rsqrt"):
+            positive = lambda x: x.abs() + 0.5
+            def ours():
+                a = self.new("add_scalar", self.new("abs", w), scalar(0.5))
+                return self.new(name, a)
+            return name, lambda: getattr(torch, name)(positive(t)), ours
+        if name == "exp":
+            return name, lambda: torch.exp(torch.tanh(t)), lambda: self.new("exp", self.new("tanh", w))
+        return name, lambda: getattr(torch, name)(t), lambda: self.new(name, w)
+
+    def binary(self, t, w):
+        r = self.r
+        other = [v if r.random() < .8 else 1 for v in t.shape[r.choice([0, 0, len(t.shape) // 2]):]]
+        u, v = self.pick() if r.random() < .5 else self.leaf(other, r.random() < .6)
+        try:
+            torch.broadcast_shapes(t.shape, u.shape)
+        except RuntimeError:
+            u, v = self.leaf(other)
+        name = r.choice("add sub mul div maximum minimum add_alpha sub_alpha pow where".split())
+        if name == "div":
+            return name, lambda: t / (u.abs() + .5), lambda: self.new("div", w, self.new("add_scalar", self.new("abs", v), scalar(.5)))
+        if name == "pow":
+            return (name, lambda: (t.abs() + .5) ** u.tanh(),
+                    lambda: self.new("pow", self.new("add_scalar", self.new("abs", w), scalar(.5)), self.new("tanh", v)))
+        if name.endswith("alpha"):
+            alpha = r.choice([2, -1.5, 1])
+            return (f"{name} {alpha}", lambda: getattr(torch, name[:3])(t, u, alpha=alpha), lambda: self.new(name, w, v, scalar(alpha)))
+        if name == "where":
+            return name, lambda: torch.where(t > u, t, u * 2), lambda: self.new(
+                "where", self.new("gt", w, v), w, self.new("mul_scalar", v, scalar(2)))
+        return name, lambda: getattr(torch, name)(t, u), lambda: self.new(name, w, v)
+
+    def number(self, t, w):
+        r = self.r
+        v = r.choice([2, 0.5, -1.5, 3])
+        name = r.choice(["add", "sub", "mul", "div", "pow2", "radd", "rsub", "rdiv", "rpow", "clamp"])
+        if name == "pow2":
+            p = r.choice([2, 3, 1, 0])
+            return f"pow {p}", lambda: t ** p, lambda: self.new("pow_scalar", w, scalar(p))
+        if name == "clamp":
+            low, high = scalar(-.5), scalar(.75)
+            return name, lambda: t.clamp(-.5, .75), lambda: self.new("clamp", w, C.byref(low), C.byref(high))
+        if name == "radd":
+            return name, lambda: v + t, lambda: self.new("scalar_add", scalar(v), w)
+        if name == "rsub":
+            return name, lambda: v - t, lambda: self.new("scalar_sub", scalar(v), w)
+        if name == "rdiv":
+            return name, lambda: v / (t.abs() + .5), lambda: self.new("scalar_div", scalar(v), self.new("add_scalar", self.new("abs", w), scalar(.5)))
+        if name == "rpow":
+            return name, lambda: 1.5 ** t.tanh(), lambda: self.new("scalar_pow", scalar(1.5), self.new("tanh", w))
+        return f"{name} {v}", lambda: getattr(torch, name)(t, v), lambda: self.new(name + "_scalar", w, scalar(v))
+
+    def reduce(self, t, w):
+        r = self.r
+        name = r.choice("sum mean prod amax amin nansum var std norm logsumexp max_dim min_dim softmax log_softmax var_mean".split())
+        if not t.dim():
+            return None
+        d, keep = r.randrange(-t.dim(), t.dim()), r.random() < .5
+        if name in ("softmax", "log_softmax"):
+            return f"{name} {d}", lambda: getattr(torch, name)(t, d), lambda: self.new(name, w, d)
+        if name in ("max_dim", "min_dim"):
+            def ours():
+                a, b = C.c_void_p(), C.c_void_p()
+                self.w.check(getattr(self.w.lib, "weir_" + name)(C.byref(a), C.byref(b), w, d, keep))
+                self.held.extend((a, b))
+                return a
+            return f"{name} {d}", lambda: getattr(torch, name[:3])(t, d, keep)[0], ours
+        if name in ("var", "std", "var_mean"):
+            c = r.choice([0, 0.5]) if t.shape[d] < 3 else r.choice([0, 1])
+            if name == "std" and t.shape[d] < 2:
+                return None
+            if name == "var_mean":
+                def ours():
+                    a, b = C.c_void_p(), C.c_void_p()
+                    self.w.check(self.w.lib.weir_var_mean_dim(C.byref(a), C.byref(b), w, d, C.c_double(c), keep))
+                    self.held.extend((a, b))
+                    return self.new("mul", a, b)
+                def theirs():
+                    a, b = torch.var_mean(t, d, correction=c, keepdim=keep)
+                    return a * b
+                return f"var_mean {d} {c}", theirs, ours
+            return (f"{name} {d} {c}", lambda: getattr(torch, name)(t, d, correction=c, keepdim=keep),
+                    lambda: self.new(name + "_dim", w, d, C.c_double(c), keep))
+        if name == "norm":
+            p = r.choice([2, 1, 3, 1.5, 0, math.inf, 2.5])
+            self.twice = False
+            return f"norm {p} {d}", lambda: torch.linalg.vector_norm(t, p, d, keep), lambda: self.new("norm_dim", w, C.c_double(p), d, keep)
+        if name == "logsumexp":
+            return f"{name} {d}", lambda: torch.logsumexp(t, d, keep), lambda: self.new(name, w, d, keep)
+        if name == "prod":
+            self.twice = False
+            return f"prod {d}", lambda: torch.prod(t, d, keep), lambda: self.new("prod_dim", w, d, keep)
+        if r.random() < .3:
+            dims = r.sample(range(t.dim()), r.randint(1, t.dim()))
+            return (f"{name} {dims} {keep}", lambda: getattr(torch, name)(t, dims, keepdim=keep),
+                    lambda: self.new(name + "_dims", w, ints(dims), len(dims), keep))
+        return f"{name} {d} {keep}", lambda: getattr(torch, name)(t, d, keepdim=keep), lambda: self.new(name + "_dim", w, d, keep)
+
+    def view(self, t, w):
+        r, n = self.r, self.new
+        kind = r.choice("transpose permute slice select narrow unsqueeze squeeze expand reshape flatten unfold diagonal chunk".split())
+        if kind == "unsqueeze":
+            d = r.randint(0, t.dim())
+            return (f"{kind} {d}", lambda: t.unsqueeze(d), lambda: n("unsqueeze", w, d)) if t.dim() < 5 else None
+        if not t.dim() or t.numel() > 4000:
+            return None
+        d, e = r.randrange(t.dim()), r.randrange(t.dim())
+        size = t.shape[d]
+        if kind == "transpose":
+            return f"{kind} {d} {e}", lambda: t.transpose(d, e), lambda: n(kind, w, d, e)
+        if kind == "permute":
+            order = r.sample(range(t.dim()), t.dim())
+            return f"{kind} {order}", lambda: t.permute(order), lambda: n(kind, w, ints(order))
+        if kind == "slice":
+            a, step = r.randrange(size), r.choice([1, 1, 2])
+            return (f"{kind} {d} {a} {step}", lambda: torch.ops.aten.slice(t, d, a, 99, step),
+                    lambda: n(kind, w, d, C.c_int64(a), C.c_int64(99), C.c_int64(step)))
+        if kind == "select":
+            a = r.randrange(size)
+            return f"{kind} {d} {a}", lambda: t.select(d, a), lambda: n(kind, w, d, C.c_int64(a))
+        if kind == "narrow":
+            a = r.randrange(size)
+            return f"{kind} {d} {a}", lambda: t.narrow(d, a, 1), lambda: n(kind, w, d, C.c_int64(a), C.c_int64(1))
+        if kind == "squeeze":
+            return f"{kind} {d}", lambda: t.squeeze(d), lambda: n(kind, w, d)
+        if kind == "expand":
+            s = [3 if v == 1 else v for v in t.shape]
+            s = [2] + s if t.dim() < 5 and r.random() < .4 else s
+            return f"{kind} {s}", lambda: t.expand(s), lambda: n(kind, w, shape(s))
+        if kind == "reshape":
+            return kind, lambda: t.reshape(-1, size), lambda: n(kind, w, shape([-1, size]))
+        if kind == "flatten":
+            return kind, lambda: t.flatten(), lambda: n(kind, w, 0, -1)
+        if kind == "unfold":
+            s, step = r.randint(1, size), r.choice([1, 2])
+            return (f"{kind} {d} {s} {step}", lambda: t.unfold(d, s, step),
+                    lambda: n(kind, w, d, C.c_int64(s), C.c_int64(step))) if t.dim() < 5 else None
+        if kind == "diagonal":
+            if d == e:
+                return None
+            o = r.choice([0, 1, -1])
+            return f"{kind} {o} {d} {e}", lambda: t.diagonal(o, d, e), lambda: n(kind, w, C.c_int64(o), d, e)
+        def ours():
+            parts = self.w.many("chunk", 8, w, 2, d)
+            self.held.extend(parts)
+            return parts[-1]
+        return f"chunk {d}", lambda: t.chunk(2, d)[-1], ours
+
+    def arrange(self, t, w):
+        r, n = self.r, self.new
+        kind = r.choice("flip roll repeat tril triu diag_embed pad cat stack clone contiguous to meshgrid rot90".split())
+        if t.numel() > 2000:
+            return None
+        if kind == "clone":
+            return kind, lambda: t.clone(), lambda: n(kind, w)
+        if kind == "contiguous":
+            return kind, lambda: t.contiguous(), lambda: n(kind, w)
+        if kind == "to":
+            return kind, lambda: t.float().double(), lambda: n("to_dtype", n("to_dtype", w, 7), 8)
+        if kind == "stack" and t.dim() < 5:
+            d = r.randint(0, t.dim())
+            u, v = self.leaf(list(t.shape))
+            return f"{kind} {d}", lambda: torch.stack([t, u, t], d), lambda: n(kind, (C.c_void_p * 3)(w, v, w), 3, d)
+        if not t.dim():
+            return None
+        d = r.randrange(t.dim())
+        if kind == "cat":
+            s = list(t.shape)
+            s[d] = 2
+            u, v = self.leaf(s)
+            return f"{kind} {d}", lambda: torch.cat([u, t, t], d), lambda: n(kind, (C.c_void_p * 3)(v, w, w), 3, d)
+        if kind == "flip":
+            dims = r.sample(range(t.dim()), r.randint(1, t.dim()))
+            return f"{kind} {dims}", lambda: t.flip(dims), lambda: n(kind, w, ints(dims), len(dims))
+        if kind == "roll":
+            s = r.randint(-3, 3)
+            return f"{kind} {s} {d}", lambda: t.roll(s, d), lambda: n(kind, w, longs([s]), ints([d]), 1)
+        if kind == "repeat":
+            s = [r.choice([1, 2]) for _ in t.shape]
+            s = [2] + s if t.dim() < 5 and r.random() < .3 else s
+            return f"{kind} {s}", lambda: t.repeat(s), lambda: n(kind, w, shape(s))
+        if kind in ("tril", "triu") and t.dim() > 1:
+            k = r.randint(-1, 1)
+            return f"{kind} {k}", lambda: getattr(t, kind)(k), lambda: n(kind, w, C.c_int64(k))
+        if kind == "diag_embed" and t.dim() < 4:
+            k = r.randint(-1, 1)
+            return f"{kind} {k}", lambda: t.diag_embed(k, 0, -1), lambda: n(kind, w, C.c_int64(k), 0, -1)
+        if kind == "rot90" and t.dim() > 1:
+            k = r.randint(0, 3)
+            return f"{kind} {k}", lambda: t.rot90(k, (0, 1)), lambda: n(kind, w, k, 0, 1)
+        if kind == "pad":
+            mode = r.choice(["constant", "constant", "reflect", "replicate", "circular"])
+            if mode == "constant":
+                p = [r.randint(-1 if v > 2 else 0, 2) for v in reversed(t.shape) for _ in (0, 1)]
+            elif t.dim() in (2, 3):
+                p = [r.randint(0, t.shape[-1] - 1) for _ in (0, 1)]
+            else:
+                return None
+            m = ["constant", "reflect", "replicate", "circular"].index(mode)
+            return (f"pad {p} {mode}", lambda: torch.nn.functional.pad(t, p, mode),
+                    lambda: n("pad", w, longs(p), len(p), m, scalar(0)))
+        return None
+
+    def product(self, t, w):
+        r, n = self.r, self.new
+        kind = r.choice("matmul matmul linear addmm conv2d max_pool2d".split())
+        if kind in ("conv2d", "max_pool2d"):
+            h, wd = r.randint(3, 7), r.randint(3, 7)
+            groups, ins, outs = r.choice([(1, 2, 3), (2, 2, 4), (1, 1, 2), (3, 3, 3)])
+            lead = [r.randint(1, 3)] if r.random() < .8 else []
+            a, x = self.leaf(lead + [ins, h, wd])
+            if kind == "max_pool2d":
+                self.twice = False
+                s, p, dl = r.choice([1, 2, 3]), r.choice([0, 1]), r.choice([1, 1, 2])
+                kk = 2 if not p else r.choice([2, 3])
+                if (kk - 1) * dl + 1 > min(h, wd) + 2 * p:
+                    dl = 1
+                o = Pool(pair(kk, kk), pair(s, s), pair(p, p), pair(dl, dl))
+                return (f"pool {kk} {s} {p} {dl}", lambda: torch.nn.functional.max_pool2d(a, kk, s, p, dl),
+                        lambda: n("max_pool2d", x, C.byref(o)))
+            kh, kw = r.randint(1, 3), r.randint(1, 3)
+            s, p, dl = [(r.choice([1, 1, 2, 3]), r.choice([1, 2])) for _ in range(1)][0], (r.randint(0, 2), r.randint(0, 2)), (r.choice([1, 1, 2]), 1)
+            b, y = self.leaf([outs, ins // groups, kh, kw])
+            c, z = self.leaf([outs]) if r.random() < .5 else (None, None)
+            o = Conv(pair(*s), pair(*p), pair(*dl), groups)
+            return (f"conv {lead + [ins, h, wd]} {[outs, kh, kw]} {s} {p} {dl} {groups}",
+                    lambda: torch.nn.functional.conv2d(a, b, c, s, p, dl, groups),
+                    lambda: n("conv2d", x, y, z, C.byref(o)))
+        if not t.dim():
+            return None
+        k = t.shape[-1]
+        if kind == "linear":
+            b, y = self.leaf([r.randint(1, 3), k])
+            c, z = self.leaf([b.shape[0]]) if r.random() < .6 else (None, None)
+            return kind, lambda: torch.nn.functional.linear(t, b, c), lambda: n(kind, w, y, z)
+        if kind == "addmm":
+            if t.dim() != 2:
+                return None
+            b, y = self.leaf([k, 3])
+            c, z = self.leaf(r.choice([[3], [t.shape[0], 3], []]))
+            return (kind, lambda: torch.addmm(c, t, b, beta=.5, alpha=2),
+                    lambda: n(kind, z, w, y, C.c_double(.5), C.c_double(2)))
+        batch = list(t.shape[:-2]) if t.dim() > 2 else []
+        s = r.choice([[k], [k, 2], [r.choice([1, v]) for v in batch for _ in (0,)] and [r.choice([1, v]) for v in batch] + [k, 2] or [k, 2], [2, k, 3] if t.dim() <= 3 and (not batch or batch[0] in (1, 2)) else [k, 3]])
+        b, y = self.leaf(s)
+        if r.random() < .3 and t.dim() >= 2:
+            b, y = self.leaf(r.choice([[t.shape[-2]], [2, t.shape[-2]]]))
+            return f"matmul {list(b.shape)} {list(t.shape)}", lambda: b @ t, lambda: n("matmul", y, w)
+        return f"matmul {list(t.shape)} {s}", lambda: t @ b, lambda: n("matmul", w, y)
+
+    def in_place(self, t, w):
+        """Of a tensor of its own."""
+        r = self.r
+        kind = r.choice("mul_ add_ relu_ tanh_ copy_ fill_ zero_ mul_scalar_ leaf late".split())
+        a, x = (t.clone(), self.new("clone", w)) if kind != "leaf" else (t, w)
+        u, v = self.leaf(list(t.shape))
+        lib = self.w.lib
+        def ours(call):
+            def run():
+                self.w.check(call())
+                return x
+            return run
+        if kind == "leaf":
+            if not t.is_leaf or not t.requires_grad:
+                return None
+            return "leaf add_", lambda: a.add_(1), ours(lambda: lib.weir_add_scalar_(x, scalar(1)))
+        if kind == "late":  # what exp() keeps is changed
+            def theirs():
+                y = a.exp()
+                y.mul_(2)
+                return y
+            def mine():
+                y = self.new("exp", x)
+                self.w.check(lib.weir_mul_scalar_(y, scalar(2)))
+                return y
+            return "late", theirs, mine
+        if kind == "copy_":
+            return kind, lambda: a.copy_(u * 2), ours(lambda: lib.weir_copy_(x, self.new("mul_scalar", v, scalar(2)), False))
+        if kind == "fill_":
+            return kind, lambda: a.fill_(.5), ours(lambda: lib.weir_fill_(x, scalar(.5)))
+        if kind == "zero_":
+            return kind, lambda: a.zero_(), ours(lambda: lib.weir_zero_(x))
+        if kind == "mul_scalar_":
+            return kind, lambda: a.mul_(3), ours(lambda: lib.weir_mul_scalar_(x, scalar(3)))
+        if kind in ("relu_", "tanh_"):
+            return kind, lambda: getattr(a, kind)(), ours(lambda: getattr(lib, "weir_" + kind)(x))
+        return kind, lambda: getattr(a, kind)(u), ours(lambda: getattr(lib, "weir_" + kind)(x, v))
+
+    # ---- a program
+
+    def step(self):
+        t, w = self.pick()
+        choice = self.r.choice([self.unary, self.binary, self.binary, self.number, self.reduce, self.view, self.view,
+                                self.arrange, self.product, self.in_place])
+        got = choice(t, w)
+        if not got:
+            return
+        what, theirs, ours = got
+        self.log.append(f"{what} of {list(t.shape)}")
+        self.steps += 1
+        try:
+            a, wrong = theirs(), None
+        except (RuntimeError, IndexError) as e:
+            a, wrong = None, str(e)
+        try:
+            b, sentence = ours(), None
+        except Failed as e:
+            b, sentence = None, str(e)
+        if (wrong is None) != (sentence is None):
+            return self.complain("one fails", wrong, sentence)
+        if wrong is not None:
+            if wrong.splitlines()[0] != sentence:
+                self.complain("words", wrong, sentence)
+            return
+        if tuple(a.shape) != self.w.shape(b):
+            return self.complain("shape", tuple(a.shape), self.w.shape(b))
+        if a.requires_grad != bool(self.w.lib.weir_tensor_requires_grad(b) & 1):
+            return self.complain("requires_grad", a.requires_grad, not a.requires_grad)
+        if a.numel() and bool(a.detach().isfinite().all()) and float(a.detach().abs().max()) < 1e6:
+            self.pool.append((a, b))
+
+    def compare(self, what, x, y):
+        if x is None or not y:
+            if (x is None) != (not y):
+                self.complain(what + ": one has none", x, bool(y))
+            return
+        got = self.w.elements(y, torch.float64).reshape(x.shape)
+        if tuple(x.shape) != self.w.shape(y):
+            return self.complain(what + ": shape", tuple(x.shape), self.w.shape(y))
+        if not torch.allclose(x, got, rtol=1e-7, atol=1e-7 * (1 + float(x.abs().nan_to_num(0, 0, 0).max() if x.numel() else 0)), equal_nan=True):
+            self.complain(what, x, got)
+
+    def loss(self):
+        total, ours = None, None
+        for t, w in self.pool[-3:]:
+            s, v = t.sin().sum(), self.new("sum", self.new("sin", w))
+            total, ours = (s, v) if total is None else (total + s, self.new("add", ours, v))
+        return total, ours
+
+    def run(self):
+        for _ in range(self.r.randint(1, 3)):
+            self.pool.append(self.leaf(self.size()))
+        leaves = list(self.pool)
+        for _ in range(self.r.randint(1, 20)):
+            self.step()
+        total, ours = self.loss()
+        again = self.twice and self.seed % 2 == 0
+        self.back(total, ours, leaves, again)
+        for t in self.held:
+            self.w.release(t)
+
+    def back(self, total, ours, leaves, again):
+        self.steps += 1
+        lib = self.w.lib
+        n = len(leaves)
+        out, inputs, outs = (C.c_void_p * n)(), (C.c_void_p * n)(*[w for _, w in leaves]), (C.c_void_p * 1)(ours)
+        o = GradOptions(None, True, again, True)
+        try:
+            theirs, wrong = torch.autograd.grad(total, [t for t, _ in leaves], retain_graph=True, create_graph=again, allow_unused=True), None
+        except RuntimeError as e:
+            theirs, wrong = None, str(e)
+        try:
+            self.w.check(lib.weir_grad(out, outs, 1, inputs, n, C.byref(o)))
+            sentence = None
+        except Failed as e:
+            sentence = str(e)
+        if (wrong is None) != (sentence is None) or (wrong and wrong.replace("torch.DoubleTensor", "weir.DoubleTensor")[:100] != sentence[:100]):
+            return self.complain("backward: one fails", wrong, sentence)
+        if wrong:
+            return None
+        mine = [C.c_void_p(v) if v else None for v in out]
+        self.held.extend(v for v in mine if v)
+        for i, (x, y) in enumerate(zip(theirs, mine)):
+            self.compare(f"gradient {i}", None if x is None else x.detach(), y)
+        try:
+            torch.autograd.backward(total, retain_graph=True)
+            wrong = None
+        except RuntimeError as e:
+            wrong = str(e)
+        refused = bool(lib.weir_backward(ours, None, again))
+        if refused or wrong:
+            return None if refused and wrong else self.complain("backward", wrong, self.w.lib.weir_error_message())
+        for i, (t, w) in enumerate(leaves):
+            got = lib.weir_tensor_grad(w)
+            self.compare(f"gathered {i}", t.grad, C.c_void_p(got) if got else None)
+        pairs = [(x, y) for x, y in zip(theirs, mine) if x is not None and x.requires_grad and bool(x.detach().isfinite().all())] if again else []
+        if not pairs or self.bad:
+            return None
+        total, ours = None, None
+        for x, y in pairs:
+            s, v = (x * x).sum(), self.new("sum", self.new("mul", y, y))
+            total, ours = (s, v) if total is None else (total + s, self.new("add", ours, v))
+        self.log.append("second derivative")
+        return self.back(total, ours, leaves, False) if float(total) < 1e6 and bool(lib.weir_tensor_requires_grad(ours) & 1) else None
+
+
+def main():
+    weir = Weir(sys.argv[1])
+    weir.lib.weir_tensor_grad.restype = C.c_void_p
+    weir.lib.weir_tensor_grad.argtypes = [C.c_void_p]
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 5000
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    steps = bad = 0
+    for i in range(seed, seed + count):
+        torch.manual_seed(i)
+        p = Program(weir, i)
+        p.run()
+        steps += p.steps
+        bad += p.bad
+        if bad > 8:
+            break
+    print(f"{steps} steps of {count} programs, {bad} unlike torch {torch.__version__}")
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
