@@ -29,6 +29,7 @@
 #include "core/weir/memory.h"
 #include "core/weir/module.h"
 #include "core/weir/oom.h"
+#include "core/weir/nn.h"
 #include "core/weir/ops.h"
 #include "core/weir/order.h"
 #include "core/weir/parallel.h"

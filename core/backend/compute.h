@@ -539,6 +539,62 @@ typedef struct weir_places {
   int dims;                /* not 0 */
   int64_t size[WEIR_DIMS]; /* whose product is count */
 } weir_places;
+/* ---- windows ----------------------------------------------------------------------------------
+ * What a window of a volume gives, and what it gives back. A plane is a volume of in[0] x in[1] x
+ * in[2] elements, row by row, an image's channel; planes follow each other. Images and sequences
+ * have leading axes of one element. Output place o of an axis sees places o stride - pad + k
+ * dilation, k < kernel, as far as they are inside; adaptive: floor(o in / out) to
+ * ceil((o + 1) in / out) - 1. window.h has this arithmetic, for hosts and devices alike. */
+typedef struct weir_axis {
+  int64_t in, out;                       /* places */
+  int64_t kernel, stride, pad, dilation; /* places; adaptive: do not count */
+} weir_axis;
+
+/* AVERAGE: the sum of a window by `divisor`, or where that is 0 by how many places it has (with
+ * count_pad also those of the padding). MAX: the largest, NaN if there is one; `index` is its place
+ * in the plane, the first of equals, the last NaN. The BACK kinds: `to` is a plane of in: the sum of
+ * what `from`, a plane of out, gives to each place; MAX_BACK reads index. Each sum is made by one
+ * thread, always in the same order. */
+typedef enum weir_pool_kind {
+  WEIR_POOL_AVERAGE,
+  WEIR_POOL_MAX,
+  WEIR_POOL_AVERAGE_BACK,
+  WEIR_POOL_MAX_BACK
+} weir_pool_kind;
+
+typedef struct weir_pool {
+  weir_pool_kind kind;
+  weir_dtype dtype; /* of from and to: REAL for MAX; else FLOATS, and int64 for AVERAGE */
+  const void *from;
+  void *to;
+  int64_t *index; /* MAX, NULL: is not asked for; MAX_BACK */
+  int64_t planes; /* not 0, as all sizes */
+  weir_axis axis[3];
+  bool adaptive, count_pad;
+  int64_t divisor;
+} weir_pool;
+
+/* Planes of other sizes. An output place is a place in[i] * scale of the input, and its value made of
+ * 1 (NEAREST, EXACT: rounded), 2 (LINEAR) or 4 (CUBIC, Keys 1981 with a = -0.75) places around it, for
+ * each axis; at borders the outermost place is repeated. align: the outermost places of both are the
+ * same. back: `from` is a plane of out, `to` of in, the sum of what each place was given with. */
+typedef enum weir_resample_kind {
+  WEIR_RESAMPLE_NEAREST,
+  WEIR_RESAMPLE_EXACT,
+  WEIR_RESAMPLE_LINEAR,
+  WEIR_RESAMPLE_CUBIC
+} weir_resample_kind;
+
+typedef struct weir_resample {
+  weir_resample_kind kind;
+  weir_dtype dtype; /* of FLOATS; NEAREST and EXACT: uint8, too */
+  const void *from;
+  void *to;
+  int64_t planes;        /* not 0, as all sizes */
+  int64_t in[3], out[3]; /* places */
+  double scale[3];       /* places of in to one of out, as asked for; 0: by the sizes */
+  bool align, back;
+} weir_resample;
 
 /* map is there; the others are optional. Missing: ENOTSUP, for who asks. */
 typedef struct weir_compute {
@@ -554,6 +610,8 @@ typedef struct weir_compute {
   weir_status (*softmax)(void *self, void *stream, const weir_softmax_request *s);
   weir_status (*index)(void *self, void *stream, const weir_indexing *r);
   weir_status (*places)(void *self, void *stream, const weir_places *p);
+  weir_status (*pool)(void *self, void *stream, const weir_pool *p);
+  weir_status (*resample)(void *self, void *stream, const weir_resample *r);
 } weir_compute;
 
 #endif

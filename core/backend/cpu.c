@@ -197,7 +197,9 @@ static const weir_compute compute = {.map = cpu_map,
                                      .conv = cpu_conv,
                                      .softmax = cpu_softmax,
                                      .index = cpu_index,
-                                     .places = cpu_places};
+                                     .places = cpu_places,
+                                     .pool = cpu_pool,
+                                     .resample = cpu_resample};
 
 const weir_backend weir_cpu_backend = {
     .name = "cpu",

@@ -123,6 +123,8 @@ weir_status cpu_conv(void *self, void *stream, const weir_conv *c);
 weir_status cpu_softmax(void *self, void *stream, const weir_softmax_request *s);
 weir_status cpu_index(void *self, void *stream, const weir_indexing *r);
 weir_status cpu_places(void *self, void *stream, const weir_places *p);
+weir_status cpu_pool(void *self, void *stream, const weir_pool *p);
+weir_status cpu_resample(void *self, void *stream, const weir_resample *r);
 
 /* Words that `what` is not implemented for a dtype, as torch does. */
 weir_status cpu_no_kernel(const char *what, weir_dtype dtype);

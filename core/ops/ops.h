@@ -121,6 +121,28 @@ dim_lines lines_of(const weir_tensor *t, int dim);
 weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, int64_t from,
                      int dim, int64_t length, int step);
 
+/* ---- pool.c ---------------------------------------------------------------------------------- */
+
+/* Windows over the last `axes` dimensions; axis[3 - axes] is the first of them, those before have
+ * one place. */
+typedef struct pooling {
+  const char *name, *kernel_name; /* torch's, for messages */
+  int axes;
+  int text_axes; /* as many as torch's messages speak of */
+  bool max, adaptive, count_pad;
+  int64_t divisor;
+  weir_axis axis[3];
+} pooling;
+
+/* *out (new) is a's windows, all of which has been checked; indices: the places of MAX, NULL: are
+ * not asked for. */
+weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor *a,
+                     const pooling *p);
+/* *out (new) is the gradient of a's elements from that of the windows, `grad`; indices: what
+ * pool_run() gave there, of MAX. */
+weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_tensor *indices,
+                      const pooling *p);
+
 /* ---- matmul.c -------------------------------------------------------------------------------- */
 
 /* Sets tf32, reduced_precision and deterministic as they are set for the process, and runs it. */

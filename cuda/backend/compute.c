@@ -63,4 +63,6 @@ const weir_compute cuda_compute = {.map = cuda_map,
                                    .gemm = cuda_gemm,
                                    .im2col = im2col,
                                    .index = cuda_index,
-                                   .places = cuda_places};
+                                   .places = cuda_places,
+                                   .pool = cuda_pool,
+                                   .resample = cuda_resample};

@@ -109,7 +109,17 @@
   X(im2col_1, others)                                                                              \
   X(im2col_2, others)                                                                              \
   X(im2col_4, others)                                                                              \
-  X(im2col_8, others)
+  X(im2col_8, others)                                                                              \
+  X(pool_integer, window)                                                                          \
+  X(pool_float16, window)                                                                          \
+  X(pool_bfloat16, window)                                                                         \
+  X(pool_float32, window)                                                                          \
+  X(pool_float64, window)                                                                          \
+  X(resample_uint8, window)                                                                        \
+  X(resample_float16, window)                                                                      \
+  X(resample_bfloat16, window)                                                                     \
+  X(resample_float32, window)                                                                      \
+  X(resample_float64, window)
 
 /* The images, cuda/kernels/NAME.cu. */
 #define WEIR_IMAGES(X)                                                                             \
@@ -122,7 +132,8 @@
   X(scan)                                                                                          \
   X(order)                                                                                         \
   X(index)                                                                                         \
-  X(others)
+  X(others)                                                                                        \
+  X(window)
 
 enum kernel_id {
 #define WEIR_KERNEL_ENUM(name, image) WEIR_KERNEL_##name,
@@ -164,7 +175,7 @@ k_number k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */
 weir_status cuda_no_kernel(const char *what, weir_dtype dtype);
 
-/* map.c, reduce.c, order.c, softmax.c, gemm.c, index.c, compute.c: the functions of weir_compute. */
+/* map.c, reduce.c, order.c, softmax.c, gemm.c, index.c, compute.c, window.c: the functions of weir_compute. */
 weir_status cuda_map(void *self, void *stream, const weir_loop *l);
 weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r);
 weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s);
@@ -177,6 +188,8 @@ weir_status cuda_places(void *self, void *stream, const weir_places *p);
 /* blas.c: by cuBLAS; *done false: not by it. */
 weir_status cuda_blas(cuda_device_state *d, void *stream, const weir_gemm *g, bool *done);
 void cuda_blas_close(const cuda_device_state *d);
+weir_status cuda_pool(void *self, void *stream, const weir_pool *p);
+weir_status cuda_resample(void *self, void *stream, const weir_resample *r);
 extern const weir_compute cuda_compute;
 
 #endif

@@ -219,4 +219,18 @@ typedef struct k_im2col {
   int64_t plane;          /* h w */
 } k_im2col;
 
+/* Planes that together have less than 2^31 elements of what is written. */
+typedef struct k_pool {
+  weir_pool of;
+  uint32_t count;    /* elements of what is written */
+  k_divisor x, y, z; /* its sizes */
+} k_pool;
+
+typedef struct k_resample {
+  weir_resample of;
+  double scale[3]; /* places of in to one of out */
+  uint32_t count;
+  k_divisor x, y, z;
+} k_resample;
+
 #endif

@@ -12,6 +12,8 @@ OPST_SUITES += $(addprefix $(OPST)/,test_functions test_functions_cpu)
 OPST_SUITES += $(OPST)/test_sequence
 OPST_SUITES += $(addprefix $(OPST)/,test_indexing test_indexing_cpu)
 OPST_SUITES += $(addprefix $(OPST)/,test_order test_order_cpu)
+VALGRIND_TESTS += $(OPST)/test_order_cpu
+OPST_SUITES += $(addprefix $(OPST)/,test_nn test_nn_cpu)
 opst_comma  := ,
 
 TESTS          += $(OPST_SUITES)
@@ -20,6 +22,7 @@ VALGRIND_TESTS += $(OPST)/test_rows_cpu
 VALGRIND_TESTS += $(OPST)/test_functions_cpu
 VALGRIND_TESTS += $(OPST)/test_order_cpu
 VALGRIND_TESTS += $(OPST)/test_indexing_cpu
+VALGRIND_TESTS += $(OPST)/test_nn_cpu
 
 $(OBJ)/tests/ops/test_%_cpu.o: tests/ops/test_%.c | check-tools
 	@mkdir -p $(@D)

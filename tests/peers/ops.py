@@ -18,6 +18,7 @@ from indices import Indices
 from functions import Functions
 from linalg import Linalg
 from order import Order
+from networks import Networks
 from reductions import Reductions
 from sequence import Sequence
 from shapes import Shapes
@@ -57,7 +58,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
+class Calls(Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -214,11 +215,17 @@ class Calls(Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run
 
     def alike(self, what, wrong, sentence):
         """A linear layer is one product or a product and a sum, as torch's strides would have it."""
+        if "INTERNAL ASSERT" in wrong or "Unsupported memory format" in wrong:
+            return True
         if what.startswith("linear"):
             pattern = ("have the same dtype|expected scalar type|shapes cannot be multiplied|"
                        "^The (size|expanded size) of|^output with shape|^\"addmm_impl_cpu_\"")
         elif what.startswith("unflatten"):
             pattern = "^unflatten got an unexpected error:"
+        elif what.startswith(("batch_norm", "instance_norm")):
+            pattern = "could not infer output dtype|not implemented for 'Long'"
+        elif what.startswith("layer_norm"):
+            pattern = "mixed dtype|not implemented for 'Long'"
         elif what.startswith("pad"):
             pattern = "must be >= 1 in every dimension|is too small|leaves nothing of"
         elif what.startswith("attention"):
@@ -237,8 +244,10 @@ class Calls(Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run
             pattern = "^expand|The size of tensor|doesn't match|expanded size|must match"
         elif what.startswith("meshgrid"):
             pattern = "^weir.meshgrid: Expected 0D or 1D tensor"
+        elif what.startswith("adaptive"):
+            pattern = "^\"adaptive_(avg|max)_pool2d(_channels_last)?\" not implemented|^adaptive_avg_pool3d"
         else:
-            pattern = "\"max_pool2d"
+            pattern = "\"(max|avg)_pool2d"
         return re.search(pattern, wrong) and re.search(pattern, sentence)
 
     # ---- cases
@@ -583,7 +592,7 @@ class Calls(Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run
                               [self.einsum, self.contraction, self.added, self.vectors] +
                               [self.attention, self.multihead, self.recurrent, self.cell] +
                               [self.running, self.sorting, self.middle, self.searching, self.counting] +
-                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags])()
+                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances])()
 
 
 # ---- promotion and random numbers

@@ -48,6 +48,26 @@ SEVERAL = ('weir_chunk', 'weir_split', 'weir_unbind', 'weir_split_with_sizes', '
 CPU, CUDA = Device(1, 0), Device(2, 0)
 # What a tensor of a function must look like for its other checks to pass.
 SHAPES = {'weir_backward': (), 'weir_conv2d': (1, 1, 2, 2), 'weir_max_pool2d': (1, 1, 2, 2), 'weir_bmm': (1, 2, 2), 'weir_outer': (2,), 'weir_addbmm': (1, 2, 2), 'weir_baddbmm': (1, 2, 2), 'weir_cross': (1, 1, 3), 'weir_vander': (2,), 'weir_dot': (2,), 'weir_bucketize': (2,), 'weir_bincount': (2,), 'weir_item': ()}
+SHAPES.update({
+    'weir_avg_pool1d': (1, 1, 2),
+    'weir_avg_pool2d': (1, 1, 2, 2),
+    'weir_avg_pool3d': (1, 1, 2, 2, 2),
+    'weir_adaptive_avg_pool1d': (1, 1, 2),
+    'weir_adaptive_avg_pool2d': (1, 1, 2, 2),
+    'weir_adaptive_avg_pool3d': (1, 1, 2, 2, 2),
+    'weir_adaptive_max_pool1d': (1, 1, 2),
+    'weir_adaptive_max_pool2d': (1, 1, 2, 2),
+    'weir_adaptive_max_pool3d': (1, 1, 2, 2, 2),
+    'weir_max_pool1d': (1, 1, 2),
+    'weir_max_pool3d': (1, 1, 2, 2, 2),
+    'weir_max_pool1d_with_indices': (1, 1, 2),
+    'weir_max_pool2d_with_indices': (1, 1, 2, 2),
+    'weir_max_pool3d_with_indices': (1, 1, 2, 2, 2),
+    'weir_batch_norm': (2, 1),
+    'weir_instance_norm': (2, 1, 2),
+    'weir_pixel_shuffle': (1, 1, 1),
+    'weir_pixel_unshuffle': (1, 1, 1),
+    'weir_group_norm': (2, 2)})
 VALUES = {'int': 1, 'unsigned': 1, '_Bool': False, 'int64_t': 1, 'uint64_t': 1, 'size_t': 64, 'ssize_t': 1, 'double': 1.0,
           'intptr_t': 1, 'weir_dtype': 7, 'weir_device_type': 1, 'weir_blas': 0, 'weir_status': 0}
 CTYPES = {'int': C.c_int, 'unsigned': C.c_uint, '_Bool': C.c_bool, 'int64_t': C.c_int64, 'uint64_t': C.c_uint64,
@@ -69,6 +89,14 @@ def pool_options(m):
 
 def dlpack(version):
     return {1: lambda m: m.made('weir_to_dlpack' + version, m.tensor(), None)}
+
+
+def pool_3d(m):
+    return m.room((C.c_int64 * 14)(1, 1, 1))
+
+
+def batch_norm(m):
+    return m.room((C.c_char * 24)(1))
 
 
 # What the type of an argument does not say: by function, its arguments by place.
@@ -180,6 +208,12 @@ GOOD = {
     'weir_conv2d': {3: lambda m: m.tensor((1,))},
     'weir_max_pool2d': {2: pool_options},
     'weir_module_max_pool2d': {1: pool_options},
+    'weir_avg_pool1d': {2: pool_3d}, 'weir_avg_pool2d': {2: pool_3d}, 'weir_avg_pool3d': {2: pool_3d},
+    'weir_max_pool1d': {2: pool_3d}, 'weir_max_pool3d': {2: pool_3d},
+    'weir_max_pool1d_with_indices': {3: pool_3d}, 'weir_max_pool2d_with_indices': {3: pool_3d}, 'weir_max_pool3d_with_indices': {3: pool_3d},
+    'weir_batch_norm': {2: lambda m: m.tensor((1,)), 3: lambda m: m.tensor((1,)), 4: lambda m: m.tensor((1,)), 5: lambda m: m.tensor((1,)), 6: batch_norm},
+    'weir_instance_norm': {2: lambda m: m.tensor((1,)), 3: lambda m: m.tensor((1,)), 4: lambda m: m.tensor((1,)), 5: lambda m: m.tensor((1,)), 6: batch_norm},
+    'weir_group_norm': {3: lambda m: m.tensor((2,)), 4: lambda m: m.tensor((2,))},
     'weir_cat': {1: lambda m: m.tensors(1)},
     'weir_stack': {1: lambda m: m.tensors(1)},
     'weir_parallel_gather': {1: lambda m: m.tensors(1)},

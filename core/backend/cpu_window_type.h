@@ -1,0 +1,171 @@
+/* cpu_window_type.h: rows of windows for one type of element; cpu_window.c includes it once for
+ * each. ELEMENT: as it lies in memory; MATH: what is calculated in; OF(element) and TO(math) convert;
+ * LOWEST: the largest of nothing; AVERAGES, REALS: 1 where
+ * there are averages, derivatives and interpolation; NAME(x): x of this type. */
+
+#if REALS
+#define IS_NAN(v) ((v) != (v))
+#else
+#define IS_NAN(v) false
+#endif
+
+/* The largest of one window; NaN, the last, where there is one. */
+static MATH NAME(window_max)(const ELEMENT *in, const weir_pool *p, const window_span *z,
+                             const window_span *y, const window_span *x, int64_t *place)
+{
+  int64_t rows = p->axis[1].in, columns = p->axis[2].in, at = -1;
+  MATH most = 0;
+  for (int64_t i = z->from; i < z->to; i += z->step)
+    for (int64_t j = y->from; j < y->to; j += y->step) {
+      int64_t row = (i * rows + j) * columns;
+      for (int64_t k = x->from; k < x->to; k += x->step) {
+        MATH v = OF(in[row + k]);
+        if (at < 0 || v > most || IS_NAN(v)) {
+          most = v;
+          at = row + k;
+        }
+      }
+    }
+  *place = at;
+  return most;
+}
+
+/* A row of outputs: MAX. */
+static void NAME(max_row)(const weir_pool *p, int64_t plane, int64_t oz, int64_t oy)
+{
+  const weir_axis *a = p->axis;
+  const ELEMENT *in = (const ELEMENT *)p->from + plane * a[0].in * a[1].in * a[2].in;
+  int64_t at = ((plane * a[0].out + oz) * a[1].out + oy) * a[2].out, place;
+  window_span z = window_of(&a[0], p->adaptive, oz), y = window_of(&a[1], p->adaptive, oy);
+  for (int64_t ox = 0; ox < a[2].out; ox++) {
+    window_span x = window_of(&a[2], p->adaptive, ox);
+    MATH most = NAME(window_max)(in, p, &z, &y, &x, &place);
+    ((ELEMENT *)p->to)[at + ox] = place < 0 ? LOWEST : TO(most);
+    if (place < 0) place = (z.from * a[1].in + y.from) * a[2].in + x.from; /* as torch's */
+    if (p->index) p->index[at + ox] = place;
+  }
+}
+
+#if AVERAGES
+static MATH NAME(window_sum)(const ELEMENT *in, const weir_pool *p, const window_span *z,
+                             const window_span *y, const window_span *x)
+{
+  int64_t rows = p->axis[1].in, columns = p->axis[2].in;
+  MATH sum = 0;
+  for (int64_t i = z->from; i < z->to; i++)
+    for (int64_t j = y->from; j < y->to; j++) {
+      const ELEMENT *row = in + (i * rows + j) * columns;
+      for (int64_t k = x->from; k < x->to; k++)
+        sum += OF(row[k]);
+    }
+  return sum;
+}
+
+/* A row of outputs: AVERAGE. */
+static void NAME(average_row)(const weir_pool *p, int64_t plane, int64_t oz, int64_t oy)
+{
+  const weir_axis *a = p->axis;
+  const ELEMENT *in = (const ELEMENT *)p->from + plane * a[0].in * a[1].in * a[2].in;
+  int64_t at = ((plane * a[0].out + oz) * a[1].out + oy) * a[2].out;
+  window_span z = window_of(&a[0], p->adaptive, oz), y = window_of(&a[1], p->adaptive, oy);
+  for (int64_t ox = 0; ox < a[2].out; ox++) {
+    window_span x = window_of(&a[2], p->adaptive, ox);
+    bool none = z.from >= z.to || y.from >= y.to || x.from >= x.to;
+    MATH sum = none ? 0 : NAME(window_sum)(in, p, &z, &y, &x);
+    ((ELEMENT *)p->to)[at + ox] = TO(none ? 0 : sum / (MATH)window_divisor(p, &z, &y, &x));
+  }
+}
+
+#endif
+
+#if REALS
+/* What place (iz, iy, ix) gets back of the windows from first to last - 1. */
+static MATH NAME(given_back)(const weir_pool *p, int64_t plane, const int64_t *first,
+                             const int64_t *last, int64_t place)
+{
+  const weir_axis *a = p->axis;
+  MATH sum = 0;
+  for (int64_t oz = first[0]; oz < last[0]; oz++)
+    for (int64_t oy = first[1]; oy < last[1]; oy++) {
+      int64_t row = ((plane * a[0].out + oz) * a[1].out + oy) * a[2].out;
+      const ELEMENT *from = (const ELEMENT *)p->from + row;
+      if (p->kind == WEIR_POOL_MAX_BACK) {
+        for (int64_t ox = first[2]; ox < last[2]; ox++)
+          if (p->index[row + ox] == place) sum += OF(from[ox]);
+        continue;
+      }
+      window_span z = window_of(&a[0], p->adaptive, oz), y = window_of(&a[1], p->adaptive, oy);
+      for (int64_t ox = first[2]; ox < last[2]; ox++) {
+        window_span x = window_of(&a[2], p->adaptive, ox);
+        sum += OF(from[ox]) / (MATH)window_divisor(p, &z, &y, &x);
+      }
+    }
+  return sum;
+}
+
+/* A row of inputs: the BACK kinds. */
+static void NAME(back_row)(const weir_pool *p, int64_t plane, int64_t iz, int64_t iy)
+{
+  const weir_axis *a = p->axis;
+  int64_t first[3], last[3], row = (iz * a[1].in + iy) * a[2].in;
+  ELEMENT *to = (ELEMENT *)p->to + plane * a[0].in * a[1].in * a[2].in + row;
+  windows_over(&a[0], p->adaptive, iz, &first[0], &last[0]);
+  windows_over(&a[1], p->adaptive, iy, &first[1], &last[1]);
+  for (int64_t ix = 0; ix < a[2].in; ix++) {
+    windows_over(&a[2], p->adaptive, ix, &first[2], &last[2]);
+    to[ix] = TO(NAME(given_back)(p, plane, first, last, row + ix));
+  }
+}
+
+/* A row of outputs, interpolated; x: the taps of each place of a row. */
+static void NAME(resample_row)(const weir_resample *r, const window_taps *x, int64_t plane,
+                               const window_taps *z, const window_taps *y, int64_t at)
+{
+  const ELEMENT *in = (const ELEMENT *)r->from + plane * r->in[0] * r->in[1] * r->in[2];
+  ELEMENT *out = (ELEMENT *)r->to + at;
+  for (int64_t o = 0; o < r->out[2]; o++) {
+    MATH sum = 0;
+    for (int i = 0; i < z->count; i++)
+      for (int j = 0; j < y->count; j++) {
+        const ELEMENT *row = in + (z->at[i] * r->in[1] + y->at[j]) * r->in[2];
+        MATH part = 0;
+        for (int k = 0; k < x[o].count; k++)
+          part += OF(row[x[o].at[k]]) * (MATH)x[o].weight[k];
+        sum += part * (MATH)(z->weight[i] * y->weight[j]);
+      }
+    out[o] = TO(sum);
+  }
+}
+
+/* What place i, in elements of a row of inputs, gets back of the outputs from first to last - 1. */
+static MATH NAME(resample_back)(const weir_resample *r, const window_taps *x, int64_t plane,
+                                const resampled *q, int64_t i)
+{
+  MATH sum = 0;
+  int64_t first, last;
+  resampled_over(r, 2, q->scale[2], i, &first, &last);
+  for (int64_t oz = q->first[0]; oz < q->last[0]; oz++) {
+    window_taps z = taps_of(r, 0, q->scale[0], oz);
+    double wz = tap_weight(&z, q->at[0]);
+    for (int64_t oy = q->first[1]; oy < q->last[1] && wz != 0; oy++) {
+      window_taps y = taps_of(r, 1, q->scale[1], oy);
+      double wy = tap_weight(&y, q->at[1]) * wz;
+      const ELEMENT *from =
+          (const ELEMENT *)r->from + ((plane * r->out[0] + oz) * r->out[1] + oy) * r->out[2];
+      for (int64_t ox = first; ox < last && wy != 0; ox++)
+        sum += OF(from[ox]) * (MATH)(tap_weight(&x[ox], i) * wy);
+    }
+  }
+  return sum;
+}
+#endif
+
+#undef ELEMENT
+#undef MATH
+#undef OF
+#undef TO
+#undef LOWEST
+#undef IS_NAN
+#undef REALS
+#undef AVERAGES
+#undef NAME

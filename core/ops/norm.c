@@ -1,0 +1,714 @@
+/* norm.c: normalisation, dropout, distances: made of other operations, so that they run wherever
+ * those do and have derivatives where those have.
+ *
+ * What is normalised goes through mean and variance of elements that belong together, in float32
+ * where the dtype is shorter, and then is x * scale + shift, scale and shift being small; layer_norm
+ * and rms_norm have a scale for each row and one for each place of a row.
+ *
+ * Words. wide: the dtype that is calculated in. affine: weight and bias, which may be missing. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+/* ---- what they share ------------------------------------------------------------------------- */
+
+static weir_dtype wide_dtype(const weir_tensor *t)
+{
+  weir_dtype d = (weir_dtype)t->dtype;
+  return d == WEIR_FLOAT16 || d == WEIR_BFLOAT16 ? WEIR_FLOAT32 : d;
+}
+
+/* t viewed by `shape` in the wide dtype of a; NULL is NULL. */
+static weir_status widened(weir_tensor **out, const weir_tensor *t, weir_shape shape,
+                           weir_dtype wide)
+{
+  WEIR_TENSOR shaped = NULL;
+  *out = NULL;
+  if (!t) return WEIR_OK;
+  weir_status st = weir_reshape(&shaped, t, shape);
+  return st ? st : weir_to_dtype(out, shaped, wide);
+}
+
+/* torch's rule for the dtypes of parameters: all as the input, or float32 beside a shorter one. */
+static weir_status check_mixed(const weir_tensor *a, const weir_tensor *const *parameter, int count)
+{
+  int first = 0;
+  while (first < count && !parameter[first])
+    first++;
+  if (first == count) return WEIR_OK;
+  bool same = parameter[first]->dtype == a->dtype;
+  for (int i = first; i < count && same; i++)
+    if (parameter[i] && parameter[i]->dtype != a->dtype)
+      return weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
+                       dtype_title((weir_dtype)a->dtype),
+                       dtype_title((weir_dtype)parameter[i]->dtype));
+  if (same) return WEIR_OK;
+  for (int i = first; i < count; i++)
+    if (parameter[i] && parameter[i]->dtype != WEIR_FLOAT32)
+      return weir_fail(WEIR_EINVAL, "mixed dtype (CPU): expect parameter to have scalar type of "
+                                    "Float");
+  if (wide_dtype(a) == (weir_dtype)a->dtype)
+    return weir_fail(WEIR_EINVAL, "mixed dtype (CPU): all inputs must share same datatype.");
+  return WEIR_OK;
+}
+
+/* Rows, or channels, of one mean and one variance: 1 / sqrt(var + eps) in place of the variance. */
+static weir_status statistics_of(weir_tensor **rstd, weir_tensor **mean, const weir_tensor *x,
+                                 const int *dims, int count, double eps)
+{
+  WEIR_TENSOR var = NULL;
+  weir_status st = weir_var_mean_dims(&var, mean, x, dims, count, 0, true);
+  if (!st) st = weir_add_scalar_(var, weir_float(eps));
+  return st ? st : weir_rsqrt(rstd, var);
+}
+
+/* scale = rstd weight, shift = bias - mean scale; what is missing is 1 or 0. */
+static weir_status scale_and_shift(weir_tensor **scale, weir_tensor **shift,
+                                   const weir_tensor *rstd, const weir_tensor *mean,
+                                   const weir_tensor *weight, const weir_tensor *bias)
+{
+  WEIR_TENSOR product = NULL;
+  weir_status st = weight ? weir_mul(scale, rstd, weight) : weir_clone(scale, rstd);
+  if (!st) st = weir_mul(&product, mean, *scale);
+  if (!st) st = bias ? weir_sub(shift, bias, product) : weir_neg(shift, product);
+  return st;
+}
+
+/* *out (new) is x scale + shift, of `dtype` and viewed by the shape. */
+static weir_status apply_scale(weir_tensor **out, const weir_tensor *x, const weir_tensor *scale,
+                               const weir_tensor *shift, weir_shape shape, weir_dtype dtype)
+{
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR shaped = NULL;
+  weir_status st = weir_mul(&y, x, scale);
+  if (!st) st = weir_add_(y, shift);
+  if (!st) st = weir_reshape(&shaped, y, shape);
+  return st ? st : weir_to_dtype(out, shaped, dtype);
+}
+
+/* ---- layer_norm, rms_norm -------------------------------------------------------------------- */
+
+static bool ends_with(const weir_tensor *a, weir_shape shape)
+{
+  int lead = a->dims - shape.count;
+  return lead >= 0 && !memcmp(a->size + lead, shape.size, (size_t)shape.count * sizeof *a->size);
+}
+
+static bool has_shape(const weir_tensor *t, weir_shape shape)
+{
+  return t->dims == shape.count && ends_with(t, shape);
+}
+
+static weir_status check_rows(const weir_tensor *a, weir_shape shape, const weir_tensor *weight,
+                              const weir_tensor *bias, const char *star)
+{
+  text_buffer x, y;
+  const weir_tensor *parameter[2] = {weight, bias};
+  if (shape.count < 1)
+    return weir_fail(WEIR_EINVAL, "Expected normalized_shape to be at least 1-dimensional, i.e., "
+                                  "containing at least one element, but got normalized_shape = []");
+  if (shape.count > WEIR_MAX_DIMS)
+    return weir_fail(WEIR_EINVAL, "normalized_shape has %d dimensions", shape.count);
+  for (int i = 0; i < 2; i++)
+    if (parameter[i] && !has_shape(parameter[i], shape))
+      return weir_fail(WEIR_EINVAL,
+                       "Expected %s to be of same shape as normalized_shape, but got %s of shape "
+                       "%s and normalized_shape = %s",
+                       i ? "bias" : "weight", i ? "bias" : "weight",
+                       shape_format(&x, weir_shape_of(parameter[i]->dims, parameter[i]->size)),
+                       shape_format(&y, shape));
+  if (!ends_with(a, shape))
+    return weir_fail(WEIR_EINVAL,
+                     "Given normalized_shape=%s, expected input with shape [*%s%s, but got input "
+                     "of size%s",
+                     shape_format(&x, shape), star, shape_format(&y, shape) + 1,
+                     shape_format(&(text_buffer){{0}}, weir_shape_of(a->dims, a->size)));
+  return WEIR_OK;
+}
+
+/* The last dimensions of a. */
+static int last_dims(int *dims, const weir_tensor *a, weir_shape shape)
+{
+  for (int i = 0; i < shape.count; i++)
+    dims[i] = a->dims - shape.count + i;
+  return shape.count;
+}
+
+static weir_status run_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape shape,
+                                  const weir_tensor *weight, const weir_tensor *bias, double eps)
+{
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR rstd = NULL;
+  WEIR_TENSOR mean = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR whole = NULL;
+  int dims[WEIR_MAX_DIMS], count = last_dims(dims, a, shape);
+  weir_status st = weir_to_dtype(&x, a, wide_dtype(a));
+  if (!st) st = statistics_of(&rstd, &mean, x, dims, count, eps);
+  if (!st) st = weir_sub(&y, x, mean);
+  if (!st) st = weir_mul_(y, rstd);
+  if (!st) st = widened(&w, weight, shape, wide_dtype(a));
+  if (!st && w) st = weir_mul_(y, w);
+  if (!st) st = widened(&b, bias, shape, wide_dtype(a));
+  if (!st && b) st = weir_add_(y, b);
+  if (!st) st = weir_contiguous(&whole, y);
+  return st ? st : weir_to_dtype(out, whole, (weir_dtype)a->dtype);
+}
+
+weir_status weir_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape shape,
+                            const weir_tensor *weight, const weir_tensor *bias, double eps)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  const weir_tensor *parameter[2] = {weight, bias};
+  weir_status st = dtype_is_floating((weir_dtype)a->dtype) ? check_mixed(a, parameter, 2) : WEIR_OK;
+  if (!st) st = check_rows(a, shape, weight, bias, ", ");
+  if (!st && !dtype_is_floating((weir_dtype)a->dtype))
+    st = not_implemented("LayerNormKernelImpl", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (!st && !a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  return st ? st : run_layer_norm(out, a, shape, weight, bias, eps);
+}
+
+static double epsilon_of(weir_dtype d)
+{
+  return d == WEIR_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
+}
+
+weir_status weir_rms_norm(weir_tensor **out, const weir_tensor *a, weir_shape shape,
+                          const weir_tensor *weight, double eps)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR mean = NULL;
+  WEIR_TENSOR rstd = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR whole = NULL;
+  weir_dtype wide = wide_dtype(a);
+  int dims[WEIR_MAX_DIMS];
+  weir_status st = check_rows(a, shape, weight, NULL, "");
+  if (!st && !dtype_is_floating((weir_dtype)a->dtype))
+    st = not_implemented("rms_norm", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (st) return st;
+  int count = last_dims(dims, a, shape);
+  st = weir_to_dtype(&x, a, wide);
+  if (!st) st = weir_mul(&square, x, x);
+  if (!st) st = weir_mean_dims(&mean, square, dims, count, true);
+  if (!st) st = weir_add_scalar_(mean, weir_float(eps < 0 ? epsilon_of(wide) : eps));
+  if (!st) st = weir_rsqrt(&rstd, mean);
+  if (!st) st = weir_mul(&y, x, rstd);
+  if (!st) st = widened(&w, weight, shape, wide);
+  if (!st && w) st = weir_mul_(y, w);
+  if (!st) st = weir_contiguous(&whole, y);
+  return st ? st : weir_to_dtype(out, whole, (weir_dtype)a->dtype);
+}
+
+/* ---- batch_norm ------------------------------------------------------------------------------ */
+
+/* All but the channels. */
+static int64_t values_of_channel(const weir_tensor *a)
+{
+  int64_t values = 1;
+  for (int d = 0; d < a->dims; d++)
+    if (d != 1) values *= a->size[d];
+  return values;
+}
+
+/* One number for each channel, beside an input of `dims` dimensions: (channels, 1, 1, ...). */
+static weir_shape beside_channels(int64_t channels, int dims)
+{
+  weir_shape s = {.count = dims > 1 ? dims - 1 : 1};
+  for (int i = 0; i < s.count; i++)
+    s.size[i] = 1;
+  s.size[0] = channels;
+  return s;
+}
+
+static weir_status check_count(const char *name, const weir_tensor *t, int64_t channels)
+{
+  if (!t || t->numel == channels) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "%s should contain %lld elements not %lld", name,
+                   (long long)channels, (long long)t->numel);
+}
+
+static weir_status check_batch_norm(const weir_tensor *a, const weir_batch_norm_options *o,
+                                    const weir_tensor *mean, const weir_tensor *var,
+                                    const weir_tensor *weight, const weir_tensor *bias)
+{
+  const weir_tensor *parameter[4] = {weight, bias, mean, var};
+  int64_t channels = a->dims > 1 ? a->size[1] : 0;
+  if (!o->training && !mean)
+    return weir_fail(WEIR_EINVAL, "running_mean must be defined in evaluation mode");
+  weir_status st = check_count("running_mean", mean, channels);
+  if (!st && !o->training && !var)
+    st = weir_fail(WEIR_EINVAL, "running_var must be defined in evaluation mode");
+  if (!st) st = check_count("running_var", var, channels);
+  if (!st) st = check_count("weight", weight, channels);
+  if (!st) st = check_count("bias", bias, channels);
+  if (!st && !dtype_is_floating((weir_dtype)a->dtype))
+    st = not_implemented("batch_norm", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (!st && a->dims < 2)
+    st = weir_fail(WEIR_EINVAL, "batch_norm: expected at least 2 dimensions, but got %d", a->dims);
+  return st ? st : check_mixed(a, parameter, 4);
+}
+
+/* *out (new; NULL where there is no running) is (1 - momentum) running + momentum now times `more`. */
+static weir_status moved(weir_tensor **out, const weir_tensor *running, const weir_tensor *now,
+                         double momentum, double more)
+{
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR rest = NULL;
+  if (!running) return WEIR_OK;
+  weir_status st = weir_reshape(&row, now, weir_shape_of(running->dims, running->size));
+  if (!st) st = weir_mul_scalar(&part, row, weir_float(momentum * more));
+  if (!st) st = weir_mul_scalar(&rest, running, weir_float(1 - momentum));
+  return st ? st : weir_add(out, rest, part);
+}
+
+/* Running statistics follow the batch's: both or none. */
+static weir_status follow(weir_tensor *running_mean, weir_tensor *running_var,
+                          const weir_tensor *mean, const weir_tensor *var, double n,
+                          double momentum)
+{
+  WEIR_TENSOR new_mean = NULL;
+  WEIR_TENSOR new_var = NULL;
+  weir_status st = moved(&new_mean, running_mean, mean, momentum, 1);
+  if (!st) st = moved(&new_var, running_var, var, momentum, n / (n - 1));
+  if (!st && running_mean) st = weir_copy_(running_mean, new_mean, false);
+  if (!st && running_var) st = weir_copy_(running_var, new_var, false);
+  return st;
+}
+
+/* Statistics of the batch. */
+static weir_status batch_statistics(weir_tensor **rstd, weir_tensor **mean, weir_tensor **var,
+                                    const weir_tensor *x, double eps)
+{
+  WEIR_TENSOR more = NULL;
+  int dims[WEIR_MAX_DIMS], count = 0;
+  for (int i = 0; i < x->dims; i++)
+    if (i != 1) dims[count++] = i;
+  weir_status st = weir_var_mean_dims(var, mean, x, dims, count, 0, true);
+  if (!st) st = weir_add_scalar(&more, *var, weir_float(eps));
+  return st ? st : weir_rsqrt(rstd, more);
+}
+
+static weir_status running_statistics(weir_tensor **rstd, weir_tensor **mean, const weir_tensor *m,
+                                      const weir_tensor *v, weir_shape shape, weir_dtype wide,
+                                      double eps)
+{
+  WEIR_TENSOR var = NULL;
+  WEIR_TENSOR more = NULL;
+  weir_status st = widened(mean, m, shape, wide);
+  if (!st) st = widened(&var, v, shape, wide);
+  if (!st) st = weir_add_scalar(&more, var, weir_float(eps));
+  return st ? st : weir_rsqrt(rstd, more);
+}
+
+static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
+                                  weir_tensor *running_mean, weir_tensor *running_var,
+                                  const weir_tensor *weight, const weir_tensor *bias,
+                                  const weir_batch_norm_options *o)
+{
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR rstd = NULL;
+  WEIR_TENSOR mean = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR scale = NULL;
+  WEIR_TENSOR shift = NULL;
+  WEIR_TENSOR var = NULL;
+  weir_dtype wide = wide_dtype(a);
+  weir_shape shape = beside_channels(a->size[1], a->dims);
+  weir_status st = weir_to_dtype(&x, a, wide);
+  if (!st)
+    st = o->training
+             ? batch_statistics(&rstd, &mean, &var, x, o->eps)
+             : running_statistics(&rstd, &mean, running_mean, running_var, shape, wide, o->eps);
+  if (!st) st = widened(&w, weight, shape, wide);
+  if (!st) st = widened(&b, bias, shape, wide);
+  if (!st) st = scale_and_shift(&scale, &shift, rstd, mean, w, b);
+  if (!st)
+    st = apply_scale(out, x, scale, shift, weir_shape_of(a->dims, a->size), (weir_dtype)a->dtype);
+  if (!st && var)
+    st = follow(running_mean, running_var, mean, var, (double)values_of_channel(a), o->momentum);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* "weir.Size([1, 3])". */
+static weir_status too_few(const char *what, const weir_tensor *a)
+{
+  text_buffer text;
+  return weir_fail(WEIR_EINVAL,
+                   "Expected more than 1 %s when training, got input size weir.Size(%s)", what,
+                   shape_format(&text, weir_shape_of(a->dims, a->size)));
+}
+
+weir_status weir_batch_norm(weir_tensor **out, const weir_tensor *a, weir_tensor *running_mean,
+                            weir_tensor *running_var, const weir_tensor *weight,
+                            const weir_tensor *bias, const weir_batch_norm_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, options);
+  if (options->training && values_of_channel(a) == 1) return too_few("value per channel", a);
+  weir_status st = check_batch_norm(a, options, running_mean, running_var, weight, bias);
+  if (!st && !a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  return st ? st : run_batch_norm(out, a, running_mean, running_var, weight, bias, options);
+}
+
+/* ---- group_norm, instance_norm --------------------------------------------------------------- */
+
+/* Groups as channels of a batch: whether each has more than one value. */
+static weir_status check_group_values(const weir_tensor *a, int64_t groups)
+{
+  text_buffer text;
+  weir_shape seen = weir_shape_of(a->dims, a->size);
+  int64_t values = seen.size[0] = a->size[0] * a->size[1] / groups;
+  seen.size[1] = groups;
+  for (int d = 2; d < a->dims; d++)
+    values *= a->size[d];
+  if (values == 1)
+    return weir_fail(WEIR_EINVAL,
+                     "Expected more than 1 value per channel when training, got input size %s",
+                     shape_format(&text, seen));
+  return WEIR_OK;
+}
+
+static weir_status check_channels_of(const weir_tensor *a, const char *name, const weir_tensor *t)
+{
+  text_buffer x, y;
+  if (!t || (t->dims == 1 && t->numel == a->size[1])) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "Expected %s to be a vector of size equal to the number of channels in input, "
+                   "but got %s of shape %s and input of shape %s",
+                   name, name, shape_format(&x, weir_shape_of(t->dims, t->size)),
+                   shape_format(&y, weir_shape_of(a->dims, a->size)));
+}
+
+static weir_status check_group_norm(const weir_tensor *a, int64_t groups, const weir_tensor *weight,
+                                    const weir_tensor *bias)
+{
+  text_buffer x;
+  const weir_tensor *parameter[2] = {weight, bias};
+  if (a->dims < 2)
+    return weir_fail(WEIR_EINVAL, "Expected at least 2 dimensions for input tensor but received %d",
+                     a->dims);
+  if (groups < 1)
+    return weir_fail(WEIR_EINVAL, "Expected num groups to be greater than 0, got %lld",
+                     (long long)groups);
+  weir_status st = check_group_values(a, groups);
+  if (!st && a->size[1] % groups)
+    st = weir_fail(WEIR_EINVAL,
+                   "Expected number of channels in input to be divisible by num_groups, but got "
+                   "input of shape %s and num_groups=%lld",
+                   shape_format(&x, weir_shape_of(a->dims, a->size)), (long long)groups);
+  if (!st) st = check_channels_of(a, "weight", weight);
+  if (!st) st = check_channels_of(a, "bias", bias);
+  for (int d = 2; d < a->dims && !st; d++)
+    if (!a->size[d]) st = weir_fail(WEIR_EINVAL, "Expected HxW to be greater than 0, got 0");
+  if (!st && a->numel && !dtype_is_floating((weir_dtype)a->dtype))
+    st = not_implemented("GroupNormKernelImpl", device_of_tensor(a), (weir_dtype)a->dtype);
+  return st ? st : check_mixed(a, parameter, 2);
+}
+
+weir_status weir_group_norm(weir_tensor **out, const weir_tensor *a, int64_t groups,
+                            const weir_tensor *weight, const weir_tensor *bias, double eps)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR rstd = NULL;
+  WEIR_TENSOR mean = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR scale = NULL;
+  WEIR_TENSOR shift = NULL;
+  weir_dtype wide = wide_dtype(a);
+  weir_status st = check_group_norm(a, groups, weight, bias);
+  if (st) return st;
+  if (!a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  int64_t n = a->size[0], each = a->size[1] / groups;
+  weir_shape parameter = weir_shape(groups, each, 1);
+  st = widened(&x, a, weir_shape(n, groups, each, a->numel / n / a->size[1]), wide);
+  if (!st) st = statistics_of(&rstd, &mean, x, (const int[]){2, 3}, 2, eps);
+  if (!st) st = widened(&w, weight, parameter, wide);
+  if (!st) st = widened(&b, bias, parameter, wide);
+  if (!st) st = scale_and_shift(&scale, &shift, rstd, mean, w, b);
+  return st ? st
+            : apply_scale(out, x, scale, shift, weir_shape_of(a->dims, a->size),
+                          (weir_dtype)a->dtype);
+}
+
+/* (n channels) of (channels), repeated; NULL is NULL. */
+static weir_status repeated(weir_tensor **out, const weir_tensor *t, int64_t n)
+{
+  *out = NULL;
+  return t ? weir_repeat(out, t, weir_shape(n)) : WEIR_OK;
+}
+
+/* What became of the repeats, averaged, is t's. */
+static weir_status averaged(weir_tensor *t, const weir_tensor *all, int64_t n)
+{
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR mean = NULL;
+  if (!t) return WEIR_OK;
+  weir_status st = weir_reshape(&rows, all, weir_shape(n, t->numel));
+  if (!st) st = weir_mean_dim(&mean, rows, 0, false);
+  return st ? st : weir_copy_(t, mean, false);
+}
+
+/* Each image's channel by itself: a batch of one image with n times the channels. */
+static weir_status run_instance_norm(weir_tensor **out, const weir_tensor *a,
+                                     weir_tensor *running_mean, weir_tensor *running_var,
+                                     const weir_tensor *weight, const weir_tensor *bias,
+                                     const weir_batch_norm_options *o)
+{
+  WEIR_TENSOR one = NULL;
+  WEIR_TENSOR mean = NULL;
+  WEIR_TENSOR var = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR y = NULL;
+  int64_t n = a->size[0];
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  shape.size[0] = 1;
+  shape.size[1] *= n;
+  weir_status st = weir_reshape(&one, a, shape);
+  if (!st) st = repeated(&mean, running_mean, n);
+  if (!st) st = repeated(&var, running_var, n);
+  if (!st) st = repeated(&w, weight, n);
+  if (!st) st = repeated(&b, bias, n);
+  if (!st) st = weir_batch_norm(&y, one, mean, var, w, b, o);
+  if (!st && o->training) st = averaged(running_mean, mean, n);
+  if (!st && o->training) st = averaged(running_var, var, n);
+  return st ? st : weir_view(out, y, weir_shape_of(a->dims, a->size));
+}
+
+weir_status weir_instance_norm(weir_tensor **out, const weir_tensor *a, weir_tensor *running_mean,
+                               weir_tensor *running_var, const weir_tensor *weight,
+                               const weir_tensor *bias, const weir_batch_norm_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, options);
+  int64_t spatial = 1;
+  for (int d = 2; d < a->dims; d++)
+    spatial *= a->size[d];
+  if (options->training && spatial == 1) return too_few("spatial element", a);
+  if (!options->training && (!running_mean || !running_var))
+    return weir_fail(WEIR_EINVAL, "Expected running_mean and running_var to be defined when "
+                                  "use_input_stats is false");
+  if (a->dims < 2)
+    return weir_fail(WEIR_EINVAL, "instance_norm: expected at least 2 dimensions, but got %d",
+                     a->dims);
+  return run_instance_norm(out, a, running_mean, running_var, weight, bias, options);
+}
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+static weir_status run_dropout(weir_tensor **out, const weir_tensor *a, double p, weir_shape mask,
+                               weir_generator *g)
+{
+  WEIR_TENSOR keep = NULL;
+  if (p == 1) { /* nothing is divided */
+    weir_status none = weir_zeros_like(&keep, a, NULL);
+    return none ? none : weir_mul(out, a, keep);
+  }
+  if (!dtype_is_floating((weir_dtype)a->dtype))
+    return weir_fail(WEIR_EINVAL, "result type Float can't be cast to the desired output type %s",
+                     dtype_title((weir_dtype)a->dtype));
+  weir_status st = tensor_new_beside(&keep, a, mask);
+  if (!st && keep->numel) st = weir_bernoulli_(keep, 1 - p, g);
+  if (!st) st = weir_div_scalar_(keep, weir_float(1 - p));
+  return st ? st : weir_mul(out, a, keep);
+}
+
+static weir_status check_probability(double p)
+{
+  if (p >= 0 && p <= 1) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got %g", p);
+}
+
+weir_status weir_dropout(weir_tensor **out, const weir_tensor *a, double p, bool training,
+                         weir_generator *g)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  weir_status st = check_probability(p);
+  if (st) return st;
+  if (training && p > 0 && a->numel)
+    return run_dropout(out, a, p, weir_shape_of(a->dims, a->size), g);
+  *out = weir_tensor_retain((weir_tensor *)a);
+  return WEIR_OK;
+}
+
+weir_status weir_feature_dropout(weir_tensor **out, const weir_tensor *a, double p, bool training,
+                                 weir_generator *g)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  weir_shape mask = weir_shape_of(a->dims, a->size);
+  weir_status st = check_probability(p);
+  if (!st && a->dims < 2)
+    st = weir_fail(WEIR_EINVAL, "Feature dropout requires at least 2 dimensions in the input");
+  if (st) return st;
+  for (int d = 2; d < a->dims; d++)
+    mask.size[d] = 1;
+  if (training && p > 0 && a->numel) return run_dropout(out, a, p, mask, g);
+  *out = weir_tensor_retain((weir_tensor *)a);
+  return WEIR_OK;
+}
+
+/* ---- distances ------------------------------------------------------------------------------- */
+
+/* What a's vectors along dim are divided by: their length, at least eps. */
+static weir_status lengths(weir_tensor **out, const weir_tensor *a, double p, int dim, double eps)
+{
+  WEIR_TENSOR norm = NULL;
+  weir_scalar least = weir_float(eps);
+  weir_status st = weir_norm_dim(&norm, a, p, dim, true);
+  return st ? st : weir_clamp(out, norm, &least, NULL);
+}
+
+weir_status weir_normalize(weir_tensor **out, const weir_tensor *a, double p, int dim, double eps)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR length = NULL;
+  weir_status st = lengths(&length, a, p, dim, eps);
+  return st ? st : weir_div(out, a, length);
+}
+
+/* t's dtype, or for integers another. */
+static weir_dtype floating_or(const weir_tensor *t, weir_dtype other)
+{
+  weir_dtype d = (weir_dtype)t->dtype;
+  return dtype_is_integral_or_bool(d) ? other : d;
+}
+
+weir_status weir_cosine_similarity(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
+                                   int dim, double eps)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR px = NULL;
+  WEIR_TENSOR py = NULL;
+  WEIR_TENSOR lx = NULL;
+  WEIR_TENSOR ly = NULL;
+  WEIR_TENSOR ux = NULL;
+  WEIR_TENSOR uy = NULL;
+  WEIR_TENSOR product = NULL;
+  weir_dtype d;
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  categories c = {0};
+  weir_status st = categories_tensor(&c, a);
+  if (!st) st = categories_tensor(&c, b);
+  if (!st) st = categories_result(&d, &c);
+  if (!st && !dtype_is_floating(d) && d != WEIR_COMPLEX64)
+    st =
+        weir_fail(WEIR_EINVAL, "expected common dtype to be floating point, yet common dtype is %s",
+                  dtype_title(d));
+  if (!st) st = shape_broadcast(&shape, b->size, b->dims);
+  if (!st) st = weir_to_dtype(&px, a, floating_or(a, d));
+  if (!st) st = weir_to_dtype(&py, b, floating_or(b, d));
+  if (!st) st = weir_expand(&x, px, shape);
+  if (!st) st = weir_expand(&y, py, shape);
+  if (!st) st = lengths(&lx, x, 2, dim, eps);
+  if (!st) st = lengths(&ly, y, 2, dim, eps);
+  if (!st) st = weir_div(&ux, x, lx);
+  if (!st) st = weir_div(&uy, y, ly);
+  if (!st) st = weir_mul(&product, ux, uy);
+  return st ? st : weir_sum_dim(out, product, dim, false);
+}
+
+weir_status weir_pairwise_distance(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
+                                   double p, double eps, bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_TENSOR off = NULL;
+  WEIR_TENSOR more = NULL;
+  weir_status st = weir_sub(&off, a, b);
+  if (!st) st = weir_add_scalar(&more, off, weir_float(eps));
+  return st ? st : weir_norm_dim(out, more, p, -1, keepdim);
+}
+
+/* ---- pixels ---------------------------------------------------------------------------------- */
+
+weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t factor)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR parts = NULL;
+  WEIR_TENSOR turned = NULL;
+  int64_t square;
+  if (a->dims < 3)
+    return weir_fail(WEIR_EINVAL,
+                     "pixel_shuffle expects input to have at least 3 dimensions, but got input "
+                     "with %d dimension(s)",
+                     a->dims);
+  if (factor < 1)
+    return weir_fail(WEIR_EINVAL, "pixel_shuffle expects a positive upscale_factor, but got %lld",
+                     (long long)factor);
+  const int64_t *s = a->size + a->dims - 3;
+  if (__builtin_mul_overflow(factor, factor, &square) || s[0] % square)
+    return weir_fail(WEIR_EINVAL,
+                     "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
+                     "square of upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
+                     (long long)s[0], (long long)square);
+  int64_t n = 1;
+  for (int d = 0; d < a->dims - 3; d++)
+    n *= a->size[d];
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  shape.size[a->dims - 3] = s[0] / square;
+  shape.size[a->dims - 2] = s[1] * factor;
+  shape.size[a->dims - 1] = s[2] * factor;
+  weir_status st =
+      weir_reshape(&parts, a, weir_shape(n, s[0] / square, factor, factor, s[1], s[2]));
+  if (!st) st = weir_permute(&turned, parts, (const int[]){0, 1, 4, 2, 5, 3});
+  return st ? st : weir_reshape(out, turned, shape);
+}
+
+weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_t factor)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR parts = NULL;
+  WEIR_TENSOR turned = NULL;
+  if (a->dims < 3)
+    return weir_fail(WEIR_EINVAL,
+                     "pixel_unshuffle expects input to have at least 3 dimensions, but got input "
+                     "with %d dimension(s)",
+                     a->dims);
+  if (factor < 1)
+    return weir_fail(WEIR_EINVAL,
+                     "pixel_unshuffle expects a positive downscale_factor, but got %lld",
+                     (long long)factor);
+  const int64_t *s = a->size + a->dims - 3;
+  for (int i = 1; i < 3; i++)
+    if (s[i] % factor)
+      return weir_fail(WEIR_EINVAL,
+                       "pixel_unshuffle expects %s to be divisible by downscale_factor, but "
+                       "input.size(%d)=%lld is not divisible by %lld",
+                       i == 1 ? "height" : "width", i - 3, (long long)s[i], (long long)factor);
+  int64_t n = 1;
+  for (int d = 0; d < a->dims - 3; d++)
+    n *= a->size[d];
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  shape.size[a->dims - 3] = s[0] * factor * factor;
+  shape.size[a->dims - 2] = s[1] / factor;
+  shape.size[a->dims - 1] = s[2] / factor;
+  weir_status st =
+      weir_reshape(&parts, a, weir_shape(n, s[0], s[1] / factor, factor, s[2] / factor, factor));
+  if (!st) st = weir_permute(&turned, parts, (const int[]){0, 1, 3, 5, 2, 4});
+  return st ? st : weir_reshape(out, turned, shape);
+}

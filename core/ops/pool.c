@@ -1,0 +1,532 @@
+/* pool.c: averages and extremes of windows, of one to three axes.
+ *
+ * All is one request, weir_pool, on planes of three axes: what has fewer gets leading ones of one
+ * place. What is refused, and in which words, differs from function to function, as in torch, where
+ * one axis is often two of which the first has one place.
+ *
+ * Words. plane: one channel of one image. window: what one output place sees. */
+#include <stdio.h>
+#include <string.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+static int64_t or_1(int64_t x)
+{
+  return x ? x : 1;
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+static int64_t planes_of(const weir_tensor *a, int axes)
+{
+  int64_t planes = 1;
+  for (int d = 0; d < a->dims - axes; d++)
+    planes *= a->size[d];
+  return planes;
+}
+
+/* Runs it from `from` to `to`, both dense. */
+static weir_status pool_enqueue(weir_pool *q, const pooling *p, const weir_tensor *to,
+                                const weir_tensor *from)
+{
+  compute_target t;
+  q->dtype = (weir_dtype)from->dtype;
+  q->from = from->data;
+  q->to = to->data;
+  q->planes = planes_of(from, p->axes);
+  q->adaptive = p->adaptive;
+  q->count_pad = p->count_pad;
+  q->divisor = p->divisor;
+  memcpy(q->axis, p->axis, sizeof q->axis);
+  if (!to->numel) return WEIR_OK;
+  weir_status st = compute_target_of(&t, device_of_tensor(to));
+  if (st) return st;
+  if (!t.compute->pool) return compute_target_lacks(&t, p->name);
+  return compute_target_done(&t, t.compute->pool(t.self, t.stream, q), p->name);
+}
+
+weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor *a,
+                     const pooling *p)
+{
+  WEIR_TENSOR dense = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR result = NULL;
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_pool q = {.kind = p->max ? WEIR_POOL_MAX : WEIR_POOL_AVERAGE};
+  for (int i = 0; i < p->axes; i++)
+    shape.size[a->dims - p->axes + i] = p->axis[3 - p->axes + i].out;
+  weir_status st = weir_contiguous(&dense, a);
+  if (!st) st = tensor_new_beside(&result, a, shape);
+  if (!st && indices) st = tensor_new(&places, WEIR_INT64, device_of_tensor(a), false, shape);
+  if (places) q.index = (int64_t *)(void *)places->data;
+  if (!st) st = pool_enqueue(&q, p, result, dense);
+  if (st) return st;
+  *out = weir_tensor_retain(result);
+  if (indices) *indices = weir_tensor_retain(places);
+  return WEIR_OK;
+}
+
+weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_tensor *indices,
+                      const pooling *p)
+{
+  WEIR_TENSOR dense = NULL;
+  WEIR_TENSOR places = NULL;
+  weir_shape shape = weir_shape_of(grad->dims, grad->size);
+  weir_pool q = {.kind = p->max ? WEIR_POOL_MAX_BACK : WEIR_POOL_AVERAGE_BACK};
+  for (int i = 0; i < p->axes; i++)
+    shape.size[grad->dims - p->axes + i] = p->axis[3 - p->axes + i].in;
+  weir_status st = weir_contiguous(&dense, grad);
+  if (!st && p->max) st = weir_contiguous(&places, indices);
+  if (!st && !grad->numel)
+    return weir_zeros(
+        out, shape,
+        &(weir_options){.dtype = (weir_dtype)grad->dtype, .device = device_of_tensor(grad)});
+  if (!st) st = tensor_new_beside(out, grad, shape);
+  if (places) q.index = (int64_t *)(void *)places->data;
+  if (!st) st = pool_enqueue(&q, p, *out, dense);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+enum { FIELD = 40, FIELDS = 3 * FIELD };
+
+/* "kH: 2 kW: 3": a letter for each axis. */
+static const char *axes_text(char *out, const pooling *p, const char *letter,
+                             int64_t (*of)(const weir_axis *x))
+{
+  static const char names[] = "THW";
+  size_t at = 0;
+  for (int i = 3 - p->text_axes; i < 3; i++) {
+    int n = snprintf(out + at, FIELDS - at, "%s%s%c: %lld", at ? " " : "", letter, names[i],
+                     (long long)of(&p->axis[i]));
+    at += n > 0 ? (size_t)n : 0;
+  }
+  return out;
+}
+
+static int64_t kernel_of_axis(const weir_axis *x)
+{
+  return x->kernel;
+}
+static int64_t stride_of_axis(const weir_axis *x)
+{
+  return x->stride;
+}
+static int64_t dilation_of_axis(const weir_axis *x)
+{
+  return x->dilation;
+}
+static int64_t in_of_axis(const weir_axis *x)
+{
+  return x->in;
+}
+
+/* What is asked before an output's size can be. */
+static weir_status check_axis(const pooling *p, const weir_axis *x)
+{
+  int64_t span;
+  if (!x->stride) return weir_fail(WEIR_EINVAL, "stride should not be zero");
+  if (x->pad < 0)
+    return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld", (long long)x->pad);
+  if (__builtin_mul_overflow(x->kernel - 1, x->dilation, &span) ||
+      __builtin_add_overflow(span, 1, &span) || span > INT64_MAX / 4 || x->pad > INT64_MAX / 8)
+    return weir_fail(WEIR_EINVAL,
+                     "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size "
+                     "overflows",
+                     p->name, (long long)x->kernel, (long long)x->pad, (long long)x->dilation);
+  if (x->pad > span / 2)
+    return weir_fail(WEIR_EINVAL,
+                     "pad should be at most half of effective kernel size, but got pad=%lld, "
+                     "kernel_size=%lld and dilation=%lld",
+                     (long long)x->pad, (long long)x->kernel, (long long)x->dilation);
+  return WEIR_OK;
+}
+
+static int64_t rounded_down(int64_t a, int64_t b)
+{
+  return a / b - (a % b && (a < 0) != (b < 0));
+}
+
+/* Output places; strides may still be negative. */
+static void size_axis(weir_axis *x, bool ceil_mode)
+{
+  int64_t room = x->in + 2 * x->pad - x->dilation * (x->kernel - 1) - 1;
+  x->out = rounded_down(room + (ceil_mode ? x->stride - 1 : 0), x->stride) + 1;
+  if (ceil_mode && (x->out - 1) * x->stride >= x->in + x->pad) x->out--;
+}
+
+static weir_status check_sizes(const pooling *p)
+{
+  char text[FIELDS];
+  bool kernel = true, stride = true, dilation = true;
+  for (int i = 0; i < 3; i++) {
+    kernel = kernel && p->axis[i].kernel > 0;
+    stride = stride && p->axis[i].stride > 0;
+    dilation = dilation && p->axis[i].dilation > 0;
+  }
+  if (!kernel)
+    return weir_fail(WEIR_EINVAL, "kernel size should be greater than zero, but got %s",
+                     axes_text(text, p, "k", kernel_of_axis));
+  if (!stride)
+    return weir_fail(WEIR_EINVAL, "stride should be greater than zero, but got %s",
+                     axes_text(text, p, "d", stride_of_axis));
+  if (!dilation)
+    return weir_fail(WEIR_EINVAL, "dilation should be greater than zero, but got %s",
+                     axes_text(text, p, "dilation", dilation_of_axis));
+  return WEIR_OK;
+}
+
+/* The input as the function with text_axes axes sees it: with an axis more where it has one. */
+static weir_shape seen_shape(const pooling *p, const weir_tensor *a)
+{
+  weir_shape s = weir_shape_of(a->dims, a->size);
+  if (p->text_axes == p->axes) return s;
+  s.size[s.count] = s.size[s.count - 1];
+  s.size[s.count - 1] = 1;
+  s.count++;
+  return s;
+}
+
+/* Empty dimensions but the batch's. */
+static weir_status check_filled(const pooling *p, const weir_tensor *a)
+{
+  text_buffer text;
+  weir_shape s = seen_shape(p, a);
+  int from = s.count == p->text_axes + 2;
+  for (int d = from; d < s.count; d++) {
+    if (s.size[d]) continue;
+    if (p->text_axes == 3)
+      return weir_fail(WEIR_EINVAL,
+                       "%s(): Expected input to have non-zero size for non-batch dimensions, but "
+                       "input has sizes %s with dimension %d being empty",
+                       p->max ? "max_pool3d_with_indices_out_cpu_template" : p->name,
+                       shape_format(&text, s), d);
+    return weir_fail(WEIR_EINVAL,
+                     "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
+                     "input, but got:%s",
+                     shape_format(&text, s));
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_half(const pooling *p)
+{
+  const weir_axis *x = p->axis;
+  bool good = true;
+  for (int i = 0; i < 3; i++)
+    good = good && x[i].pad <= x[i].kernel / 2;
+  if (good) return WEIR_OK;
+  if (p->text_axes == 3)
+    return weir_fail(WEIR_EINVAL,
+                     "pad should be smaller than or equal to half of kernel size, but got kT: %lld "
+                     "kW: %lld kH: %lld padT: %lld padW: %lld padH: %lld",
+                     (long long)x[0].kernel, (long long)x[2].kernel, (long long)x[1].kernel,
+                     (long long)x[0].pad, (long long)x[2].pad, (long long)x[1].pad);
+  return weir_fail(WEIR_EINVAL,
+                   "pad should be smaller than or equal to half of kernel size, but got padW = "
+                   "%lld, padH = %lld, kW = %lld, kH = %lld",
+                   (long long)x[2].pad, (long long)x[1].pad, (long long)x[2].kernel,
+                   (long long)x[1].kernel);
+}
+
+static weir_status check_output(const pooling *p, const weir_tensor *a)
+{
+  const weir_axis *x = p->axis;
+  long long c = (long long)a->size[a->dims - p->axes - 1];
+  if (x[0].out > 0 && x[1].out > 0 && x[2].out > 0) return WEIR_OK;
+  if (p->text_axes == 3)
+    return weir_fail(WEIR_EINVAL,
+                     "Given input size: (%lldx%lldx%lldx%lld). Calculated output size: "
+                     "(%lldx%lldx%lldx%lld). Output size is too small",
+                     c, (long long)x[0].in, (long long)x[1].in, (long long)x[2].in, c,
+                     (long long)x[0].out, (long long)x[1].out, (long long)x[2].out);
+  return weir_fail(WEIR_EINVAL,
+                   "Given input size: (%lldx%lldx%lld). Calculated output size: (%lldx%lldx%lld). "
+                   "Output size is too small",
+                   c, (long long)x[1].in, (long long)x[2].in, c, (long long)x[1].out,
+                   (long long)x[2].out);
+}
+
+/* avg_pool3d() alone asks this. */
+static weir_status check_reach(const pooling *p)
+{
+  char in[FIELDS], kernel[FIELDS];
+  bool good = true;
+  for (int i = 0; i < 3; i++)
+    good = good && p->axis[i].in >= p->axis[i].kernel;
+  if (good || p->max || p->text_axes < 3) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "input image (%s) smaller than kernel size (%s)",
+                   axes_text(in, p, "", in_of_axis), axes_text(kernel, p, "k", kernel_of_axis));
+}
+
+/* The dtypes there are windows of. */
+static weir_status check_pool_dtype(const pooling *p, const weir_tensor *a)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  bool there = dtype_is_floating(d) || (p->max ? dtype_is_integral(d) : d == WEIR_INT64);
+  if (p->adaptive || (p->max && p->text_axes == 1)) there = dtype_is_floating(d);
+  if (p->adaptive && !p->max && p->axes < 3 &&
+      !(a->numel && p->axis[0].out && p->axis[1].out && p->axis[2].out))
+    there = true;
+  return there ? WEIR_OK : not_implemented(p->kernel_name, device_of_tensor(a), d);
+}
+
+/* ---- windows of one size --------------------------------------------------------------------- */
+
+static void fill_axes(pooling *p, const weir_tensor *a, const weir_pool_options *o)
+{
+  for (int i = 0; i < 3; i++) {
+    int from = i - (3 - p->axes);
+    weir_axis *x = &p->axis[i];
+    *x = (weir_axis){1, 1, 1, 1, 0, 1};
+    if (from < 0) continue;
+    x->in = a->size[a->dims - p->axes + from];
+    x->kernel = o->kernel[from];
+    x->stride = o->stride[from] ? o->stride[from] : o->kernel[from];
+    x->pad = o->padding[from];
+    x->dilation = p->max ? or_1(o->dilation[from]) : 1;
+  }
+}
+
+static weir_status check_images(const pooling *p, const weir_tensor *a)
+{
+  text_buffer text;
+  int n = p->axes + 1;
+  if (a->dims == n || a->dims == n + 1) return WEIR_OK;
+  if (p->axes == 1)
+    return weir_fail(WEIR_EINVAL,
+                     "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 "
+                     "'self' (while checking arguments for %s)",
+                     a->dims, p->name);
+  if (p->axes == 2 && !p->max && a->dims < 3) {
+    int d;
+    return dim_resolve(&d, -3, a->dims);
+  }
+  if (p->axes == 2 && !p->max)
+    return weir_fail(WEIR_EINVAL,
+                     "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
+                     "input, but got:%s",
+                     shape_format(&text, weir_shape_of(a->dims, a->size)));
+  return weir_fail(WEIR_EINVAL, "non-empty %dD or %dD (batch mode) tensor expected for input", n,
+                   n + 1);
+}
+
+/* All of p but its options is filled. */
+static weir_status pool_windows(weir_tensor **out, weir_tensor **indices, const weir_tensor *a,
+                                pooling *p, const weir_pool_options *o)
+{
+  p->text_axes = p->axes == 1 ? 2 : p->axes;
+  p->count_pad = !o->exclude_pad;
+  p->divisor = o->divisor_override;
+  weir_status st = check_images(p, a);
+  if (st && !(p->axes == 2 && !p->max && a->dims > 4)) return st;
+  weir_status images = st;
+  st = WEIR_OK;
+  fill_axes(p, a, o);
+  for (int i = 0; i < 3 && !st; i++)
+    st = check_axis(p, &p->axis[i]);
+  for (int i = 0; i < 3 && !st; i++)
+    size_axis(&p->axis[i], o->ceil_mode);
+  if (!st) st = check_sizes(p);
+  if (!st && images) st = check_images(p, a);
+  if (!st) st = check_filled(p, a);
+  if (!st) st = check_reach(p);
+  if (!st) st = check_half(p);
+  if (!st) st = check_output(p, a);
+  if (!st) st = check_pool_dtype(p, a);
+  return st ? st : pool_run(out, indices, a, p);
+}
+
+#define AVG_POOL(n, kernel)                                                                        \
+  weir_status weir_avg_pool##n##d(weir_tensor **out, const weir_tensor *a,                         \
+                                  const weir_pool_options *options)                                \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a, options);                                                             \
+    pooling p = {.name = "avg_pool" #n "d", .kernel_name = kernel, .axes = n};                     \
+    return pool_windows(out, NULL, a, &p, options);                                                \
+  }
+AVG_POOL(1, "avg_pool2d")
+AVG_POOL(2, "avg_pool2d")
+AVG_POOL(3, "avg_pool3d_out_frame")
+
+#define MAX_POOL_INDICES(n, kernel)                                                                \
+  weir_status weir_max_pool##n##d_with_indices(weir_tensor **out, weir_tensor **indices,           \
+                                               const weir_tensor *a,                               \
+                                               const weir_pool_options *options)                   \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out);                                                                         \
+    WEIR_REQUIRE_OUT(indices, a, options);                                                         \
+    pooling p = {.name = "max_pool" #n "d", .kernel_name = kernel, .axes = n, .max = true};        \
+    return pool_windows(out, indices, a, &p, options);                                             \
+  }
+MAX_POOL_INDICES(1, "max_pool2d")
+MAX_POOL_INDICES(2, "max_pool2d")
+MAX_POOL_INDICES(3, "max_pool3d")
+
+weir_status weir_max_pool3d(weir_tensor **out, const weir_tensor *a,
+                            const weir_pool_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, options);
+  pooling p = {.name = "max_pool3d", .kernel_name = "max_pool3d", .axes = 3, .max = true};
+  return pool_windows(out, NULL, a, &p, options);
+}
+
+/* max_pool1d() says all in words of its own. */
+static weir_status check_max_pool1d(const weir_tensor *a, const weir_axis *x)
+{
+  text_buffer text;
+  bool filled = (a->dims == 2 && a->size[0]) || (a->dims == 3 && a->size[1]);
+  if (!filled || !a->size[a->dims - 1])
+    return weir_fail(WEIR_EINVAL,
+                     "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch "
+                     "size for input, but got:%s",
+                     shape_format(&text, weir_shape_of(a->dims, a->size)));
+  if (x->kernel < 1)
+    return weir_fail(WEIR_EINVAL,
+                     "max_pool1d() kernel_size must be greater than zero, but got %lld",
+                     (long long)x->kernel);
+  if (x->stride < 1)
+    return weir_fail(WEIR_EINVAL, "max_pool1d() stride must be greater than zero, but got %lld",
+                     (long long)x->stride);
+  if (x->pad < 0)
+    return weir_fail(WEIR_EINVAL, "max_pool1d() padding must be non-negative, but got %lld",
+                     (long long)x->pad);
+  if (x->pad > x->kernel / 2)
+    return weir_fail(WEIR_EINVAL,
+                     "max_pool1d() padding should be at most half of kernel size, but got "
+                     "padding=%lld and kernel_size=%lld",
+                     (long long)x->pad, (long long)x->kernel);
+  if (x->dilation < 1)
+    return weir_fail(WEIR_EINVAL, "max_pool1d() dilation must be greater than zero, but got %lld",
+                     (long long)x->dilation);
+  return WEIR_OK;
+}
+
+weir_status weir_max_pool1d(weir_tensor **out, const weir_tensor *a,
+                            const weir_pool_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, options);
+  pooling p = {.name = "max_pool1d", .kernel_name = "max_pool1d_impl", .axes = 1, .max = true};
+  p.text_axes = 1;
+  weir_axis asked = {1, 1, 1, 1, 0, 1};
+  if (a->dims == 2 || a->dims == 3) {
+    fill_axes(&p, a, options);
+    asked = p.axis[2];
+  }
+  weir_status st = check_max_pool1d(a, &asked);
+  if (!st) st = check_axis(&p, &asked);
+  if (st) return st;
+  p.axis[2] = asked;
+  size_axis(&p.axis[2], options->ceil_mode);
+  if (p.axis[2].out < 1)
+    return weir_fail(WEIR_EINVAL, "max_pool1d() Invalid computed output size: %lld",
+                     (long long)p.axis[2].out);
+  st = check_pool_dtype(&p, a);
+  return st ? st : pool_run(out, NULL, a, &p);
+}
+
+/* ---- outputs of one size --------------------------------------------------------------------- */
+
+/* Torch's refusal of negative sizes: of averages by name, of extremes as a tensor's. */
+static weir_status check_asked(const pooling *p, const weir_tensor *a)
+{
+  const weir_axis *x = p->axis;
+  text_buffer text;
+  weir_shape s = seen_shape(p, a);
+  if (x[0].out >= 0 && x[1].out >= 0 && x[2].out >= 0) return WEIR_OK;
+  if (!p->max && p->text_axes == 3)
+    return weir_fail(WEIR_EINVAL,
+                     "adaptive_avg_pool3d: elements of output_size must be greater than or equal "
+                     "to 0 but received {%lld, %lld,%lld}",
+                     (long long)x[0].out, (long long)x[1].out, (long long)x[2].out);
+  if (!p->max)
+    return weir_fail(WEIR_EINVAL,
+                     "adaptive_avg_pool2d: elements of output_size must be greater than or equal "
+                     "to 0 but received {%lld, %lld}",
+                     (long long)x[1].out, (long long)x[2].out);
+  int64_t least = 0;
+  for (int i = 2; i >= 3 - p->text_axes; i--) {
+    s.size[s.count - 3 + i] = x[i].out;
+    if (x[i].out < 0) least = x[i].out;
+  }
+  return weir_fail(WEIR_EINVAL, "Trying to create tensor with negative dimension %lld: %s",
+                   (long long)least, shape_format(&text, s));
+}
+
+static weir_status check_adaptive_images(const pooling *p, const weir_tensor *a)
+{
+  text_buffer text;
+  int n = p->axes + 1;
+  if (a->dims == n || a->dims == n + 1) return WEIR_OK;
+  if (p->axes == 1) return check_images(p, a);
+  if (a->dims < n) return weir_fail(WEIR_EINVAL, "Input dimension should be at least %d", n);
+  return weir_fail(WEIR_EINVAL, "%s(): Expected %dD or %dD tensor, but got%s %s", p->name, n, n + 1,
+                   p->max ? ":" : "", shape_format(&text, weir_shape_of(a->dims, a->size)));
+}
+
+/* Averages of images (not of volumes) may have no channels. */
+static weir_status check_adaptive_filled(const pooling *p, const weir_tensor *a)
+{
+  text_buffer text;
+  bool one = p->axes == 1 && p->max;
+  weir_shape s = one ? weir_shape_of(a->dims, a->size) : seen_shape(p, a);
+  int from = p->max || p->axes == 3 ? 1 : s.count - p->text_axes;
+  for (int d = from; d < s.count; d++)
+    if (!s.size[d])
+      return weir_fail(WEIR_EINVAL,
+                       "%s(): Expected input to have non-zero size for non-batch dimensions, but "
+                       "input has sizes %s with dimension %d being empty",
+                       p->axes == 1 && !p->max ? "adaptive_avg_pool2d" : p->name,
+                       shape_format(&text, s), d);
+  return WEIR_OK;
+}
+
+static weir_status pool_adaptive(weir_tensor **out, const weir_tensor *a, pooling *p,
+                                 const int64_t *size)
+{
+  p->adaptive = true;
+  p->text_axes = p->axes == 1 ? 2 : p->axes;
+  weir_status st = check_adaptive_images(p, a);
+  if (st) return st;
+  bool one = true;
+  for (int i = 0; i < 3; i++) {
+    int from = i - (3 - p->axes);
+    p->axis[i] = (weir_axis){1, 1, 1, 1, 0, 1};
+    if (from < 0) continue;
+    p->axis[i].in = a->size[a->dims - p->axes + from];
+    p->axis[i].out = size[from] == -1 ? p->axis[i].in : size[from];
+    one = one && p->axis[i].out == 1;
+  }
+  if (one && !p->max) return weir_mean_dims(out, a, (const int[]){-1, -2, -3}, p->axes, true);
+  if (p->max) st = check_adaptive_filled(p, a);
+  if (!st) st = check_asked(p, a);
+  if (!st && !p->max) st = check_adaptive_filled(p, a);
+  if (!st) st = check_pool_dtype(p, a);
+  return st ? st : pool_run(out, NULL, a, p);
+}
+
+#define ADAPTIVE_POOL(n, kind, is_max, kernel)                                                     \
+  weir_status weir_adaptive_##kind##_pool##n##d(weir_tensor **out, const weir_tensor *a,           \
+                                                const int64_t *size)                               \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a, size);                                                                \
+    pooling p = {.name = "adaptive_" #kind "_pool" #n "d",                                         \
+                 .kernel_name = kernel,                                                            \
+                 .axes = n,                                                                        \
+                 .max = is_max};                                                                   \
+    return pool_adaptive(out, a, &p, size);                                                        \
+  }
+ADAPTIVE_POOL(1, avg, false, "adaptive_avg_pool2d")
+ADAPTIVE_POOL(2, avg, false, "adaptive_avg_pool2d")
+ADAPTIVE_POOL(3, avg, false, "adaptive_avg_pool3d_cpu")
+ADAPTIVE_POOL(1, max, true, "adaptive_max_pool2d")
+ADAPTIVE_POOL(2, max, true, "adaptive_max_pool2d")
+ADAPTIVE_POOL(3, max, true, "adaptive_max_pool3d_cpu")

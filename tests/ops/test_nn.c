@@ -1,0 +1,427 @@
+/* test_nn.c: what neural networks are made of: windows and what they give back, normalisation,
+ * dropout, distances, on every device. Beside PyTorch: tests/peers/networks.py. */
+#include <math.h>
+#include "tests/tensor/rig.h"
+
+/* CPU_ONLY: the suite once more without a CUDA device. */
+#ifdef CPU_ONLY
+enum { TRIED = 1 };
+#else
+enum { TRIED = DEVICES_TRIED };
+#endif
+
+/* Elements to 12 digits, in float32 to 6. */
+static void near(const weir_tensor *t, int count, const double *values)
+{
+  double got[64], digits = weir_tensor_dtype(t) == WEIR_FLOAT64 ? 1e-12 : 1e-6;
+  ck_assert_int_eq(weir_tensor_numel(t), count);
+  weir_ok(weir_tensor_read(got, (size_t)count * sizeof *got, WEIR_FLOAT64, t));
+  for (int i = 0; i < count; i++)
+    ck_assert_msg(isnan(values[i]) ? isnan(got[i])
+                                   : fabs(got[i] - values[i]) <= digits * (1 + fabs(values[i])),
+                  "element %d is %.15g, not %.15g", i, got[i], values[i]);
+}
+#define NEAR(t, ...)                                                                               \
+  near((t), (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),                         \
+       (const double[]){__VA_ARGS__})
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+typedef weir_status (*windows_fn)(weir_tensor **, const weir_tensor *, const weir_pool_options *);
+
+START_TEST(averages_count_the_padding_unless_it_is_excluded)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR with = NULL;
+  WEIR_TENSOR without = NULL;
+  WEIR_TENSOR divided = NULL;
+  devices(2);
+  a = counting(weir_shape(1, 4, 4), WEIR_FLOAT32, device(_i));
+  weir_pool_options o = {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
+  weir_ok(weir_avg_pool2d(&with, a, &o));
+  NEAR(with, 10. / 9, 24. / 9, 51. / 9, 10);
+  o.exclude_pad = true;
+  weir_ok(weir_avg_pool2d(&without, a, &o));
+  NEAR(without, 2.5, 4, 8.5, 10);
+  is_on(without, device(_i));
+  o.divisor_override = 2;
+  weir_ok(weir_avg_pool2d(&divided, a, &o));
+  NEAR(divided, 5, 12, 25.5, 45);
+}
+END_TEST
+
+START_TEST(windows_of_every_number_of_axes)
+{
+  static const struct {
+    windows_fn fn;
+    int axes;
+    double first; /* of counting elements, windows of two places */
+  } rows[] = {{weir_avg_pool1d, 1, .5},
+              {weir_avg_pool2d, 2, 2.5},
+              {weir_avg_pool3d, 3, 10.5},
+              {weir_max_pool1d, 1, 1},
+              {weir_max_pool3d, 3, 21}};
+  devices(2);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    WEIR_TENSOR a = NULL;
+    WEIR_TENSOR b = NULL;
+    WEIR_TENSOR first = NULL;
+    weir_shape shape = {.count = rows[k].axes + 1};
+    for (int i = 0; i < shape.count; i++)
+      shape.size[i] = i ? 4 : 2;
+    shape.size[0] = 1;
+    a = counting(shape, WEIR_FLOAT64, device(_i));
+    weir_pool_options o = {.kernel = {2, 2, 2}};
+    weir_ok(rows[k].fn(&b, a, &o));
+    for (int i = 1; i < shape.count; i++)
+      shape.size[i] = 2;
+    shape_is(b, shape);
+    WEIR_TENSOR flat = NULL;
+    weir_ok(weir_flatten(&flat, b, 0, -1));
+    weir_ok(weir_select(&first, flat, 0, 0));
+    elements_are(first, 1, &rows[k].first);
+  }
+}
+END_TEST
+
+START_TEST(places_of_the_largest_of_windows)
+{
+  const double values[] = {3, 9, 2, -1, NAN, 4, 9, 1};
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR cubes = NULL;
+  weir_tensor *place[3] = {NULL};
+  weir_tensor *value[3] = {NULL};
+  weir_options o = as(WEIR_FLOAT32, device(_i));
+  devices(2);
+  weir_ok(weir_tensor_from(&a, values, WEIR_FLOAT64, weir_shape(1, 2, 4), &o));
+  weir_pool_options two = {.kernel = {2, 2, 2}}, line = {.kernel = {2}, .stride = {2}};
+  weir_ok(weir_max_pool2d_with_indices(&value[0], &place[0], a, &two));
+  NEAR(value[0], NAN, 9);
+  NEAR(place[0], 4, 6);
+  weir_ok(weir_max_pool1d_with_indices(&value[1], &place[1], a, &line));
+  NEAR(value[1], 9, 2, NAN, 9);
+  NEAR(place[1], 1, 2, 0, 2);
+  weir_ok(weir_reshape(&cubes, a, weir_shape(1, 1, 2, 2, 2)));
+  weir_ok(weir_max_pool3d_with_indices(&value[2], &place[2], cubes, &two));
+  NEAR(place[2], 4);
+  for (int i = 0; i < 3; i++) {
+    weir_tensor_drop(&value[i]);
+    weir_tensor_drop(&place[i]);
+  }
+}
+END_TEST
+
+typedef weir_status (*adaptive_fn)(weir_tensor **, const weir_tensor *, const int64_t *);
+
+START_TEST(windows_adapt_to_what_is_asked_for)
+{
+  static const struct {
+    adaptive_fn fn;
+    int axes;
+    double first;
+  } rows[] = {
+      {weir_adaptive_avg_pool1d, 1, 1},  {weir_adaptive_avg_pool2d, 2, 6},
+      {weir_adaptive_avg_pool3d, 3, 31}, {weir_adaptive_max_pool1d, 1, 2},
+      {weir_adaptive_max_pool2d, 2, 12}, {weir_adaptive_max_pool3d, 3, 62},
+  };
+  devices(2);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    WEIR_TENSOR a = NULL;
+    WEIR_TENSOR b = NULL;
+    WEIR_TENSOR flat = NULL;
+    WEIR_TENSOR first = NULL;
+    weir_shape shape = {.count = rows[k].axes + 1, .size = {1, 5, 5, 5}};
+    a = counting(shape, WEIR_FLOAT32, device(_i));
+    weir_ok(rows[k].fn(&b, a, (const int64_t[]){2, 2, 2})); /* windows 0 to 2, 2 to 4 */
+    weir_ok(weir_flatten(&flat, b, 0, -1));
+    weir_ok(weir_select(&first, flat, 0, 0));
+    elements_are(first, 1, &rows[k].first);
+  }
+}
+END_TEST
+
+/* The sum of products of elements. */
+static double inner(const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR sum = NULL;
+  double out;
+  weir_ok(weir_mul(&product, a, b));
+  weir_ok(weir_sum(&sum, product));
+  weir_ok(weir_tensor_read(&out, sizeof out, WEIR_FLOAT64, sum));
+  return out;
+}
+
+/* Averages are linear: (pool(x), g) = (x, back(g)). Extremes give each to where it came from. */
+START_TEST(what_windows_give_back_is_their_transpose)
+{
+  static const pooling rows[] = {
+      {.name = "a",
+       .axes = 2,
+       .count_pad = true,
+       .axis = {{1, 1, 1, 1, 0, 1}, {7, 4, 3, 2, 1, 1}, {6, 6, 2, 1, 1, 1}}},
+      {.name = "a",
+       .axes = 2,
+       .axis = {{1, 1, 1, 1, 0, 1}, {7, 4, 3, 2, 1, 1}, {5, 3, 2, 2, 1, 1}}},
+      {.name = "a",
+       .axes = 3,
+       .divisor = 5,
+       .axis = {{4, 2, 3, 1, 0, 1}, {5, 2, 3, 2, 0, 1}, {3, 2, 2, 1, 0, 1}}},
+      {.name = "a",
+       .axes = 2,
+       .adaptive = true,
+       .axis = {{1, 1, 1, 1, 0, 1}, {7, 3, 1, 1, 0, 1}, {5, 8, 1, 1, 0, 1}}},
+      {.name = "m",
+       .axes = 2,
+       .max = true,
+       .axis = {{1, 1, 1, 1, 0, 1}, {9, 4, 3, 2, 1, 2}, {6, 6, 3, 1, 1, 1}}},
+      {.name = "m",
+       .axes = 1,
+       .max = true,
+       .axis = {{1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 1}, {9, 4, 3, 2, 0, 1}}},
+  };
+  devices(2);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    const pooling *p = &rows[k];
+    WEIR_TENSOR x = NULL;
+    WEIR_TENSOR y = NULL;
+    WEIR_TENSOR places = NULL;
+    WEIR_TENSOR g = NULL;
+    WEIR_TENSOR back = NULL;
+    weir_options o = as(WEIR_FLOAT64, device(_i));
+    weir_shape shape = {.count = p->axes + 2, .size = {2, 3}};
+    for (int i = 0; i < p->axes; i++)
+      shape.size[2 + i] = p->axis[3 - p->axes + i].in;
+    weir_manual_seed(k);
+    weir_ok(weir_randn(&x, shape, &o));
+    weir_ok(pool_run(&y, p->max ? &places : NULL, x, p));
+    weir_ok(weir_randn_like(&g, y, NULL));
+    weir_ok(pool_back(&back, g, places, p));
+    shape_is(back, shape);
+    double there = inner(y, g), here = inner(x, back);
+    ck_assert_msg(fabs(there - here) < 1e-9, "row %zu: %.12g, given back %.12g", k, there, here);
+  }
+}
+END_TEST
+
+START_TEST(windows_refuse_what_torchs_do)
+{
+  WEIR_TENSOR a = NULL;
+  weir_tensor *r = NULL;
+  a = counting(weir_shape(1, 3, 8, 8), WEIR_FLOAT32, cpu);
+  refused(WEIR_EINVAL,
+          "Given input size: (3x8x8). Calculated output size: (3x0x0). Output size is too small",
+          weir_avg_pool2d(&r, a, &(weir_pool_options){.kernel = {20, 20}}));
+  refused(WEIR_EINVAL, "stride should not be zero",
+          weir_avg_pool2d(&r, a, &(weir_pool_options){.kernel = {0}}));
+  refused(WEIR_EINVAL,
+          "pad should be at most half of effective kernel size, but got pad=2, kernel_size=2 and "
+          "dilation=1",
+          weir_avg_pool2d(&r, a, &(weir_pool_options){.kernel = {2, 2}, .padding = {2, 2}}));
+  refused(WEIR_EINVAL,
+          "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but "
+          "received {-3, 2}",
+          weir_adaptive_avg_pool2d(&r, a, (const int64_t[]){-3, 2}));
+  refused_with(
+      WEIR_EINVAL, "overflows",
+      weir_avg_pool2d(&r, a, &(weir_pool_options){.kernel = {INT64_MAX, 2}, .stride = {1, 1}}));
+  ck_assert_ptr_null(r);
+}
+END_TEST
+
+/* ---- normalisation --------------------------------------------------------------------------- */
+
+START_TEST(rows_and_groups_have_no_mean_and_length_one)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR w = NULL;
+  weir_tensor *r[4] = {NULL};
+  const double unit = 1.3416407864998738; /* of 0 to 3 */
+  devices(2);
+  a = counting(weir_shape(1, 4), WEIR_FLOAT64, device(_i));
+  w = counting(weir_shape(4), WEIR_FLOAT64, device(_i));
+  weir_ok(weir_layer_norm(&r[0], a, weir_shape(4), NULL, NULL, 0));
+  NEAR(r[0], -unit, -unit / 3, unit / 3, unit);
+  weir_ok(weir_layer_norm(&r[1], a, weir_shape(4), w, w, 0));
+  NEAR(r[1], 0, 1 - unit / 3, 2 + 2 * unit / 3, 3 + 3 * unit);
+  weir_ok(weir_group_norm(&r[2], a, 2, NULL, NULL, 0));
+  NEAR(r[2], -1, 1, -1, 1);
+  weir_ok(weir_rms_norm(&r[3], a, weir_shape(4), NULL, 0));
+  NEAR(r[3], 0, 1 / sqrt(3.5), 2 / sqrt(3.5), 3 / sqrt(3.5));
+  is_on(r[3], device(_i));
+  for (int i = 0; i < 4; i++)
+    weir_tensor_drop(&r[i]);
+}
+END_TEST
+
+START_TEST(running_statistics_follow_the_batch)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR mean = NULL;
+  WEIR_TENSOR var = NULL;
+  weir_tensor *r[3] = {NULL};
+  weir_options o = as(WEIR_FLOAT64, device(_i));
+  devices(2);
+  a = counting(weir_shape(2, 2), WEIR_FLOAT64, device(_i)); /* channels 0, 2 and 1, 3 */
+  weir_ok(weir_zeros(&mean, weir_shape(2), &o));
+  weir_ok(weir_ones(&var, weir_shape(2), &o));
+  weir_batch_norm_options train = {.training = true, .momentum = .5, .eps = 0};
+  weir_ok(weir_batch_norm(&r[0], a, mean, var, NULL, NULL, &train));
+  NEAR(r[0], -1, -1, 1, 1);
+  NEAR(mean, .5, 1);
+  NEAR(var, 1.5, 1.5); /* 2 with Bessel's correction */
+  weir_batch_norm_options eval = {.eps = .75};
+  weir_ok(weir_batch_norm(&r[1], a, mean, var, NULL, NULL, &eval));
+  NEAR(r[1], -.5 / 1.5, 0, 1.5 / 1.5, 2 / 1.5);
+  NEAR(mean, .5, 1);
+  WEIR_TENSOR images = NULL;
+  weir_ok(weir_reshape(&images, a, weir_shape(1, 2, 2)));
+  weir_ok(weir_instance_norm(&r[2], images, mean, var, NULL, NULL, &train));
+  NEAR(r[2], -1, 1, -1, 1);
+  NEAR(mean, .5, 1.75);
+  for (int i = 0; i < 3; i++)
+    weir_tensor_drop(&r[i]);
+}
+END_TEST
+
+START_TEST(normalisation_refuses_what_torchs_does)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR three = NULL;
+  WEIR_TENSOR images = NULL;
+  weir_tensor *r = NULL;
+  weir_batch_norm_options train = {.training = true}, eval = {0};
+  a = counting(weir_shape(1, 3), WEIR_FLOAT32, cpu);
+  images = counting(weir_shape(1, 3, 2), WEIR_FLOAT32, cpu);
+  three = counting(weir_shape(2), WEIR_FLOAT32, cpu);
+  refused(WEIR_EINVAL,
+          "Expected more than 1 value per channel when training, got input size weir.Size([1, 3])",
+          weir_batch_norm(&r, a, NULL, NULL, NULL, NULL, &train));
+  refused(WEIR_EINVAL, "running_mean must be defined in evaluation mode",
+          weir_batch_norm(&r, a, NULL, NULL, NULL, NULL, &eval));
+  refused(WEIR_EINVAL, "running_mean should contain 3 elements not 2",
+          weir_batch_norm(&r, a, three, three, NULL, NULL, &eval));
+  refused(
+      WEIR_EINVAL,
+      "Given normalized_shape=[2], expected input with shape [*, 2], but got input of size[1, 3]",
+      weir_layer_norm(&r, a, weir_shape(2), NULL, NULL, 0));
+  refused(WEIR_EINVAL,
+          "Expected more than 1 spatial element when training, got input size weir.Size([1, 3])",
+          weir_instance_norm(&r, a, NULL, NULL, NULL, NULL, &train));
+  refused(WEIR_EINVAL,
+          "Expected number of channels in input to be divisible by num_groups, but got input of "
+          "shape [1, 3, 2] and num_groups=2",
+          weir_group_norm(&r, images, 2, NULL, NULL, 0));
+}
+END_TEST
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+START_TEST(dropout_leaves_the_same_elements_on_every_device)
+{
+  WEIR_TENSOR here = NULL;
+  WEIR_TENSOR there = NULL;
+  WEIR_TENSOR back = NULL;
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR channels = NULL;
+  WEIR_TENSOR sums = NULL;
+  WEIR_TENSOR mean = NULL;
+  weir_options o = on(device(_i));
+  double average;
+  bool same;
+  devices(2);
+  weir_ok(weir_ones(&here, weir_shape(100, 100), NULL));
+  weir_ok(weir_to(&there, here, &o));
+  weir_manual_seed(7);
+  weir_ok(weir_dropout(&a, here, .25, true, NULL));
+  weir_manual_seed(7);
+  weir_ok(weir_dropout(&b, there, .25, true, NULL));
+  weir_ok(weir_cpu(&back, b));
+  weir_ok(weir_equal(&same, a, back));
+  ck_assert(same);
+  weir_ok(weir_mean(&mean, back));
+  weir_ok(weir_tensor_read(&average, sizeof average, WEIR_FLOAT64, mean));
+  ck_assert(fabs(average - 1) < .03);
+  weir_ok(weir_feature_dropout(&channels, there, .5, true, NULL));
+  weir_ok(weir_sum(&sums, channels));
+  is_on(sums, device(_i));
+}
+END_TEST
+
+START_TEST(dropout_that_leaves_all_is_its_operand)
+{
+  WEIR_TENSOR a = NULL;
+  weir_tensor *r[3] = {NULL};
+  a = counting(weir_shape(2, 2), WEIR_FLOAT32, cpu);
+  weir_ok(weir_dropout(&r[0], a, .5, false, NULL));
+  ck_assert_ptr_eq(r[0], a);
+  weir_ok(weir_dropout(&r[1], a, 0, true, NULL));
+  ck_assert_ptr_eq(r[1], a);
+  weir_ok(weir_dropout(&r[2], a, 1, true, NULL));
+  NEAR(r[2], 0, 0, 0, 0);
+  for (int i = 0; i < 3; i++)
+    weir_tensor_drop(&r[i]);
+  refused(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got 1.5",
+          weir_dropout(&r[0], a, 1.5, true, NULL));
+}
+END_TEST
+
+/* ---- distances, pixels ----------------------------------------------------------------------- */
+
+START_TEST(distances_and_lengths)
+{
+  const double values[] = {3, 4, 0, 5};
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  weir_tensor *r[3] = {NULL};
+  weir_options o = as(WEIR_FLOAT64, device(_i));
+  devices(2);
+  weir_ok(weir_tensor_from(&a, values, WEIR_FLOAT64, weir_shape(2, 2), &o));
+  weir_ok(weir_ones(&b, weir_shape(2, 2), &o));
+  weir_ok(weir_normalize(&r[0], a, 2, 1, 1e-12));
+  NEAR(r[0], .6, .8, 0, 1);
+  weir_ok(weir_cosine_similarity(&r[1], a, b, 1, 1e-8));
+  NEAR(r[1], 7 / (5 * sqrt(2)), 1 / sqrt(2));
+  weir_ok(weir_pairwise_distance(&r[2], a, b, 2, 0, false));
+  NEAR(r[2], sqrt(13), sqrt(17));
+  for (int i = 0; i < 3; i++)
+    weir_tensor_drop(&r[i]);
+}
+END_TEST
+
+START_TEST(pixels_are_shuffled_there_and_back)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR c = NULL;
+  bool same;
+  devices(2);
+  a = counting(weir_shape(8, 1, 2), WEIR_FLOAT32, device(_i));
+  weir_ok(weir_pixel_shuffle(&b, a, 2));
+  shape_is(b, weir_shape(2, 2, 4));
+  NEAR(b, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+  weir_ok(weir_pixel_unshuffle(&c, b, 2));
+  weir_ok(weir_equal(&same, a, c));
+  ck_assert(same);
+}
+END_TEST
+
+int main(void)
+{
+  const TTest *const tests[] = {averages_count_the_padding_unless_it_is_excluded,
+                                windows_of_every_number_of_axes,
+                                places_of_the_largest_of_windows,
+                                windows_adapt_to_what_is_asked_for,
+                                what_windows_give_back_is_their_transpose,
+                                windows_refuse_what_torchs_do,
+                                rows_and_groups_have_no_mean_and_length_one,
+                                running_statistics_follow_the_batch,
+                                normalisation_refuses_what_torchs_does,
+                                dropout_leaves_the_same_elements_on_every_device,
+                                dropout_that_leaves_all_is_its_operand,
+                                distances_and_lengths,
+                                pixels_are_shuffled_there_and_back,
+                                NULL};
+  return rig_run("ops/nn", tests, TRIED);
+}
