@@ -24,6 +24,7 @@
 #include "core/weir/history.h"
 #include "core/weir/indexing.h"
 #include "core/weir/io.h"
+#include "core/weir/layers.h"
 #include "core/weir/linalg.h"
 #include "core/weir/log.h"
 #include "core/weir/memory.h"

@@ -268,9 +268,10 @@ weir_status weir_module_append(weir_module *m, weir_module *child)
   char name[24];
   if (!m) weir_module_release(child);
   WEIR_REQUIRE(m);
-  if (m->kind != &sequential) {
+  if (m->kind != &sequential && m->kind != &module_list_class) {
     weir_module_release(child);
-    return weir_fail(WEIR_EINVAL, "only a Sequential can be appended to, not a %s", m->kind->name);
+    return weir_fail(WEIR_EINVAL, "only a Sequential or a ModuleList can be appended to, not a %s",
+                     m->kind->name);
   }
   if (!child) return no_child(__func__, m->children);
   (void)snprintf(name, sizeof name, "%zu", m->children);

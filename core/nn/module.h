@@ -35,6 +35,8 @@ struct weir_module {
   size_t children;
 };
 
+extern const weir_module_class module_list_class; /* ModuleList's */
+
 /* What a list has, beside WEIR_PARAMETERS and WEIR_BUFFERS. */
 enum {
   WALK_STATE = 4,         /* of them only those that are part of the state */

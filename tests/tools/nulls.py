@@ -208,6 +208,8 @@ GOOD = {
     'weir_conv2d': {3: lambda m: m.tensor((1,))},
     'weir_max_pool2d': {2: pool_options},
     'weir_module_max_pool2d': {1: pool_options},
+    **{'weir_module_%s_pool%dd' % (k, n): {1: pool_3d} for k in ('avg', 'max') for n in (1, 2, 3) if (k, n) != ('max', 2)},
+    'weir_module_list': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
     'weir_avg_pool1d': {2: pool_3d}, 'weir_avg_pool2d': {2: pool_3d}, 'weir_avg_pool3d': {2: pool_3d},
     'weir_max_pool1d': {2: pool_3d}, 'weir_max_pool3d': {2: pool_3d},
     'weir_max_pool1d_with_indices': {3: pool_3d}, 'weir_max_pool2d_with_indices': {3: pool_3d}, 'weir_max_pool3d_with_indices': {3: pool_3d},

@@ -1,0 +1,239 @@
+/* plain.c: layers without parameters: a function and its arguments; and containers of modules that
+ * the program calls itself. */
+#include <string.h>
+#include "core/base/require.h"
+#include "core/nn/module.h"
+#include "core/nn/text.h"
+#include "core/weir/layers.h"
+#include "core/weir/shape.h"
+
+/* The arguments of such a layer, as far as it has them. */
+typedef struct plain_data {
+  double p;
+  int dim, axes;
+  int64_t factor, size[3];
+  weir_shape shape;
+  weir_pool_options pool;
+} plain_data;
+
+static weir_status plain_layer(weir_module **out, const weir_module_class *kind,
+                               const plain_data *d)
+{
+  plain_data *copy = malloc(sizeof *copy);
+  *out = NULL;
+  if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+  *copy = *d;
+  return weir_module_new(out, kind, copy);
+}
+
+static weir_status check_input(const weir_module *m, int count)
+{
+  return count == 1 ? WEIR_OK
+                    : weir_fail(WEIR_EINVAL, "%s.forward() takes 1 tensor but %d were given",
+                                m->kind->name, count);
+}
+
+/* A layer's forward: `call` with its input `x` and its arguments `d`. */
+#define PLAIN_FORWARD(name, ...)                                                                   \
+  static weir_status name##_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,     \
+                                    int count)                                                     \
+  {                                                                                                \
+    const plain_data *d = m->data;                                                                 \
+    (void)d;                                                                                       \
+    weir_status st = check_input(m, count);                                                        \
+    weir_tensor *x = st ? NULL : in[0];                                                            \
+    return st ? st : (__VA_ARGS__);                                                                \
+  }
+
+#define PLAIN_CLASS(title, fn, text)                                                               \
+  static const weir_module_class fn##_class = {                                                    \
+      .name = title, .forward = fn##_forward, .destroy = free, .describe = text};
+
+/* ---- dropout ---------------------------------------------------------------------------------- */
+
+static void dropout_describe(char *out, size_t room, const weir_module *m)
+{
+  const plain_data *d = m->data;
+  layer_text p;
+  const char *text = float_text(&p, d->p);
+  if (d->p == 0 || d->p == 1) text = d->p == 1 ? "1" : "0"; /* as they are mostly written */
+  (void)snprintf(out, room, "p=%s, inplace=False", text);
+}
+
+static weir_status dropout_layer(weir_module **out, const weir_module_class *kind, double p)
+{
+  if (!(p >= 0 && p <= 1))
+    return weir_fail(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got %g", p);
+  return plain_layer(out, kind, &(plain_data){.p = p});
+}
+
+PLAIN_FORWARD(dropout, weir_dropout(out, x, d->p, weir_module_is_training(m), NULL))
+PLAIN_FORWARD(feature_dropout, weir_feature_dropout(out, x, d->p, weir_module_is_training(m), NULL))
+
+#define DROPOUT(fn, title, function)                                                               \
+  weir_status weir_module_##fn(weir_module **out, double p)                                        \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out);                                                                         \
+    static const weir_module_class kind = {.name = title,                                          \
+                                           .forward = function##_forward,                          \
+                                           .destroy = free,                                        \
+                                           .describe = dropout_describe};                          \
+    return dropout_layer(out, &kind, p);                                                           \
+  }
+DROPOUT(dropout, "Dropout", dropout)
+DROPOUT(dropout1d, "Dropout1d", feature_dropout)
+DROPOUT(dropout2d, "Dropout2d", feature_dropout)
+DROPOUT(dropout3d, "Dropout3d", feature_dropout)
+
+/* ---- pooling ---------------------------------------------------------------------------------- */
+
+static void avg_pool_describe(char *out, size_t room, const weir_module *m)
+{
+  const plain_data *d = m->data;
+  layer_text kernel, stride, padding;
+  const char *(*text)(layer_text *, const int64_t *, int) = d->axes == 1 ? tuple_text : sizes_text;
+  (void)snprintf(out, room, "kernel_size=%s, stride=%s, padding=%s",
+                 text(&kernel, d->pool.kernel, d->axes), text(&stride, d->pool.stride, d->axes),
+                 text(&padding, d->pool.padding, d->axes));
+}
+
+static void max_pool_describe(char *out, size_t room, const weir_module *m)
+{
+  const plain_data *d = m->data;
+  layer_text kernel, stride, padding, dilation;
+  (void)snprintf(out, room, "kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=%s",
+                 sizes_text(&kernel, d->pool.kernel, d->axes),
+                 sizes_text(&stride, d->pool.stride, d->axes),
+                 sizes_text(&padding, d->pool.padding, d->axes),
+                 sizes_text(&dilation, d->pool.dilation, d->axes), bool_text(d->pool.ceil_mode));
+}
+
+static weir_status pool_layer(weir_module **out, const weir_module_class *kind, int axes,
+                              const weir_pool_options *o)
+{
+  plain_data d = {.axes = axes, .pool = *o};
+  for (int i = 0; i < axes; i++) {
+    if (!d.pool.stride[i]) d.pool.stride[i] = d.pool.kernel[i];
+    if (!d.pool.dilation[i]) d.pool.dilation[i] = 1;
+  }
+  return plain_layer(out, kind, &d);
+}
+
+#define POOL(n, kind, title)                                                                       \
+  PLAIN_FORWARD(kind##_pool##n##d, weir_##kind##_pool##n##d(out, x, &d->pool))                     \
+  PLAIN_CLASS(title, kind##_pool##n##d, kind##_pool_describe)                                      \
+  weir_status weir_module_##kind##_pool##n##d(weir_module **out, const weir_pool_options *options) \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, options);                                                                \
+    return pool_layer(out, &kind##_pool##n##d_class, n, options);                                  \
+  }
+POOL(1, avg, "AvgPool1d")
+POOL(2, avg, "AvgPool2d")
+POOL(3, avg, "AvgPool3d")
+POOL(1, max, "MaxPool1d")
+POOL(3, max, "MaxPool3d")
+
+static void adaptive_describe(char *out, size_t room, const weir_module *m)
+{
+  const plain_data *d = m->data;
+  layer_text size;
+  (void)snprintf(out, room, "output_size=%s",
+                 d->axes == 1 ? sizes_text(&size, d->size, 1)
+                              : tuple_text(&size, d->size, d->axes));
+}
+
+#define ADAPTIVE(n, kind, title)                                                                   \
+  PLAIN_FORWARD(adaptive_##kind##_pool##n##d, weir_adaptive_##kind##_pool##n##d(out, x, d->size))  \
+  PLAIN_CLASS(title, adaptive_##kind##_pool##n##d, adaptive_describe)                              \
+  weir_status weir_module_adaptive_##kind##_pool##n##d(weir_module **out, const int64_t *size)     \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, size);                                                                   \
+    plain_data d = {.axes = n};                                                                    \
+    memcpy(d.size, size, n * sizeof *size);                                                        \
+    return plain_layer(out, &adaptive_##kind##_pool##n##d_class, &d);                              \
+  }
+ADAPTIVE(1, avg, "AdaptiveAvgPool1d")
+ADAPTIVE(2, avg, "AdaptiveAvgPool2d")
+ADAPTIVE(3, avg, "AdaptiveAvgPool3d")
+ADAPTIVE(1, max, "AdaptiveMaxPool1d")
+ADAPTIVE(2, max, "AdaptiveMaxPool2d")
+ADAPTIVE(3, max, "AdaptiveMaxPool3d")
+
+/* ---- functions of one tensor ------------------------------------------------------------------ */
+
+static void dim_describe(char *out, size_t room, const weir_module *m)
+{
+  (void)snprintf(out, room, "dim=%d", ((const plain_data *)m->data)->dim);
+}
+
+static void up_describe(char *out, size_t room, const weir_module *m)
+{
+  (void)snprintf(out, room, "upscale_factor=%" PRId64, ((const plain_data *)m->data)->factor);
+}
+
+static void down_describe(char *out, size_t room, const weir_module *m)
+{
+  (void)snprintf(out, room, "downscale_factor=%" PRId64, ((const plain_data *)m->data)->factor);
+}
+
+static void unflatten_describe(char *out, size_t room, const weir_module *m)
+{
+  const plain_data *d = m->data;
+  layer_text sizes;
+  (void)snprintf(out, room, "dim=%d, unflattened_size=%s", d->dim,
+                 tuple_text(&sizes, d->shape.size, d->shape.count));
+}
+
+#define PLAIN(name, title, text, parameters, data, ...)                                            \
+  PLAIN_FORWARD(name, __VA_ARGS__)                                                                 \
+  PLAIN_CLASS(title, name, text)                                                                   \
+  weir_status weir_module_##name parameters                                                        \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out);                                                                         \
+    return plain_layer(out, &name##_class, &(plain_data)data);                                     \
+  }
+#define DATA(...)                                                                                  \
+  {                                                                                                \
+    __VA_ARGS__                                                                                    \
+  }
+PLAIN(identity, "Identity", NULL, (weir_module * *out), DATA(.dim = 0),
+      (*out = weir_tensor_retain(x), WEIR_OK))
+PLAIN(sigmoid, "Sigmoid", NULL, (weir_module * *out), DATA(.dim = 0), weir_sigmoid(out, x))
+PLAIN(tanh, "Tanh", NULL, (weir_module * *out), DATA(.dim = 0), weir_tanh(out, x))
+PLAIN(softmax, "Softmax", dim_describe, (weir_module * *out, int dim), DATA(.dim = dim),
+      weir_softmax(out, x, d->dim))
+PLAIN(log_softmax, "LogSoftmax", dim_describe, (weir_module * *out, int dim), DATA(.dim = dim),
+      weir_log_softmax(out, x, d->dim))
+PLAIN(unflatten, "Unflatten", unflatten_describe, (weir_module * *out, int dim, weir_shape sizes),
+      DATA(.dim = dim, .shape = sizes), weir_unflatten(out, x, d->dim, d->shape))
+PLAIN(pixel_shuffle, "PixelShuffle", up_describe, (weir_module * *out, int64_t factor),
+      DATA(.factor = factor), weir_pixel_shuffle(out, x, d->factor))
+PLAIN(pixel_unshuffle, "PixelUnshuffle", down_describe, (weir_module * *out, int64_t factor),
+      DATA(.factor = factor), weir_pixel_unshuffle(out, x, d->factor))
+
+/* ---- containers ------------------------------------------------------------------------------- */
+
+const weir_module_class module_list_class = {.name = "ModuleList"};
+static const weir_module_class module_dict_class = {.name = "ModuleDict"};
+
+weir_status weir_module_list(weir_module **out, weir_module *const *children, size_t count)
+{
+  WEIR_REQUIRE_OUT(out);
+  if (count) WEIR_REQUIRE(children);
+  WEIR_MODULE m = NULL;
+  weir_status st = weir_module_new(&m, &module_list_class, NULL);
+  for (size_t i = 0; i < count; i++)
+    if (st)
+      weir_module_release(children[i]);
+    else
+      st = children[i] ? weir_module_append(m, children[i])
+                       : weir_fail(WEIR_EINVAL, "%s: module '%zu' is NULL", __func__, i);
+  if (!st) *out = weir_module_retain(m);
+  return st;
+}
+
+weir_status weir_module_dict(weir_module **out)
+{
+  WEIR_REQUIRE_OUT(out);
+  return weir_module_new(out, &module_dict_class, NULL);
+}
