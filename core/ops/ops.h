@@ -143,6 +143,11 @@ weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor
 weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_tensor *indices,
                       const pooling *p);
 
+/* ---- interpolate.c --------------------------------------------------------------------------- */
+
+/* *out (new) is a's last `axes` dimensions in other sizes; r: kind, sizes, scale, align, back. */
+weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample *r, int axes);
+
 /* ---- matmul.c -------------------------------------------------------------------------------- */
 
 /* Sets tf32, reduced_precision and deterministic as they are set for the process, and runs it. */

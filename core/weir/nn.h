@@ -140,6 +140,66 @@ WEIR_PUBLIC weir_status weir_pairwise_distance(weir_tensor **out, const weir_ten
                                                const weir_tensor *b, double p, double eps,
                                                bool keepdim);
 
+/* ---- convolutions -----------------------------------------------------------------------------
+ * conv2d() stands in ops.h. Numbers are of the first, the second, the third axis; zeros are the
+ * defaults. */
+typedef struct weir_conv_options {
+  int64_t stride[3];         /* elements; 0: 1; of transposed ones at most 64 */
+  int64_t padding[3];        /* elements on each side */
+  int64_t dilation[3];       /* elements; 0: 1 */
+  int64_t output_padding[3]; /* elements more on one side of the result; of transposed ones */
+  int64_t groups;            /* 0: 1 */
+  bool same; /* padding='same': as many places as the input; not of transposed ones */
+} weir_conv_options;
+
+/* Cross-correlation: a (n, channels, ...) or (channels, ...), weight (out, channels / groups, ...),
+ * bias (out) or NULL; options NULL: the defaults. Errors: those of weir_conv2d(); "padding='same' is
+ * not supported for strided convolutions". */
+WEIR_PUBLIC weir_status weir_conv1d(weir_tensor **out, const weir_tensor *a,
+                                    const weir_tensor *weight, const weir_tensor *bias,
+                                    const weir_conv_options *options);
+WEIR_PUBLIC weir_status weir_conv3d(weir_tensor **out, const weir_tensor *a,
+                                    const weir_tensor *weight, const weir_tensor *bias,
+                                    const weir_conv_options *options);
+/* What a convolution gives back: weight (channels, out / groups, ...). Errors: "output padding must be
+ * smaller than either stride or dilation, but got ..."; "Given transposed=1, weight of size [2, 4,
+ * 3], expected input[1, 3, 8] to have 2 channels, but got 3 channels instead". */
+WEIR_PUBLIC weir_status weir_conv_transpose1d(weir_tensor **out, const weir_tensor *a,
+                                              const weir_tensor *weight, const weir_tensor *bias,
+                                              const weir_conv_options *options);
+WEIR_PUBLIC weir_status weir_conv_transpose2d(weir_tensor **out, const weir_tensor *a,
+                                              const weir_tensor *weight, const weir_tensor *bias,
+                                              const weir_conv_options *options);
+WEIR_PUBLIC weir_status weir_conv_transpose3d(weir_tensor **out, const weir_tensor *a,
+                                              const weir_tensor *weight, const weir_tensor *bias,
+                                              const weir_conv_options *options);
+
+/* ---- interpolation ---------------------------------------------------------------------------- */
+
+typedef enum weir_interpolate_mode {
+  WEIR_INTERPOLATE_NEAREST,
+  WEIR_INTERPOLATE_NEAREST_EXACT,
+  WEIR_INTERPOLATE_LINEAR,    /* (n, channels, length) */
+  WEIR_INTERPOLATE_BILINEAR,  /* (n, channels, h, w) */
+  WEIR_INTERPOLATE_BICUBIC,   /* (n, channels, h, w) */
+  WEIR_INTERPOLATE_TRILINEAR, /* (n, channels, d, h, w) */
+  WEIR_INTERPOLATE_AREA       /* averages */
+} weir_interpolate_mode;
+
+/* One of size and scale, for as many axes as the input has, which has a batch. */
+typedef struct weir_interpolate_options {
+  int64_t size[3]; /* elements of the result */
+  double scale[3]; /* elements of the result to one of the input */
+  weir_interpolate_mode mode;
+  bool align_corners;          /* outermost elements stay outermost */
+  bool recompute_scale_factor; /* the scale is that of the sizes */
+} weir_interpolate_options;
+
+/* a in another size; floating point, of the nearest modes also uint8. Errors: "Got 3D input, but
+ * bilinear mode needs 4D input"; "only one of size or scale_factor should be defined". */
+WEIR_PUBLIC weir_status weir_interpolate(weir_tensor **out, const weir_tensor *a,
+                                         const weir_interpolate_options *options);
+
 /* ---- pixels -----------------------------------------------------------------------------------
  * (..., channels f f, h, w) as (..., channels, h f, w f), and back. Errors: "pixel_shuffle expects
  * its input's 'channel' dimension to be divisible by the square of upscale_factor, but

@@ -229,6 +229,203 @@ START_TEST(windows_refuse_what_torchs_do)
 }
 END_TEST
 
+/* ---- convolutions, interpolation --------------------------------------------------------------- */
+
+typedef weir_status (*conv_fn)(weir_tensor **, const weir_tensor *, const weir_tensor *,
+                               const weir_tensor *, const weir_conv_options *);
+
+static weir_tensor *random_of(weir_shape shape, weir_device d)
+{
+  weir_options o = as(WEIR_FLOAT64, d);
+  weir_tensor *t;
+  weir_ok(weir_randn(&t, shape, &o));
+  return t;
+}
+
+/* (conv(x), y) = (x, conv_transpose(y)), of the same weights: each proves the other. */
+START_TEST(transposed_convolutions_are_the_transpose_of_convolutions)
+{
+  static const conv_fn transposed[] = {weir_conv_transpose1d, weir_conv_transpose2d,
+                                       weir_conv_transpose3d};
+  static const weir_conv_options rows[] = {
+      {.groups = 1},
+      {.stride = {2, 2, 2}, .padding = {1, 1, 1}, .groups = 2},
+      {.stride = {3, 2, 1}, .padding = {0, 1, 2}, .dilation = {2, 3, 1}, .groups = 1},
+      {.stride = {2, 3, 2}, .dilation = {2, 1, 2}, .groups = 2}};
+  devices(2);
+  for (int axes = 1; axes <= 3; axes++)
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+      const weir_conv_options *o = &rows[k];
+      WEIR_TENSOR x = NULL;
+      WEIR_TENSOR w = NULL;
+      WEIR_TENSOR y = NULL;
+      WEIR_TENSOR g = NULL;
+      WEIR_TENSOR back = NULL;
+      weir_conv_options more = *o;
+      weir_shape in = {.count = axes + 2, .size = {2, 4, 9, 8, 7}};
+      weir_shape kernel = {.count = axes + 2, .size = {6, 4 / o->groups, 3, 2, 3}};
+      weir_manual_seed(k);
+      x = random_of(in, device(_i));
+      w = random_of(kernel, device(_i));
+      weir_conv2d_options two = {{o->stride[0], o->stride[1]},
+                                 {o->padding[0], o->padding[1]},
+                                 {o->dilation[0], o->dilation[1]},
+                                 o->groups};
+      weir_ok(axes == 1   ? weir_conv1d(&y, x, w, NULL, o)
+              : axes == 2 ? weir_conv2d(&y, x, w, NULL, &two)
+                          : weir_conv3d(&y, x, w, NULL, o));
+      weir_ok(weir_randn_like(&g, y, NULL));
+      for (int i = 0; i < axes; i++) { /* what a stride left over */
+        int64_t s = o->stride[i] ? o->stride[i] : 1, d = o->dilation[i] ? o->dilation[i] : 1;
+        more.output_padding[i] =
+            (in.size[2 + i] + 2 * o->padding[i] - d * (kernel.size[2 + i] - 1) - 1) % s;
+      }
+      weir_ok(transposed[axes - 1](&back, g, w, NULL, &more));
+      shape_is(back, in);
+      double there = inner(y, g), here = inner(x, back);
+      ck_assert_msg(fabs(there - here) < 1e-9, "%d axes, row %zu: %.12g and %.12g", axes, k, there,
+                    here);
+    }
+}
+END_TEST
+
+/* out[z][y][x] of one channel, in double. */
+static double volume_sum(const double *a, const double *w, int z, int y, int x)
+{
+  double sum = 0;
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < 3; j++)
+      for (int k = 0; k < 2; k++) {
+        int iz = z + 2 * i, iy = 2 * y + j - 1, ix = x + k;
+        if (iy >= 0 && iy < 5) sum += a[(iz * 5 + iy) * 4 + ix] * w[(i * 3 + j) * 2 + k];
+      }
+  return sum;
+}
+
+START_TEST(volumes_are_convolved_as_their_sum_says)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR c = NULL;
+  double in[80], kernel[12], out[2 * 3 * 3];
+  weir_conv_options o = {.stride = {1, 2, 1}, .padding = {0, 1, 0}, .dilation = {2, 1, 1}};
+  devices(2);
+  weir_manual_seed(3);
+  a = random_of(weir_shape(1, 1, 4, 5, 4), device(_i));
+  w = random_of(weir_shape(1, 1, 2, 3, 2), device(_i));
+  b = counting(weir_shape(1), WEIR_FLOAT64, device(_i));
+  weir_ok(weir_add_scalar_(b, weir_float(.5)));
+  weir_ok(weir_conv3d(&c, a, w, b, &o));
+  shape_is(c, weir_shape(1, 1, 2, 3, 3));
+  weir_ok(weir_tensor_read(in, sizeof in, WEIR_FLOAT64, a));
+  weir_ok(weir_tensor_read(kernel, sizeof kernel, WEIR_FLOAT64, w));
+  for (int i = 0; i < 18; i++)
+    out[i] = .5 + volume_sum(in, kernel, i / 9, i / 3 % 3, i % 3);
+  near(c, 18, out);
+}
+END_TEST
+
+START_TEST(convolutions_that_keep_the_size)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR b = NULL;
+  weir_tensor *r = NULL;
+  devices(2);
+  a = counting(weir_shape(1, 5), WEIR_FLOAT64, device(_i));
+  weir_options o = as(WEIR_FLOAT64, device(_i));
+  weir_ok(weir_ones(&w, weir_shape(1, 1, 2), &o));
+  weir_ok(weir_conv1d(&b, a, w, NULL, &(weir_conv_options){.same = true}));
+  NEAR(b, 1, 3, 5, 7, 4);
+  refused(WEIR_EINVAL, "padding='same' is not supported for strided convolutions",
+          weir_conv1d(&r, a, w, NULL, &(weir_conv_options){.stride = {2}, .same = true}));
+  refused(WEIR_EINVAL,
+          "Given groups=2, expected weight to be at least 2 at dimension 0, but got weight of size "
+          "[1, 1, 2] instead",
+          weir_conv1d(&r, a, w, NULL, &(weir_conv_options){.groups = 2}));
+  refused(WEIR_EINVAL,
+          "output padding must be smaller than either stride or dilation, but got "
+          "output_padding_height: 0 output_padding_width: 1 stride_height: 1 stride_width: 1 "
+          "dilation_height: 1 dilation_width: 1",
+          weir_conv_transpose1d(&r, a, w, NULL, &(weir_conv_options){.output_padding = {1}}));
+}
+END_TEST
+
+START_TEST(images_in_other_sizes)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR line = NULL;
+  weir_tensor *r[6] = {NULL};
+  devices(2);
+  a = counting(weir_shape(1, 1, 2, 2), WEIR_FLOAT32, device(_i));
+  line = counting(weir_shape(1, 1, 3), WEIR_FLOAT32, device(_i));
+  weir_interpolate_options o = {.scale = {2}};
+  weir_ok(weir_interpolate(&r[0], line, &o));
+  NEAR(r[0], 0, 0, 1, 1, 2, 2);
+  o.mode = WEIR_INTERPOLATE_LINEAR;
+  weir_ok(weir_interpolate(&r[1], line, &o));
+  NEAR(r[1], 0, .25, .75, 1.25, 1.75, 2);
+  o = (weir_interpolate_options){
+      .size = {5}, .mode = WEIR_INTERPOLATE_LINEAR, .align_corners = true};
+  weir_ok(weir_interpolate(&r[2], line, &o));
+  NEAR(r[2], 0, .5, 1, 1.5, 2);
+  o = (weir_interpolate_options){.size = {1, 1}, .mode = WEIR_INTERPOLATE_AREA};
+  weir_ok(weir_interpolate(&r[3], a, &o));
+  NEAR(r[3], 1.5);
+  o = (weir_interpolate_options){
+      .size = {2, 3}, .mode = WEIR_INTERPOLATE_BILINEAR, .align_corners = true};
+  weir_ok(weir_interpolate(&r[4], a, &o));
+  NEAR(r[4], 0, .5, 1, 2, 2.5, 3);
+  o = (weir_interpolate_options){.size = {2, 2}, .mode = WEIR_INTERPOLATE_BICUBIC};
+  weir_ok(weir_interpolate(&r[5], a, &o));
+  NEAR(r[5], 0, 1, 2, 3);
+  for (int i = 0; i < 6; i++)
+    weir_tensor_drop(&r[i]);
+  weir_tensor *none = NULL;
+  refused(WEIR_ENOTSUP, "Got 3D input, but bilinear mode needs 4D input",
+          weir_interpolate(
+              &none, line,
+              &(weir_interpolate_options){.scale = {2}, .mode = WEIR_INTERPOLATE_BILINEAR}));
+}
+END_TEST
+
+START_TEST(what_interpolation_gives_back_is_its_transpose)
+{
+  static const struct {
+    weir_resample_kind kind;
+    bool align;
+    int64_t out[3];
+    double scale;
+  } rows[] = {
+      {WEIR_RESAMPLE_NEAREST, false, {1, 9, 4}, 0},  {WEIR_RESAMPLE_EXACT, false, {3, 3, 11}, 0},
+      {WEIR_RESAMPLE_LINEAR, false, {1, 13, 2}, 0},  {WEIR_RESAMPLE_LINEAR, true, {4, 1, 9}, 0},
+      {WEIR_RESAMPLE_CUBIC, false, {1, 12, 3}, 0},   {WEIR_RESAMPLE_CUBIC, true, {1, 3, 17}, 0},
+      {WEIR_RESAMPLE_LINEAR, false, {1, 12, 14}, .4}};
+  devices(2);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    WEIR_TENSOR x = NULL;
+    WEIR_TENSOR y = NULL;
+    WEIR_TENSOR g = NULL;
+    WEIR_TENSOR back = NULL;
+    weir_resample r = {.kind = rows[k].kind, .align = rows[k].align, .in = {2, 5, 6}};
+    for (int i = 0; i < 3; i++) {
+      r.out[i] = rows[k].out[i];
+      r.scale[i] = rows[k].scale;
+    }
+    weir_manual_seed(k);
+    x = random_of(weir_shape(2, 2, 5, 6), device(_i));
+    weir_ok(resample_run(&y, x, &r, 3));
+    weir_ok(weir_randn_like(&g, y, NULL));
+    r.back = true;
+    weir_ok(resample_run(&back, g, &r, 3));
+    shape_is(back, weir_shape(2, 2, 5, 6));
+    double there = inner(y, g), here = inner(x, back);
+    ck_assert_msg(fabs(there - here) < 1e-5, "row %zu: %.12g, given back %.12g", k, there, here);
+  }
+}
+END_TEST
+
 /* ---- normalisation --------------------------------------------------------------------------- */
 
 START_TEST(rows_and_groups_have_no_mean_and_length_one)
@@ -415,6 +612,11 @@ int main(void)
                                 windows_adapt_to_what_is_asked_for,
                                 what_windows_give_back_is_their_transpose,
                                 windows_refuse_what_torchs_do,
+                                transposed_convolutions_are_the_transpose_of_convolutions,
+                                volumes_are_convolved_as_their_sum_says,
+                                convolutions_that_keep_the_size,
+                                images_in_other_sizes,
+                                what_interpolation_gives_back_is_its_transpose,
                                 rows_and_groups_have_no_mean_and_length_one,
                                 running_statistics_follow_the_batch,
                                 normalisation_refuses_what_torchs_does,

@@ -15,6 +15,19 @@ class PoolOptions(C.Structure):
                 ("ceil_mode", C.c_bool), ("exclude_pad", C.c_bool), ("divisor_override", C.c_int64)]
 
 
+class ConvOptions(C.Structure):
+    _fields_ = [("stride", C.c_int64 * 3), ("padding", C.c_int64 * 3), ("dilation", C.c_int64 * 3),
+                ("output_padding", C.c_int64 * 3), ("groups", C.c_int64), ("same", C.c_bool)]
+
+
+class Interpolation(C.Structure):
+    _fields_ = [("size", C.c_int64 * 3), ("scale", C.c_double * 3), ("mode", C.c_int), ("align_corners", C.c_bool),
+                ("recompute", C.c_bool)]
+
+
+MODES = ["nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area"]
+
+
 class BatchNorm(C.Structure):
     _fields_ = [("training", C.c_bool), ("momentum", C.c_double), ("eps", C.c_double)]
 
@@ -218,5 +231,69 @@ class Networks:
                 self.judge(what, lambda: F.pairwise_distance(t, o, p, keepdim=keep),
                            lambda: self.w.new(name, w, wo, C.c_double(p), C.c_double(1e-6), keep), size, 32)
             self.w.release(wo)
+        self.own_strides = False
+        self.w.release(w)
+
+    def convolution(self):
+        r = self.r
+        axes, back = r.choice([1, 1, 2, 3]), r.random() < .6
+        if axes == 2:
+            back = True
+        name = f"conv_transpose{axes}d" if back else f"conv{axes}d"
+        dtype = r.choice([torch.float32] * 5 + [torch.float64, torch.int64])
+        odd = r.random() < .1
+        groups = r.choice([1, 1, 2, 3])
+        a, b = groups * r.randint(1, 2), r.randint(1, 3) * (1 if back else groups)
+        t, w = self.tensor([r.randint(1, 2)] * (r.random() < .7) + [a + odd * (r.random() < .3)] +
+                           [r.randint(1, 7) for _ in range(axes)], dtype, small=True)
+        kernel = [r.randint(1, 3) for _ in range(axes)]
+        k, wk = self.tensor(([a, b] if back else [b, a // groups]) + kernel, dtype, small=True)
+        bias, wb = self.pick([b * groups if back else b], dtype, .5)
+        if bias is not None and bias.dtype != dtype:
+            bias, wb = None, None
+        stride, dilation = [r.randint(1 - (odd and r.random() < .1), 3) for _ in kernel], [r.choice([1, 1, 2, 3]) for _ in kernel]
+        pad = [r.choice([0, 0, 1, 2, -1 if odd else 0]) for _ in kernel]
+        more = [r.choice([0, 0, 1, 2 if odd else 0]) if back else 0 for _ in kernel]
+        same = not back and r.random() < .2
+        if same:
+            stride = [1] * axes if not odd else stride
+        if 0 in stride:
+            stride = [1] * axes
+        o = ConvOptions(three(stride), three(pad), three(dilation), three(more), groups, same)
+        what = (f"{name} of {tuple(t.shape)} {t.stride()} by {tuple(k.shape)} {dtype} bias {bias is not None} stride {stride} pad {pad} "
+                f"dilation {dilation} more {more} groups {groups} same {same}")
+        p = "same" if same else pad
+        n = k.numel() / k.shape[0 if not back else 1] + 2
+        scale = (self.largest(t) + 1) * (self.largest(k) + 1) * n ** .5 * 2
+        self.own_strides = True
+        f = getattr(F, name)
+        self.judge(what, (lambda: f(t, k, bias, stride, pad, more, groups, dilation)) if back else
+                   (lambda: f(t, k, bias, stride, p, dilation, groups)), lambda: self.w.new(name, w, wk, wb, C.byref(o)), scale, 4)
+        self.own_strides = False
+        self.free(w, wk, wb)
+
+    def interpolation(self):
+        r = self.r
+        mode = r.choice(MODES)
+        axes = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode, r.choice([1, 2, 3]))
+        if r.random() < .03:
+            axes = r.choice([0, 1, 2, 3])
+        t, w = self.images(axes, r.choice(FLOATS * 3 + [torch.uint8] * ("nearest" in mode) + [torch.int64]), 7)
+        if t.dim() != axes + 2 and r.random() < .9:
+            return self.w.release(w)
+        t, w = t.contiguous(), self.moved(w, "contiguous")
+        align = r.random() < (.4 if mode not in ("nearest", "nearest-exact", "area") else .02)
+        if not 3 <= t.dim() <= 5:
+            return self.w.release(w)
+        n = t.dim() - 2
+        size = [r.choice([1, 2, 3, 5, 8, 13, -1 if r.random() < .05 else 4]) for _ in range(n)] if r.random() < .5 else None
+        scale = [r.choice([2., .5, 1.5, 3., .3, 1., 2.7]) for _ in range(n)] if size is None or r.random() < .03 else None
+        again = scale is not None and size is None and r.random() < .3
+        o = Interpolation(three(size or [0]), (C.c_double * 3)(*(scale or [0])), MODES.index(mode), align, again)
+        self.own_strides = True
+        kind = align if align or mode in ("linear", "bilinear", "bicubic", "trilinear") else None
+        self.judge(f"interpolate {mode} of {tuple(t.shape)} {t.dtype} to {size} by {scale} align {align} again {again}",
+                   lambda: F.interpolate(t, size, scale, mode, kind, again or None), lambda: self.w.new("interpolate", w, C.byref(o)),
+                   self.largest(t), 64)
         self.own_strides = False
         self.w.release(w)

@@ -224,6 +224,10 @@ class Calls(Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, S
             pattern = "^unflatten got an unexpected error:"
         elif what.startswith(("batch_norm", "instance_norm")):
             pattern = "could not infer output dtype|not implemented for 'Long'"
+        elif what.startswith("conv"):
+            pattern = "size|padding|dilation|stride|type|memory descriptor"
+        elif what.startswith("interpolate"):
+            pattern = "not implemented for"
         elif what.startswith("layer_norm"):
             pattern = "mixed dtype|not implemented for 'Long'"
         elif what.startswith("pad"):
@@ -592,7 +596,7 @@ class Calls(Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, S
                               [self.einsum, self.contraction, self.added, self.vectors] +
                               [self.attention, self.multihead, self.recurrent, self.cell] +
                               [self.running, self.sorting, self.middle, self.searching, self.counting] +
-                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances])()
+                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances, self.convolution, self.interpolation])()
 
 
 # ---- promotion and random numbers

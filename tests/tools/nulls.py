@@ -67,7 +67,8 @@ SHAPES.update({
     'weir_instance_norm': (2, 1, 2),
     'weir_pixel_shuffle': (1, 1, 1),
     'weir_pixel_unshuffle': (1, 1, 1),
-    'weir_group_norm': (2, 2)})
+    'weir_group_norm': (2, 2), 'weir_interpolate': (1, 1, 2),
+    **{'weir_conv%s%dd' % (k, n): (1, 1) + (2,) * n for k in ('', '_transpose') for n in (1, 2, 3) if (k, n) != ('', 2)}})
 VALUES = {'int': 1, 'unsigned': 1, '_Bool': False, 'int64_t': 1, 'uint64_t': 1, 'size_t': 64, 'ssize_t': 1, 'double': 1.0,
           'intptr_t': 1, 'weir_dtype': 7, 'weir_device_type': 1, 'weir_blas': 0, 'weir_status': 0}
 CTYPES = {'int': C.c_int, 'unsigned': C.c_uint, '_Bool': C.c_bool, 'int64_t': C.c_int64, 'uint64_t': C.c_uint64,
@@ -93,6 +94,14 @@ def dlpack(version):
 
 def pool_3d(m):
     return m.room((C.c_int64 * 14)(1, 1, 1))
+
+
+def conv_options(m):
+    return m.room((C.c_int64 * 14)())
+
+
+def interpolation(m):
+    return m.room((C.c_int64 * 8)(2))
 
 
 def batch_norm(m):
@@ -209,6 +218,8 @@ GOOD = {
     'weir_max_pool2d': {2: pool_options},
     'weir_module_max_pool2d': {1: pool_options},
     **{'weir_module_%s_pool%dd' % (k, n): {1: pool_3d} for k in ('avg', 'max') for n in (1, 2, 3) if (k, n) != ('max', 2)},
+    **{'weir_conv%s%dd' % (k, n): {3: lambda m: m.tensor((1,)), 4: conv_options} for k in ('', '_transpose') for n in (1, 2, 3) if (k, n) != ('', 2)},
+    'weir_interpolate': {2: interpolation},
     'weir_module_list': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
     'weir_avg_pool1d': {2: pool_3d}, 'weir_avg_pool2d': {2: pool_3d}, 'weir_avg_pool3d': {2: pool_3d},
     'weir_max_pool1d': {2: pool_3d}, 'weir_max_pool3d': {2: pool_3d},

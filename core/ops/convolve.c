@@ -1,0 +1,580 @@
+/* convolve.c: convolutions of one and three axes, and transposed ones of one to three: made of
+ * two-dimensional ones (conv.c), so that they run wherever those do and have derivatives where those
+ * have.
+ *
+ * One axis is two of which the first has one place. Three: the places of the first axis that a window
+ * sees become channels. A transposed convolution writes, for each place of the input, a window of the
+ * output: output places that lie a multiple of the stride apart (a phase) see the same part of the
+ * kernel, backwards, so that each phase is a convolution of stride 1, and the output their places
+ * taken in turns.
+ *
+ * Words. axes: of a window; spatial dimensions. phase: an output place modulo the stride. */
+#include <stdio.h>
+#include <string.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+/* A convolution that is asked for. */
+typedef struct convolution {
+  const char *name; /* torch's */
+  int axes;
+  bool transposed, same;
+  const weir_tensor *a, *weight, *bias; /* borrowed */
+  int64_t groups;
+  int64_t stride[3], pad[3], dilation[3], more[3]; /* more: output_padding */
+} convolution;
+
+static int64_t or_one(int64_t x)
+{
+  return x ? x : 1;
+}
+
+static convolution convolution_of(const char *name, int axes, const weir_tensor *a,
+                                  const weir_tensor *weight, const weir_tensor *bias,
+                                  const weir_conv_options *o)
+{
+  static const weir_conv_options none = {.same = false};
+  if (!o) o = &none;
+  convolution c = {.name = name,
+                   .axes = axes,
+                   .a = a,
+                   .weight = weight,
+                   .bias = bias,
+                   .groups = or_one(o->groups),
+                   .same = o->same};
+  for (int i = 0; i < axes; i++) {
+    c.stride[i] = or_one(o->stride[i]);
+    c.dilation[i] = or_one(o->dilation[i]);
+    c.pad[i] = o->padding[i];
+    c.more[i] = o->output_padding[i];
+  }
+  return c;
+}
+
+/* ---- what is refused -------------------------------------------------------------------------- */
+
+static weir_status check_convolution_dims(const convolution *c)
+{
+  text_buffer text;
+  int n = c->axes + 1;
+  if (c->a->dims != n && c->a->dims != n + 1)
+    return weir_fail(WEIR_EINVAL,
+                     "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of "
+                     "size: %s",
+                     n, n + 1, c->name, shape_format(&text, weir_shape_of(c->a->dims, c->a->size)));
+  if (c->weight->dims != n + 1)
+    return weir_fail(WEIR_EINVAL,
+                     c->weight->dims < 3 ? "weight should have at least three dimensions"
+                                         : "%s: weight must have %d dimensions, but it has %d",
+                     c->name, n + 1, c->weight->dims);
+  return WEIR_OK;
+}
+
+static weir_status check_numbers(const convolution *c)
+{
+  for (int i = 0; i < c->axes; i++)
+    if (c->pad[i] < 0) return weir_fail(WEIR_EINVAL, "negative padding is not supported");
+  for (int i = 0; i < c->axes; i++)
+    if (c->more[i] < 0) return weir_fail(WEIR_EINVAL, "negative output_padding is not supported");
+  for (int i = 0; i < c->axes; i++)
+    if (c->stride[i] < 1) return weir_fail(WEIR_EINVAL, "non-positive stride is not supported");
+  for (int i = 0; i < c->axes; i++)
+    if (c->dilation[i] < 1) return weir_fail(WEIR_EINVAL, "dilation should be greater than zero");
+  if (c->groups < 1) return weir_fail(WEIR_EINVAL, "non-positive groups is not supported");
+  for (int i = 0; i < c->axes; i++)
+    if (c->same && c->stride[i] != 1)
+      return weir_fail(WEIR_EINVAL, "padding='same' is not supported for strided convolutions");
+  return WEIR_OK;
+}
+
+/* The input as torch prints it: with a batch. */
+static const char *batched_text(text_buffer *out, const convolution *c)
+{
+  weir_shape s = weir_shape_of(c->a->dims, c->a->size);
+  if (s.count == c->axes + 1) {
+    memmove(s.size + 1, s.size, (size_t)s.count * sizeof *s.size);
+    s.size[0] = 1;
+    s.count++;
+  }
+  return shape_format(out, s);
+}
+
+static weir_status check_conv_groups(const convolution *c)
+{
+  const weir_tensor *w = c->weight;
+  text_buffer text;
+  const char *shape = shape_format(&text, weir_shape_of(w->dims, w->size));
+  long long groups = (long long)c->groups;
+  if (w->size[0] < c->groups)
+    return weir_fail(WEIR_EINVAL,
+                     "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
+                     "got weight of size %s instead",
+                     groups, groups, shape);
+  if (w->size[0] % c->groups)
+    return weir_fail(WEIR_EINVAL,
+                     "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
+                     "but got weight of size [%s] instead",
+                     groups, groups, shape);
+  return WEIR_OK;
+}
+
+static weir_status check_conv_channels(const convolution *c)
+{
+  const weir_tensor *w = c->weight, *b = c->bias;
+  text_buffer text, input, other;
+  const char *shape = shape_format(&text, weir_shape_of(w->dims, w->size));
+  int64_t given = c->a->size[c->a->dims - c->axes - 1], expected = w->size[0], outs = w->size[0];
+  char prefix[40];
+  (void)snprintf(prefix, sizeof prefix, c->transposed ? "transposed=1" : "groups=%lld",
+                 (long long)c->groups);
+  if (__builtin_mul_overflow(w->size[1], c->groups, c->transposed ? &outs : &expected))
+    return weir_fail(WEIR_EINVAL, "%s: groups=%lld and weight of size %s: channels overflow",
+                     c->name, (long long)c->groups, shape);
+  if (given != expected)
+    return weir_fail(WEIR_EINVAL,
+                     "Given %s, weight of size %s, expected input%s to have %lld channels, but got "
+                     "%lld channels instead",
+                     prefix, shape, batched_text(&input, c), (long long)expected, (long long)given);
+  if (b && (b->dims != 1 || b->size[0] != outs))
+    return weir_fail(WEIR_EINVAL,
+                     "Given %sweight of size %s, expected bias to be 1-dimensional with %lld "
+                     "elements, but got bias of size %s instead",
+                     c->transposed ? "transposed=1, " : "", shape, (long long)outs,
+                     shape_format(&other, weir_shape_of(b->dims, b->size)));
+  return WEIR_OK;
+}
+
+/* What a kernel covers of the axis i; false: it overflows. */
+static bool cover(int64_t *out, const convolution *c, int i)
+{
+  int64_t kernel = c->weight->size[2 + i];
+  return !__builtin_mul_overflow(kernel - 1, c->dilation[i], out) &&
+         !__builtin_add_overflow(*out, 1, out) && *out < INT64_MAX / 8 &&
+         c->pad[i] < INT64_MAX / 16 && c->stride[i] < INT64_MAX / 8;
+}
+
+/* "8 x 8". */
+static const char *times_text(text_buffer *out, const int64_t *v, int count)
+{
+  size_t at = 0;
+  for (int i = 0; i < count; i++) {
+    int n = snprintf(out->at + at, sizeof out->at - at, "%s%lld", i ? " x " : "", (long long)v[i]);
+    at += n > 0 ? (size_t)n : 0;
+  }
+  return out->at;
+}
+
+static weir_status check_reach_of(const convolution *c)
+{
+  text_buffer x, y;
+  int64_t padded[3], covers[3];
+  bool good = true;
+  for (int i = 0; i < c->axes; i++) {
+    if (!cover(&covers[i], c, i))
+      return weir_fail(WEIR_EINVAL,
+                       "%s: kernel_size, padding, stride or dilation is too large: a "
+                       "size overflows",
+                       c->name);
+    padded[i] = c->a->size[c->a->dims - c->axes + i] + 2 * c->pad[i];
+    good = good && (c->same || padded[i] >= covers[i]);
+  }
+  if (good || c->transposed) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size "
+                   "can't be greater than actual input size",
+                   times_text(&x, padded, c->axes), times_text(&y, covers, c->axes));
+}
+
+/* conv2d says it of a kind of device and a dtype. */
+static weir_status check_conv_types(const convolution *c)
+{
+  const weir_tensor *other[2] = {c->weight, c->bias};
+  for (int i = 0; i < 2; i++)
+    if (other[i] && (other[i]->dtype != c->a->dtype ||
+                     device_of_tensor(other[i]).type != device_of_tensor(c->a).type))
+      return weir_fail(WEIR_EINVAL, "Input type (%s) and %s type (%s) should be the same",
+                       weir_tensor_type(c->a), i ? "bias" : "weight", weir_tensor_type(other[i]));
+  weir_status st = check_same_device(c->a, c->weight);
+  if (!st && c->bias) st = check_same_device(c->a, c->bias);
+  return st;
+}
+
+static weir_status check_convolution(const convolution *c)
+{
+  weir_status st = check_convolution_dims(c);
+  if (!st) st = check_conv_types(c);
+  if (!st) st = check_numbers(c);
+  if (!st) st = check_conv_groups(c);
+  if (!st) st = check_conv_channels(c);
+  return st ? st : check_reach_of(c);
+}
+
+/* ---- convolutions ----------------------------------------------------------------------------- */
+
+/* *out (new) is t with `before` and `behind` places more, or fewer, along its last dimensions. */
+static weir_status padded_by(weir_tensor **out, const weir_tensor *t, const int64_t *before,
+                             const int64_t *behind, int axes)
+{
+  int64_t pads[6];
+  bool none = true;
+  for (int i = 0; i < axes; i++) {
+    pads[2 * i] = before[axes - 1 - i];
+    pads[2 * i + 1] = behind[axes - 1 - i];
+    none = none && !before[i] && !behind[i];
+  }
+  if (!none) return weir_pad(out, t, pads, 2 * axes, WEIR_PAD_CONSTANT, weir_int(0));
+  *out = weir_tensor_retain((weir_tensor *)t);
+  return WEIR_OK;
+}
+
+/* padding='same': what there is before and behind. */
+static weir_status same_padded(weir_tensor **out, convolution *c)
+{
+  int64_t before[3], behind[3];
+  for (int i = 0; i < c->axes; i++) {
+    int64_t all = c->dilation[i] * (c->weight->size[2 + i] - 1);
+    before[i] = all / 2;
+    behind[i] = all - before[i];
+    c->pad[i] = 0;
+  }
+  return padded_by(out, c->a, before, behind, c->axes);
+}
+
+static weir_status conv_of_line(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
+                                const weir_tensor *bias, const convolution *c)
+{
+  WEIR_TENSOR image = NULL;
+  WEIR_TENSOR kernel = NULL;
+  WEIR_TENSOR y = NULL;
+  weir_conv2d_options o = {{1, c->stride[0]}, {0, c->pad[0]}, {1, c->dilation[0]}, c->groups};
+  weir_status st = weir_unsqueeze(&image, a, -2);
+  if (!st) st = weir_unsqueeze(&kernel, weight, -2);
+  if (!st) st = weir_conv2d(&y, image, kernel, bias, &o);
+  return st ? st : weir_squeeze(out, y, -2);
+}
+
+/* Of (n, channels, d, h, w): images (n places of the output, channels depths, h, w). */
+static weir_status slabs_of(weir_tensor **out, const weir_tensor *a, const convolution *c)
+{
+  WEIR_TENSOR deep = NULL;
+  WEIR_TENSOR windows = NULL;
+  WEIR_TENSOR seen = NULL;
+  WEIR_TENSOR turned = NULL;
+  int64_t depths = c->weight->size[2], all = c->dilation[0] * (depths - 1) + 1;
+  weir_status st = padded_by(&deep, a, (const int64_t[]){c->pad[0], 0, 0},
+                             (const int64_t[]){c->pad[0], 0, 0}, 3);
+  if (!st) st = weir_unfold(&windows, deep, 2, all, c->stride[0]);
+  if (!st) st = weir_slice(&seen, windows, 5, 0, INT64_MAX, c->dilation[0]);
+  if (!st) st = weir_permute(&turned, seen, (const int[]){0, 2, 1, 5, 3, 4});
+  if (st) return st;
+  const int64_t *s = turned->size;
+  return weir_reshape(out, turned, weir_shape(s[0] * s[1], s[2] * s[3], s[4], s[5]));
+}
+
+static weir_status conv_of_volume(weir_tensor **out, const weir_tensor *a,
+                                  const weir_tensor *weight, const weir_tensor *bias,
+                                  const convolution *c)
+{
+  WEIR_TENSOR batch = NULL;
+  WEIR_TENSOR slabs = NULL;
+  WEIR_TENSOR kernel = NULL;
+  WEIR_TENSOR images = NULL;
+  WEIR_TENSOR parts = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR whole = NULL;
+  const int64_t *k = weight->size;
+  bool alone = a->dims == 4;
+  weir_conv2d_options o = {{c->stride[1], c->stride[2]},
+                           {c->pad[1], c->pad[2]},
+                           {c->dilation[1], c->dilation[2]},
+                           c->groups};
+  weir_status st = alone ? weir_unsqueeze(&batch, a, 0) : WEIR_OK;
+  const weir_tensor *x = alone ? batch : a;
+  if (!st) st = slabs_of(&slabs, x, c);
+  if (!st) st = weir_reshape(&kernel, weight, weir_shape(k[0], k[1] * k[2], k[3], k[4]));
+  if (!st) st = weir_conv2d(&images, slabs, kernel, bias, &o);
+  if (st) return st;
+  const int64_t *s = images->size;
+  int64_t depth = (x->size[2] + 2 * c->pad[0] - c->dilation[0] * (k[2] - 1) - 1) / c->stride[0] + 1;
+  st = weir_reshape(&parts, images, weir_shape(x->size[0], depth, s[1], s[2], s[3]));
+  if (!st) st = weir_permute(&turned, parts, (const int[]){0, 2, 1, 3, 4});
+  if (!st) st = weir_contiguous(&whole, turned);
+  if (!st && alone) return weir_squeeze(out, whole, 0);
+  if (!st) *out = weir_tensor_retain(whole);
+  return st;
+}
+
+static weir_status run_convolution(weir_tensor **out, convolution *c)
+{
+  WEIR_TENSOR padded = NULL;
+  weir_status st = check_convolution(c);
+  if (!st && c->same) st = same_padded(&padded, c);
+  if (st) return st;
+  const weir_tensor *a = padded ? padded : c->a;
+  return c->axes == 1 ? conv_of_line(out, a, c->weight, c->bias, c)
+                      : conv_of_volume(out, a, c->weight, c->bias, c);
+}
+
+#define CONVOLUTION(n)                                                                             \
+  weir_status weir_conv##n##d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,  \
+                              const weir_tensor *bias, const weir_conv_options *options)           \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a, weight);                                                              \
+    convolution c = convolution_of("conv" #n "d", n, a, weight, bias, options);                    \
+    return run_convolution(out, &c);                                                               \
+  }
+CONVOLUTION(1)
+CONVOLUTION(3)
+
+/* ---- transposed convolutions ------------------------------------------------------------------ */
+
+/* One axis of a phase: kernel places first, first + step, ..., count of them, seen `shift` places
+ * before. */
+typedef struct phase_axis {
+  int64_t first, step, count, dilation, shift;
+} phase_axis;
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static phase_axis phase_of(const convolution *c, int i, int64_t phase)
+{
+  int64_t s = c->stride[i], d = c->dilation[i], common = greatest_divisor(s, d);
+  phase_axis p = {.step = s / common, .dilation = d / common};
+  while (p.first < c->weight->size[2 + i] && p.first < p.step && p.first * d % s != phase)
+    p.first++;
+  if (p.first >= p.step || p.first >= c->weight->size[2 + i]) return p; /* sees nothing */
+  p.count = (c->weight->size[2 + i] - 1 - p.first) / p.step + 1;
+  p.shift = (p.first * d - phase) / s;
+  return p;
+}
+
+/* The kernel's part of a phase, backwards, as a convolution has it: (out, in / groups, ...). */
+static weir_status phase_kernel(weir_tensor **out, const convolution *c, const phase_axis *p)
+{
+  WEIR_TENSOR groups = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR kernel = NULL;
+  const weir_tensor *w = c->weight;
+  weir_shape shape = {.count = c->axes + 3,
+                      .size = {c->groups, w->size[0] / c->groups, w->size[1]}};
+  weir_shape flat = {.count = c->axes + 2,
+                     .size = {w->size[1] * c->groups, w->size[0] / c->groups}};
+  int backwards[3];
+  for (int i = 0; i < c->axes; i++) {
+    shape.size[3 + i] = flat.size[2 + i] = w->size[2 + i];
+    backwards[i] = 2 + i;
+  }
+  weir_status st = weir_reshape(&groups, w, shape);
+  if (!st) st = weir_transpose(&turned, groups, 1, 2);
+  if (!st) st = weir_reshape(&kernel, turned, flat);
+  for (int i = 0; i < c->axes && !st; i++) {
+    weir_tensor *part;
+    st = weir_slice(&part, kernel, 2 + i, p[i].first, INT64_MAX, p[i].step);
+    if (st) break;
+    weir_tensor_release(kernel);
+    kernel = part;
+  }
+  return st ? st : weir_flip(out, kernel, backwards, c->axes);
+}
+
+/* *out (new): `places` of a phase along each axis, of x, which has a batch. */
+static weir_status phase_run(weir_tensor **out, const convolution *c, const weir_tensor *x,
+                             const phase_axis *p, const int64_t *places)
+{
+  WEIR_TENSOR kernel = NULL;
+  WEIR_TENSOR padded = NULL;
+  int64_t before[3], behind[3];
+  bool nothing = false;
+  weir_shape shape = {.count = c->axes + 2, .size = {x->size[0], c->weight->size[1] * c->groups}};
+  convolution one = {.axes = c->axes, .groups = c->groups, .stride = {1, 1, 1}};
+  for (int i = 0; i < c->axes; i++) {
+    shape.size[2 + i] = places[i];
+    one.dilation[i] = p[i].dilation;
+    before[i] = p[i].shift + (p[i].count - 1) * p[i].dilation;
+    behind[i] = places[i] - p[i].shift - x->size[2 + i];
+    nothing = nothing || !p[i].count;
+  }
+  weir_options like = {.dtype = (weir_dtype)x->dtype, .device = device_of_tensor(x)};
+  if (nothing) return weir_zeros(out, shape, &like);
+  weir_status st = phase_kernel(&kernel, c, p);
+  if (!st) st = padded_by(&padded, x, before, behind, c->axes);
+  if (st) return st;
+  one.weight = kernel;
+  if (c->axes == 3) return conv_of_volume(out, padded, kernel, NULL, &one);
+  return weir_conv2d(
+      out, padded, kernel, NULL,
+      &(weir_conv2d_options){{1, 1}, {0, 0}, {one.dilation[0], one.dilation[1]}, c->groups});
+}
+
+/* The phases of the axes from `axis` on, their places taken in turns. */
+static weir_status phases_from(weir_tensor **out, const convolution *c, const weir_tensor *x,
+                               int axis, phase_axis *p, const int64_t *places)
+{
+  if (axis == c->axes) return phase_run(out, c, x, p, places);
+  enum { MOST = 64 };
+  weir_tensor *part[MOST] = {NULL};
+  WEIR_TENSOR stacked = NULL;
+  int64_t s = c->stride[axis];
+  weir_status st = WEIR_OK;
+  if (s > MOST)
+    return weir_fail(WEIR_ENOTSUP, "%s: stride %lld is more than %d", c->name, (long long)s, MOST);
+  for (int64_t phase = 0; phase < s && !st; phase++) {
+    p[axis] = phase_of(c, axis, phase);
+    st = phases_from(&part[phase], c, x, axis + 1, p, places);
+  }
+  if (!st && s == 1) {
+    *out = part[0];
+    return WEIR_OK;
+  }
+  if (!st) st = weir_stack(&stacked, (const weir_tensor *const *)part, (int)s, 3 + axis);
+  if (!st) st = weir_flatten(out, stacked, 2 + axis, 3 + axis);
+  for (int64_t i = 0; i < s; i++)
+    weir_tensor_release(part[i]);
+  return st;
+}
+
+static weir_status transposed_sizes(int64_t *size, int64_t *places, const convolution *c)
+{
+  text_buffer x, y;
+  bool good = true;
+  const int64_t *in = c->a->size + c->a->dims - c->axes;
+  for (int i = 0; i < c->axes; i++) {
+    int64_t whole = 0;
+    if (!cover(&whole, c, i) || __builtin_mul_overflow(in[i] - 1, c->stride[i], &size[i]) ||
+        __builtin_add_overflow(size[i], whole + c->more[i] - 2 * c->pad[i], &size[i]))
+      return weir_fail(WEIR_EINVAL, "%s: a size overflows", c->name);
+    places[i] = (size[i] + c->pad[i] + c->stride[i] - 1) / c->stride[i];
+    good = good && size[i] > 0;
+  }
+  if (good) return WEIR_OK;
+  weir_shape shown = {.count = c->axes};
+  memcpy(shown.size, in, (size_t)c->axes * sizeof *in);
+  return weir_fail(WEIR_EINVAL,
+                   "Given input size per channel: (%s). Calculated output size per channel: (%s). "
+                   "Output size is too small",
+                   times_text(&x, in, c->axes), times_text(&y, size, c->axes));
+}
+
+/* torch speaks of rows and columns also where there is one axis. */
+static weir_status check_more(const convolution *c)
+{
+  static const char *const names[3] = {"depth", "height", "width"};
+  bool good = true, line = c->axes == 1;
+  char text[512];
+  size_t at = 0;
+  for (int i = 0; i < c->axes; i++)
+    good = good && (c->more[i] < c->stride[i] || c->more[i] < c->dilation[i]);
+  if (good) return WEIR_OK;
+  const struct {
+    const char *name;
+    const int64_t *of;
+    int64_t first;
+  } rows[] = {
+      {"output_padding", c->more, 0}, {"stride", c->stride, 1}, {"dilation", c->dilation, 1}};
+  for (int k = 0; k < 3; k++)
+    for (int i = line ? -1 : 0; i < c->axes; i++) {
+      int n = snprintf(text + at, sizeof text - at, " %s_%s: %lld", rows[k].name,
+                       names[3 - c->axes + i], (long long)(i < 0 ? rows[k].first : rows[k].of[i]));
+      at += n > 0 ? (size_t)n : 0;
+    }
+  return weir_fail(WEIR_EINVAL,
+                   "output padding must be smaller than either stride or dilation, but got%s",
+                   text);
+}
+
+/* The places from `pad` on, and the bias. */
+static weir_status cropped(weir_tensor **out, const convolution *c, const weir_tensor *all,
+                           const int64_t *size)
+{
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR column = NULL;
+  weir_shape beside = {.count = c->axes + 1, .size = {0, 1, 1, 1}};
+  weir_status st = WEIR_OK;
+  part = weir_tensor_retain((weir_tensor *)all);
+  for (int i = 0; i < c->axes && !st; i++) {
+    weir_tensor *less;
+    st = weir_narrow(&less, part, 2 + i, c->pad[i], size[i]);
+    if (st) break;
+    weir_tensor_release(part);
+    part = less;
+  }
+  if (!st && !c->bias) return weir_contiguous(out, part);
+  if (!st) {
+    beside.size[0] = c->bias->size[0];
+    st = weir_reshape(&column, c->bias, beside);
+  }
+  WEIR_TENSOR sum = NULL;
+  if (!st) st = weir_add(&sum, part, column);
+  return st ? st : weir_contiguous(out, sum);
+}
+
+static weir_status run_transposed(weir_tensor **out, convolution *c)
+{
+  WEIR_TENSOR batch = NULL;
+  WEIR_TENSOR phases = NULL;
+  WEIR_TENSOR y = NULL;
+  int64_t size[3], places[3];
+  phase_axis p[3];
+  c->transposed = true;
+  weir_status st = check_convolution(c);
+  if (!st) st = check_more(c);
+  if (!st) st = transposed_sizes(size, places, c);
+  if (st) return st;
+  bool alone = c->a->dims == c->axes + 1;
+  if (alone) st = weir_unsqueeze(&batch, c->a, 0);
+  if (!st) st = phases_from(&phases, c, alone ? batch : c->a, 0, p, places);
+  if (!st) st = cropped(&y, c, phases, size);
+  if (!st && alone) return weir_squeeze(out, y, 0);
+  if (!st) *out = weir_tensor_retain(y);
+  return st;
+}
+
+#define TRANSPOSED(n)                                                                              \
+  weir_status weir_conv_transpose##n##d(weir_tensor **out, const weir_tensor *a,                   \
+                                        const weir_tensor *weight, const weir_tensor *bias,        \
+                                        const weir_conv_options *options)                          \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a, weight);                                                              \
+    convolution c = convolution_of("conv_transpose" #n "d", n, a, weight, bias, options);          \
+    return run_transposed(out, &c);                                                                \
+  }
+TRANSPOSED(2)
+TRANSPOSED(3)
+
+/* A line is an image of one row. */
+weir_status weir_conv_transpose1d(weir_tensor **out, const weir_tensor *a,
+                                  const weir_tensor *weight, const weir_tensor *bias,
+                                  const weir_conv_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_TENSOR image = NULL;
+  WEIR_TENSOR kernel = NULL;
+  WEIR_TENSOR y = NULL;
+  int64_t size[3], places[3];
+  convolution c = convolution_of("conv_transpose1d", 1, a, weight, bias, options);
+  c.transposed = true;
+  weir_status st = check_convolution(&c);
+  if (!st) st = check_more(&c);
+  if (!st) st = transposed_sizes(size, places, &c);
+  if (!st) st = weir_unsqueeze(&image, a, -2);
+  if (!st) st = weir_unsqueeze(&kernel, weight, -2);
+  weir_conv_options o = {.stride = {1, c.stride[0]},
+                         .padding = {0, c.pad[0]},
+                         .dilation = {1, c.dilation[0]},
+                         .output_padding = {0, c.more[0]},
+                         .groups = c.groups};
+  if (!st) st = weir_conv_transpose2d(&y, image, kernel, bias, &o);
+  return st ? st : weir_squeeze(out, y, -2);
+}
