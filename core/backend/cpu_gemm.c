@@ -223,7 +223,7 @@ static weir_status real_gemm(const weir_gemm *g)
   p.alpha = g->alpha;
   p.add = g->beta != 0;
   if (g->beta != 0) scale(g);
-  return multiply(&p);
+  return cpu_gemm_thin(g) ? WEIR_OK : multiply(&p);
 }
 
 /* C = alpha sum + beta C, the sum being float32. */

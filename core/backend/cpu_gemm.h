@@ -23,6 +23,7 @@ typedef struct cpu_tile_level {
                                     const int64_t *offset, void *c_tile, int64_t ldc, bool add);
   void (*thin_tile[WEIR_DTYPES])(int64_t k, const void *a_row, const void *b, const int64_t *offset,
                                  void *c_row, bool add);
+  double (*dot[WEIR_DTYPES])(int64_t n, const void *x, const void *y);
 } cpu_tile_level;
 
 extern const cpu_tile_level cpu_tile_base, cpu_tile_avx2, cpu_tile_avx512;
@@ -39,6 +40,8 @@ void cpu_room_give(cpu_room *r); /* steals it */
 
 /* Integers, and nothing else. */
 weir_status cpu_gemm_int(const weir_gemm *g);
+/* A product with a vector, of floats: true, it is done. C has been scaled by beta. */
+bool cpu_gemm_thin(const weir_gemm *g);
 /* One product by a BLAS library; not done: there is none, it is not wanted, or not for this.
  * Errors: ENOTSUP (it was asked for, and there is none). */
 weir_status cpu_gemm_blas(const weir_gemm *g, bool *done);

@@ -85,6 +85,28 @@ TILE(double)
       *to = sum[i];                                                                                \
     }                                                                                              \
   }
+/* Four vectors of sums, then halves of these, then what is left. */
+#define DOT(T)                                                                                     \
+  static double T##_dot(int64_t n, const void *left, const void *right)                            \
+  {                                                                                                \
+    enum { LANES = TILE_BYTES / sizeof(T) };                                                       \
+    const T *x = left, *y = right;                                                                 \
+    T##_vector sum[4] = {{0}};                                                                     \
+    int64_t i = 0;                                                                                 \
+    for (; i + 4 * LANES <= n; i += 4 * LANES)                                                     \
+      UNROLL for (int k = 0; k < 4; k++) sum[k] +=                                                 \
+          *(const T##_vector *)(x + i + (int64_t)(k * LANES)) *                                    \
+          *(const T##_vector *)(y + i + (int64_t)(k * LANES));                                     \
+    T##_vector all = (sum[0] + sum[1]) + (sum[2] + sum[3]);                                        \
+    double total = 0;                                                                              \
+    for (int k = 0; k < LANES; k++)                                                                \
+      total += (double)all[k];                                                                     \
+    for (; i < n; i++)                                                                             \
+      total += (double)x[i] * (double)y[i];                                                        \
+    return total;                                                                                  \
+  }
+DOT(float)
+DOT(double)
 VIRTUAL_TILE(float)
 VIRTUAL_TILE(double)
 
@@ -118,4 +140,5 @@ const cpu_tile_level TILE_LEVEL = {
              [WEIR_FLOAT16] = pack_float16,
              [WEIR_BFLOAT16] = pack_bfloat16},
     .virtual_tile = {[WEIR_FLOAT32] = float_virtual_tile, [WEIR_FLOAT64] = double_virtual_tile},
+    .dot = {[WEIR_FLOAT32] = float_dot, [WEIR_FLOAT64] = double_dot},
     .thin_tile = {[WEIR_FLOAT32] = float_thin_tile, [WEIR_FLOAT64] = double_thin_tile}};
