@@ -2,17 +2,17 @@
  *
  * Memory of the cpu lies right behind its tensor_storage: one allocation, one free. Up to SMALL bytes
  * it is as aligned as malloc()'s; beyond, data begins at a multiple of 64. From LARGE bytes on the
- * kernel is asked for huge pages: touching new memory is several times as quick. Page-locked and
+ * kernel is asked for huge pages, and blocks are kept when they are released (host_cache.h). Page-locked and
  * device memory come from their pools (weir_pinned_malloc, weir_malloc), which know when what is
  * freed may be used again. */
 #include <stdlib.h>
-#include <sys/mman.h>
 #include "core/base/compiler.h"
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
+#include "core/tensor/host_cache.h"
 #include "core/tensor/slots.h"
 
-enum { ALIGNMENT = 64, SMALL = 512, LARGE = 4 << 20, HUGE_PAGE = 2 << 20 };
+enum { ALIGNMENT = 64, SMALL = 512, LARGE = HOST_BLOCK_LEAST };
 
 /* Where data begins in one allocation with its storage. */
 enum { HEAD = 64, TINY = SLOT_STORAGE_BYTES - HEAD };
@@ -67,9 +67,11 @@ static tensor_storage *storage_alloc(uint64_t room)
     s = malloc(HEAD + room);
   } else {
     void *at = NULL;
-    size_t alignment = room < LARGE ? ALIGNMENT : HUGE_PAGE;
-    if (room > SIZE_MAX - HEAD || posix_memalign(&at, alignment, HEAD + room)) return NULL;
-    if (room >= LARGE) (void)madvise(at, HEAD + room, MADV_HUGEPAGE);
+    if (room > SIZE_MAX - HEAD) return NULL;
+    if (room >= LARGE)
+      at = host_block_take(HEAD + room);
+    else if (posix_memalign(&at, ALIGNMENT, HEAD + room))
+      return NULL;
     s = at;
   }
   return s;
@@ -177,6 +179,8 @@ static void storage_end(tensor_storage *s)
   }
   if (s->kind != STORAGE_INLINE || s->bytes <= TINY)
     slot_give(SLOT_STORAGE, s);
+  else if (s->bytes >= LARGE)
+    host_block_give(s, HEAD + s->bytes);
   else
     free(s);
 }

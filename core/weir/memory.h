@@ -278,6 +278,24 @@ typedef struct weir_pinned_stats {
 } weir_pinned_stats;
 
 WEIR_PUBLIC weir_status weir_pinned_get_stats(weir_pinned_stats *out);
+
+/* ---- host memory of tensors -------------------------------------------------------------------
+ * Memory of tensors on the cpu is the C library's. Blocks of 4 MiB and more are kept when the last
+ * tensor of them is gone, and used again for the same size: new memory costs a fault for each of its
+ * pages. At most an eighth of the machine's memory is kept, and 512 MiB; nothing under valgrind or
+ * AddressSanitizer. */
+
+typedef struct weir_host_cache_stats {
+  uint64_t kept_bytes, kept_bytes_peak; /* that no tensor has */
+  uint64_t hits, misses;                /* blocks that were kept, or new, when one was asked for */
+  uint64_t released;                    /* blocks that were kept and given back to the C library */
+} weir_host_cache_stats;
+/* Since the process began. */
+WEIR_PUBLIC weir_status weir_host_cache_get_stats(weir_host_cache_stats *out);
+/* The most bytes to keep; 0: nothing. What is kept beyond is given back. */
+WEIR_PUBLIC weir_status weir_host_cache_set_limit(uint64_t bytes);
+/* Gives back what is kept. */
+WEIR_PUBLIC weir_status weir_host_cache_empty(void);
 /* The figure called `name`. Errors: EINVAL. */
 WEIR_PUBLIC weir_status weir_pinned_stat(int64_t *out, const char *name);
 WEIR_PUBLIC weir_status weir_pinned_reset_peak(void);

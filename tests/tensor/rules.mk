@@ -5,6 +5,7 @@
 comma := ,
 TENT        := $(O)/tests/tensor
 TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view test_convert test_copy test_async test_order test_print test_life test_scope test_format test_faults)
+TENT_SUITES += $(TENT)/test_host_cache
 TENT_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
 
 TESTS      += $(TENT_SUITES) $(TENT)/test_cpu
