@@ -51,7 +51,8 @@ static weir_status check_empty(const reduction *r)
                      r->name, value ? " Specify the reduction dim with the 'dim' argument." : "");
   for (int i = 0; i < r->count; i++) {
     int d = r->dims[i], at = d < 0 ? d + r->a->dims : d;
-    if (at < r->a->dims && !r->a->size[at]) /* torch says them as they came, one it counts */
+    bool there = at >= 0 && at < r->a->dims;
+    if (there && !r->a->size[at]) /* torch says them as they came, one it counts */
       return weir_fail(WEIR_EINVAL, "%s(): Expected reduction dim %d to have non-zero size.",
                        r->name, value ? d : at);
   }

@@ -11,8 +11,6 @@ OPST_SUITES += $(addprefix $(OPST)/,test_order test_order_cpu)
 OPST_SUITES += $(addprefix $(OPST)/,test_functions test_functions_cpu)
 OPST_SUITES += $(OPST)/test_sequence
 OPST_SUITES += $(addprefix $(OPST)/,test_indexing test_indexing_cpu)
-OPST_SUITES += $(addprefix $(OPST)/,test_order test_order_cpu)
-VALGRIND_TESTS += $(OPST)/test_order_cpu
 OPST_SUITES += $(addprefix $(OPST)/,test_nn test_nn_cpu)
 opst_comma  := ,
 
