@@ -718,6 +718,15 @@ static void narrow_var(cpu_sum *s, const void *in, int64_t n, int64_t first)
 EXTREME(careful_max, float, f[0], >)
 EXTREME(careful_min, float, f[0], <)
 
+/* Whether one of n elements, a number known where this is expanded, is e. */
+CPU_INLINE bool has_float(const float *x, int n, float e)
+{
+  int32_t found = 0;
+  for (int k = 0; k < n; k++)
+    found |= -(int32_t)(x[k] == e);
+  return found;
+}
+
 /* Of a block without NaN, which is looked for beside. */
 #define NARROW_EXTREME(name, careful, better)                                                      \
   static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
@@ -732,7 +741,7 @@ EXTREME(careful_min, float, f[0], <)
     for (; i + 2 * L <= n; i += 2 * L)                                                             \
       for (int k = 0; k < L; k++) {                                                                \
         float a = x[i + k], b = x[i + L + k];                                                      \
-        nan[k] |= __builtin_isunordered(a, b);                                                     \
+        nan[k] |= -(int32_t)__builtin_isunordered(a, b);                                           \
         a = a better b ? a : b;                                                                    \
         best[k] = a better best[k] ? a : best[k];                                                  \
       }                                                                                            \
@@ -750,6 +759,8 @@ EXTREME(careful_min, float, f[0], <)
       return;                                                                                      \
     }                                                                                              \
     if (s->at >= 0 && !(e better s->f[0])) return;                                                 \
+    while (at + 2 * L <= n && !has_float(x + at, 2 * L, e))                                        \
+      at += 2 * L;                                                                                 \
     while (x[at] != e)                                                                             \
       at++;                                                                                        \
     s->f[0] = e;                                                                                   \

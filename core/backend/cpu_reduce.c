@@ -16,7 +16,7 @@
 #include "core/backend/threads.h"
 
 enum { PIECE = 1 << 16, PIECES = 256, TILE = 256, FEW = 64 };
-enum { FLAT_BLOCK = 1 << 12 }; /* elements that lie as a fold takes them */
+enum { FLAT_BLOCK = 1 << 14 }; /* elements that lie as a fold takes them */
 
 /* What is known of a reduction from its row. */
 enum fold {
@@ -126,6 +126,10 @@ static double total(const cpu_sum *s, int part)
 /* `value` of `from`, rounded to the compute dtype and stored as out's. */
 static void store_value(const weir_operand *out, const work *w, const void *value, weir_dtype from)
 {
+  if (from == WEIR_FLOAT64 && w->r->compute == WEIR_FLOAT32 && out->dtype == WEIR_FLOAT32) {
+    *(float *)out->data = (float)*(const double *)value;
+    return;
+  }
   char rounded[CPU_ELEMENT];
   const cpu_level *level = cpu_level_in_use();
   level->cast[w->r->compute][from](rounded, value, 1);
