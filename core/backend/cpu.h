@@ -57,7 +57,7 @@ typedef struct cpu_level {
   void (*random)(double *out, const weir_random *r, int64_t from, int64_t n); /* from is even */
 } cpu_level;
 
-extern const cpu_level cpu_level_base, cpu_level_avx2;
+extern const cpu_level cpu_level_base, cpu_level_avx2, cpu_level_avx512;
 const cpu_level *cpu_level_in_use(void); /* of this machine (borrowed, static) */
 /* The highest level that is used: 0 base, 1 AVX2, 2 AVX-512. Tests lower it. */
 extern int cpu_level_most;

@@ -201,8 +201,8 @@ CPU_INLINE double cpu_atan2(double y, double x)
   t = least == INFINITY ? 1 : t;
   double r = cpu_arc(t);
   r = a > b ? 0x1.921fb54442d18p0 - r : r;
-  r = signbit(x) ? 0x1.921fb54442d18p1 - r : r;
-  r = x != x || y != y ? (double)NAN : r;
+  r = copysign(1.0, x) < 0 ? 0x1.921fb54442d18p1 - r : r;
+  r = (x != x) | (y != y) ? (double)NAN : r;
   return copysign(r, y);
 }
 
@@ -272,16 +272,21 @@ CPU_INLINE double cpu_softplus(double x)
   return x > 100 ? x : l;
 }
 
-/* x^y. |x| to the power of y is e^(y ln |x|); what is not so: 1 where y is 0 or |x| is 1, NaN where
- * a negative number has a power that is no integer. */
+/* x^y. |x| to the power of y is e^(y ln |x|), turned round for odd y where x is negative; what is
+ * not so: 1 where y is 0, or |x| is 1 and y infinite, NaN where a negative number has a power that is
+ * no integer. */
 CPU_INLINE double cpu_pow(double x, double y)
 {
-  double a = fabs(x), half = y * 0.5, r = cpu_exp(y * cpu_log(a));
-  bool whole = rint(y) == y, odd = whole && rint(half) != half;
-  r = a == 1 && y == y ? 1 : r;
-  r = odd && signbit(x) ? -r : r;
-  r = !whole && x < 0 && a < INFINITY ? (double)NAN : r;
-  return x == 1 || y == 0 ? 1 : r;
+  double a = fabs(x), r = cpu_exp(y * cpu_log(a));
+  double whole = (y + CPU_MAGIC) - CPU_MAGIC, pair = (y * 0.5 + CPU_MAGIC) - CPU_MAGIC;
+  double part = fabs(whole - y), odd = fabs(whole - 2 * pair); /* 0 or NaN where y is infinite */
+  r = fabs(y) == (double)INFINITY ? (a == 1 ? 1 : r) : r;
+  double turned = odd == 1 ? -r : r, negative = part > 0 ? r : turned;
+  double none = part > 0 ? (double)NAN : turned;
+  negative = a > 0 ? (a < (double)INFINITY ? none : negative) : negative;
+  r = copysign(1.0, x) < 0 ? negative : r;
+  r = x == 1 ? 1 : r;
+  return y == 0 ? 1 : r;
 }
 
 #endif

@@ -38,6 +38,7 @@ WEIR_HD float float16_to_float(uint16_t h)
   uint32_t tiny = float_bits((float)(int32_t)magnitude * 0x1p-24f);
   uint32_t u = magnitude < 0x400u ? tiny : normal;
   u |= magnitude >= 0x7c00u ? 0x7f800000u : 0;
+  u |= magnitude > 0x7c00u ? 0x00400000u : 0; /* quiet, as processors' instructions make it */
   return bits_float(u | (uint32_t)(h & 0x8000u) << 16);
 }
 

@@ -369,6 +369,68 @@ START_TEST(the_number_of_threads_changes_no_bit)
 }
 END_TEST
 
+/* Whatever an element is, but for which NaN it is. */
+static void levels_agree(const weir_loop *l, int64_t n)
+{
+  size_t bytes = (size_t)n * ref_bytes(l->out.dtype);
+  for (cpu_level_most = 0; cpu_level_most < 3; cpu_level_most++) {
+    ck_assert_int_eq(run_cpu_map(l), WEIR_OK);
+    if (!cpu_level_most) memcpy(before[3], memory[3], bytes);
+    for (int64_t i = 0; i < n && memcmp(before[3], memory[3], bytes) != 0; i++) {
+      size_t at = (size_t)i * ref_bytes(l->out.dtype);
+      element one = ref_load(l->out.dtype, before[3] + at),
+              more = ref_load(l->out.dtype, memory[3] + at);
+      bool none = isnan(one.re) && isnan(more.re);
+      ck_assert_msg(none || !memcmp(before[3] + at, memory[3] + at, ref_bytes(l->out.dtype)),
+                    "%s of dtype %d, element %lld: %.9Lg at level 0, %.9Lg at level %d",
+                    ops[l->op].name, l->compute, (long long)i, one.re, more.re, cpu_level_most);
+    }
+  }
+  cpu_level_most = 2;
+}
+
+START_TEST(every_level_of_processor_gives_the_same_bits)
+{
+  enum { N = 20003 };
+  weir_op op = (weir_op)_i;
+  for (int round = 0; round < 2 && is_there(op, WEIR_FLOAT32); round++) {
+    weir_loop l = {.op = op, .compute = WEIR_FLOAT32, .dims = 1, .size = {N}, .count = N};
+    parameters(&l);
+    l.has_alpha = false;
+    for (int k = 0; k < 4; k++) {
+      weir_operand *o = k < 3 ? &l.in[k] : &l.out;
+      o->dtype = op == WEIR_OP_WHERE && k == 0 ? WEIR_BOOL : WEIR_FLOAT32;
+      o->data = memory[k];
+      o->stride[0] = 1;
+      fill_random_operand(o, N);
+    }
+    if (gives_bool(op)) l.out.dtype = WEIR_BOOL;
+    levels_agree(&l, N);
+  }
+}
+END_TEST
+
+/* All float16 numbers as float32, and float32 numbers as float16, of which each exponent has some. */
+START_TEST(halves_are_the_same_at_every_level)
+{
+  enum { N = 65536 };
+  weir_loop l = {.op = WEIR_OP_COPY, .dims = 1, .size = {N}, .count = N};
+  for (int up = 0; up < 2; up++) {
+    l.compute = l.out.dtype = up ? WEIR_FLOAT32 : WEIR_FLOAT16;
+    l.in[0] =
+        (weir_operand){.data = memory[0], .dtype = up ? WEIR_FLOAT16 : WEIR_FLOAT32, .stride = {1}};
+    l.out.data = memory[3], l.out.stride[0] = 1;
+    for (uint32_t i = 0; i < N; i++) {
+      uint16_t half = (uint16_t)i;
+      uint32_t single = i << 16 | ref_dice(65536);
+      memcpy(memory[0] + i * (up ? sizeof half : sizeof single),
+             up ? (void *)&half : (void *)&single, up ? sizeof half : sizeof single);
+    }
+    levels_agree(&l, N);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu map");
@@ -378,6 +440,8 @@ int main(void)
   tcase_add_test(c, what_is_not_there_says_so);
   tcase_add_test(c, an_integer_divided_by_zero_is_an_error);
   tcase_add_test(c, the_number_of_threads_changes_no_bit);
+  tcase_add_loop_test(c, every_level_of_processor_gives_the_same_bits, 0, WEIR_OP_COUNT);
+  tcase_add_test(c, halves_are_the_same_at_every_level);
   suite_add_tcase(s, c);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_ENV);
