@@ -125,6 +125,13 @@ weir_status weir_softplus(weir_tensor **out, const weir_tensor *a, double beta, 
 
 /* ---- with bounds ----------------------------------------------------------------------------- */
 
+/* Cut to an integer, the nearest there is. */
+static int64_t whole_of(double bound)
+{
+  if (bound >= 0x1p63) return INT64_MAX;
+  return bound > -0x1p63 ? (int64_t)bound : INT64_MIN;
+}
+
 /* The bounds of integers are cut to integers. */
 static weir_status hardtanh_bounds(weir_scalar bounds[2], const weir_tensor *a, double min_val,
                                    double max_val)
@@ -133,8 +140,8 @@ static weir_status hardtanh_bounds(weir_scalar bounds[2], const weir_tensor *a, 
   bool whole = dtype_is_integral(dtype);
   if (dtype == WEIR_BOOL) return weir_fail(WEIR_ENOTSUP, "Bool inputs not supported for hardtanh");
   if (min_val > max_val) return weir_fail(WEIR_EINVAL, "min_val cannot be greater than max_val");
-  bounds[0] = whole ? weir_int((int64_t)min_val) : weir_float(min_val);
-  bounds[1] = whole ? weir_int((int64_t)max_val) : weir_float(max_val);
+  bounds[0] = whole ? weir_int(whole_of(min_val)) : weir_float(min_val);
+  bounds[1] = whole ? weir_int(whole_of(max_val)) : weir_float(max_val);
   return WEIR_OK;
 }
 

@@ -213,7 +213,12 @@ weir_status weir_ldexp_(weir_tensor *a, const weir_tensor *b)
   WEIR_OP_HERE;
   WEIR_REQUIRE(a, b);
   WEIR_TENSOR power = NULL;
+  weir_dtype result = WEIR_FLOAT32;
   weir_status st = weir_scalar_pow(&power, weir_float(2), b);
+  if (!st) st = weir_result_type(&result, a, power, weir_int(0));
+  if (!st && !dtype_can_cast(result, (weir_dtype)a->dtype))
+    st = weir_fail(WEIR_EINVAL, "ldexp can't be cast to the desired output type %s",
+                   dtype_title((weir_dtype)a->dtype));
   return st ? st : weir_mul_(a, power);
 }
 

@@ -678,6 +678,10 @@ START_TEST(activations_of_two_halves_and_of_channels)
   for (int i = 0; i < 3; i++)
     ck_assert(fabs(got[i] - want[i]) < 1e-6);
   weir_tensor_drop(&r);
+  WEIR_TENSOR whole = doubles_in(x, 6, WEIR_INT64, _i);
+  weir_ok(weir_hardtanh(&r, whole, -1.5, (double)INFINITY));
+  EXPECT(r, -1, 4, 0, -1, 1, -1);
+  weir_tensor_drop(&r);
   weir_ok(weir_softsign(&r, a));
   near_to("softsign", r, (double[]){-2 / 3.0, 0.8, 0, -0.5, 0.5, -0.75}, 3e-7);
   weir_tensor_drop(&r);
@@ -722,6 +726,8 @@ START_TEST(what_torch_refuses_is_refused_in_its_words)
   refused(WEIR_EINVAL, "result type Float can't be cast to the desired output type Bool",
           weir_erf_(truth));
   refused_with(WEIR_ENOTSUP, "complex128", weir_float_power(&r, c, c));
+  refused(WEIR_EINVAL, "ldexp can't be cast to the desired output type Bool",
+          weir_ldexp_(truth, a));
   ck_assert_ptr_null(r);
   EXPECT(a, 0, 1);
 }
