@@ -596,6 +596,43 @@ typedef struct weir_resample {
   bool align, back;
 } weir_resample;
 
+/* ---- factorisations ---------------------------------------------------------------------------
+ * Of `batch` matrices of float64, row by row, one behind the other; all memory is the device's.
+ *
+ * LU          a (n x n) becomes L below the diagonal, where it has 1s, and U, rows exchanged by
+ *             partial pivoting; b (1): 1, or -1 for an odd number of exchanges
+ * SOLVE       a (n x n) as LU; b (n x k) becomes the solution of a x = b
+ * TRIANGULAR  b (n x k) becomes the solution; of a (n x n) one triangle is read, `unit`: its
+ *             diagonal is 1s
+ * CHOLESKY    a (n x n), of which the lower triangle is read, becomes L, 0 above
+ * QR          a (m x n) becomes R, 0 below the diagonal; b (m x k), k at least min(m, n): the first
+ *             k columns of Q; c (min(m, n)): room
+ * EIGH        b (n): eigenvalues of a (n x n), ascending; of a the lower triangle is read; c (n x
+ *             n): the eigenvectors as rows
+ * SVD         a (n x m), n at most m, the transposed matrix: becomes U as rows; b (n): singular
+ *             values, descending; c (n x n): V as rows
+ *
+ * info (1 each): 0; LU and SOLVE: the place of the first 0 on U's diagonal, from 1; CHOLESKY: the
+ * order of the first minor that is not positive; EIGH and SVD: 1, an element is not finite. */
+typedef enum weir_factor_op {
+  WEIR_FACTOR_LU,
+  WEIR_FACTOR_SOLVE,
+  WEIR_FACTOR_TRIANGULAR,
+  WEIR_FACTOR_CHOLESKY,
+  WEIR_FACTOR_QR,
+  WEIR_FACTOR_EIGH,
+  WEIR_FACTOR_SVD,
+  WEIR_FACTOR_COUNT
+} weir_factor_op;
+
+typedef struct weir_factor {
+  weir_factor_op op;
+  int64_t batch, m, n, k; /* none is 0 */
+  double *a, *b, *c;      /* `batch` matrices each; NULL: the operation has none */
+  int64_t *info;          /* `batch` */
+  bool upper, unit;       /* TRIANGULAR */
+} weir_factor;
+
 /* map is there; the others are optional. Missing: ENOTSUP, for who asks. */
 typedef struct weir_compute {
   weir_status (*map)(void *self, void *stream, const weir_loop *l);
@@ -612,6 +649,7 @@ typedef struct weir_compute {
   weir_status (*places)(void *self, void *stream, const weir_places *p);
   weir_status (*pool)(void *self, void *stream, const weir_pool *p);
   weir_status (*resample)(void *self, void *stream, const weir_resample *r);
+  weir_status (*factor)(void *self, void *stream, const weir_factor *f);
 } weir_compute;
 
 #endif

@@ -119,6 +119,7 @@ weir_status cpu_search(void *self, void *stream, const weir_search *s);
 weir_status cpu_random(void *self, void *stream, const weir_random *r);
 weir_status cpu_gemm(void *self, void *stream, const weir_gemm *g);
 weir_status cpu_im2col(void *self, void *stream, const weir_im2col *c);
+weir_status cpu_factor(void *self, void *stream, const weir_factor *f);
 weir_status cpu_conv(void *self, void *stream, const weir_conv *c);
 weir_status cpu_softmax(void *self, void *stream, const weir_softmax_request *s);
 weir_status cpu_index(void *self, void *stream, const weir_indexing *r);

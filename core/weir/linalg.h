@@ -83,6 +83,62 @@ WEIR_PUBLIC weir_status weir_cross(weir_tensor **out, const weir_tensor *a, cons
 WEIR_PUBLIC weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int64_t n,
                                     bool increasing);
 
+/* ---- factorisations ---------------------------------------------------------------------------
+ * Of float32 and float64, batched over the dimensions before the last two, calculated in float64 by
+ * the engine's own algorithms. They are the cpu's: on a CUDA device ENOTSUP, so that nothing moves
+ * unasked. Results lie row by row, where torch's lie column by column; signs of vectors are as free
+ * as they are in torch. Derivatives do not go through them. Errors of all: "linalg.inv: A must be
+ * batches of square matrices, but they are 3 by 2 matrices", "linalg.inv: Expected a floating point
+ * or complex tensor as input. Got Long"; of complex64 ENOTSUP. */
+
+/* torch.linalg.det(); the sign and the logarithm of the size of it. */
+WEIR_PUBLIC weir_status weir_det(weir_tensor **out, const weir_tensor *a);
+WEIR_PUBLIC weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet,
+                                     const weir_tensor *a);
+/* Errors: EINVAL "linalg.inv: The diagonal element 2 is zero, the inversion could not be completed
+ * because the input matrix is singular." */
+WEIR_PUBLIC weir_status weir_inv(weir_tensor **out, const weir_tensor *a);
+/* x of a x = b: b (..., n, k), or a vector (n), or one for each matrix. Errors: EINVAL
+ * "weir.linalg.solve: The solver failed because the input matrix is singular." */
+WEIR_PUBLIC weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tensor *b);
+/* The same with a triangle of a (upper, or lower), left; or else x of x a = b; unitriangular: a's
+ * diagonal is taken for 1s. */
+WEIR_PUBLIC weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a,
+                                              const weir_tensor *b, bool upper, bool left,
+                                              bool unitriangular);
+/* L of a = L L^T, of whose lower triangle it is made, or, upper, L^T of the upper one. Errors:
+ * EINVAL "linalg.cholesky: The factorization could not be completed because the input is not
+ * positive-definite (the leading minor of order 1 is not positive-definite)." */
+WEIR_PUBLIC weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper);
+/* a = q r: mode "reduced" (NULL): q (m, k), r (k, n), k the smaller of m and n; "complete": k is m;
+ * "r": q is empty. */
+WEIR_PUBLIC weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a,
+                                const char *mode);
+/* Of a symmetric matrix, of which one triangle is read: eigenvalues, ascending, and eigenvectors as
+ * columns. */
+WEIR_PUBLIC weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_tensor *a,
+                                  bool upper);
+WEIR_PUBLIC weir_status weir_eigvalsh(weir_tensor **out, const weir_tensor *a, bool upper);
+/* a = u diag(s) vh, s descending; full_matrices: u (m, m) and vh (n, n), else (m, k) and (k, n), k
+ * the smaller of m and n. Errors: EINVAL "linalg.svd: The algorithm failed to converge because the
+ * input matrix contained non-finite values." */
+WEIR_PUBLIC weir_status weir_svd(weir_tensor **u, weir_tensor **s, weir_tensor **vh,
+                                 const weir_tensor *a, bool full_matrices);
+WEIR_PUBLIC weir_status weir_svdvals(weir_tensor **out, const weir_tensor *a);
+/* The pseudoinverse, and how many singular values there are: those above rtol times the largest;
+ * rtol below 0: torch's, the dtype's epsilon times the larger of m and n. */
+WEIR_PUBLIC weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol);
+WEIR_PUBLIC weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rtol);
+/* The x of least norm among those for which a x - b is shortest: torch.linalg.lstsq().solution. */
+WEIR_PUBLIC weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tensor *b);
+/* Of square matrices of any dtype that multiplies: a to the power n; of negative n the inverse's. */
+WEIR_PUBLIC weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n);
+/* Of the matrices of dimensions dims[0] and dims[1] (NULL: the last two): ord "fro", "nuc", "1",
+ * "-1", "inf", "-inf", "2" or "-2"; of the first of these of all floating point and complex64.
+ * Errors: "linalg.matrix_norm: Order 3 not supported." */
+WEIR_PUBLIC weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char *ord,
+                                         const int *dims, bool keepdim);
+
 #ifdef __cplusplus
 }
 #endif

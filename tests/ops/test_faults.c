@@ -272,6 +272,32 @@ STEP(recurrent_cell)
   weir_status st = weir_module_gru_cell(&m, 4, 3, &options);
   return st ? st : weir_recurrent(&r->t[0], &r->t[1], NULL, m, o.bias, o.row, NULL);
 }
+/* Of the cpu alone. */
+STEP(solution)
+{
+  WEIR_TENSOR square = NULL;
+  if (o.device.type != WEIR_DEVICE_CPU) return WEIR_OK;
+  weir_status st = weir_eye(&square, 4, 4, NULL);
+  return st ? st : weir_solve(OUT, square, o.bias);
+}
+STEP(factorisations)
+{
+  if (o.device.type != WEIR_DEVICE_CPU) return WEIR_OK;
+  weir_status st = weir_qr(&r->t[0], &r->t[1], o.a, "complete");
+  weir_tensor_drop(&r->t[0]);
+  weir_tensor_drop(&r->t[1]);
+  if (!st) st = weir_pinv(OUT, o.a, -1);
+  return st;
+}
+STEP(matrix_norms)
+{
+  WEIR_TENSOR u = NULL;
+  if (o.device.type != WEIR_DEVICE_CPU) return WEIR_OK;
+  weir_status st = weir_svd(&u, &r->t[0], &r->t[1], o.a, true);
+  weir_tensor_drop(&r->t[0]);
+  weir_tensor_drop(&r->t[1]);
+  return st ? st : weir_matrix_norm(OUT, o.turned, "nuc", NULL, true);
+}
 STEP(conv2d)
 {
   weir_conv2d_options options = {.padding = {1, 1}, .stride = {2, 1}, .groups = 2};
@@ -589,6 +615,9 @@ static const struct step {
              {"MultiheadAttention", multihead, NULL},
              {"LSTM", recurrent, NULL},
              {"GRUCell", recurrent_cell, NULL},
+             {"solve", solution, NULL},
+             {"qr, pinv", factorisations, NULL},
+             {"svd, matrix_norm", matrix_norms, NULL},
              {"conv2d", conv2d, NULL},
              {"max_pool2d", max_pool2d, NULL},
              {"log_softmax", softmax, NULL},

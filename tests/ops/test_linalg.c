@@ -297,8 +297,363 @@ START_TEST(products_of_vectors_and_powers)
 }
 END_TEST
 
+/* ---- factorisations: the cpu's ---------------------------------------------------------------- */
+
+enum { N = 4, BATCH = 2, ALL = BATCH * N * N };
+
+/* A batch of matrices in which nothing is special; positive: symmetric, positive-definite. */
+static weir_tensor *some_matrices(bool positive, weir_dtype dtype)
+{
+  double values[ALL], square[ALL];
+  for (int i = 0; i < ALL; i++)
+    values[i] = (double)((i * 7919 + 13) % 101) / 25 - 2;
+  for (int b = 0; b < BATCH; b++)
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < N; j++) {
+        double sum = i == j;
+        for (int k = 0; k < N; k++)
+          sum += values[(b * N + i) * N + k] * values[(b * N + j) * N + k];
+        square[(b * N + i) * N + j] = sum;
+      }
+  return of_numbers(positive ? square : values, weir_shape(BATCH, N, N), dtype, cpu);
+}
+
+/* All elements of both are as near as that. */
+static void tensors_are_near(const weir_tensor *a, const weir_tensor *b, double by)
+{
+  bool close = false;
+  weir_ok(weir_allclose(&close, a, b, 0, by, false));
+  ck_assert(close);
+}
+
+/* x y, of batches, is that. */
+static void product_is(const weir_tensor *x, const weir_tensor *y, const weir_tensor *is, double by)
+{
+  WEIR_TENSOR product = NULL;
+  weir_ok(weir_matmul(&product, x, y));
+  tensors_are_near(product, is, by);
+}
+
+/* q^T q is the identity. */
+static void columns_are_orthonormal(const weir_tensor *q, double by)
+{
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR one = NULL;
+  WEIR_TENSOR wide = NULL;
+  weir_options o = {.dtype = weir_tensor_dtype(q)};
+  weir_ok(weir_transpose(&turned, q, -2, -1));
+  weir_ok(weir_matmul(&product, turned, q));
+  weir_ok(weir_eye(&one, weir_tensor_size(q, -1), weir_tensor_size(q, -1), &o));
+  weir_ok(weir_expand(&wide, one, weir_tensor_shape(product)));
+  tensors_are_near(product, wide, by);
+}
+
+static const struct {
+  weir_dtype dtype;
+  double by;
+} precisions[] = {{WEIR_FLOAT32, 2e-5}, {WEIR_FLOAT64, 1e-12}};
+
+START_TEST(inverses_and_solutions_solve)
+{
+  weir_dtype d = precisions[_i].dtype;
+  double by = precisions[_i].by;
+  WEIR_TENSOR a = some_matrices(false, d);
+  WEIR_TENSOR b = counting(weir_shape(BATCH, N, 2), d, cpu);
+  WEIR_TENSOR row = counting(weir_shape(N), d, cpu);
+  WEIR_TENSOR one = NULL;
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR inverse = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR vector = NULL;
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR rows = NULL;
+  weir_options o = {.dtype = d};
+  weir_ok(weir_eye(&one, N, N, &o));
+  weir_ok(weir_expand(&wide, one, weir_shape(BATCH, N, N)));
+  weir_ok(weir_inv(&inverse, a));
+  product_is(a, inverse, wide, 10 * by);
+  weir_ok(weir_solve(&x, a, b));
+  product_is(a, x, b, 10 * by);
+  weir_ok(weir_solve(&vector, a, row));
+  shape_is(vector, weir_shape(BATCH, N));
+  weir_ok(weir_unsqueeze(&column, vector, -1));
+  weir_ok(weir_unsqueeze(&rows, row, -1));
+  WEIR_TENSOR both = NULL;
+  weir_ok(weir_expand(&both, rows, weir_shape(BATCH, N, 1)));
+  product_is(a, column, both, 10 * by);
+}
+END_TEST
+
+START_TEST(triangles_are_solved_from_both_sides)
+{
+  weir_dtype d = precisions[_i].dtype;
+  WEIR_TENSOR a = some_matrices(true, d);
+  WEIR_TENSOR b = counting(weir_shape(BATCH, N, N), d, cpu);
+  for (int kind = 0; kind < 4; kind++) {
+    WEIR_TENSOR triangle = NULL;
+    WEIR_TENSOR x = NULL;
+    bool upper = kind & 1, left = kind & 2;
+    weir_ok(upper ? weir_triu(&triangle, a, 0) : weir_tril(&triangle, a, 0));
+    weir_ok(weir_solve_triangular(&x, a, b, upper, left, false));
+    product_is(left ? triangle : x, left ? x : triangle, b, 100 * precisions[_i].by);
+  }
+  WEIR_TENSOR unit = NULL;
+  WEIR_TENSOR one = NULL;
+  WEIR_TENSOR low = NULL;
+  WEIR_TENSOR ones = NULL;
+  weir_options o = {.dtype = d};
+  weir_ok(weir_solve_triangular(&unit, a, b, false, true, true));
+  weir_ok(weir_tril(&low, a, -1));
+  weir_ok(weir_eye(&one, N, N, &o));
+  weir_ok(weir_add(&ones, low, one));
+  product_is(ones, unit, b, 1e5 * precisions[_i].by);
+}
+END_TEST
+
+START_TEST(factors_multiply_to_the_matrix)
+{
+  weir_dtype d = precisions[_i].dtype;
+  double by = 10 * precisions[_i].by;
+  WEIR_TENSOR a = some_matrices(true, d);
+  WEIR_TENSOR l = NULL;
+  WEIR_TENSOR u = NULL;
+  WEIR_TENSOR turned = NULL;
+  weir_ok(weir_cholesky(&l, a, false));
+  weir_ok(weir_transpose(&turned, l, -2, -1));
+  product_is(l, turned, a, by);
+  weir_ok(weir_cholesky(&u, a, true));
+  tensors_are_near(u, turned, by);
+  for (int wide = 0; wide < 2; wide++)
+    for (int complete = 0; complete < 2; complete++) {
+      WEIR_TENSOR part = NULL;
+      WEIR_TENSOR q = NULL;
+      WEIR_TENSOR r = NULL;
+      WEIR_TENSOR low = NULL;
+      WEIR_TENSOR zero = NULL;
+      weir_ok(weir_narrow(&part, a, wide ? -2 : -1, 0, 3));
+      weir_ok(weir_qr(&q, &r, part, complete ? "complete" : NULL));
+      product_is(q, r, part, by);
+      columns_are_orthonormal(q, by);
+      weir_ok(weir_tril(&low, r, -1));
+      weir_ok(weir_zeros_like(&zero, low, NULL));
+      tensors_are_near(low, zero, 0);
+    }
+}
+END_TEST
+
+START_TEST(eigenvectors_and_singular_vectors_turn_the_matrix_diagonal)
+{
+  weir_dtype d = precisions[_i].dtype;
+  double by = 20 * precisions[_i].by;
+  WEIR_TENSOR a = some_matrices(true, d);
+  WEIR_TENSOR values = NULL;
+  WEIR_TENSOR alone = NULL;
+  WEIR_TENSOR vectors = NULL;
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR scaled = NULL;
+  weir_ok(weir_eigh(&values, &vectors, a, false));
+  weir_ok(weir_eigvalsh(&alone, a, true));
+  tensors_are_near(values, alone, by);
+  columns_are_orthonormal(vectors, by);
+  weir_ok(weir_unsqueeze(&row, values, -2));
+  weir_ok(weir_mul(&scaled, vectors, row));
+  product_is(a, vectors, scaled, by);
+  for (int wide = 0; wide < 2; wide++)
+    for (int full = 0; full < 2; full++) {
+      WEIR_TENSOR part = NULL;
+      WEIR_TENSOR u = NULL;
+      WEIR_TENSOR s = NULL;
+      WEIR_TENSOR vh = NULL;
+      WEIR_TENSOR v = NULL;
+      WEIR_TENSOR thin = NULL;
+      WEIR_TENSOR rows = NULL;
+      WEIR_TENSOR s_row = NULL;
+      WEIR_TENSOR us = NULL;
+      weir_ok(weir_narrow(&part, a, wide ? -2 : -1, 0, 2));
+      weir_ok(weir_svd(&u, &s, &vh, part, full));
+      ck_assert_int_eq(weir_tensor_size(u, -1), full && !wide ? N : 2);
+      columns_are_orthonormal(u, by);
+      weir_ok(weir_transpose(&v, vh, -2, -1));
+      columns_are_orthonormal(v, by);
+      weir_ok(weir_narrow(&thin, u, -1, 0, 2));
+      weir_ok(weir_narrow(&rows, vh, -2, 0, 2));
+      weir_ok(weir_unsqueeze(&s_row, s, -2));
+      weir_ok(weir_mul(&us, thin, s_row));
+      product_is(us, rows, part, by);
+    }
+}
+END_TEST
+
+/* Of rank 1: what is no real singular value counts nowhere, and vectors are orthonormal all the
+ * same. */
+START_TEST(matrices_of_less_rank_have_pseudoinverses)
+{
+  static const double one_two[] = {1, 2, 2, 4, 3, 6};
+  WEIR_TENSOR a = of_numbers(one_two, weir_shape(3, 2), WEIR_FLOAT64, cpu);
+  WEIR_TENSOR b = of_numbers((const double[]){1, 2, 3}, weir_shape(3, 1), WEIR_FLOAT64, cpu);
+  WEIR_TENSOR rank = NULL;
+  WEIR_TENSOR inverse = NULL;
+  WEIR_TENSOR is = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR least = NULL;
+  WEIR_TENSOR u = NULL;
+  WEIR_TENSOR s = NULL;
+  WEIR_TENSOR vh = NULL;
+  weir_ok(weir_matrix_rank(&rank, a, -1));
+  EXPECT(rank, 1);
+  weir_ok(weir_pinv(&inverse, a, -1));
+  is = of_numbers((const double[]){1 / 70.0, 2 / 70.0, 3 / 70.0, 2 / 70.0, 4 / 70.0, 6 / 70.0},
+                  weir_shape(2, 3), WEIR_FLOAT64, cpu);
+  tensors_are_near(inverse, is, 1e-15);
+  weir_ok(weir_lstsq(&x, a, b));
+  least = of_numbers((const double[]){0.2, 0.4}, weir_shape(2, 1), WEIR_FLOAT64, cpu);
+  tensors_are_near(x, least, 1e-15);
+  weir_ok(weir_svd(&u, &s, &vh, a, true));
+  columns_are_orthonormal(u, 1e-14);
+  columns_are_orthonormal(vh, 1e-14);
+}
+END_TEST
+
+START_TEST(determinants_powers_and_norms)
+{
+  static const double values[] = {0, 2, 1, 3};
+  weir_dtype d = precisions[_i].dtype;
+  WEIR_TENSOR a = of_numbers(values, weir_shape(2, 2), d, cpu);
+  WEIR_TENSOR batch = some_matrices(true, d);
+  WEIR_TENSOR det = NULL;
+  WEIR_TENSOR sign = NULL;
+  WEIR_TENSOR log = NULL;
+  WEIR_TENSOR cube = NULL;
+  WEIR_TENSOR back = NULL;
+  WEIR_TENSOR inverse = NULL;
+  WEIR_TENSOR dets = NULL;
+  WEIR_TENSOR s = NULL;
+  WEIR_TENSOR product = NULL;
+  weir_ok(weir_det(&det, a));
+  EXPECT(det, -2);
+  weir_ok(weir_slogdet(&sign, &log, a));
+  EXPECT(sign, -1);
+  weir_scalar size;
+  weir_ok(weir_item(&size, log));
+  ck_assert_double_eq_tol(size.f, log1p(1), 1e-7);
+  weir_ok(weir_matrix_power(&cube, a, 3));
+  EXPECT(cube, 6, 22, 11, 39);
+  weir_ok(weir_matrix_power(&back, a, -1));
+  weir_ok(weir_inv(&inverse, a));
+  tensors_are_near(back, inverse, 0);
+  static const struct {
+    const char *ord;
+    double is;
+  } norms[] = {{"fro", 3.7416573867739413},
+               {"1", 5},
+               {"-1", 1},
+               {"inf", 4},
+               {"-inf", 2},
+               {"2", 3.7024592},
+               {"-2", 0.5401815},
+               {"nuc", 4.2426407}};
+  for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
+    WEIR_TENSOR norm = NULL;
+    weir_ok(weir_matrix_norm(&norm, a, norms[i].ord, NULL, false));
+    weir_ok(weir_item(&size, norm));
+    ck_assert_double_eq_tol(size.f, norms[i].is, 1e-6);
+  }
+  weir_ok(weir_det(&dets, batch));
+  weir_ok(weir_svdvals(&s, batch));
+  weir_ok(weir_prod_dim(&product, s, -1, false));
+  shape_is(dets, weir_shape(BATCH));
+  WEIR_TENSOR quotient = NULL;
+  WEIR_TENSOR ones = NULL;
+  weir_ok(weir_div(&quotient, dets, product));
+  weir_ok(weir_ones_like(&ones, quotient, NULL));
+  tensors_are_near(quotient, ones, 10 * precisions[_i].by);
+}
+END_TEST
+
+/* Large enough for threads to share the elimination, with a result that is known. */
+START_TEST(a_large_matrix_is_solved)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR got = NULL;
+  weir_options o = {.dtype = WEIR_FLOAT64};
+  weir_manual_seed(3);
+  weir_ok(weir_randn(&a, weir_shape(300, 300), &o));
+  weir_ok(weir_randn(&x, weir_shape(300), &o));
+  weir_ok(weir_mv(&b, a, x));
+  weir_ok(weir_solve(&got, a, b));
+  tensors_are_near(got, x, 1e-8);
+}
+END_TEST
+
+START_TEST(what_cannot_be_factorised_is_refused_in_torchs_words)
+{
+  WEIR_TENSOR zero = NULL;
+  WEIR_TENSOR batch = NULL;
+  WEIR_TENSOR nan = NULL;
+  WEIR_TENSOR flat = counting(weir_shape(3, 2), WEIR_FLOAT32, cpu);
+  WEIR_TENSOR whole = counting(weir_shape(3, 3), WEIR_INT64, cpu);
+  WEIR_TENSOR half = counting(weir_shape(3, 3), WEIR_FLOAT16, cpu);
+  weir_tensor *out = NULL, *other = NULL, *third = NULL;
+  weir_ok(weir_zeros(&zero, weir_shape(2, 2), NULL));
+  weir_ok(weir_zeros(&batch, weir_shape(3, 2, 2), NULL));
+  weir_ok(weir_full(&nan, weir_shape(2, 2), weir_float((double)NAN), NULL));
+  refused(WEIR_EINVAL,
+          "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed "
+          "because the input matrix is singular.",
+          weir_inv(&out, zero));
+  refused(WEIR_EINVAL,
+          "weir.linalg.solve: (Batch element 0): The solver failed because the input matrix is "
+          "singular.",
+          weir_solve(&out, batch, batch));
+  refused(WEIR_EINVAL,
+          "linalg.cholesky: The factorization could not be completed because the input is not "
+          "positive-definite (the leading minor of order 1 is not positive-definite).",
+          weir_cholesky(&out, zero, false));
+  refused(WEIR_EINVAL,
+          "linalg.svd: The algorithm failed to converge because the input matrix contained "
+          "non-finite values.",
+          weir_svd(&out, &other, &third, nan, true));
+  refused(WEIR_EINVAL,
+          "linalg.det: A must be batches of square matrices, but they are 3 by 2 matrices",
+          weir_det(&out, flat));
+  refused(WEIR_ENOTSUP,
+          "linalg.inv: Expected a floating point or complex tensor as input. Got Long",
+          weir_inv(&out, whole));
+  refused(WEIR_ENOTSUP, "linalg.inv: Low precision dtypes not supported. Got Half",
+          weir_inv(&out, half));
+  refused(WEIR_EINVAL, "linalg.matrix_norm: Order 3 not supported.",
+          weir_matrix_norm(&out, flat, "3", NULL, false));
+  ck_assert_ptr_null(out);
+}
+END_TEST
+
+#ifndef CPU_ONLY
+START_TEST(a_cuda_device_says_that_it_has_no_factorisations)
+{
+  devices(1);
+  WEIR_TENSOR a = counting(weir_shape(2, 2), WEIR_FLOAT32, cuda0);
+  weir_tensor *out = NULL;
+  refused_with(WEIR_ENOTSUP, "linalg.inv", weir_inv(&out, a));
+  ck_assert_ptr_null(out);
+}
+END_TEST
+#endif
+
 int main(void)
 {
+  const TTest *const one[] = {matrices_of_less_rank_have_pseudoinverses, a_large_matrix_is_solved,
+                              what_cannot_be_factorised_is_refused_in_torchs_words,
+#ifndef CPU_ONLY
+                              a_cuda_device_says_that_it_has_no_factorisations,
+#endif
+                              NULL};
+  const TTest *const of_dtypes[] = {
+      inverses_and_solutions_solve,   triangles_are_solved_from_both_sides,
+      factors_multiply_to_the_matrix, eigenvectors_and_singular_vectors_turn_the_matrix_diagonal,
+      determinants_powers_and_norms,  NULL};
   const TTest *const tests[] = {equations_sum_products_over_the_letters_that_the_output_lacks,
                                 repeated_letters_take_diagonals_and_batches_stay,
                                 equations_that_do_not_fit_are_refused_in_torchs_words,
@@ -309,5 +664,7 @@ int main(void)
                                 distances_of_many_rows_are_those_of_few,
                                 products_of_vectors_and_powers,
                                 NULL};
-  return rig_run("ops/linalg", tests, TRIED);
+  int bad = rig_run("ops/linalg", tests, TRIED);
+  bad += rig_run("ops/factorisations", of_dtypes, 2);
+  return bad + rig_run("ops/matrices", one, 1);
 }

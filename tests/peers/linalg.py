@@ -7,7 +7,192 @@ import torch
 FLOATS = [torch.float32] * 4 + [torch.float64, torch.complex64, torch.int64]
 
 
-class Linalg:
+class Factors:
+    def matrix_of(self, rows, columns, dtype, kind):
+        """Matrices of a batch: random ones, singular ones of small integers, symmetric or positive ones."""
+        r = self.r
+        lead = r.choice([[], [], [2], [2, 3], [0]])
+        t = torch.randn(lead + [rows, columns], dtype=torch.float64)
+        if kind == "singular":
+            t = t.round()
+            if rows and columns:
+                t[..., -1, :] = t[..., 0, :] if rows > 1 else 0
+        if kind in ("symmetric", "positive") and rows == columns:
+            t = t + t.mT if kind == "symmetric" else t @ t.mT + torch.eye(rows, dtype=torch.float64)
+        t = t.to(dtype)
+        w = self.w.of(t)
+        if r.random() < .3:
+            t, w = t.mT.contiguous().mT, self.moved(self.w.of(t.mT.contiguous()), "transpose", -1, -2)
+        return t, w
+
+    def bound_of(self, t):
+        x = t.detach().double().nan_to_num(0, 0, 0).abs()
+        return (x.max() if x.numel() else torch.zeros(())) + 1
+
+    def condition(self, t):
+        if not t.numel():
+            return 1.
+        s = torch.linalg.svdvals(t.double())
+        return float((s[..., 0] / s[..., -1]).nan_to_num(math.inf).max())
+
+    def factor(self):
+        r = self.r
+        name = r.choice(["det", "slogdet", "inv", "solve", "solve_triangular", "cholesky", "qr", "eigvalsh", "svdvals", "pinv", "matrix_rank",
+                         "lstsq", "matrix_power", "matrix_norm", "eigh", "svd"])
+        dtype = r.choice([torch.float32] * 3 + [torch.float64])
+        n, m = r.choice([1, 2, 3, 5, 8]), r.choice([1, 2, 3, 5, 8])
+        square = name not in ("qr", "svdvals", "pinv", "matrix_rank", "lstsq", "matrix_norm", "svd")
+        if square and r.random() < .97:
+            m = n
+        kind = "positive" if name == "cholesky" and r.random() < .9 else "symmetric" if name.startswith("eig") else \
+            "singular" if name in ("det", "inv", "solve", "matrix_rank") and r.random() < .3 else "any"
+        if kind == "singular" and name != "matrix_rank":
+            m, n = m and 2, n and 2  # of larger ones rounding decides which element of the diagonal is 0, if one is
+        t, w = self.matrix_of(m, n, dtype, kind)
+        if r.random() < .03:
+            t = t[..., 0] if t.dim() == 2 or name.startswith("eig") else t.to(torch.int64)
+            self.w.release(w)
+            w = self.w.of(t)
+        self.own_strides = True
+        try:
+            getattr(self, "on_" + name, self.plain)(name, t, w)
+        finally:
+            self.own_strides = False
+            self.w.release(w)
+
+    def many(self, name, count, *arguments):
+        outs = [C.c_void_p() for _ in range(count)]
+        self.w.check(getattr(self.w.lib, "weir_" + name)(*[C.byref(o) for o in outs], *arguments))
+        return outs
+
+    def good(self, t):
+        return t.dim() < 2 or not t.is_floating_point() or t.shape[-1] != t.shape[-2] or self.condition(t) < 1e4
+
+    def plain(self, name, t, w):
+        if name != "det" and not self.good(t) and not bool((torch.linalg.det(t) == 0).any()):
+            return  # torch's own result has few digits
+        scale = self.bound_of(t) ** max(t.shape[-1] if t.dim() else 1, 1) * 50 if name == "det" else None
+        if name == "inv" and t.is_floating_point() and t.numel() and t.dim() >= 2 and t.shape[-1] == t.shape[-2] and self.condition(t) < 1e5:
+            scale = self.bound_of(torch.linalg.inv(t.double())) * self.condition(t)
+        extra = (False,) if name == "eigvalsh" else ()
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: getattr(torch.linalg, name)(t), lambda: self.w.new(name, w, *extra),
+                   scale if scale is not None else self.bound_of(t) * 8, 64)
+
+    def on_slogdet(self, name, t, w):
+        if not self.good(t):
+            return
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: tuple(torch.linalg.slogdet(t)), lambda: self.many(name, 2, w), torch.ones(()) * 200, 64)
+
+    def on_solve(self, name, t, w):
+        r = self.r
+        k = t.shape[-1] if t.dim() else 1
+        lead = list(t.shape[:-2])
+        b = torch.randn(r.choice([lead + [k, 2], lead + [k, 2], lead + [k], [k], [k, 2], [k + 1, 2]]), dtype=t.dtype if t.is_floating_point() else torch.float32)
+        if r.random() < .03:
+            b = b.to(torch.float16)
+        o = self.w.of(b)
+        singular = t.is_floating_point() and t.dim() >= 2 and t.shape[-1] == t.shape[-2] and not self.good(t)
+        exact = singular and t.numel() and bool((torch.linalg.det(t) == 0).any())
+        if (not singular or exact) and t.numel():
+            scale = torch.ones(()) * 100 if singular or t.dim() < 2 or not t.is_floating_point() else torch.ones(()) * 10 * self.condition(t)
+            self.judge(f"{name} {tuple(t.shape)} {t.dtype} {tuple(b.shape)} {b.dtype}", lambda: torch.linalg.solve(t, b), lambda: self.w.new(name, w, o), scale, 64)
+        self.w.release(o)
+
+    def on_solve_triangular(self, name, t, w):
+        r = self.r
+        upper, left, unit = (r.random() < .5 for _ in "ulu")
+        k = t.shape[-1] if t.dim() else 1
+        b = torch.randn(([k, 2] if left else [2, k]) if r.random() < .9 else [k], dtype=t.dtype if t.is_floating_point() else torch.float32)
+        o = self.w.of(b)
+        if t.is_floating_point() and t.dim() >= 2 and t.numel() and t.shape[-1] == t.shape[-2]:
+            x = t.double().triu() if upper else t.double().tril()
+            scale = torch.ones(()) * 10 * self.condition(x if not unit else x - torch.diag_embed(x.diagonal(0, -2, -1)) + torch.eye(t.shape[-2], t.shape[-1]))
+            if float(scale) < 1e5:
+                self.judge(f"{name} {tuple(t.shape)} {tuple(b.shape)} {t.dtype} {upper} {left} {unit}",
+                           lambda: torch.linalg.solve_triangular(t, b, upper=upper, left=left, unitriangular=unit),
+                           lambda: self.w.new(name, w, o, upper, left, unit), scale * self.bound_of(b), 64)
+        self.w.release(o)
+
+    def on_cholesky(self, name, t, w):
+        upper = self.r.random() < .5
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype} {upper}", lambda: torch.linalg.cholesky(t, upper=upper), lambda: self.w.new(name, w, upper),
+                   self.bound_of(t) * 20, 64)
+
+    def on_qr(self, name, t, w):
+        mode = self.r.choice(["reduced", "complete", "r", "x"] if self.r.random() < .1 else ["reduced", "complete"])
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype} {mode}", lambda: tuple(torch.linalg.qr(t, mode)), lambda: self.many(name, 2, w, mode.encode()),
+                   self.bound_of(t) * 200, 64)
+
+    def on_pinv(self, name, t, w):
+        if not t.is_floating_point() or t.dim() < 2 or self.condition(t) < 1e3:
+            self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: torch.linalg.pinv(t), lambda: self.w.new(name, w, C.c_double(-1)),
+                       self.bound_of(t) * 1000, 64)
+
+    def on_matrix_rank(self, name, t, w):
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: torch.linalg.matrix_rank(t), lambda: self.w.new(name, w, C.c_double(-1)))
+
+    def on_lstsq(self, name, t, w):
+        if not t.is_floating_point() or t.dim() < 2 or not t.numel() or self.condition(t) > 1e3:
+            return
+        b = torch.randn(list(t.shape[:-1]) + [2], dtype=t.dtype)
+        o = self.w.of(b)
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: torch.linalg.lstsq(t, b).solution, lambda: self.w.new(name, w, o), torch.ones(()) * 2000, 64)
+        self.w.release(o)
+
+    def on_matrix_power(self, name, t, w):
+        p = self.r.choice([0, 1, 2, 3, 5, -1, -2])
+        if p >= 0 or self.good(t) and t.is_floating_point():
+            bound = self.bound_of(t) ** max(p, 1) * 1000 if p >= 0 else torch.ones(()) * 1000 * (self.condition(t) ** 2 if t.dim() >= 2 and t.shape[-1] == t.shape[-2] else 1)
+            self.judge(f"{name} {tuple(t.shape)} {t.dtype} {p}", lambda: torch.linalg.matrix_power(t, p), lambda: self.w.new(name, w, C.c_int64(p)), bound, 64)
+
+    def on_matrix_norm(self, name, t, w):
+        r = self.r
+        o = r.choice(["fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf, 3])
+        dims = [r.randint(-t.dim(), t.dim()) for _ in "ab"] if r.random() < .2 and t.dim() else None
+        keep = r.random() < .5
+        if not t.numel():
+            return  # torch's refusals of nothing name functions that ours does not call
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype} {o} {dims} {keep}", lambda: torch.linalg.matrix_norm(t, o, dims or (-2, -1), keep),
+                   lambda: self.w.new(name, w, str(o).encode(), (C.c_int * 2)(*dims) if dims else None, keep), self.bound_of(t) * 50, 64)
+
+    def on_eigh(self, name, t, w):
+        upper = self.r.random() < .5
+        def ours():
+            self.vectors = self.many(name, 2, w, upper)
+            return self.vectors[0]
+        self.vectors = None
+        if t.dtype != torch.int64:
+            self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: torch.linalg.eigh(t, "U" if upper else "L")[0], ours, self.bound_of(t) * 20, 64)
+        if self.vectors and t.numel() and torch.equal(t, t.mT):
+            v = self.w.elements(self.vectors[1], t.dtype).reshape(t.shape).double()
+            x = t.double()
+            near = self.bound_of(t) * 1e3 * torch.finfo(t.dtype).eps
+            values = torch.linalg.eigh(x)[0]
+            if (x @ v - v * values.unsqueeze(-2)).abs().max() > near or (v.mT @ v - torch.eye(t.shape[-1])).abs().max() > near:
+                self.complain(f"{name}: vectors", x, v)
+        if self.vectors:
+            self.w.release(self.vectors[1])
+
+    def on_svd(self, name, t, w):
+        full = self.r.random() < .5
+        def ours():
+            self.parts = self.many(name, 3, w, full)
+            return self.parts[1]
+        self.parts = None
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype} {full}", lambda: torch.linalg.svd(t, full)[1], ours, self.bound_of(t) * 20, 64)
+        if self.parts:
+            want = torch.linalg.svd(t, full)
+            u, vh = (self.w.elements(self.parts[i], t.dtype).reshape(want[i].shape).double() for i in (0, 2))
+            k, near = want[1].shape[-1], self.bound_of(t) * 1e3 * torch.finfo(t.dtype).eps
+            again = (u[..., :k] * want[1].double().unsqueeze(-2)) @ vh[..., :k, :]
+            if t.numel() and ((again - t.double()).abs().max() > near or (u.mT @ u - torch.eye(u.shape[-1])).abs().max() > near or
+                              (vh @ vh.mT - torch.eye(vh.shape[-2])).abs().max() > near):
+                self.complain(f"{name}: vectors", want, (u, vh))
+            self.w.release(self.parts[0])
+            self.w.release(self.parts[2])
+
+
+class Linalg(Factors):
     def arrays(self, tensors):
         return (C.c_void_p * len(tensors))(*[t.value for t in tensors]), len(tensors)
 

@@ -588,7 +588,7 @@ class Calls(Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, S
     def one(self):
         if self.only:
             return getattr(self, self.r.choice(self.only))()
-        return self.r.choice([self.unary] * 3 + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
+        return self.r.choice([self.unary] * 3 + [self.factor] + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
                       [self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
                               [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2 +
                               [self.function] * 4 + [self.ask, self.parameter, self.two, self.two, self.pair, self.pair] +

@@ -196,6 +196,10 @@ GOOD = {
     'weir_masked_select': {2: lambda m: m.mask()},
     'weir_repeat_interleave_tensor': {2: lambda m: m.index()},
     'weir_clamp': {2: lambda m: m.room(Scalar(5, 1, 0, 0)), 3: lambda m: m.room(Scalar(5, 2, 0, 0))},
+    'weir_det': {1: lambda m: m.matrix()}, 'weir_slogdet': {2: lambda m: m.matrix()}, 'weir_inv': {1: lambda m: m.matrix()},
+    'weir_solve': {1: lambda m: m.matrix()}, 'weir_cholesky': {1: lambda m: m.matrix()},
+    'weir_qr': {3: lambda m: b'reduced'},
+    'weir_matrix_norm': {2: lambda m: b'fro', 3: lambda m: m.room((C.c_int * 2)(0, 1))},
     'weir_addmv': {1: lambda m: m.tensor((2,)), 3: lambda m: m.tensor((2,))},
     'weir_addr': {2: lambda m: m.tensor((2,)), 3: lambda m: m.tensor((2,)), 4: lambda m: Scalar(5, 1, 0, 0), 5: lambda m: Scalar(5, 1, 0, 0)},
     'weir_addbmm': {1: lambda m: m.tensor((2, 2))},
@@ -296,6 +300,9 @@ class Maker:
         shape = Shape(len(sizes), (C.c_int64 * 8)(*sizes))
         self.must(self.lib.weir_tensor_from(C.byref(out), values, 7, shape, None))
         return out
+
+    def matrix(self):
+        return self.made('weir_eye', C.c_int64(2), C.c_int64(2), None)
 
     def must(self, status):
         if status:
