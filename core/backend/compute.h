@@ -633,6 +633,42 @@ typedef struct weir_factor {
   bool upper, unit;       /* TRIANGULAR */
 } weir_factor;
 
+/* ---- an optimizer's step ----------------------------------------------------------------------
+ */
+
+/* X(identifier, name): update.h has the formula of each, and what its states are. */
+#define WEIR_UPDATE_RULES(X)                                                                       \
+  X(SGD, sgd)                                                                                      \
+  X(ADAM, adam)                                                                                    \
+  X(RMSPROP, rmsprop)                                                                              \
+  X(ADAGRAD, adagrad)
+
+typedef enum weir_update_rule {
+#define WEIR_UPDATE_ENUM(identifier, name) WEIR_UPDATE_##identifier,
+  WEIR_UPDATE_RULES(WEIR_UPDATE_ENUM)
+#undef WEIR_UPDATE_ENUM
+      WEIR_UPDATE_RULE_COUNT
+} weir_update_rule;
+
+enum { WEIR_UPDATE_STATES = 3 };
+
+/* `p` follows `grad`; the states change, too. All contiguous, of one dtype; none overlaps another.
+ * Calculated in float32 (float64 in float64) and rounded once. */
+typedef struct weir_update {
+  weir_update_rule rule;
+  weir_dtype dtype; /* FLOAT16, BFLOAT16, FLOAT32, FLOAT64 */
+  void *p;
+  const void *grad;
+  void *state[WEIR_UPDATE_STATES]; /* NULL: the rule has none there, or does without */
+  int64_t count;                   /* elements, not 0 */
+  double lr, step;                 /* step: what the direction is multiplied by, and taken off */
+  double weight_decay, momentum, dampening, beta1, beta2, eps;
+  double root;    /* ADAM: what the second moment's root is divided by */
+  bool decoupled; /* weight_decay shrinks p itself */
+  bool first;     /* SGD: there is no momentum yet */
+  bool maximize, nesterov, amsgrad, centered;
+} weir_update;
+
 /* map is there; the others are optional. Missing: ENOTSUP, for who asks. */
 typedef struct weir_compute {
   weir_status (*map)(void *self, void *stream, const weir_loop *l);
@@ -650,6 +686,7 @@ typedef struct weir_compute {
   weir_status (*pool)(void *self, void *stream, const weir_pool *p);
   weir_status (*resample)(void *self, void *stream, const weir_resample *r);
   weir_status (*factor)(void *self, void *stream, const weir_factor *f);
+  weir_status (*update)(void *self, void *stream, const weir_update *u);
 } weir_compute;
 
 #endif

@@ -200,7 +200,8 @@ static const weir_compute compute = {.map = cpu_map,
                                      .index = cpu_index,
                                      .places = cpu_places,
                                      .pool = cpu_pool,
-                                     .resample = cpu_resample};
+                                     .resample = cpu_resample,
+                                     .update = cpu_update};
 
 const weir_backend weir_cpu_backend = {
     .name = "cpu",

@@ -10,6 +10,29 @@ static weir_status fill_random(void *self, void *stream, const weir_random *r)
                      cuda_blocks(d, (r->count + 1) / 2, WEIR_THREADS), &a, "random");
 }
 
+weir_status cuda_update(void *self, void *stream, const weir_update *u)
+{
+  k_update a = {.of = *u};
+  enum kernel_id k;
+  switch (u->dtype) {
+  case WEIR_FLOAT16:
+    k = WEIR_KERNEL_update_float16;
+    break;
+  case WEIR_BFLOAT16:
+    k = WEIR_KERNEL_update_bfloat16;
+    break;
+  case WEIR_FLOAT32:
+    k = WEIR_KERNEL_update_float32;
+    break;
+  case WEIR_FLOAT64:
+    k = WEIR_KERNEL_update_float64;
+    break;
+  default:
+    return cuda_no_kernel("optimizer", u->dtype);
+  }
+  return cuda_launch(self, stream, k, cuda_blocks(self, u->count, WEIR_THREADS), &a, "optimizer");
+}
+
 /* Some of the planes (an image's channel each). */
 static weir_status planes(cuda_device_state *d, void *stream, const weir_im2col *c, int64_t first,
                           int64_t count)
@@ -56,6 +79,7 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
 const weir_compute cuda_compute = {.map = cuda_map,
                                    .reduce = cuda_reduce,
                                    .softmax = cuda_softmax,
+                                   .update = cuda_update,
                                    .scan = cuda_scan,
                                    .sort_rows = cuda_sort_rows,
                                    .search = cuda_search,

@@ -49,6 +49,10 @@
   X(min_integer, reduce)                                                                           \
   X(min_float32, reduce)                                                                           \
   X(min_float64, reduce)                                                                           \
+  X(update_float16, update)                                                                        \
+  X(update_bfloat16, update)                                                                       \
+  X(update_float32, update)                                                                        \
+  X(update_float64, update)                                                                        \
   X(softmax_float16, softmax)                                                                      \
   X(softmax_bfloat16, softmax)                                                                     \
   X(softmax_float32, softmax)                                                                      \
@@ -126,6 +130,7 @@
   X(map)                                                                                           \
   X(functions)                                                                                     \
   X(reduce)                                                                                        \
+  X(update)                                                                                        \
   X(softmax)                                                                                       \
   X(gemm)                                                                                          \
   X(thin)                                                                                          \
@@ -178,6 +183,7 @@ weir_status cuda_no_kernel(const char *what, weir_dtype dtype);
 /* map.c, reduce.c, order.c, softmax.c, gemm.c, index.c, compute.c, window.c: the functions of weir_compute. */
 weir_status cuda_map(void *self, void *stream, const weir_loop *l);
 weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r);
+weir_status cuda_update(void *self, void *stream, const weir_update *u);
 weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s);
 weir_status cuda_scan(void *self, void *stream, const weir_scan *s);
 weir_status cuda_sort_rows(void *self, void *stream, const weir_sort_rows *s);

@@ -190,6 +190,10 @@ typedef struct k_random { /* a kernel has the name of the bare struct */
   weir_random of;
 } k_random;
 
+typedef struct k_update {
+  weir_update of;
+} k_update;
+
 typedef struct k_softmax {
   weir_softmax_request of;
   int32_t lanes; /* threads a row has; a power of two */

@@ -1,9 +1,9 @@
 # The engine's kernels: fat binaries inside libweir-cuda.so, and the same sources compiled for the host as
 # twins that the software device runs (libweir-twins.so beside it; no part of the product).
 
-KERNELS      := map functions reduce softmax gemm thin scan order index others window
+KERNELS      := map functions reduce softmax update gemm thin scan order index others window
 KERNELS_OBJ  := $(OBJ)/cuda/kernels
-KERNELS_HDRS := $(wildcard cuda/kernels/*.h) core/backend/compute.h core/backend/half.h core/backend/philox.h core/backend/sort_key.h core/backend/special.h core/backend/window.h
+KERNELS_HDRS := $(wildcard cuda/kernels/*.h) core/backend/compute.h core/backend/half.h core/backend/philox.h core/backend/sort_key.h core/backend/special.h core/backend/update.h core/backend/window.h
 
 # Code for these where nvcc knows them, each of which serves the newer ones of its generation; PTX for all
 # others, which the driver translates at the first use and keeps. A bundle is for machines that nobody here
