@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -59,6 +59,7 @@ for seed in ${PEERS_SEEDS:-1 2 3}; do
   compare ops "$here/ops.py" "$WEIR_LIBRARY" 20000 "$seed"
   compare formats "$here/formats.py" "$WEIR_LIBRARY" 5000 "$seed"
   compare grad "$here/grad.py" "$WEIR_LIBRARY" 3000 "$seed"
+  compare optim "$here/optim.py" "$WEIR_LIBRARY" 2000 "$seed"
   compare rows "$here/rows.py" "$WEIR_LIBRARY" "$seed"
 done
 seed=

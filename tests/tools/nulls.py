@@ -135,6 +135,11 @@ GOOD = {
     'weir_pad': {3: lambda m: C.c_int(2)},
     'weir_set_print_options': {0: lambda m: m.room((C.c_int * 5)(4, 1000, 3, 80, 0))},
     'weir_tensor_dataset': {1: lambda m: m.tensors(2), 2: lambda m: C.c_int(2)},
+    'weir_schedule_create': {2: lambda m: C.c_int(4)},
+    'weir_optimizer_create': {1: lambda m: C.c_int(0), 2: lambda m: m.tensors(1), 3: lambda m: C.c_int(1)},
+    'weir_optimizer_add_group': {1: lambda m: m.tensors(1), 2: lambda m: C.c_int(1)},
+    'weir_clip_grad_norm_': {1: lambda m: m.tensors(1), 2: lambda m: C.c_int(1)},
+    'weir_clip_grad_value_': {0: lambda m: m.tensors(1), 1: lambda m: C.c_int(1)},
     'weir_loader_create': {1: lambda m: m.dataset()},
     'weir_from_dlpack': dlpack(''),
     'weir_from_dlpack_unversioned': dlpack('_unversioned'),
@@ -445,6 +450,10 @@ class Maker:
             return self.made('weir_graph_new')
         if of == 'weir_generator *':
             return self.made('weir_generator_new', CPU)
+        if of == 'weir_schedule *':
+            return self.made('weir_schedule_create', self.handle('weir_optimizer *'), 4, None)
+        if of == 'weir_optimizer *':
+            return self.made('weir_optimizer_create', 0, self.tensors(1), 1, None)
         if of == 'weir_loader *':
             return self.made('weir_loader_create', self.dataset(), None)
         if of == 'weir_loader_iter *':
