@@ -6,6 +6,7 @@
  * have one. */
 #include <math.h>
 #include "core/grad/tape.h"
+#include "core/ops/ops.h"
 
 #define G (k->g[0])
 
@@ -223,6 +224,89 @@ static void where_back(rule_run *k)
   if (wants_gradient(k, 2)) give(k, 2, c_where(k, c_not(k, truth), G));
 }
 
+/* ---- more functions of one operand ------------------------------------------------------------ */
+
+/* G times the slope that the device has an operation for, of the operand. */
+static void slope_back(rule_run *k, weir_op op)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *a = a_of(k);
+  if (k->c.st) return;
+  elementwise_call e = {.op = op, .count = 2, .has_p = weir_op_has_p(op)};
+  e.t[0] = G, e.t[1] = a;
+  for (int i = 0; i < 3; i++)
+    e.p[i] = k->n->r.number[i];
+  give(k, 0, calc_keep(&k->c, elementwise_run(&o, &e), &o));
+}
+
+#define SLOPE(name, op)                                                                            \
+  static void name##_back(rule_run *k)                                                             \
+  {                                                                                                \
+    slope_back(k, WEIR_OP_##op##_BACKWARD);                                                        \
+  }
+SLOPE(silu, SILU)
+SLOPE(gelu, GELU)
+SLOPE(gelu_tanh, GELU_TANH)
+SLOPE(mish, MISH)
+SLOPE(hardsigmoid, HARDSIGMOID)
+SLOPE(hardswish, HARDSWISH)
+SLOPE(log_sigmoid, LOG_SIGMOID)
+SLOPE(leaky_relu, LEAKY_RELU)
+
+static void zero_back(rule_run *k)
+{
+  give(k, 0, k->c.st ? NULL : c_zeros(k, &k->n->of[0]));
+}
+
+static void erf_back(rule_run *k)
+{
+  const weir_tensor *a = a_of(k);
+  give(k, 0, c_mul(k, c_mul_s(k, G, M_2_SQRTPI), c_exp(k, c_neg(k, c_mul(k, a, a)))));
+}
+
+static void log1p_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_add_s(k, a_of(k), 1)));
+}
+
+static void expm1_back(rule_run *k)
+{
+  give(k, 0, c_mul(k, G, c_add_s(k, result_of(k), 1)));
+}
+
+static void log2_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_mul_s(k, a_of(k), M_LN2)));
+}
+
+static void log10_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_mul_s(k, a_of(k), M_LN10)));
+}
+
+static void exp2_back(rule_run *k)
+{
+  give(k, 0, c_mul(k, c_mul_s(k, G, M_LN2), result_of(k)));
+}
+
+static void tan_back(rule_run *k)
+{
+  const weir_tensor *t = result_of(k);
+  give(k, 0, c_mul(k, G, c_add_s(k, c_mul(k, t, t), 1)));
+}
+
+static void atan_back(rule_run *k)
+{
+  const weir_tensor *a = a_of(k);
+  give(k, 0, c_div(k, G, c_add_s(k, c_mul(k, a, a), 1)));
+}
+
+static void reciprocal_back(rule_run *k)
+{
+  const weir_tensor *r = result_of(k);
+  give(k, 0, c_neg(k, c_mul(k, G, c_mul(k, r, r))));
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define A KEEP_A
@@ -267,6 +351,32 @@ static const grad_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_LOGICAL_AND] = NOTHING,
     [WEIR_OP_LOGICAL_OR] = NOTHING,
     [WEIR_OP_CLOSE] = NOTHING,
+    [WEIR_OP_ERF] = {"ErfBackward0", erf_back, {A}},
+    [WEIR_OP_LOG1P] = {"Log1PBackward0", log1p_back, {A}},
+    [WEIR_OP_EXPM1] = {"Expm1Backward0", expm1_back, {R}},
+    [WEIR_OP_LOG2] = {"Log2Backward0", log2_back, {A}},
+    [WEIR_OP_LOG10] = {"Log10Backward0", log10_back, {A}},
+    [WEIR_OP_EXP2] = {"Exp2Backward0", exp2_back, {R}},
+    [WEIR_OP_TAN] = {"TanBackward0", tan_back, {R}},
+    [WEIR_OP_ATAN] = {"AtanBackward0", atan_back, {A}},
+    [WEIR_OP_RECIPROCAL] = {"ReciprocalBackward0", reciprocal_back, {R}},
+    [WEIR_OP_FLOOR] = {"FloorBackward0", zero_back, {0}},
+    [WEIR_OP_CEIL] = {"CeilBackward0", zero_back, {0}},
+    [WEIR_OP_ROUND] = {"RoundBackward0", zero_back, {0}},
+    [WEIR_OP_TRUNC] = {"TruncBackward0", zero_back, {0}},
+    [WEIR_OP_SIGN] = {"SignBackward0", zero_back, {0}},
+    [WEIR_OP_ISNAN] = NOTHING,
+    [WEIR_OP_ISINF] = NOTHING,
+    [WEIR_OP_SIGNBIT] = NOTHING,
+    [WEIR_OP_LOGICAL_XOR] = NOTHING,
+    [WEIR_OP_SILU] = {"SiluBackward0", silu_back, {A}},
+    [WEIR_OP_GELU] = {"GeluBackward0", gelu_back, {A}},
+    [WEIR_OP_GELU_TANH] = {"GeluBackward0", gelu_tanh_back, {A}},
+    [WEIR_OP_MISH] = {"MishBackward0", mish_back, {A}},
+    [WEIR_OP_HARDSIGMOID] = {"HardsigmoidBackward0", hardsigmoid_back, {A}},
+    [WEIR_OP_HARDSWISH] = {"HardswishBackward0", hardswish_back, {A}},
+    [WEIR_OP_LOG_SIGMOID] = {"LogSigmoidBackward0", log_sigmoid_back, {A}},
+    [WEIR_OP_LEAKY_RELU] = {"LeakyReluBackward0", leaky_relu_back, {A}},
     [WEIR_OP_WHERE] = {"WhereBackward0", where_back, {0, A, A}},
 };
 

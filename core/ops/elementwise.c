@@ -396,6 +396,8 @@ static __attribute__((cold)) weir_status run_recorded(weir_tensor **out, const e
       r.number[i] = e->number[i];
     else
       in[i] = e->t[i];
+  for (int i = 0; e->has_p && e->count == 1 && i < 3; i++)
+    r.number[i] = e->p[i];
   r.alpha = e->has_alpha ? e->alpha : weir_int(1);
   if (!e->self) return record_made(out, &r, run_unrecorded(out, e));
   r.in_place = true;
