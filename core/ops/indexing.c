@@ -497,7 +497,8 @@ static weir_status check_scatter(scattering *s, const weir_tensor *t)
   if (s->src && s->src->dtype != t->dtype)
     return weir_fail(WEIR_EINVAL, "%s(): Expected self.dtype to be equal to src.dtype", s->name);
   if (s->index->numel) st = check_scatter_sizes(t, s->dim, s->index, s->src);
-  if (!st && !s->src && s->index->numel) st = scalar_for(&s->number, s->number, (weir_dtype)t->dtype);
+  if (!st && !s->src && s->index->numel)
+    st = scalar_for(&s->number, s->number, (weir_dtype)t->dtype);
   if (!st) st = check_same_device(t, s->index);
   return st || !s->src ? st : check_same_device(t, s->src);
 }

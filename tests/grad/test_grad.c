@@ -113,7 +113,7 @@ static weir_status convolution(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_conv2d(out, image, kernel, NULL, &o);
 }
 
-static weir_status pooling(weir_tensor **out, const weir_tensor *a)
+static weir_status pooled(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_TENSOR image = NULL;
   weir_pool2d_options o = {.kernel = {2, 2}, .stride = {1, 2}};
@@ -130,7 +130,7 @@ static weir_status powers(weir_tensor **out, const weir_tensor *a)
 
 static const function_of_one functions[] = {
     weir_neg,   weir_abs, weir_exp,  weir_sin,  weir_cos,   weir_tanh,   weir_sigmoid,
-    softmax_of, products, variance,  row,       windows,    convolution, pooling,
+    softmax_of, products, variance,  row,       windows,    convolution, pooled,
     powers,     weir_sum, weir_mean, weir_prod, weir_clone, weir_amax};
 enum { FUNCTIONS = sizeof functions / sizeof *functions, ELEMENTS = 12 };
 
