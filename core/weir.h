@@ -27,6 +27,7 @@
 #include "core/weir/layers.h"
 #include "core/weir/linalg.h"
 #include "core/weir/log.h"
+#include "core/weir/losses.h"
 #include "core/weir/memory.h"
 #include "core/weir/module.h"
 #include "core/weir/oom.h"

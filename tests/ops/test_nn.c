@@ -604,6 +604,98 @@ START_TEST(pixels_are_shuffled_there_and_back)
 }
 END_TEST
 
+/* ---- losses ----------------------------------------------------------------------------------- */
+
+START_TEST(losses_of_classes_are_of_those_that_count)
+{
+  const double scores[] = {0, 0, 0, log(2), log(3), log(5)};
+  const int64_t places[] = {2, 1};
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR target = NULL;
+  weir_tensor *r[4] = {NULL};
+  weir_options o = as(WEIR_FLOAT64, device(_i)), whole = as(WEIR_INT64, device(_i));
+  devices(2);
+  weir_ok(weir_tensor_from(&a, scores, WEIR_FLOAT64, weir_shape(2, 3), &o));
+  weir_ok(weir_tensor_from(&target, places, WEIR_INT64, weir_shape(2), &whole));
+  weir_class_options none = {.reduction = WEIR_REDUCTION_NONE};
+  weir_ok(weir_cross_entropy(&r[0], a, target, &none));
+  NEAR(r[0], log(3), log(10. / 3));
+  weir_ok(weir_nll_loss(&r[1], a, target, NULL));
+  NEAR(r[1], -log(3) / 2);
+  weir_class_options ignore = {.ignore = true, .ignore_index = 1};
+  weir_ok(weir_cross_entropy(&r[2], a, target, &ignore));
+  NEAR(r[2], log(3));
+  is_on(r[2], device(_i));
+  weir_ok(weir_cross_entropy(&r[3], a, target, &(weir_class_options){.label_smoothing = 1}));
+  NEAR(r[3], (log(3) + log(10) - log(30) / 3) / 2);
+  for (int i = 0; i < 4; i++)
+    weir_tensor_drop(&r[i]);
+}
+END_TEST
+
+START_TEST(losses_of_differences_and_probabilities)
+{
+  const double left[] = {.5, .25}, right[] = {1, 0};
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR sign = NULL;
+  weir_tensor *r[12] = {NULL};
+  weir_options o = as(WEIR_FLOAT64, device(_i));
+  const weir_reduction sum = WEIR_REDUCTION_SUM;
+  devices(2);
+  weir_ok(weir_tensor_from(&a, left, WEIR_FLOAT64, weir_shape(2), &o));
+  weir_ok(weir_tensor_from(&b, right, WEIR_FLOAT64, weir_shape(2), &o));
+  weir_ok(weir_ones(&sign, weir_shape(2), &o));
+  weir_ok(weir_mse_loss(&r[0], a, b, sum));
+  NEAR(r[0], .3125);
+  weir_ok(weir_l1_loss(&r[1], a, b, WEIR_REDUCTION_MEAN));
+  NEAR(r[1], .375);
+  weir_ok(weir_smooth_l1_loss(&r[2], a, b, sum, .4));
+  NEAR(r[2], .5 - .2 + .0625 / .8);
+  weir_ok(weir_huber_loss(&r[3], a, b, sum, .4));
+  NEAR(r[3], .4 * .3 + .03125);
+  weir_ok(weir_binary_cross_entropy(&r[4], a, b, NULL, sum));
+  NEAR(r[4], log(2) - log(.75));
+  weir_ok(weir_binary_cross_entropy_with_logits(&r[5], a, b, NULL, NULL, sum));
+  NEAR(r[5], log(1 + exp(-.5)) + log(1 + exp(.25)));
+  weir_ok(weir_kl_div(&r[6], a, b, sum, false));
+  NEAR(r[6], -.5);
+  weir_ok(weir_margin_ranking_loss(&r[7], a, b, sign, 0, sum));
+  NEAR(r[7], .5);
+  weir_ok(weir_hinge_embedding_loss(&r[8], a, sign, 1, sum));
+  NEAR(r[8], .75);
+  weir_ok(weir_soft_margin_loss(&r[9], a, sign, sum));
+  NEAR(r[9], log(1 + exp(-.5)) + log(1 + exp(-.25)));
+  weir_ok(weir_triplet_margin_loss(&r[10], a, a, b, 1, 2, sum));
+  ck_assert_int_eq(weir_tensor_dim(r[10]), 0);
+  WEIR_TENSOR one = NULL;
+  weir_ok(weir_ones(&one, (weir_shape){0, {0}}, &o));
+  weir_ok(weir_cosine_embedding_loss(&r[11], a, b, one, 0, sum));
+  NEAR(r[11], 1 - .5 / sqrt(.3125));
+  for (int i = 0; i < 12; i++)
+    weir_tensor_drop(&r[i]);
+}
+END_TEST
+
+START_TEST(losses_refuse_what_torchs_do)
+{
+  const int64_t five[] = {5, 0};
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR target = NULL;
+  WEIR_TENSOR three = NULL;
+  weir_tensor *r = NULL;
+  a = counting(weir_shape(2, 3), WEIR_FLOAT32, cpu);
+  three = counting(weir_shape(3), WEIR_INT64, cpu);
+  weir_ok(weir_tensor_from(&target, five, WEIR_INT64, weir_shape(2), NULL));
+  refused(WEIR_EINVAL, "Target 5 is out of bounds.", weir_cross_entropy(&r, a, target, NULL));
+  refused(WEIR_EINVAL, "Expected input batch_size (2) to match target batch_size (3).",
+          weir_nll_loss(&r, a, three, NULL));
+  refused(WEIR_EINVAL, "all elements of input should be between 0 and 1",
+          weir_binary_cross_entropy(&r, a, a, NULL, WEIR_REDUCTION_MEAN));
+  ck_assert_ptr_null(r);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {averages_count_the_padding_unless_it_is_excluded,
@@ -624,6 +716,9 @@ int main(void)
                                 dropout_that_leaves_all_is_its_operand,
                                 distances_and_lengths,
                                 pixels_are_shuffled_there_and_back,
+                                losses_of_classes_are_of_those_that_count,
+                                losses_of_differences_and_probabilities,
+                                losses_refuse_what_torchs_do,
                                 NULL};
   return rig_run("ops/nn", tests, TRIED);
 }

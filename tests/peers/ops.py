@@ -18,6 +18,7 @@ from indices import Indices
 from functions import Functions
 from linalg import Linalg
 from order import Order
+from losses import Losses
 from networks import Networks
 from reductions import Reductions
 from sequence import Sequence
@@ -58,7 +59,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
+class Calls(Losses, Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -596,7 +597,7 @@ class Calls(Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, S
                               [self.einsum, self.contraction, self.added, self.vectors] +
                               [self.attention, self.multihead, self.recurrent, self.cell] +
                               [self.running, self.sorting, self.middle, self.searching, self.counting] +
-                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances, self.convolution, self.interpolation])()
+                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances, self.convolution, self.interpolation, self.classes, self.differences])()
 
 
 # ---- promotion and random numbers

@@ -96,6 +96,10 @@ def pool_3d(m):
     return m.room((C.c_int64 * 14)(1, 1, 1))
 
 
+def class_options(m):
+    return m.room((C.c_int64 * 5)())
+
+
 def conv_options(m):
     return m.room((C.c_int64 * 14)())
 
@@ -229,6 +233,9 @@ GOOD = {
     **{'weir_module_%s_pool%dd' % (k, n): {1: pool_3d} for k in ('avg', 'max') for n in (1, 2, 3) if (k, n) != ('max', 2)},
     **{'weir_conv%s%dd' % (k, n): {3: lambda m: m.tensor((1,)), 4: conv_options} for k in ('', '_transpose') for n in (1, 2, 3) if (k, n) != ('', 2)},
     'weir_interpolate': {2: interpolation},
+    **{'weir_' + n: {2: lambda m: m.made('weir_to_dtype', m.tensor((2,)), C.c_int(5)), 3: class_options} for n in ('nll_loss', 'cross_entropy')},
+    'weir_binary_cross_entropy': {i: lambda m: m.made('weir_zeros_like', m.tensor(), None) for i in (1, 2, 3)},
+    'weir_cosine_embedding_loss': {3: lambda m: m.tensor((2,))},
     'weir_module_list': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
     'weir_avg_pool1d': {2: pool_3d}, 'weir_avg_pool2d': {2: pool_3d}, 'weir_avg_pool3d': {2: pool_3d},
     'weir_max_pool1d': {2: pool_3d}, 'weir_max_pool3d': {2: pool_3d},

@@ -18,7 +18,7 @@ FAMILIES = [
     ('weir_status', 'errors, and what the library says', ['core/weir.h', 'core/base/status.h', 'core/weir/log.h']),
     ('weir_device', 'devices, what is current, threads of the cpu', ['core/weir/device.h', 'core/weir/cuda.h', 'core/weir/threads.h']),
     ('weir_tensor', 'tensors that live on devices', ['core/weir/tensor.h', 'core/weir/dtype.h', 'core/weir/scope.h']),
-    ('weir_ops', 'what is calculated with tensors', ['core/weir/ops.h', 'core/weir/functions.h', 'core/weir/linalg.h', 'core/weir/reduce.h', 'core/weir/order.h', 'core/weir/shape.h', 'core/weir/nn.h', 'core/weir/blas.h']),
+    ('weir_ops', 'what is calculated with tensors', ['core/weir/ops.h', 'core/weir/functions.h', 'core/weir/linalg.h', 'core/weir/reduce.h', 'core/weir/order.h', 'core/weir/shape.h', 'core/weir/nn.h', 'core/weir/losses.h', 'core/weir/blas.h']),
     ('weir_indexing', 'elements chosen by index tensors and by masks', ['core/weir/indexing.h']),
     ('weir_stream', 'streams, events and graphs', ['core/weir/stream.h', 'core/weir/graph.h']),
     ('weir_memory', 'device memory and pinned memory',
