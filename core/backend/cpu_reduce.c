@@ -106,7 +106,8 @@ static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t t
   s.p = rows[r->op].fold == FOLD_var ? first_of(&in) : r->p;
   memmove(in.stride, in.stride + r->kept, (size_t)(r->dims - r->kept) * sizeof *in.stride);
   cpu_walk_start(&walk, &in, r->dims - r->kept, r->size + r->kept, from);
-  int64_t most = in.dtype == w->folds && cpu_walk_is_flat(&walk) ? FLAT_BLOCK : CPU_BLOCK;
+  bool as_is = in.dtype == w->in && w->in == w->folds; /* converted elements need room */
+  int64_t most = as_is && cpu_walk_is_flat(&walk) ? FLAT_BLOCK : CPU_BLOCK;
   for (int64_t n; from < to; from += n) {
     n = to - from < most ? to - from : most;
     const void *x = cpu_walk_take(&walk, n, taken);
