@@ -1,4 +1,9 @@
-"""The part of ops.py about nn.h: pooling, normalisation, convolutions, interpolation, losses. A mixin of its Calls."""
+"""The part of ops.py about nn.h: pooling, normalisation, convolutions, interpolation, losses. A mixin of its Calls.
+
+Names that are put together here: avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool3d, these and max_pool2d
+_with_indices; adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
+adaptive_max_pool3d; conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d.
+"""
 import ctypes as C
 
 import torch
