@@ -288,7 +288,7 @@ START_TEST(an_empty_sequential_gives_its_input_and_can_be_appended_to)
   weir_ok(weir_module_call(&y, m, x));
   ck_assert(rig_number(y, 0) >= 0);
   weir_tensor_release(y);
-  weir_not(WEIR_EINVAL, "only a Sequential can be appended to, not a ReLU",
+  weir_not(WEIR_EINVAL, "only a Sequential or a ModuleList can be appended to, not a ReLU",
            weir_module_append(relu, weir_module_retain(m)));
   weir_not(WEIR_EINVAL, "weir_module_append: module '1' is NULL", weir_module_append(m, NULL));
   weir_module *with_none[2] = {weir_module_retain(relu), NULL}, *none;
