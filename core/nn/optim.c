@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/require.h"
+#include "core/nn/optim.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
 #include "core/weir/grad.h"
 #include "core/weir/ops.h"
-#include "core/weir/optim.h"
 #include "core/weir/reduce.h"
 
 enum { STATES = WEIR_UPDATE_STATES };
@@ -47,6 +47,7 @@ struct weir_optimizer {
   optim_slot *slot; /* owned */
   int slots;
   weir_optim_options *group; /* owned */
+  double *initial; /* owned: each group's lr before its first schedule; NAN: has had none */
   int groups;
 };
 
@@ -150,11 +151,14 @@ weir_status weir_optimizer_add_group(weir_optimizer *o, weir_tensor *const *para
   if (st) return st;
   weir_optim_options *group = realloc(o->group, (size_t)(o->groups + 1) * sizeof *group);
   if (group) o->group = group;
-  optim_slot *slot = group ? realloc(o->slot, (size_t)(o->slots + count) * sizeof *slot) : NULL;
+  double *initial = group ? realloc(o->initial, (size_t)(o->groups + 1) * sizeof *initial) : NULL;
+  if (initial) o->initial = initial;
+  optim_slot *slot = initial ? realloc(o->slot, (size_t)(o->slots + count) * sizeof *slot) : NULL;
   if (!slot) return weir_fail(WEIR_ENOMEM, "no host memory for %d parameters", count);
   o->slot = slot;
   for (int i = 0; i < count; i++)
     slot[o->slots++] = (optim_slot){.p = weir_tensor_retain(parameters[i]), .group = o->groups};
+  initial[o->groups] = NAN;
   group[o->groups++] = mine;
   return WEIR_OK;
 }
@@ -187,12 +191,26 @@ void weir_optimizer_release(weir_optimizer *o)
   }
   free(o->slot);
   free(o->group);
+  free(o->initial);
   free(o);
 }
 
 int weir_optimizer_groups(const weir_optimizer *o)
 {
   return o ? o->groups : 0;
+}
+
+double optimizer_initial_rate(weir_optimizer *o, int group, double first)
+{
+  if (isnan(o->initial[group])) o->initial[group] = o->group[group].lr;
+  if (!isnan(first)) o->initial[group] = first;
+  return o->initial[group];
+}
+
+void optimizer_set_rate(weir_optimizer *o, int group, double lr, double momentum)
+{
+  o->group[group].lr = lr;
+  if (!isnan(momentum)) o->group[group].momentum = o->group[group].beta1 = momentum;
 }
 
 static weir_status check_group(const weir_optimizer *o, int group)

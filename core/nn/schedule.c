@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/require.h"
+#include "core/nn/optim.h"
 #include "core/weir/schedule.h"
 
 static const double pi = 3.14159265358979323846;
@@ -249,14 +250,13 @@ static weir_status check_schedule(weir_schedule_kind kind, const weir_schedule_o
 /* Every group's lr for the epoch that it is now. */
 static weir_status set_rates(weir_schedule *s)
 {
+  bool cycles = s->kind == WEIR_ONE_CYCLE_LR && !s->o.keep_momentum;
   for (int g = 0; g < s->groups; g++) {
     weir_optim_options o;
     weir_status st = weir_optimizer_get_options(&o, s->optimizer, g);
     if (st) return st;
-    o.lr = kinds[s->kind](s, o.lr, s->first[g]);
-    if (s->kind == WEIR_ONE_CYCLE_LR && !s->o.keep_momentum)
-      o.momentum = o.beta1 = one_cycle_momentum(s);
-    if ((st = weir_optimizer_set_options(s->optimizer, g, &o))) return st;
+    optimizer_set_rate(s->optimizer, g, kinds[s->kind](s, o.lr, s->first[g]),
+                       cycles ? one_cycle_momentum(s) : NAN);
   }
   return WEIR_OK;
 }
@@ -274,12 +274,9 @@ static weir_status fill_schedule(weir_schedule *s, const weir_schedule_options *
     return weir_fail(WEIR_ENOMEM, "no host memory for a schedule of %d groups", s->groups);
   if (stones) memcpy(s->milestones, o->milestones, stones * sizeof *s->milestones);
   s->now = (schedule_state){.t_i = (double)o->t_0, .best = o->largest ? -INFINITY : INFINITY};
-  for (int g = 0; g < s->groups; g++) {
-    weir_optim_options of;
-    weir_status st = weir_optimizer_get_options(&of, s->optimizer, g);
-    if (st) return st;
-    s->first[g] = of.lr;
-  }
+  double own = s->kind == WEIR_ONE_CYCLE_LR ? o->max_lr / o->div_factor : NAN;
+  for (int g = 0; g < s->groups; g++)
+    s->first[g] = optimizer_initial_rate(s->optimizer, g, own);
   return s->kind == WEIR_PLATEAU_LR ? WEIR_OK : set_rates(s);
 }
 

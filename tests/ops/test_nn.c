@@ -198,7 +198,7 @@ START_TEST(what_windows_give_back_is_their_transpose)
     weir_ok(weir_randn_like(&g, y, NULL));
     weir_ok(pool_back(&back, g, places, p));
     shape_is(back, shape);
-    double there = inner_product(y, g), here = inner(x, back);
+    double there = inner_product(y, g), here = inner_product(x, back);
     ck_assert_msg(fabs(there - here) < 1e-9, "row %zu: %.12g, given back %.12g", k, there, here);
   }
 }
@@ -282,7 +282,7 @@ START_TEST(transposed_convolutions_are_the_transpose_of_convolutions)
       }
       weir_ok(transposed[axes - 1](&back, g, w, NULL, &more));
       shape_is(back, in);
-      double there = inner_product(y, g), here = inner(x, back);
+      double there = inner_product(y, g), here = inner_product(x, back);
       ck_assert_msg(fabs(there - here) < 1e-9, "%d axes, row %zu: %.12g and %.12g", axes, k, there,
                     here);
     }
@@ -420,7 +420,7 @@ START_TEST(what_interpolation_gives_back_is_its_transpose)
     r.back = true;
     weir_ok(resample_run(&back, g, &r, 3));
     shape_is(back, weir_shape(2, 2, 5, 6));
-    double there = inner_product(y, g), here = inner(x, back);
+    double there = inner_product(y, g), here = inner_product(x, back);
     ck_assert_msg(fabs(there - here) < 1e-5, "row %zu: %.12g, given back %.12g", k, there, here);
   }
 }

@@ -158,20 +158,20 @@ class Factors:
     def on_eigh(self, name, t, w):
         upper = self.r.random() < .5
         def ours():
-            self.vectors = self.many(name, 2, w, upper)
-            return self.vectors[0]
-        self.vectors = None
+            self.basis = self.many(name, 2, w, upper)
+            return self.basis[0]
+        self.basis = None
         if t.dtype != torch.int64:
             self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: torch.linalg.eigh(t, "U" if upper else "L")[0], ours, self.bound_of(t) * 20, 64)
-        if self.vectors and t.numel() and torch.equal(t, t.mT):
-            v = self.w.elements(self.vectors[1], t.dtype).reshape(t.shape).double()
+        if self.basis and t.numel() and torch.equal(t, t.mT):
+            v = self.w.elements(self.basis[1], t.dtype).reshape(t.shape).double()
             x = t.double()
             near = self.bound_of(t) * 1e3 * torch.finfo(t.dtype).eps
             values = torch.linalg.eigh(x)[0]
             if (x @ v - v * values.unsqueeze(-2)).abs().max() > near or (v.mT @ v - torch.eye(t.shape[-1])).abs().max() > near:
                 self.complain(f"{name}: vectors", x, v)
-        if self.vectors:
-            self.w.release(self.vectors[1])
+        if self.basis:
+            self.w.release(self.basis[1])
 
     def on_svd(self, name, t, w):
         full = self.r.random() < .5

@@ -138,6 +138,8 @@ class Optimizers(Run):
         same = {n: chosen[0][n] for n in ("lr", "weight_decay", "initial_accumulator_value", "momentum", "dampening", "nesterov") if n in chosen[0]}
         chosen = [chosen[0]] + [{**chosen[0], **c, **same} for c in chosen[1:]]
         chosen = [{n: v for n, v in c.items() if n in same or n not in ("initial_accumulator_value", "momentum", "dampening", "nesterov")} for c in chosen]
+        for c in chosen[1:]:
+            c["weight_decay"] = abs(c.get("weight_decay", 0.))
         self.clipped = False
         what = f"{make.__name__} {chosen}"
         wrong = sentence = theirs = o = None
