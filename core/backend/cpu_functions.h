@@ -9,7 +9,9 @@
 #define ROOT_HALF   0.707106781186547524401
 #define NORMAL_PEAK 0.398942280401432677940 /* 1 / sqrt(2 pi) */
 
-#define BITS_OF(T) ((int64_t)(8 * sizeof(T)))
+/* rint, trunc, ... of floats as floats. */
+#define ROUNDED(T, function, x) _Generic((T)0, float : function##f, default : function)(x)
+#define BITS_OF(T)              ((int64_t)(8 * sizeof(T)))
 #define SIGN_OF(x)                                                                                 \
   _Generic((x), float : float_bits((float)(x)) >> 31, default : cpu_bits((double)(x)) >> 63)
 
@@ -236,7 +238,7 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, HARDSWISH, T, (T)(x * BETWEEN((double)x + 3, 0, 6) / 6))                                    \
   X(E, REMAINDER, T, (T)float_remainder(x, y))                                                     \
   X(E, FMOD, T, (T)fmod(x, y))                                                                     \
-  X(E, TRUNC_DIV, T, (T)trunc(x / y))                                                              \
+  X(E, TRUNC_DIV, T, ROUNDED(T, trunc, x / y))                                                     \
   X(E, COPYSIGN, T, (T)copysign(x, y))                                                             \
   X(E, HYPOT, T, (T)HYPOT_OF(x, y))                                                                \
   X(E, FMAX, T, ((x >= y) | (y != y)) ? x : y)                                                     \
@@ -254,8 +256,8 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, ADDCDIV, T, x + (T)s->p[0].f * y / z)                                                       \
   X(E, NAN_TO_NUM, T, FINITE_OF(x, (T)s->p[0].f, (T)s->p[1].f, (T)s->p[2].f))                      \
   X(E, ROUND_DECIMALS, T,                                                                          \
-    s->p[1].f != 0 ? (T)rint(x / (T)s->p[0].f) * (T)s->p[0].f                                      \
-                   : (T)rint(x * (T)s->p[0].f) / (T)s->p[0].f)                                     \
+    s->p[1].f != 0 ? ROUNDED(T, rint, x / (T)s->p[0].f) * (T)s->p[0].f                             \
+                   : ROUNDED(T, rint, x * (T)s->p[0].f) / (T)s->p[0].f)                            \
   X(E, LEAKY_RELU, T, x > 0 ? x : x * (T)s->p[0].f)                                                \
   X(E, SOFTSHRINK, T,                                                                              \
     x > (T)s->p[0].f    ? x - (T)s->p[0].f                                                         \

@@ -60,7 +60,7 @@ typedef struct resampled {
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int8_t
 #define MATH    int64_t
-#define OF(x)   (x)
+#define OF(x)   (+(x))
 #define TO(x)   (int8_t)(x)
 #define LOWEST  INT8_MIN
 #define REALS   0

@@ -39,8 +39,10 @@ WEIR_HD double special_digamma(double x)
     reflected = 3.141592653589793 / tan(3.141592653589793 * part);
     x = 1 - x;
   }
-  for (; x < 10; x += 1)
+  while (x < 10) {
     sum -= 1 / x;
+    x += 1;
+  }
   double z = 1 / (x * x), series = 1.0 / 12;
   series = series - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132))));
   series += z * z * z * z * z * (-691.0 / 32760 + z / 12);

@@ -82,7 +82,7 @@ static weir_status find_nodes(grad_run *run)
     }
   }
   if (st) return st;
-  run->ready = malloc(run->count * sizeof *run->ready);
+  run->ready = calloc(run->count + 1, sizeof *run->ready);
   return run->ready ? WEIR_OK : no_room();
 }
 
@@ -102,11 +102,11 @@ static visit *visit_at(const grad_run *run, const grad_node *n)
 /* Of weir_grad(): nodes that have an input below them; operands' are made before results'. */
 static weir_status mark_needed(grad_run *run)
 {
-  visit **order = malloc(run->count * sizeof *order);
+  visit **order = calloc(run->count, sizeof(visit *));
   if (!order) return no_room();
   for (size_t i = 0; i < run->count; i++)
     order[i] = &run->all[i];
-  qsort(order, run->count, sizeof *order, later);
+  qsort(order, run->count, sizeof(visit *), later);
   for (size_t i = 0; i < run->count; i++) {
     grad_node *n = order[i]->node;
     for (int w = 0; w < run->wanted; w++)
@@ -296,24 +296,26 @@ static weir_status run_rule(grad_run *run, visit *v)
   weir_tensor **out = calloc((size_t)n->inputs + 1, sizeof(weir_tensor *));
   rule_run *k = malloc(sizeof *k);
   bool any = false, skip = run->want && !v->needed;
-  weir_status st = out && k ? WEIR_OK : no_room();
-  if (!st) {
-    k->c.st = WEIR_OK, k->c.count = 0;
-    k->n = n, k->out = out, k->create_graph = run->create_graph;
-    for (int i = 0; i < RECORD_OUTS; i++) {
-      k->g[i] = v->grad[i];
-      any |= v->grad[i] != NULL;
-    }
-    if (any && !skip && n->rule->run) n->rule->run(k);
-    calc_drop(&k->c, 0);
-    for (int i = 0; i < RECORD_OUTS; i++)
-      weir_tensor_drop(&v->grad[i]);
-    if (!run->retain_graph) node_forget(n);
-    st = hand_on(run, k);
-    calc_drop(&k->c, 0);
-    for (int i = 0; i < n->inputs; i++)
-      weir_tensor_release(out[i]);
+  if (!out || !k) {
+    free(out);
+    free(k);
+    return no_room();
   }
+  k->c.st = WEIR_OK, k->c.count = 0;
+  k->n = n, k->out = out, k->create_graph = run->create_graph;
+  for (int i = 0; i < RECORD_OUTS; i++) {
+    k->g[i] = v->grad[i];
+    any |= v->grad[i] != NULL;
+  }
+  if (any && !skip && n->rule->run) n->rule->run(k);
+  calc_drop(&k->c, 0);
+  for (int i = 0; i < RECORD_OUTS; i++)
+    weir_tensor_drop(&v->grad[i]);
+  if (!run->retain_graph) node_forget(n);
+  weir_status st = hand_on(run, k);
+  calc_drop(&k->c, 0);
+  for (int i = 0; i < n->inputs; i++)
+    weir_tensor_release(out[i]);
   free(out);
   free(k);
   return st;
@@ -384,6 +386,7 @@ static weir_status go_back(grad_run *run, const weir_tensor *const *roots, int c
 {
   weir_grad_guard guard __attribute__((cleanup(weir_grad_guard_leave))) =
       weir_guard_of_grad(run->create_graph);
+  (void)guard;
   weir_status st = WEIR_OK;
   for (int i = 0; i < count && !st; i++)
     st = check_root(roots[i], gradients ? gradients[i] : NULL, i);

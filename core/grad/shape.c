@@ -207,7 +207,7 @@ static void repeat_back(rule_run *k)
     merged.size[d] = s->size[d - lead];
     g = c_reshape(k, c_sum_mask(k, c_reshape(k, g, split), 2, false), merged);
   }
-  if (k->c.st) return;
+  if (k->c.st || lead < 0) return;
   give(k, 0, c_reshape(k, c_sum_mask(k, g, (1u << lead) - 1, false), *s));
 }
 

@@ -445,7 +445,7 @@ static weir_status load_tensor(loaded_state *l, const char *name, int number, in
 {
   const weir_tensor *p = l->o->slot[number].p;
   text_buffer a, b;
-  if (from->dims != p->dims || memcmp(from->size, p->size, (size_t)p->dims * sizeof *p->size))
+  if (from->dims != p->dims || memcmp(from->size, p->size, (size_t)p->dims * sizeof *p->size) != 0)
     return weir_fail(WEIR_EINVAL, "%s has the shape %s, its parameter %s", name,
                      shape_format(&a, weir_tensor_shape(from)),
                      shape_format(&b, weir_tensor_shape(p)));
@@ -461,14 +461,14 @@ static weir_status load_slot(loaded_state *l, const char *name, int number, cons
   if (number >= l->o->slots)
     return weir_fail(WEIR_EINVAL, "%s is of a parameter that this optimizer of %d has not", name,
                      l->o->slots);
-  if (!strcmp(what, "step")) {
+  if (strcmp(what, "step") == 0) {
     weir_status st = weir_item(&value, from);
     if (!st)
       l->slot[number].steps = (int64_t)(value.dtype == WEIR_INT64 ? (double)value.i : value.f);
     return st;
   }
   for (int k = 0; k < STATES; k++)
-    if (kinds[l->o->kind].state[k] && !strcmp(what, kinds[l->o->kind].state[k]))
+    if (kinds[l->o->kind].state[k] && strcmp(what, kinds[l->o->kind].state[k]) == 0)
       return load_tensor(l, name, number, k, from);
   return weir_fail(WEIR_EINVAL, "%s is nothing that this optimizer has", name);
 }
@@ -478,7 +478,7 @@ static weir_status load_option(loaded_state *l, const char *name, int number, co
 {
   weir_scalar value;
   for (int f = 0; f < FIELDS && number < l->o->groups; f++) {
-    if (strcmp(what, fields[f].name)) continue;
+    if (strcmp(what, fields[f].name) != 0) continue;
     weir_status st = weir_item(&value, from);
     if (st) return st;
     double x = value.dtype == WEIR_FLOAT64 ? value.f : (double)value.i;
@@ -607,7 +607,7 @@ weir_status weir_clip_grad_norm_(weir_tensor **total, weir_tensor *const *parame
   int some = 0, room = count > 0 ? count : 1;
   WEIR_TENSOR norm = NULL;
   WEIR_TENSOR scale = NULL;
-  weir_tensor **list = calloc(2 * (size_t)room, sizeof *list);
+  weir_tensor **list = calloc(2 * (size_t)room, sizeof(weir_tensor *));
   if (!list) return weir_fail(WEIR_ENOMEM, "no host memory for %d gradients", count);
   bool was = weir_set_grad_enabled(false);
   weir_status st = list_gradients(list, &some, parameters, count);

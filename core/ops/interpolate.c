@@ -133,8 +133,9 @@ weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample 
   if (!st) st = tensor_new_beside(out, a, shape);
   if (!st && !(*out)->numel) return WEIR_OK;
   if (!st) st = compute_target_of(&t, device_of_tensor(a));
-  if (!st && !t.compute->resample) st = compute_target_lacks(&t, "interpolate");
-  if (!st) {
+  if (!st && !t.compute->resample) {
+    st = compute_target_lacks(&t, "interpolate");
+  } else if (!st) {
     r->dtype = (weir_dtype)a->dtype;
     r->from = dense->data;
     r->to = (*out)->data;

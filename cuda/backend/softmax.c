@@ -16,7 +16,8 @@ weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s
 {
   const char *name = s->logarithm ? "log_softmax" : "softmax";
   k_softmax a = {.of = *s, .lanes = lanes_of(s)};
-  int64_t group = WEIR_THREADS / a.lanes, blocks = (s->outer * s->inner + group - 1) / group;
+  int64_t group = WEIR_THREADS / a.lanes, rows = s->outer * s->inner;
+  int64_t blocks = (rows + group - 1) / group;
   enum kernel_id k;
   switch (s->dtype) {
   case WEIR_FLOAT16:
@@ -36,6 +37,6 @@ weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s
   }
   if (blocks > INT32_MAX)
     return cuda_fail_as(WEIR_ENOTSUP, "%s: %lld rows of %lld elements are more than a launch takes",
-                        name, (long long)(s->outer * s->inner), (long long)s->each);
+                        name, (long long)rows, (long long)s->each);
   return cuda_launch(self, stream, k, (launch_grid){(uint32_t)blocks, 1, 1}, &a, name);
 }

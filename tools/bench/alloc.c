@@ -42,19 +42,19 @@ static void fail_with(const char *why)
   exit(1);
 }
 
-static void *weir_get(size_t bytes)
+static void *ours_get(size_t bytes)
 {
   void *out;
   if (weir_malloc(&out, bytes, cuda0, NULL)) fail_with(weir_error_message());
   return out;
 }
 
-static void weir_put(void *block)
+static void ours_put(void *block)
 {
   if (weir_free(block)) fail_with(weir_error_message());
 }
 
-static const library ours = {weir_get, weir_put};
+static const library ours = {ours_get, ours_put};
 
 static library mimalloc(void)
 {
@@ -125,7 +125,7 @@ static void our_pairs(const library *l, void *unused, int count)
   (void)l;
   (void)unused;
   for (int k = 0; k < count; k++)
-    weir_put(weir_get(1024));
+    ours_put(ours_get(1024));
 }
 
 /* The same of pinned host memory. */
@@ -163,7 +163,7 @@ static void *producer(void *unused)
 {
   for (int r = 0; r < ROUNDS; r++) {
     for (int i = 0; i < BATCH; i++)
-      batch[i] = weir_get(1024);
+      batch[i] = ours_get(1024);
     pthread_barrier_wait(&turn);
     pthread_barrier_wait(&turn);
   }
@@ -175,13 +175,13 @@ static double remote_frees(void)
   static double each[ROUNDS];
   pthread_t thread;
   pthread_barrier_init(&turn, NULL, 2);
-  weir_put(weir_get(1024));
+  ours_put(ours_get(1024));
   if (pthread_create(&thread, NULL, producer, NULL)) exit(1);
   for (int r = 0; r < ROUNDS; r++) {
     pthread_barrier_wait(&turn);
     double begin = now_ns();
     for (int i = 0; i < BATCH; i++)
-      weir_put(batch[i]);
+      ours_put(batch[i]);
     each[r] = (now_ns() - begin) / BATCH;
     pthread_barrier_wait(&turn);
   }
