@@ -1,5 +1,6 @@
 /* calc.c: rules as expressions: calls whose results last until the rule has run, and whose first
  * error makes all that follow nothing. */
+#include <string.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
 
@@ -47,7 +48,11 @@ static __attribute__((cold)) weir_status say_changed(const grad_kept *kept, cons
 {
   char by[96] = "";
   text_buffer shape;
-  if (made_by) (void)snprintf(by, sizeof by, ", which is output %u of %s,", output, made_by);
+  int length = 0; /* torch says "Add" of "AddBackward0" */
+  while (made_by && made_by[length] && strncmp(made_by + length, "Backward", 8) != 0)
+    length++;
+  if (made_by)
+    (void)snprintf(by, sizeof by, ", which is output %u of %.*s,", output, length, made_by);
   return weir_fail(WEIR_EINVAL,
                    "one of the variables needed for gradient computation has been modified by an "
                    "inplace operation: [%s %s]%s is at version %u; expected version %u instead.",

@@ -258,6 +258,13 @@ static void zero_back(rule_run *k)
   give(k, 0, k->c.st ? NULL : c_zeros(k, &k->n->of[0]));
 }
 
+/* Of two operands. */
+static void steps_back(rule_run *k)
+{
+  for (int i = 0; i < 2; i++)
+    if (wants_gradient(k, i)) give(k, i, c_zeros(k, &k->n->of[i]));
+}
+
 static void erf_back(rule_run *k)
 {
   const weir_tensor *a = a_of(k);
@@ -312,9 +319,9 @@ static void reciprocal_back(rule_run *k)
 #define A KEEP_A
 #define B KEEP_B
 #define R KEEP_OUT
-#define NOTHING                                                                                    \
+#define NOTHING(name)                                                                              \
   {                                                                                                \
-    "", NULL,                                                                                      \
+    name "Backward0", NULL,                                                                        \
     {                                                                                              \
       0                                                                                            \
     }                                                                                              \
@@ -332,25 +339,25 @@ static const grad_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_COS] = {"CosBackward0", cos_back, {A}},
     [WEIR_OP_TANH] = {"TanhBackward0", tanh_back, {R}},
     [WEIR_OP_SIGMOID] = {"SigmoidBackward0", sigmoid_back, {R}},
-    [WEIR_OP_LOGICAL_NOT] = NOTHING,
-    [WEIR_OP_ISFINITE] = NOTHING,
+    [WEIR_OP_LOGICAL_NOT] = NOTHING("LogicalNot"),
+    [WEIR_OP_ISFINITE] = NOTHING("Isfinite"),
     [WEIR_OP_ADD] = {"AddBackward0", add_back, {0}},
     [WEIR_OP_SUB] = {"SubBackward0", sub_back, {0}},
     [WEIR_OP_MUL] = {"MulBackward0", mul_back, {B, A}},
     [WEIR_OP_DIV] = {"DivBackward0", div_back, {B, A | B}},
-    [WEIR_OP_FLOOR_DIV] = NOTHING,
+    [WEIR_OP_FLOOR_DIV] = {"FloorDivideBackward0", steps_back, {0}},
     [WEIR_OP_POW] = {"PowBackward0", pow_back, {A | B, A | B | R}},
     [WEIR_OP_MAXIMUM] = {"MaximumBackward0", maximum_back, {A | B, A | B}},
     [WEIR_OP_MINIMUM] = {"MinimumBackward0", minimum_back, {A | B, A | B}},
-    [WEIR_OP_EQ] = NOTHING,
-    [WEIR_OP_NE] = NOTHING,
-    [WEIR_OP_LT] = NOTHING,
-    [WEIR_OP_LE] = NOTHING,
-    [WEIR_OP_GT] = NOTHING,
-    [WEIR_OP_GE] = NOTHING,
-    [WEIR_OP_LOGICAL_AND] = NOTHING,
-    [WEIR_OP_LOGICAL_OR] = NOTHING,
-    [WEIR_OP_CLOSE] = NOTHING,
+    [WEIR_OP_EQ] = NOTHING("Eq"),
+    [WEIR_OP_NE] = NOTHING("Ne"),
+    [WEIR_OP_LT] = NOTHING("Lt"),
+    [WEIR_OP_LE] = NOTHING("Le"),
+    [WEIR_OP_GT] = NOTHING("Gt"),
+    [WEIR_OP_GE] = NOTHING("Ge"),
+    [WEIR_OP_LOGICAL_AND] = NOTHING("LogicalAnd"),
+    [WEIR_OP_LOGICAL_OR] = NOTHING("LogicalOr"),
+    [WEIR_OP_CLOSE] = NOTHING("Close"),
     [WEIR_OP_ERF] = {"ErfBackward0", erf_back, {A}},
     [WEIR_OP_LOG1P] = {"Log1PBackward0", log1p_back, {A}},
     [WEIR_OP_EXPM1] = {"Expm1Backward0", expm1_back, {R}},
@@ -365,10 +372,10 @@ static const grad_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_ROUND] = {"RoundBackward0", zero_back, {0}},
     [WEIR_OP_TRUNC] = {"TruncBackward0", zero_back, {0}},
     [WEIR_OP_SIGN] = {"SignBackward0", zero_back, {0}},
-    [WEIR_OP_ISNAN] = NOTHING,
-    [WEIR_OP_ISINF] = NOTHING,
-    [WEIR_OP_SIGNBIT] = NOTHING,
-    [WEIR_OP_LOGICAL_XOR] = NOTHING,
+    [WEIR_OP_ISNAN] = NOTHING("Isnan"),
+    [WEIR_OP_ISINF] = NOTHING("Isinf"),
+    [WEIR_OP_SIGNBIT] = NOTHING("Signbit"),
+    [WEIR_OP_LOGICAL_XOR] = NOTHING("LogicalXor"),
     [WEIR_OP_SILU] = {"SiluBackward0", silu_back, {A}},
     [WEIR_OP_GELU] = {"GeluBackward0", gelu_back, {A}},
     [WEIR_OP_GELU_TANH] = {"GeluBackward0", gelu_tanh_back, {A}},

@@ -201,17 +201,24 @@ static bool views_of_leaf(const grad_node *n)
   return !n->rule;
 }
 
-static weir_status check_written(const weir_tensor *t)
+static weir_status check_leaf(const weir_tensor *t)
 {
-  const tensor_storage *s = t->storage;
-  uint32_t sharing = atomic_load_explicit(&s->refs, memory_order_relaxed) -
-                     atomic_load_explicit(&s->aliases, memory_order_relaxed);
   if (t->node && !t->node->rule)
     return weir_fail(WEIR_EINVAL,
                      "a leaf Variable that requires grad is being used in an in-place operation.");
   if (t->node && views_of_leaf(t->node))
     return weir_fail(WEIR_EINVAL, "a view of a leaf Variable that requires grad is being used in "
                                   "an in-place operation.");
+  return WEIR_OK;
+}
+
+static weir_status check_written(const weir_tensor *t)
+{
+  const tensor_storage *s = t->storage;
+  uint32_t sharing = atomic_load_explicit(&s->refs, memory_order_relaxed) -
+                     atomic_load_explicit(&s->aliases, memory_order_relaxed);
+  weir_status st = check_leaf(t);
+  if (st) return st;
   if (sharing + t->alias > 1)
     return weir_fail(WEIR_ENOTSUP, "a tensor whose memory other tensors share is changed in place "
                                    "by an operation that requires a gradient, and Weir records no "
@@ -241,7 +248,13 @@ static void changed(grad_node *n, weir_tensor *self, bool done)
   node_release(n);
 }
 
-static const recorder tape = {record_new, record_change, changed, node_release};
+static weir_status refuse(const char *function, const weir_tensor *self)
+{
+  weir_status st = self ? check_leaf(self) : WEIR_OK;
+  return st ? st : weir_fail(WEIR_ENOTSUP, "derivative for %s is not implemented", function);
+}
+
+static const recorder tape = {record_new, record_change, changed, node_release, refuse};
 
 static __attribute__((constructor)) void set_recorder(void)
 {

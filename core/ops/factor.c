@@ -14,6 +14,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
@@ -153,6 +154,7 @@ weir_status weir_det(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.det";
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR sign = NULL;
@@ -185,6 +187,7 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(sign);
   WEIR_REQUIRE_OUT(logabsdet, a);
+  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.slogdet";
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR exchanges = NULL;
@@ -231,6 +234,7 @@ weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.inv";
   WEIR_TENSOR lu = NULL;
   WEIR_TENSOR wide = NULL;
@@ -309,6 +313,7 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_NO_DERIVATIVE(a, b);
   static const char name[] = "linalg.solve";
   WEIR_TENSOR columns = NULL;
   WEIR_TENSOR many_a = NULL;
@@ -343,6 +348,7 @@ weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_NO_DERIVATIVE(a, b);
   static const char name[] = "linalg.solve_triangular";
   WEIR_TENSOR many_a = NULL;
   WEIR_TENSOR many_b = NULL;
@@ -373,6 +379,7 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.cholesky";
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR turned = NULL;
@@ -425,6 +432,7 @@ weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, cons
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(q);
   WEIR_REQUIRE_OUT(r, a);
+  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.qr";
   WEIR_TENSOR wide_q = NULL;
   WEIR_TENSOR wide_r = NULL;
@@ -469,6 +477,7 @@ weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_te
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(values);
   WEIR_REQUIRE_OUT(vectors, a);
+  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
   weir_status st = eigh_wide(&wide_values, &wide_vectors, a, upper, "linalg.eigh");
@@ -482,6 +491,7 @@ weir_status weir_eigvalsh(weir_tensor **out, const weir_tensor *a, bool upper)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
   weir_status st = eigh_wide(&wide_values, &wide_vectors, a, upper, "linalg.eigh");
@@ -569,6 +579,7 @@ weir_status weir_svd(weir_tensor **u, weir_tensor **s, weir_tensor **vh, const w
   WEIR_REQUIRE_OUT(u);
   WEIR_REQUIRE_OUT(s);
   WEIR_REQUIRE_OUT(vh, a);
+  WEIR_NO_DERIVATIVE(a);
   svd_parts p = {NULL, NULL, NULL};
   weir_status st = svd_wide(&p, a, "linalg.svd");
   if (!st && full_matrices) st = complete_svd(&p);
@@ -587,6 +598,7 @@ weir_status weir_svdvals(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_NO_DERIVATIVE(a);
   svd_parts p = {NULL, NULL, NULL};
   weir_status st = svd_wide(&p, a, "linalg.svd");
   if (!st) st = narrowed(out, p.s, a);
@@ -637,6 +649,7 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide = NULL;
   text_buffer t;
   svd_parts p = {NULL, NULL, NULL};
@@ -664,6 +677,7 @@ weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rto
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_UNRECORDED;
   static const char name[] = "weir.linalg.matrix_rank";
   WEIR_TENSOR cutoff = NULL;
   WEIR_TENSOR real = NULL;
@@ -688,6 +702,7 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_NO_DERIVATIVE(a, b);
   static const char name[] = "weir.linalg.lstsq";
   WEIR_TENSOR columns = NULL;
   WEIR_TENSOR inverse = NULL;

@@ -3,6 +3,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* The least and the largest element of a tensor that has some; waits for the device. */
 static weir_status extremes_of(weir_scalar *least, weir_scalar *most, const weir_tensor *a)
@@ -129,6 +130,7 @@ weir_status weir_histc(weir_tensor **out, const weir_tensor *a, int64_t bins, do
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_UNRECORDED; /* counts have no derivative */
   WEIR_TENSOR flat = NULL;
   WEIR_TENSOR places = NULL;
   WEIR_TENSOR counts = NULL;

@@ -11,6 +11,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
+#include "core/tensor/record.h"
 
 typedef struct index_list {
   weir_tensor *of[WEIR_MAX_DIMS]; /* by dimension, owned; NULL: all of it */
@@ -200,6 +201,7 @@ weir_status weir_index(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_NO_DERIVATIVE(a);
   if (count > 0) WEIR_REQUIRE(indices);
   INDEX_LIST l = {.count = 0};
   weir_indexing r;
@@ -264,6 +266,7 @@ weir_status weir_index_put(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, values);
+  WEIR_NO_DERIVATIVE(a, values);
   if (count > 0) WEIR_REQUIRE(indices);
   INDEX_LIST l = {.count = 0};
   weir_status st = make_list(&l, a, indices, count);
@@ -278,6 +281,7 @@ weir_status weir_index_put_(weir_tensor *t, const weir_tensor *const *indices, i
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, values);
+  WEIR_NO_DERIVATIVE_(t, values);
   if (count > 0) WEIR_REQUIRE(indices);
   INDEX_LIST l = {.count = 0};
   weir_status st = make_list(&l, t, indices, count);

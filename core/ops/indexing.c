@@ -9,6 +9,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
+#include "core/tensor/record.h"
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
@@ -141,6 +142,7 @@ weir_status weir_index_select(weir_tensor **out, const weir_tensor *a, int dim,
                               const weir_tensor *index)
 {
   WEIR_REQUIRE_OUT(out, a, index);
+  WEIR_NO_DERIVATIVE(a);
   int d;
   weir_status st = index_dim(&d, dim, a);
   if (!st) st = check_select(a, d, index);
@@ -310,6 +312,7 @@ static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, wei
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, index, source);                                                       \
+    WEIR_NO_DERIVATIVE(a, source);                                                                 \
     return slices_new(out, WEIR_INDEX_##op, a, dim, index, source);                                \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *t, int dim, const weir_tensor *index,                    \
@@ -317,6 +320,7 @@ static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, wei
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE(t, index, source);                                                                \
+    WEIR_NO_DERIVATIVE_(t, source);                                                                \
     return slices_in_place(WEIR_INDEX_##op, t, dim, index, source);                                \
   }
 SLICES(index_add, ADD)
@@ -328,6 +332,7 @@ weir_status weir_index_add_alpha(weir_tensor **out, const weir_tensor *a, int di
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index, source);
+  WEIR_NO_DERIVATIVE(a, source);
   WEIR_TENSOR times = NULL;
   weir_status st = check_slices(WEIR_INDEX_ADD, a, &dim, index, source);
   if (!st) st = times_alpha(&times, source, alpha);
@@ -339,6 +344,7 @@ weir_status weir_index_add_alpha_(weir_tensor *t, int dim, const weir_tensor *in
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index, source);
+  WEIR_NO_DERIVATIVE_(t, source);
   WEIR_TENSOR times = NULL;
   weir_status st = check_slices(WEIR_INDEX_ADD, t, &dim, index, source);
   if (!st) st = indexing_apart(t, source, index);
@@ -380,6 +386,7 @@ weir_status weir_index_fill(weir_tensor **out, const weir_tensor *a, int dim,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index);
+  WEIR_NO_DERIVATIVE(a);
   weir_status st = check_fill(a, &dim, index, &value);
   if (!st) st = weir_clone(out, a);
   if (!st) st = fill_slices(*out, dim, index, value);
@@ -389,6 +396,7 @@ weir_status weir_index_fill(weir_tensor **out, const weir_tensor *a, int dim,
 weir_status weir_index_fill_(weir_tensor *t, int dim, const weir_tensor *index, weir_scalar value)
 {
   WEIR_REQUIRE(t, index);
+  WEIR_NO_DERIVATIVE_(t, NULL);
   bool copy;
   weir_status st = check_fill(t, &dim, index, &value);
   if (!st) st = overlap_check(&copy, t, NULL);
@@ -448,6 +456,7 @@ static weir_status gather_elements(weir_tensor **out, const weir_tensor *a, int 
 weir_status weir_gather(weir_tensor **out, const weir_tensor *a, int dim, const weir_tensor *index)
 {
   WEIR_REQUIRE_OUT(out, a, index);
+  WEIR_NO_DERIVATIVE(a);
   weir_status st = index_dim(&dim, dim, a);
   if (!st && index->numel) st = check_gather(a, dim, index);
   return st ? st : gather_elements(out, a, dim, index, false);
@@ -535,6 +544,7 @@ static weir_status scatter_in_place(scattering *s, const weir_tensor *t)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, index, src);                                                          \
+    WEIR_NO_DERIVATIVE(a, src);                                                                    \
     scattering s = {WEIR_INDEX_##op, "scatter", dim, index, src, {0}};                             \
     return scatter_new(out, &s, a);                                                                \
   }                                                                                                \
@@ -543,6 +553,7 @@ static weir_status scatter_in_place(scattering *s, const weir_tensor *t)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE(t, index, src);                                                                   \
+    WEIR_NO_DERIVATIVE_(t, src);                                                                   \
     scattering s = {WEIR_INDEX_##op, "scatter", dim, index, src, {0}};                             \
     return scatter_in_place(&s, t);                                                                \
   }
@@ -554,6 +565,7 @@ weir_status weir_scatter_value(weir_tensor **out, const weir_tensor *a, int dim,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index);
+  WEIR_NO_DERIVATIVE(a);
   scattering s = {WEIR_INDEX_SET, "scatter", dim, index, NULL, value};
   return scatter_new(out, &s, a);
 }
@@ -563,6 +575,7 @@ weir_status weir_scatter_value_(weir_tensor *t, int dim, const weir_tensor *inde
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index);
+  WEIR_NO_DERIVATIVE_(t, NULL);
   scattering s = {WEIR_INDEX_SET, "scatter", dim, index, NULL, value};
   return scatter_in_place(&s, t);
 }
@@ -651,6 +664,7 @@ weir_status weir_scatter_reduce(weir_tensor **out, const weir_tensor *a, int dim
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index, src);
+  WEIR_NO_DERIVATIVE(a, src);
   scattering s = {WEIR_INDEX_ADD, "scatter", dim, index, src, {0}};
   weir_status st = check_scatter(&s, a);
   if (!st && index->numel) st = check_scatter_op(a, op);
@@ -666,6 +680,7 @@ weir_status weir_scatter_reduce_(weir_tensor *t, int dim, const weir_tensor *ind
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index, src);
+  WEIR_NO_DERIVATIVE_(t, src);
   WEIR_TENSOR whole = NULL;
   weir_status st = indexing_apart(t, src, index);
   if (!st) st = weir_scatter_reduce(&whole, t, dim, index, src, op, include_self);
@@ -679,6 +694,7 @@ weir_status weir_take_along_dim(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, indices);
+  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR places = NULL;
   weir_shape shape = weir_tensor_shape(a), other;
@@ -733,6 +749,7 @@ weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index);
+  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR dense = NULL;
   weir_indexing r;
   int64_t bad = 0;
@@ -799,6 +816,7 @@ weir_status weir_put(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index, source);
+  WEIR_NO_DERIVATIVE(a, source);
   weir_status st = check_put(a, index, source);
   if (!st) st = indexing_copy(out, a);
   if (!st) st = run_put(*out, index, source, accumulate);
@@ -810,6 +828,7 @@ weir_status weir_put_(weir_tensor *t, const weir_tensor *index, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index, source);
+  WEIR_NO_DERIVATIVE_(t, source);
   WEIR_TENSOR whole = NULL;
   weir_status st = check_put(t, index, source);
   if (!st) st = indexing_apart(t, source, index);

@@ -6,6 +6,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* torch's names, and how many axes a mode is for; 0: any. */
 static const struct mode_row {
@@ -129,6 +130,7 @@ weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample 
     r->planes *= a->size[d];
   for (int i = 0; i < axes; i++)
     shape.size[a->dims - axes + i] = (r->back ? r->in : r->out)[3 - axes + i];
+  WEIR_NO_DERIVATIVE_AS("weir_interpolate", NULL, a);
   weir_status st = weir_contiguous(&dense, a);
   if (!st) st = tensor_new_beside(out, a, shape);
   if (!st && !(*out)->numel) return WEIR_OK;

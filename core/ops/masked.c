@@ -6,6 +6,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
+#include "core/tensor/record.h"
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -180,6 +181,7 @@ weir_status weir_masked_fill(weir_tensor **out, const weir_tensor *a, const weir
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask);
+  WEIR_NO_DERIVATIVE(a);
   return fill_new(out, a, mask, NULL, value);
 }
 
@@ -187,6 +189,7 @@ weir_status weir_masked_fill_(weir_tensor *t, const weir_tensor *mask, weir_scal
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, mask);
+  WEIR_NO_DERIVATIVE_(t, NULL);
   return fill_in_place(t, mask, NULL, value);
 }
 
@@ -211,6 +214,7 @@ weir_status weir_masked_fill_tensor(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask, value);
+  WEIR_NO_DERIVATIVE(a, value);
   weir_scalar number;
   weir_status st = check_fill_value(&value, &number, a);
   return st ? st : fill_new(out, a, mask, value, number);
@@ -221,6 +225,7 @@ weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, mask, value);
+  WEIR_NO_DERIVATIVE_(t, value);
   WEIR_TENSOR own = NULL;
   weir_scalar number;
   weir_status st = check_fill_value(&value, &number, t);
@@ -248,6 +253,7 @@ weir_status weir_masked_select(weir_tensor **out, const weir_tensor *a, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask);
+  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR places = NULL;
   weir_shape shape = weir_tensor_shape(mask);
@@ -297,6 +303,7 @@ weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask, source);
+  WEIR_NO_DERIVATIVE(a, source);
   WEIR_TENSOR wide = NULL;
   weir_shape shape = weir_tensor_shape(mask);
   weir_status st = shape_broadcast(&shape, a->size, a->dims);
@@ -312,6 +319,7 @@ weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask, const 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, mask, source);
+  WEIR_NO_DERIVATIVE_(t, source);
   WEIR_TENSOR whole = NULL;
   weir_status st = check_masked_scatter(t, mask, source);
   if (!st) st = indexing_apart(t, source, mask);
@@ -352,7 +360,7 @@ weir_status weir_repeat_interleave(weir_tensor **out, const weir_tensor *a, int6
   if (!st) st = weir_expand(&wide, more, each);
   if (st) return st;
   WEIR_TENSOR dense = NULL;
-  st = loop_dense(&dense, wide);
+  st = wide->dense ? weir_clone(&dense, wide) : weir_contiguous(&dense, wide);
   return st ? st : weir_view(out, dense, shape);
 }
 

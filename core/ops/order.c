@@ -6,6 +6,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* What is asked for of each line. */
 typedef struct ordering {
@@ -67,6 +68,7 @@ weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_te
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(values);
   WEIR_REQUIRE_OUT(indices, a);
+  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR filled = NULL;
   ordering o = {.descending = descending, .name = "sort"};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
@@ -88,6 +90,7 @@ weir_status weir_argsort(weir_tensor **out, const weir_tensor *a, int dim, bool 
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
   WEIR_TENSOR values = NULL;
+  WEIR_UNRECORDED;
   return weir_sort(&values, out, a, dim, descending);
 }
 
@@ -99,6 +102,7 @@ static weir_status order_run(weir_tensor **values, weir_tensor **indices, orderi
 {
   WEIR_TENSOR rows = NULL;
   weir_shape shape = {0, {0}};
+  WEIR_NO_DERIVATIVE_AS(o->name, NULL, a);
   for (int d = 0; d < a->dims; d++)
     if (d != o->dim)
       shape.size[shape.count++] = a->size[d];

@@ -10,6 +10,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 static int64_t or_1(int64_t x)
 {
@@ -56,6 +57,7 @@ weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor
   weir_pool q = {.kind = p->max ? WEIR_POOL_MAX : WEIR_POOL_AVERAGE};
   for (int i = 0; i < p->axes; i++)
     shape.size[a->dims - p->axes + i] = p->axis[3 - p->axes + i].out;
+  WEIR_NO_DERIVATIVE_AS(p->name, NULL, a);
   weir_status st = weir_contiguous(&dense, a);
   if (!st) st = tensor_new_beside(&result, a, shape);
   if (!st && indices) st = tensor_new(&places, WEIR_INT64, device_of_tensor(a), false, shape);
@@ -76,6 +78,7 @@ weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_ten
   weir_pool q = {.kind = p->max ? WEIR_POOL_MAX_BACK : WEIR_POOL_AVERAGE_BACK};
   for (int i = 0; i < p->axes; i++)
     shape.size[grad->dims - p->axes + i] = p->axis[3 - p->axes + i].in;
+  WEIR_NO_DERIVATIVE_AS(p->name, NULL, grad);
   weir_status st = weir_contiguous(&dense, grad);
   if (!st && p->max) st = weir_contiguous(&places, indices);
   if (!st && !grad->numel)

@@ -2,6 +2,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* torch's names of the kernels that some dtypes have not. */
 static const char *const scan_absent[WEIR_SCAN_COUNT] = {[WEIR_SCAN_CUMSUM] = "cumsum_out_%s",
@@ -98,6 +99,7 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_NO_DERIVATIVE(a);                                                                         \
     return scan_run(out, NULL, WEIR_SCAN_##op, a, dim);                                            \
   }
 #define SCAN_IN_PLACE(name, op)                                                                    \
@@ -105,6 +107,7 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE(a);                                                                               \
+    WEIR_NO_DERIVATIVE_(a, NULL);                                                                  \
     return scan_in_place(a, WEIR_SCAN_##op, dim);                                                  \
   }
 #define SCAN_BOTH(name, op)                                                                        \
@@ -114,6 +117,7 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(values);                                                                      \
     WEIR_REQUIRE_OUT(indices, a);                                                                  \
+    WEIR_NO_DERIVATIVE(a);                                                                         \
     return scan_run(values, indices, WEIR_SCAN_##op, a, dim);                                      \
   }
 SCAN_ONE(cumsum, CUMSUM)

@@ -3,6 +3,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* src into `view`, a part of what is new; broadcasts nothing. */
 static weir_status fill_part_with(const weir_tensor *view, const weir_tensor *src)
@@ -32,6 +33,7 @@ weir_status weir_diagonal_scatter(weir_tensor **out, const weir_tensor *a, const
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, src);
+  WEIR_NO_DERIVATIVE(a, src);
   WEIR_TENSOR view = NULL;
   weir_status st = weir_clone(out, a);
   if (!st) st = weir_diagonal(&view, *out, offset, dim1, dim2);
@@ -44,6 +46,7 @@ weir_status weir_select_scatter(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, src);
+  WEIR_NO_DERIVATIVE(a, src);
   WEIR_TENSOR view = NULL;
   weir_status st = weir_clone(out, a);
   if (!st) st = weir_select(&view, *out, dim, index);
@@ -56,6 +59,7 @@ weir_status weir_slice_scatter(weir_tensor **out, const weir_tensor *a, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, src);
+  WEIR_NO_DERIVATIVE(a, src);
   WEIR_TENSOR view = NULL;
   weir_status st = weir_clone(out, a);
   if (!st) st = weir_slice(&view, *out, dim, start, end, step);

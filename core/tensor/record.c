@@ -11,3 +11,9 @@ bool recorded_any(const weir_tensor *const *list, int count)
     if (list[i] && recorded(list[i])) return true;
   return false;
 }
+
+weir_status check_unrecorded(const char *function, const weir_tensor *self,
+                             const weir_tensor *const *list, int count)
+{
+  return recorded_any(list, count) ? tensor_recorder->refuse(function, self) : WEIR_OK;
+}

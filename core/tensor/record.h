@@ -81,6 +81,8 @@ typedef struct recorder {
   /* It was done, or failed. */
   void (*after)(grad_node *node, weir_tensor *self, bool done);
   void (*release)(grad_node *node);
+  /* What an operation says that has no derivative; self: what it would change in place, or NULL. */
+  weir_status (*refuse)(const char *function, const weir_tensor *self);
 } recorder;
 
 extern const recorder *tensor_recorder; /* core/grad sets it as the library is loaded */
@@ -96,6 +98,21 @@ static inline bool recorded(const weir_tensor *t)
 
 /* The same of a list; NULLs are none. */
 bool recorded_any(const weir_tensor *const *list, int count);
+
+/* In an operation without a derivative: it is refused where a tensor of the list requires a gradient.
+ * `self`: what it changes in place, or NULL. Errors: ENOTSUP; EINVAL: a leaf in place. */
+weir_status check_unrecorded(const char *function, const weir_tensor *self,
+                             const weir_tensor *const *list, int count);
+#define WEIR_NO_DERIVATIVE_AS(function, self, ...)                                                 \
+  do {                                                                                             \
+    const weir_tensor *const list_[] = {__VA_ARGS__};                                              \
+    weir_status refused_ =                                                                         \
+        check_unrecorded(function, self, list_, (int)(sizeof list_ / sizeof *list_));              \
+    if (refused_) return refused_;                                                                 \
+  } while (0)
+/* The same, at the start of a public function. */
+#define WEIR_NO_DERIVATIVE(...)        WEIR_NO_DERIVATIVE_AS(__func__, NULL, __VA_ARGS__)
+#define WEIR_NO_DERIVATIVE_(self, ...) WEIR_NO_DERIVATIVE_AS(__func__, self, self, __VA_ARGS__)
 
 static inline bool record_pause(void)
 {

@@ -254,7 +254,7 @@ START_TEST(what_cannot_go_back_is_refused_in_torchs_words)
   weir_ok(weir_sum(&s, e));
   refused(WEIR_EINVAL,
           "one of the variables needed for gradient computation has been modified by an inplace "
-          "operation: [weir.DoubleTensor [4]], which is output 0 of ExpBackward0, is at version 1; "
+          "operation: [weir.DoubleTensor [4]], which is output 0 of Exp, is at version 1; "
           "expected version 0 instead.",
           weir_backward(s, NULL, false));
   EXPECT(a, 1, 2, 3, 4);

@@ -7,7 +7,7 @@ build=$1 source=$2
 exported=$(nm -D --defined-only "$build/lib/libweir.so" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort -u)
 called=$({
   find "$build/obj/tests" -name '*.o' -exec nm -u {} + 2>/dev/null | awk '$1 == "U" { print $2 }'
-  find "$source/tests" -name '*.py' ! -name nulls.py -exec grep -ohwE 'weir_[a-z0-9_]+' {} +
+  find "$source/tests" -name '*.py' ! -name nulls.py ! -name grads.py -exec grep -ohwE 'weir_[a-z0-9_]+' {} +
   grep -ohwE 'weir_[a-z0-9_]+' "$source"/tools/man/examples/*.c "$source"/tools/examples/*.c || true
 } | sort -u)
 n=$(echo "$exported" | wc -l)
