@@ -5,6 +5,7 @@
  * the rule needs is copied. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/base/lock.h"
 #include "core/base/require.h"
 #include "core/grad/tape.h"
@@ -251,7 +252,9 @@ static void changed(grad_node *n, weir_tensor *self, bool done)
 static weir_status refuse(const char *function, const weir_tensor *self)
 {
   weir_status st = self ? check_leaf(self) : WEIR_OK;
-  return st ? st : weir_fail(WEIR_ENOTSUP, "derivative for %s is not implemented", function);
+  const char *prefix = strncmp(function, "weir_", 5) ? "weir_" : "";
+  return st ? st
+            : weir_fail(WEIR_ENOTSUP, "derivative for %s%s is not implemented", prefix, function);
 }
 
 static const recorder tape = {record_new, record_change, changed, node_release, refuse};
@@ -268,7 +271,8 @@ const grad_rule *rule_of(const record *r)
   if (r->kind == RECORD_ELEMENTWISE) return elementwise_rule(r);
   if (r->kind == RECORD_REDUCE) return reduction_rule(r);
   const grad_rule *rule = shape_rule(r);
-  return rule ? rule : product_rule(r);
+  if (!rule) rule = product_rule(r);
+  return rule ? rule : indexing_rule(r);
 }
 
 /* ---- what tensors say ------------------------------------------------------------------------ */

@@ -75,6 +75,7 @@ const grad_rule *elementwise_rule(const record *r);
 const grad_rule *reduction_rule(const record *r);
 const grad_rule *shape_rule(const record *r);
 const grad_rule *product_rule(const record *r);
+const grad_rule *indexing_rule(const record *r);
 
 grad_meta meta_of(const weir_tensor *t);
 void node_release(grad_node *n);

@@ -196,12 +196,57 @@ static void list_loop(weir_indexing *r, weir_index_op op, const index_list *l, c
   add_own(r, l, t, neighbours ? l->first : 0, t->dims);
 }
 
+/* ---- recorded: by the numbers of elements ---------------------------------------------------- */
+
+/* The numbers of the elements of a that the list chooses, in the result's shape. */
+static weir_status list_places(weir_tensor **out, const weir_tensor *a,
+                               const weir_tensor *const *indices, int count)
+{
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR all = NULL;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
+  weir_status st = weir_arange(&row, weir_int(0), weir_int(a->numel), weir_int(1), &o);
+  if (!st) st = weir_view(&all, row, weir_tensor_shape(a));
+  return st ? st : weir_index(out, all, indices, count);
+}
+
+static weir_status index_recorded(weir_tensor **out, const weir_tensor *a,
+                                  const weir_tensor *const *indices, int count)
+{
+  WEIR_TENSOR places = NULL;
+  weir_status st = list_places(&places, a, indices, count);
+  return st ? st : weir_take(out, a, places);
+}
+
+/* And the values, one for each. */
+static weir_status put_places(weir_tensor **places, weir_tensor **wide, const weir_tensor *a,
+                              const weir_tensor *const *indices, int count,
+                              const weir_tensor *values)
+{
+  text_buffer one, two;
+  weir_status st = list_places(places, a, indices, count);
+  if (st) return st;
+  weir_shape shape = weir_tensor_shape(*places), both = shape;
+  st = shape_broadcast(&both, values->size, values->dims);
+  bool fits = !st && both.count == shape.count;
+  for (int d = 0; d < shape.count && fits; d++)
+    fits = both.size[d] == shape.size[d];
+  if (!fits)
+    return weir_fail(WEIR_EINVAL,
+                     "shape mismatch: value tensor of shape %s cannot be broadcast to indexing "
+                     "result of shape %s",
+                     shape_format(&one, weir_tensor_shape(values)), shape_format(&two, shape));
+  return weir_expand(wide, values, shape);
+}
+
+/* ---- index ----------------------------------------------------------------------------------- */
+
 weir_status weir_index(weir_tensor **out, const weir_tensor *a, const weir_tensor *const *indices,
                        int count)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_NO_DERIVATIVE(a);
+  if (recorded(a)) return index_recorded(out, a, indices, count);
   if (count > 0) WEIR_REQUIRE(indices);
   INDEX_LIST l = {.count = 0};
   weir_indexing r;
@@ -266,7 +311,12 @@ weir_status weir_index_put(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, values);
-  WEIR_NO_DERIVATIVE(a, values);
+  if (recorded(a) || recorded(values)) {
+    WEIR_TENSOR places = NULL;
+    WEIR_TENSOR wide = NULL;
+    weir_status put = put_places(&places, &wide, a, indices, count, values);
+    return put ? put : weir_put(out, a, places, wide, accumulate);
+  }
   if (count > 0) WEIR_REQUIRE(indices);
   INDEX_LIST l = {.count = 0};
   weir_status st = make_list(&l, a, indices, count);
@@ -281,11 +331,16 @@ weir_status weir_index_put_(weir_tensor *t, const weir_tensor *const *indices, i
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, values);
-  WEIR_NO_DERIVATIVE_(t, values);
+  if (recorded(t) || recorded(values)) {
+    WEIR_TENSOR places = NULL;
+    WEIR_TENSOR wide = NULL;
+    weir_status put = put_places(&places, &wide, t, indices, count, values);
+    return put ? put : weir_put_(t, places, wide, accumulate);
+  }
   if (count > 0) WEIR_REQUIRE(indices);
   INDEX_LIST l = {.count = 0};
   weir_status st = make_list(&l, t, indices, count);
   for (int d = 0; d < l.count && !st; d++)
     if (l.of[d]) st = indexing_apart(t, values, l.of[d]);
-  return st ? st : run_index_put(t, &l, values, accumulate);
+  return st ? st : change_end(NULL, t, run_index_put(t, &l, values, accumulate));
 }

@@ -142,11 +142,11 @@ weir_status weir_index_select(weir_tensor **out, const weir_tensor *a, int dim,
                               const weir_tensor *index)
 {
   WEIR_REQUIRE_OUT(out, a, index);
-  WEIR_NO_DERIVATIVE(a);
   int d;
   weir_status st = index_dim(&d, dim, a);
   if (!st) st = check_select(a, d, index);
-  return st ? st : select_slices(out, a, d, index, "index_select");
+  if (!st) st = select_slices(out, a, d, index, "index_select");
+  return record_choice(out, st, RECORD_INDEX_SELECT, a, NULL, index, d, 0);
 }
 
 /* Whether source has t's sizes but that of `dim`. */
@@ -277,21 +277,29 @@ static weir_status write_slices(weir_index_op op, const weir_tensor *t, int dim,
   return st;
 }
 
+static enum record_kind slices_kind(weir_index_op op)
+{
+  return op == WEIR_INDEX_ADD ? RECORD_INDEX_ADD : RECORD_INDEX_COPY;
+}
+
 static weir_status slices_new(weir_tensor **out, weir_index_op op, const weir_tensor *a, int dim,
                               const weir_tensor *index, const weir_tensor *source)
 {
   weir_status st = check_slices(op, a, &dim, index, source);
   if (!st) st = indexing_copy(out, a);
   if (!st) st = write_slices(op, *out, dim, index, source);
-  return drop_failed(out, st);
+  if (st) weir_tensor_drop(out);
+  return record_choice(out, st, slices_kind(op), a, source, index, dim, 0);
 }
 
-static weir_status slices_in_place(weir_index_op op, const weir_tensor *t, int dim,
+static weir_status slices_in_place(weir_index_op op, weir_tensor *t, int dim,
                                    const weir_tensor *index, const weir_tensor *source)
 {
+  grad_node *node;
   weir_status st = check_slices(op, t, &dim, index, source);
   if (!st) st = indexing_apart(t, source, index);
-  return st ? st : write_slices(op, t, dim, index, source);
+  if (!st) st = change_begin(&node, slices_kind(op), t, source, index, dim);
+  return st ? st : change_end(node, t, write_slices(op, t, dim, index, source));
 }
 
 /* source times alpha as source's dtype has it; source itself where that is 1. */
@@ -312,7 +320,6 @@ static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, wei
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, index, source);                                                       \
-    WEIR_NO_DERIVATIVE(a, source);                                                                 \
     return slices_new(out, WEIR_INDEX_##op, a, dim, index, source);                                \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *t, int dim, const weir_tensor *index,                    \
@@ -320,7 +327,6 @@ static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, wei
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE(t, index, source);                                                                \
-    WEIR_NO_DERIVATIVE_(t, source);                                                                \
     return slices_in_place(WEIR_INDEX_##op, t, dim, index, source);                                \
   }
 SLICES(index_add, ADD)
@@ -332,7 +338,6 @@ weir_status weir_index_add_alpha(weir_tensor **out, const weir_tensor *a, int di
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index, source);
-  WEIR_NO_DERIVATIVE(a, source);
   WEIR_TENSOR times = NULL;
   weir_status st = check_slices(WEIR_INDEX_ADD, a, &dim, index, source);
   if (!st) st = times_alpha(&times, source, alpha);
@@ -344,12 +349,11 @@ weir_status weir_index_add_alpha_(weir_tensor *t, int dim, const weir_tensor *in
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index, source);
-  WEIR_NO_DERIVATIVE_(t, source);
   WEIR_TENSOR times = NULL;
   weir_status st = check_slices(WEIR_INDEX_ADD, t, &dim, index, source);
   if (!st) st = indexing_apart(t, source, index);
   if (!st) st = times_alpha(&times, source, alpha);
-  return st ? st : write_slices(WEIR_INDEX_ADD, t, dim, index, times);
+  return st ? st : slices_in_place(WEIR_INDEX_ADD, t, dim, index, times);
 }
 
 /* ---- index_fill ------------------------------------------------------------------------------ */
@@ -386,21 +390,22 @@ weir_status weir_index_fill(weir_tensor **out, const weir_tensor *a, int dim,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index);
-  WEIR_NO_DERIVATIVE(a);
   weir_status st = check_fill(a, &dim, index, &value);
   if (!st) st = weir_clone(out, a);
   if (!st) st = fill_slices(*out, dim, index, value);
-  return drop_failed(out, st);
+  if (st) weir_tensor_drop(out);
+  return record_choice(out, st, RECORD_INDEX_FILL, a, NULL, index, dim, 0);
 }
 
 weir_status weir_index_fill_(weir_tensor *t, int dim, const weir_tensor *index, weir_scalar value)
 {
   WEIR_REQUIRE(t, index);
-  WEIR_NO_DERIVATIVE_(t, NULL);
   bool copy;
+  grad_node *node;
   weir_status st = check_fill(t, &dim, index, &value);
   if (!st) st = overlap_check(&copy, t, NULL);
-  return st ? st : fill_slices(t, dim, index, value);
+  if (!st) st = change_begin(&node, RECORD_INDEX_FILL, t, NULL, index, dim);
+  return st ? st : change_end(node, t, fill_slices(t, dim, index, value));
 }
 
 /* ---- gather and scatter ---------------------------------------------------------------------- */
@@ -446,17 +451,22 @@ static weir_status gather_elements(weir_tensor **out, const weir_tensor *a, int 
 {
   weir_indexing r;
   weir_status st = tensor_new_beside(out, a, weir_tensor_shape(index));
-  if (st || !index->numel) return st;
-  indexing_begin(&r, WEIR_INDEX_READ, a);
-  element_loop(&r, a, dim, index, *out);
-  r.wrap = wrap;
-  return drop_failed(out, indexing_run(&r, a, "gather"));
+  if (st) return st;
+  if (index->numel) {
+    indexing_begin(&r, WEIR_INDEX_READ, a);
+    element_loop(&r, a, dim, index, *out);
+    r.wrap = wrap;
+    st = drop_failed(out, indexing_run(&r, a, "gather"));
+  }
+  if (st || !recorded(a)) return st;
+  record said = {.kind = RECORD_GATHER, .inputs = 3, .n = {dim, false, wrap}};
+  said.in = (const weir_tensor *[]){a, NULL, index};
+  return record_made(out, &said, st);
 }
 
 weir_status weir_gather(weir_tensor **out, const weir_tensor *a, int dim, const weir_tensor *index)
 {
   WEIR_REQUIRE_OUT(out, a, index);
-  WEIR_NO_DERIVATIVE(a);
   weir_status st = index_dim(&dim, dim, a);
   if (!st && index->numel) st = check_gather(a, dim, index);
   return st ? st : gather_elements(out, a, dim, index, false);
@@ -523,19 +533,27 @@ static weir_status run_scatter(const scattering *s, const weir_tensor *t)
   return indexing_run(&r, t, s->name);
 }
 
+static enum record_kind scatter_kind(const scattering *s)
+{
+  return s->op == WEIR_INDEX_ADD ? RECORD_SCATTER_ADD : RECORD_SCATTER;
+}
+
 static weir_status scatter_new(weir_tensor **out, scattering *s, const weir_tensor *a)
 {
   weir_status st = check_scatter(s, a);
   if (!st) st = indexing_copy(out, a);
   if (!st) st = run_scatter(s, *out);
-  return drop_failed(out, st);
+  if (st) weir_tensor_drop(out);
+  return record_choice(out, st, scatter_kind(s), a, s->src, s->index, s->dim, 0);
 }
 
-static weir_status scatter_in_place(scattering *s, const weir_tensor *t)
+static weir_status scatter_in_place(scattering *s, weir_tensor *t)
 {
+  grad_node *node;
   weir_status st = check_scatter(s, t);
   if (!st) st = indexing_apart(t, s->src, s->index);
-  return st ? st : run_scatter(s, t);
+  if (!st) st = change_begin(&node, scatter_kind(s), t, s->src, s->index, s->dim);
+  return st ? st : change_end(node, t, run_scatter(s, t));
 }
 
 #define SCATTER(function, op)                                                                      \
@@ -544,7 +562,6 @@ static weir_status scatter_in_place(scattering *s, const weir_tensor *t)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, index, src);                                                          \
-    WEIR_NO_DERIVATIVE(a, src);                                                                    \
     scattering s = {WEIR_INDEX_##op, "scatter", dim, index, src, {0}};                             \
     return scatter_new(out, &s, a);                                                                \
   }                                                                                                \
@@ -553,7 +570,6 @@ static weir_status scatter_in_place(scattering *s, const weir_tensor *t)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE(t, index, src);                                                                   \
-    WEIR_NO_DERIVATIVE_(t, src);                                                                   \
     scattering s = {WEIR_INDEX_##op, "scatter", dim, index, src, {0}};                             \
     return scatter_in_place(&s, t);                                                                \
   }
@@ -565,7 +581,6 @@ weir_status weir_scatter_value(weir_tensor **out, const weir_tensor *a, int dim,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index);
-  WEIR_NO_DERIVATIVE(a);
   scattering s = {WEIR_INDEX_SET, "scatter", dim, index, NULL, value};
   return scatter_new(out, &s, a);
 }
@@ -575,7 +590,6 @@ weir_status weir_scatter_value_(weir_tensor *t, int dim, const weir_tensor *inde
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index);
-  WEIR_NO_DERIVATIVE_(t, NULL);
   scattering s = {WEIR_INDEX_SET, "scatter", dim, index, NULL, value};
   return scatter_in_place(&s, t);
 }
@@ -684,7 +698,7 @@ weir_status weir_scatter_reduce_(weir_tensor *t, int dim, const weir_tensor *ind
   WEIR_TENSOR whole = NULL;
   weir_status st = indexing_apart(t, src, index);
   if (!st) st = weir_scatter_reduce(&whole, t, dim, index, src, op, include_self);
-  return st ? st : loop_copy(t, whole);
+  return st ? st : change_end(NULL, t, loop_copy(t, whole));
 }
 
 /* ---- take_along_dim -------------------------------------------------------------------------- */
@@ -694,7 +708,6 @@ weir_status weir_take_along_dim(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, indices);
-  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR places = NULL;
   weir_shape shape = weir_tensor_shape(a), other;
@@ -749,7 +762,6 @@ weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index);
-  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR dense = NULL;
   weir_indexing r;
   int64_t bad = 0;
@@ -766,8 +778,8 @@ weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor
   r.values.data = (*out)->data;
   memcpy(r.values.stride, (*out)->stride, (size_t)index->dims * sizeof *r.values.stride);
   r.bad = &bad;
-  st = indexing_run(&r, a, "take");
-  return drop_failed(out, out_of_range(st, a, bad));
+  st = drop_failed(out, out_of_range(indexing_run(&r, a, "take"), a, bad));
+  return record_choice(out, st, RECORD_TAKE, a, NULL, index, 0, 0);
 }
 
 static weir_status check_put(const weir_tensor *t, const weir_tensor *index,
@@ -816,11 +828,22 @@ weir_status weir_put(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index, source);
-  WEIR_NO_DERIVATIVE(a, source);
   weir_status st = check_put(a, index, source);
   if (!st) st = indexing_copy(out, a);
   if (!st) st = run_put(*out, index, source, accumulate);
-  return drop_failed(out, st);
+  if (st) weir_tensor_drop(out);
+  return record_choice(out, st, RECORD_PUT, a, source, index, accumulate, 0);
+}
+
+/* Checked. */
+static weir_status put_in_place(const weir_tensor *t, const weir_tensor *index,
+                                const weir_tensor *source, bool accumulate)
+{
+  WEIR_TENSOR whole = NULL;
+  if (t->dense) return run_put(t, index, source, accumulate);
+  weir_status st = indexing_copy(&whole, t);
+  if (!st) st = run_put(whole, index, source, accumulate);
+  return st ? st : loop_copy(t, whole);
 }
 
 weir_status weir_put_(weir_tensor *t, const weir_tensor *index, const weir_tensor *source,
@@ -828,13 +851,9 @@ weir_status weir_put_(weir_tensor *t, const weir_tensor *index, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index, source);
-  WEIR_NO_DERIVATIVE_(t, source);
-  WEIR_TENSOR whole = NULL;
+  grad_node *node;
   weir_status st = check_put(t, index, source);
   if (!st) st = indexing_apart(t, source, index);
-  if (st) return st;
-  if (t->dense) return run_put(t, index, source, accumulate);
-  st = indexing_copy(&whole, t);
-  if (!st) st = run_put(whole, index, source, accumulate);
-  return st ? st : loop_copy(t, whole);
+  if (!st) st = change_begin(&node, RECORD_PUT, t, source, index, accumulate);
+  return st ? st : change_end(node, t, put_in_place(t, index, source, accumulate));
 }

@@ -160,9 +160,11 @@ static weir_status check_fill_shape(const weir_tensor *t, const weir_tensor *mas
                    shape_format(&one, weir_tensor_shape(t)), shape_format(&two, shape));
 }
 
-static weir_status fill_in_place(const weir_tensor *t, const weir_tensor *mask,
-                                 const weir_tensor *value, weir_scalar number)
+/* said: the value, if it is a tensor that may require a gradient. */
+static weir_status fill_in_place(weir_tensor *t, const weir_tensor *mask, const weir_tensor *value,
+                                 weir_scalar number, const weir_tensor *said)
 {
+  grad_node *node;
   WEIR_TENSOR own = NULL;
   bool copy = false;
   weir_status st = check_fill_mask(t, mask);
@@ -173,7 +175,8 @@ static weir_status fill_in_place(const weir_tensor *t, const weir_tensor *mask,
     st = weir_clone(&own, mask);
     mask = own;
   }
-  return st ? st : run_fill(t, t, mask, value, number);
+  if (!st) st = change_begin(&node, RECORD_MASKED_FILL, t, said, mask, 0);
+  return st ? st : change_end(node, t, run_fill(t, t, mask, value, number));
 }
 
 weir_status weir_masked_fill(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
@@ -181,16 +184,15 @@ weir_status weir_masked_fill(weir_tensor **out, const weir_tensor *a, const weir
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask);
-  WEIR_NO_DERIVATIVE(a);
-  return fill_new(out, a, mask, NULL, value);
+  weir_status st = fill_new(out, a, mask, NULL, value);
+  return record_choice(out, st, RECORD_MASKED_FILL, a, NULL, mask, 0, 0);
 }
 
 weir_status weir_masked_fill_(weir_tensor *t, const weir_tensor *mask, weir_scalar value)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, mask);
-  WEIR_NO_DERIVATIVE_(t, NULL);
-  return fill_in_place(t, mask, NULL, value);
+  return fill_in_place(t, mask, NULL, value, NULL);
 }
 
 /* A value on the cpu is a number like another. *value becomes NULL where it is one. */
@@ -214,10 +216,11 @@ weir_status weir_masked_fill_tensor(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask, value);
-  WEIR_NO_DERIVATIVE(a, value);
   weir_scalar number;
+  const weir_tensor *said = value;
   weir_status st = check_fill_value(&value, &number, a);
-  return st ? st : fill_new(out, a, mask, value, number);
+  if (!st) st = fill_new(out, a, mask, value, number);
+  return record_choice(out, st, RECORD_MASKED_FILL, a, said, mask, 0, 0);
 }
 
 weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
@@ -225,15 +228,15 @@ weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, mask, value);
-  WEIR_NO_DERIVATIVE_(t, value);
   WEIR_TENSOR own = NULL;
   weir_scalar number;
+  const weir_tensor *said = value;
   weir_status st = check_fill_value(&value, &number, t);
   if (!st && value) { /* it may be one of t's own */
     st = weir_clone(&own, value);
     value = own;
   }
-  return st ? st : fill_in_place(t, mask, value, number);
+  return st ? st : fill_in_place(t, mask, value, number, said);
 }
 
 /* ---- masked_select, masked_scatter ----------------------------------------------------------- */
@@ -253,7 +256,6 @@ weir_status weir_masked_select(weir_tensor **out, const weir_tensor *a, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask);
-  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR places = NULL;
   weir_shape shape = weir_tensor_shape(mask);
@@ -282,20 +284,17 @@ static weir_status check_masked_scatter(const weir_tensor *t, const weir_tensor 
   return st ? st : check_same_device(t, source);
 }
 
-/* Into t, which is a copy of what it will be and dense. */
-static weir_status run_masked_scatter(weir_tensor *t, const weir_tensor *mask,
-                                      const weir_tensor *source)
+/* The numbers of t's elements that source goes to, and what goes there. */
+static weir_status masked_part(weir_tensor **places, weir_tensor **part, const weir_tensor *t,
+                               const weir_tensor *mask, const weir_tensor *source)
 {
-  WEIR_TENSOR places = NULL;
   WEIR_TENSOR row = NULL;
-  WEIR_TENSOR part = NULL;
-  weir_status st = mask_places(&places, mask, weir_tensor_shape(t), "masked_scatter");
+  weir_status st = mask_places(places, mask, weir_tensor_shape(t), "masked_scatter");
   if (st) return st;
-  if (source->numel < places->numel)
+  if (source->numel < (*places)->numel)
     return weir_fail(WEIR_EINVAL, "Number of elements of source < number of ones in mask");
   st = weir_reshape(&row, source, weir_shape(source->numel));
-  if (!st) st = weir_narrow(&part, row, 0, 0, places->numel);
-  return st || !places->numel ? st : weir_put_(t, places, part, false);
+  return st ? st : weir_narrow(part, row, 0, 0, (*places)->numel);
 }
 
 weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
@@ -303,31 +302,27 @@ weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask, source);
-  WEIR_NO_DERIVATIVE(a, source);
   WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR part = NULL;
   weir_shape shape = weir_tensor_shape(mask);
   weir_status st = shape_broadcast(&shape, a->size, a->dims);
   if (!st) st = check_masked_scatter(a, mask, source);
   if (!st) st = weir_expand(&wide, a, shape);
-  if (!st) st = indexing_copy(out, wide);
-  if (!st) st = run_masked_scatter(*out, mask, source);
-  if (st) weir_tensor_drop(out);
-  return st;
+  if (!st) st = masked_part(&places, &part, wide, mask, source);
+  return st ? st : weir_put(out, wide, places, part, false);
 }
 
 weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask, const weir_tensor *source)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, mask, source);
-  WEIR_NO_DERIVATIVE_(t, source);
-  WEIR_TENSOR whole = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR part = NULL;
   weir_status st = check_masked_scatter(t, mask, source);
   if (!st) st = indexing_apart(t, source, mask);
-  if (st) return st;
-  if (t->dense) return run_masked_scatter(t, mask, source);
-  st = indexing_copy(&whole, t);
-  if (!st) st = run_masked_scatter(whole, mask, source);
-  return st ? st : loop_copy(t, whole);
+  if (!st) st = masked_part(&places, &part, t, mask, source);
+  return st || !places->numel ? st : weir_put_(t, places, part, false);
 }
 
 /* ---- repeat_interleave ----------------------------------------------------------------------- */

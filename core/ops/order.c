@@ -15,6 +15,7 @@ typedef struct ordering {
   bool descending;
   int64_t from, keep;
   const char *name; /* torch's */
+  enum record_kind kind;
 } ordering;
 
 /* values and indices have `keep` elements in the dimension, and a's order of dimensions. */
@@ -68,7 +69,6 @@ weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_te
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(values);
   WEIR_REQUIRE_OUT(indices, a);
-  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR filled = NULL;
   ordering o = {.descending = descending, .name = "sort"};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
@@ -82,6 +82,7 @@ weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_te
   o.a = filled;
   o.keep = a->dims ? a->size[o.dim] : 1;
   if (!st) st = order_enqueue(&o, *values, *indices);
+  if (!st) st = record_choice(values, st, RECORD_SORT, a, NULL, *indices, o.dim, false);
   return drop_both(values, indices, st);
 }
 
@@ -102,7 +103,6 @@ static weir_status order_run(weir_tensor **values, weir_tensor **indices, orderi
 {
   WEIR_TENSOR rows = NULL;
   weir_shape shape = {0, {0}};
-  WEIR_NO_DERIVATIVE_AS(o->name, NULL, a);
   for (int d = 0; d < a->dims; d++)
     if (d != o->dim)
       shape.size[shape.count++] = a->size[d];
@@ -113,6 +113,7 @@ static weir_status order_run(weir_tensor **values, weir_tensor **indices, orderi
   if (!st) st = tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, shape);
   o->a = rows;
   if (!st) st = order_enqueue(o, *values, *indices);
+  if (!st) st = record_choice(values, st, o->kind, a, NULL, *indices, o->dim, drops);
   return drop_both(values, indices, st);
 }
 
@@ -122,7 +123,7 @@ weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_te
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(values);
   WEIR_REQUIRE_OUT(indices, a);
-  ordering o = {.descending = largest, .keep = k, .name = "topk"};
+  ordering o = {.descending = largest, .keep = k, .name = "topk", .kind = RECORD_TOPK};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
   if (st) return st;
   if (k < 0 || k > (a->dims ? a->size[o.dim] : 1))
@@ -153,7 +154,7 @@ weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indices, const wei
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(values);
   WEIR_REQUIRE_OUT(indices, a);
-  ordering o = {.from = k - 1, .keep = 1, .name = "kthvalue"};
+  ordering o = {.from = k - 1, .keep = 1, .name = "kthvalue", .kind = RECORD_KTHVALUE};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
   if (!st) st = check_reduced(a, o.dim, "kthvalue");
   if (st) return st;
@@ -246,7 +247,7 @@ static weir_status without_dim(weir_tensor **t, int dim)
 static weir_status middle_of(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
                              int dim, bool keepdim, bool no_nan)
 {
-  ordering o = {.keep = 1, .name = "median"};
+  ordering o = {.keep = 1, .name = "median", .kind = RECORD_MEDIAN};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
   if (!st) st = check_reduced(a, o.dim, "median");
   if (st) return st;

@@ -21,6 +21,11 @@ static const struct scan_rule {
 #undef ROW
 };
 
+/* 0: it has no derivative. */
+static const enum record_kind scan_kinds[WEIR_SCAN_COUNT] = {[WEIR_SCAN_CUMSUM] = RECORD_CUMSUM,
+                                                             [WEIR_SCAN_CUMMAX] = RECORD_CUMMAX,
+                                                             [WEIR_SCAN_CUMMIN] = RECORD_CUMMIN};
+
 dim_lines lines_of(const weir_tensor *t, int dim)
 {
   dim_lines l = {0, 0, 0};
@@ -62,6 +67,7 @@ static weir_status scan_run(weir_tensor **out, weir_tensor **index, weir_scan_op
   bool widens = (op == WEIR_SCAN_CUMSUM || op == WEIR_SCAN_CUMPROD) && dtype_is_integral_or_bool(d);
   weir_status st = dim_resolve(&at, dim, a->dims);
   if (st) return st;
+  if (!scan_kinds[op]) WEIR_NO_DERIVATIVE_AS(scan_rules[op].name, NULL, a);
   if (widens) d = WEIR_INT64;
   bool nothing = index && (!a->dims || !a->numel); /* there torch asks for no kernel */
   if (!nothing && !(scan_rules[op].computes >> d & 1))
@@ -77,6 +83,7 @@ static weir_status scan_run(weir_tensor **out, weir_tensor **index, weir_scan_op
   } else if (!st) {
     st = scan_enqueue(op, rows, *out, index ? *index : NULL, at);
   }
+  if (!st) st = record_choice(out, st, scan_kinds[op], a, NULL, index ? *index : NULL, at, 0);
   if (!st) return WEIR_OK;
   weir_tensor_drop(out);
   if (index) weir_tensor_drop(index);
@@ -99,7 +106,6 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
-    WEIR_NO_DERIVATIVE(a);                                                                         \
     return scan_run(out, NULL, WEIR_SCAN_##op, a, dim);                                            \
   }
 #define SCAN_IN_PLACE(name, op)                                                                    \
@@ -107,7 +113,6 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE(a);                                                                               \
-    WEIR_NO_DERIVATIVE_(a, NULL);                                                                  \
     return scan_in_place(a, WEIR_SCAN_##op, dim);                                                  \
   }
 #define SCAN_BOTH(name, op)                                                                        \
@@ -117,7 +122,6 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(values);                                                                      \
     WEIR_REQUIRE_OUT(indices, a);                                                                  \
-    WEIR_NO_DERIVATIVE(a);                                                                         \
     return scan_run(values, indices, WEIR_SCAN_##op, a, dim);                                      \
   }
 SCAN_ONE(cumsum, CUMSUM)

@@ -5,6 +5,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* Of the last dimension of `x`, which is not empty, whether each differs from the one before; the
  * first does. */
@@ -106,6 +107,7 @@ static weir_status unique_run(const uniques *u, const weir_tensor *a, bool conse
     if (inverse) *inverse = NULL;                                                                  \
     if (counts) *counts = NULL;                                                                    \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_NO_DERIVATIVE(a);                                                                         \
     uniques u = {out, inverse, counts};                                                            \
     return unique_run(&u, a, consecutive);                                                         \
   }

@@ -46,6 +46,24 @@ enum record_kind {
   RECORD_DIAG_EMBED,  /* offset, the two dimensions */
   RECORD_PAD,         /* before and behind, of each dimension */
   RECORD_PAD_EDGE,    /* dimension, before, behind, weir_pad_mode */
+  /* operands: what is read or changed, what is written or NULL, where */
+  RECORD_INDEX_SELECT, /* dimension */
+  RECORD_INDEX_ADD,    /* dimension */
+  RECORD_INDEX_COPY,   /* dimension */
+  RECORD_INDEX_FILL,   /* dimension */
+  RECORD_GATHER,       /* dimension; whether results lack it; whether indices wrap; as GATHER: */
+  RECORD_SORT,
+  RECORD_TOPK,
+  RECORD_KTHVALUE,
+  RECORD_MEDIAN,
+  RECORD_CUMMAX,
+  RECORD_CUMMIN,
+  RECORD_SCATTER,     /* dimension */
+  RECORD_SCATTER_ADD, /* dimension */
+  RECORD_TAKE,
+  RECORD_PUT, /* whether it adds */
+  RECORD_MASKED_FILL,
+  RECORD_CUMSUM, /* dimension */
   /* what the derivatives of these give, with the same arguments */
   RECORD_SLICE_BACK,
   RECORD_UNFOLD_BACK,
@@ -148,5 +166,16 @@ static inline __attribute__((cold)) weir_status record_of(weir_tensor **out, con
   record r = {.kind = kind, .inputs = 1, .in = &t, .n = {a, b, c, d}};
   return record_made(out, &r, WEIR_OK);
 }
+
+/* Of what chooses elements of a, by an index or a mask; src: what is written, or NULL. `st` as above.
+ */
+weir_status record_choice(weir_tensor **out, weir_status st, enum record_kind kind,
+                          const weir_tensor *a, const weir_tensor *src, const weir_tensor *index,
+                          int64_t n0, int64_t n1);
+
+/* The same of what changes t in place: before, and with what the change said, after. */
+weir_status change_begin(grad_node **node, enum record_kind kind, weir_tensor *t,
+                         const weir_tensor *src, const weir_tensor *index, int64_t n0);
+weir_status change_end(grad_node *node, weir_tensor *t, weir_status st);
 
 #endif

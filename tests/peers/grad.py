@@ -333,6 +333,143 @@ class Program:
             return f"matmul {list(b.shape)} {list(t.shape)}", lambda: b @ t, lambda: n("matmul", y, w)
         return f"matmul {list(t.shape)} {s}", lambda: t @ b, lambda: n("matmul", w, y)
 
+    def both(self, name, *arguments):
+        """The first of two results."""
+        a, b = C.c_void_p(), C.c_void_p()
+        self.w.check(getattr(self.w.lib, "weir_" + name)(C.byref(a), C.byref(b), *arguments))
+        self.held.extend((a, b))
+        return a
+
+    def whole(self, t):
+        w = self.w.of(t)
+        self.held.append(w)
+        return w
+
+    def choose(self, t, w):
+        """By indices, masks, order."""
+        r, n = self.r, self.new
+        if not t.dim():
+            return None
+        d, in_place = r.randrange(-t.dim(), t.dim()), r.random() < .3
+        size, k = t.shape[d], r.randint(1, 4)
+        kind = r.choice("select add copy fill gather scatter scatter_add scatter_value take put masked_fill masked_tensor masked_select "
+                        "masked_scatter index index_put embedding repeat_interleave take_along".split())
+        def ours(name, *rest):
+            if not in_place:
+                return lambda: n(name, w, *rest)
+            def run():
+                x = n("mul_scalar", w, scalar(2))
+                self.w.check(getattr(self.w.lib, "weir_%s_" % name)(x, *rest))
+                return x
+            return run
+        def theirs(name, *rest, **more):
+            return lambda: getattr(t * 2, name + "_")(*rest, **more) if in_place else getattr(t, name)(*rest, **more)
+        i = torch.randint(0, size, (k,)) if kind != "copy" else torch.randperm(size)[:k]
+        j = self.whole(i)
+        slices = list(t.shape)
+        slices[d] = len(i)
+        if kind == "select":
+            return f"index_select {d} {i.tolist()}", lambda: t.index_select(d, i), lambda: n("index_select", w, d, j)
+        if kind in ("add", "copy"):
+            u, v = self.leaf(slices)
+            return f"index_{kind} {d} {i.tolist()} {in_place}", theirs("index_" + kind, d, i, u), ours("index_" + kind, d, j, v)
+        if kind == "fill":
+            return f"index_fill {d} {in_place}", theirs("index_fill", d, i, 2.), ours("index_fill", d, j, scalar(2.))
+        if kind in ("gather", "scatter", "scatter_add", "scatter_value", "take_along"):
+            shape = [v if a == d % t.dim() else r.randint(1, v) for a, v in enumerate(t.shape)]
+            shape[d] = k if kind in ("gather", "scatter_add", "take_along") else r.randint(1, size)
+            if kind == "take_along":
+                shape = [k if a == d % t.dim() else r.choice([1, v]) for a, v in enumerate(t.shape)]
+            i = torch.rand(shape[:d % t.dim()] + [max(size, shape[d])] + shape[d % t.dim() + 1:]).argsort(d).narrow(d, 0, shape[d]) % size
+            j = self.whole(i.contiguous())
+            if kind == "take_along":
+                return f"take_along_dim {d} {shape}", lambda: torch.take_along_dim(t, i, d), lambda: n("take_along_dim", w, j, d)
+            if kind == "gather":
+                return f"gather {d} {shape}", lambda: t.gather(d, i), lambda: n(kind, w, d, j)
+            if kind == "scatter_value":
+                return f"{kind} {d} {shape} {in_place}", theirs("scatter", d, i, 3.), ours(kind, d, j, scalar(3.))
+            u, v = self.leaf(shape)
+            return f"{kind} {d} {shape} {in_place}", theirs(kind, d, i, u), ours(kind, d, j, v)
+        if kind in ("take", "put"):
+            i = torch.randperm(t.numel())[:k]
+            add = r.random() < .5
+            j = self.whole(i)
+            if kind == "take":
+                return f"take {i.tolist()}", lambda: t.take(i), lambda: n("take", w, j)
+            u, v = self.leaf([len(i)])
+            return f"put {i.tolist()} {add} {in_place}", theirs("put", i, u, accumulate=add), ours("put", j, v, add)
+        if kind.startswith("masked"):
+            m = torch.rand([v if r.random() < .8 else 1 for v in t.shape]) < .5
+            j = self.whole(m)
+            if kind == "masked_fill":
+                return f"{kind} {list(m.shape)} {in_place}", theirs(kind, m, -1.), ours(kind, j, scalar(-1.))
+            if kind == "masked_tensor":
+                u, v = self.leaf([])
+                return f"{kind} {list(m.shape)} {in_place}", theirs("masked_fill", m, u), ours("masked_fill_tensor", j, v)
+            if kind == "masked_select":
+                return f"{kind} {list(m.shape)}", lambda: t.masked_select(m), lambda: n(kind, w, j)
+            u, v = self.leaf([t.numel()])
+            return f"{kind} {list(m.shape)} {in_place}", theirs(kind, m, u), ours(kind, j, v)
+        if kind in ("index", "index_put"):
+            d = d % t.dim()
+            m = torch.rand(t.shape[-1:]) < .7
+            last = d < t.dim() - 1 and r.random() < .3
+            lists = [None] * d + [i] + ([None] * (t.dim() - d - 2) + [m.nonzero()[:, 0][:1]] if last else [])
+            if not all(x is None or len(x) for x in lists):
+                return None
+            pointers = (C.c_void_p * 8)(*[x if x is None else self.whole(x) for x in lists])
+            key = tuple(slice(None) if x is None else x for x in lists)
+            if kind == "index":
+                return f"index {lists}", lambda: t[key], lambda: n("index", w, pointers, len(lists))
+            add = r.random() < .6
+            if not add:
+                key, pointers = (i[:1],), (C.c_void_p * 1)(self.whole(i[:1] % t.shape[0]))
+                key = (i[:1] % t.shape[0],)
+                lists = list(key)
+            u, v = self.leaf(list(t[key].shape) if r.random() < .5 else [])
+            return (f"index_put {lists} {add} {in_place}", theirs("index_put", key if all(not isinstance(x, slice) for x in key) else lists, u, accumulate=add)
+                    if all(not isinstance(x, slice) for x in key) else None, ours("index_put", pointers, len(lists), v, add)) if all(
+                        not isinstance(x, slice) for x in key) else None
+        if kind == "embedding":
+            if t.dim() != 2:
+                return None
+            i = torch.randint(0, t.shape[0], (k, 2))
+            j = self.whole(i)
+            return kind, lambda: torch.nn.functional.embedding(i, t), lambda: n(kind, j, w)
+        if r.random() < .5:
+            return f"{kind} {k} {d}", lambda: t.repeat_interleave(k, d), lambda: n(kind, w, C.c_int64(k), d)
+        c = torch.randint(0, 3, (size,))
+        e = self.whole(c)
+        return f"{kind} {c.tolist()} {d}", lambda: t.repeat_interleave(c, d), lambda: n(kind + "_tensor", w, e, d)
+
+    def order(self, t, w):
+        """Where elements differ, for ties are anybody's."""
+        r, n = self.r, self.new
+        if not t.dim() or not t.numel() or t.detach().unique().numel() < t.numel():
+            return None
+        d, keep = r.randrange(-t.dim(), t.dim()), r.random() < .5
+        size = t.shape[d]
+        kind = r.choice("cumsum cummax cummin sort topk kthvalue median median_all quantile nanmedian diff".split())
+        if kind == "cumsum":
+            return f"{kind} {d}", lambda: t.cumsum(d), lambda: n(kind, w, d)
+        if kind in ("cummax", "cummin"):
+            return f"{kind} {d}", lambda: getattr(t, kind)(d)[0], lambda: self.both(kind, w, d)
+        if kind == "sort":
+            return f"{kind} {d} {keep}", lambda: t.sort(d, keep)[0], lambda: self.both(kind, w, d, keep)
+        k = r.randint(1, size)
+        if kind == "topk":
+            return f"{kind} {k} {d} {keep}", lambda: t.topk(k, d, keep)[0], lambda: self.both(kind, w, C.c_int64(k), d, keep)
+        if kind == "kthvalue":
+            return f"{kind} {k} {d} {keep}", lambda: t.kthvalue(k, d, keep)[0], lambda: self.both(kind, w, C.c_int64(k), d, keep)
+        if kind in ("median", "nanmedian"):
+            return f"{kind} {d} {keep}", lambda: getattr(t, kind)(d, keep)[0], lambda: self.both(kind + "_dim", w, d, keep)
+        if kind == "median_all":
+            return kind, lambda: t.median(), lambda: n("median", w)
+        if kind == "diff":
+            return f"{kind} {d}", lambda: t.diff(dim=d), lambda: n(kind, w, C.c_int64(1), d)
+        q = r.choice([0, .25, .5, .9, 1])
+        return f"{kind} {q} {d} {keep}", lambda: t.quantile(q, d, keep), lambda: n("quantile_dim", w, C.c_double(q), d, keep)
+
     def in_place(self, t, w):
         """Of a tensor of its own."""
         r = self.r
@@ -376,7 +513,7 @@ class Program:
     def step(self):
         t, w = self.pick()
         choice = self.r.choice([self.unary, self.binary, self.binary, self.number, self.reduce, self.view, self.view,
-                                self.arrange, self.product, self.in_place])
+                                self.arrange, self.product, self.in_place, self.choose, self.choose, self.order])
         got = choice(t, w)
         if not got:
             return
