@@ -86,6 +86,14 @@ void node_release(grad_node *n)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
+static void attach(weir_tensor *t, grad_node *n, int output)
+{
+  if (t->node) node_release(t->node);
+  t->node = node_retain(n);
+  t->output = (uint32_t)output;
+  t->extras = true;
+}
+
 static weir_status keep_operand(grad_node *n, const record *r, int i)
 {
   grad_kept *kept = &n->kept[i];
@@ -96,6 +104,7 @@ static weir_status keep_operand(grad_node *n, const record *r, int i)
     WEIR_UNRECORDED;
     weir_status st = weir_clone(&kept->t, t);
     if (st) return st;
+    if (t->node) attach(kept->t, t->node, (int)t->output); /* for derivatives of derivatives */
   } else {
     kept->t = weir_tensor_retain((weir_tensor *)t);
   }
@@ -163,14 +172,6 @@ static weir_status rule_for(const grad_rule **out, const record *r)
   return *out ? WEIR_OK
               : weir_fail(WEIR_ENOTSUP, "derivative for operation %d.%d is not implemented",
                           (int)r->kind, r->op);
-}
-
-static void attach(weir_tensor *t, grad_node *n, int output)
-{
-  if (t->node) node_release(t->node);
-  t->node = node_retain(n);
-  t->output = (uint32_t)output;
-  t->extras = true;
 }
 
 static bool has_gradient(const weir_tensor *t)
@@ -272,7 +273,9 @@ const grad_rule *rule_of(const record *r)
   if (r->kind == RECORD_REDUCE) return reduction_rule(r);
   const grad_rule *rule = shape_rule(r);
   if (!rule) rule = product_rule(r);
-  return rule ? rule : indexing_rule(r);
+  if (!rule) rule = indexing_rule(r);
+  if (!rule) rule = planes_rule(r);
+  return rule ? rule : linalg_rule(r);
 }
 
 /* ---- what tensors say ------------------------------------------------------------------------ */

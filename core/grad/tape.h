@@ -76,6 +76,8 @@ const grad_rule *reduction_rule(const record *r);
 const grad_rule *shape_rule(const record *r);
 const grad_rule *product_rule(const record *r);
 const grad_rule *indexing_rule(const record *r);
+const grad_rule *planes_rule(const record *r);
+const grad_rule *linalg_rule(const record *r);
 
 grad_meta meta_of(const weir_tensor *t);
 void node_release(grad_node *n);

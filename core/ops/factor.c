@@ -133,6 +133,16 @@ static weir_status narrowed(weir_tensor **out, const weir_tensor *t, const weir_
   return st ? st : weir_contiguous(out, cast);
 }
 
+/* Says what was made of a and b, or NULL, where one of them requires a gradient. */
+static weir_status record_matrix(weir_tensor **out, weir_status st, enum record_kind kind,
+                                 const weir_tensor *a, const weir_tensor *b, const bool how[3])
+{
+  const weir_tensor *in[2] = {a, b};
+  if (st || !recorded_any(in, 2)) return st;
+  record r = {.kind = kind, .inputs = b ? 2 : 1, .in = in, .n = {how[0], how[1], how[2]}};
+  return record_made(out, &r, st);
+}
+
 /* ---- determinants ---------------------------------------------------------------------------- */
 
 /* U's diagonals (..., n) and the signs of the exchanges (...). */
@@ -154,7 +164,6 @@ weir_status weir_det(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.det";
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR sign = NULL;
@@ -167,7 +176,8 @@ weir_status weir_det(weir_tensor **out, const weir_tensor *a)
   if (!st) st = weir_squeeze(&flat, sign, -1);
   if (!st) st = weir_prod_dim(&product, diagonal, -1, false);
   if (!st) st = weir_mul(&wide, product, flat);
-  return st ? st : narrowed(out, wide, a);
+  if (!st) st = narrowed(out, wide, a);
+  return record_matrix(out, st, RECORD_DET, a, NULL, (const bool[3]){false});
 }
 
 /* 1, 0 or -1 of each; NaN of NaN. */
@@ -187,7 +197,6 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(sign);
   WEIR_REQUIRE_OUT(logabsdet, a);
-  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.slogdet";
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR exchanges = NULL;
@@ -211,7 +220,12 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
   if (!st) st = weir_sum_dim(&sum, logs, -1, false);
   if (!st) st = narrowed(sign, wide, a);
   if (!st) st = narrowed(logabsdet, sum, a);
+  if (!st && recorded(a)) {
+    record r = {.kind = RECORD_SLOGDET, .inputs = 1, .in = &a, .out = {*sign, *logabsdet}};
+    st = tensor_recorder->made(&r);
+  }
   if (st) weir_tensor_drop(sign);
+  if (st) weir_tensor_drop(logabsdet);
   return st;
 }
 
@@ -234,7 +248,6 @@ weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.inv";
   WEIR_TENSOR lu = NULL;
   WEIR_TENSOR wide = NULL;
@@ -253,7 +266,8 @@ weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
                    "linalg.inv: %sThe diagonal element %lld is zero, the inversion could not be "
                    "completed because the input matrix is singular.",
                    batch_element(batch, a, at), (long long)first);
-  return st ? st : narrowed(out, wide, a);
+  if (!st) st = narrowed(out, wide, a);
+  return record_matrix(out, st, RECORD_INV, a, NULL, (const bool[3]){false});
 }
 
 /* b as matrices: a vector, or a batch of them, as columns. */
@@ -313,7 +327,6 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  WEIR_NO_DERIVATIVE(a, b);
   static const char name[] = "linalg.solve";
   WEIR_TENSOR columns = NULL;
   WEIR_TENSOR many_a = NULL;
@@ -340,7 +353,8 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
                    "weir.linalg.solve: %sThe solver failed because the input matrix is singular.",
                    batch_element(batch, many_a, at));
   if (!st) st = narrowed(&result, wide, a);
-  return st ? st : vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result);
+  if (!st) st = vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result);
+  return record_matrix(out, st, RECORD_SOLVE, a, b, (const bool[3]){vector});
 }
 
 weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -348,7 +362,6 @@ weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  WEIR_NO_DERIVATIVE(a, b);
   static const char name[] = "linalg.solve_triangular";
   WEIR_TENSOR many_a = NULL;
   WEIR_TENSOR many_b = NULL;
@@ -370,7 +383,9 @@ weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const
   factor_parts p = {triangle, wide, NULL};
   st = run_factor(&f, &p, name, &first, &at);
   if (!st && !left) st = weir_transpose(&turned, wide, -2, -1);
-  return st ? st : narrowed(out, left ? wide : turned, a);
+  if (!st) st = narrowed(out, left ? wide : turned, a);
+  const bool how[3] = {upper, left, unitriangular};
+  return record_matrix(out, st, RECORD_SOLVE_TRIANGULAR, a, b, how);
 }
 
 /* ---- factorisations -------------------------------------------------------------------------- */
@@ -379,7 +394,6 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.cholesky";
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR turned = NULL;
@@ -400,7 +414,8 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
                    "positive-definite).",
                    batch_element(batch, a, at), (long long)first);
   if (!st && upper) st = weir_transpose(&turned, wide, -2, -1);
-  return st ? st : narrowed(out, upper ? turned : wide, a);
+  if (!st) st = narrowed(out, upper ? turned : wide, a);
+  return record_matrix(out, st, RECORD_CHOLESKY, a, NULL, (const bool[3]){upper});
 }
 
 /* Q (m x k) and R (k x n) in float64. */

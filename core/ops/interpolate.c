@@ -120,6 +120,37 @@ static weir_status fill_resample(weir_resample *r, const weir_tensor *a,
   return WEIR_OK;
 }
 
+static __attribute__((cold)) weir_status record_resample(weir_tensor **out, const weir_tensor *a,
+                                                         const weir_resample *q, int axes)
+{
+  record r = {.kind = RECORD_RESAMPLE, .inputs = 1, .in = &a};
+  int64_t *n = r.n;
+  for (int i = 0; i < 3; i++) {
+    *n++ = q->in[i];
+    *n++ = q->out[i];
+    memcpy(n++, &q->scale[i], sizeof q->scale[i]);
+  }
+  *n++ = q->kind;
+  *n++ = q->align;
+  *n++ = q->back;
+  *n = axes;
+  return record_made(out, &r, WEIR_OK);
+}
+
+int resample_of_record(weir_resample *r, const int64_t *n)
+{
+  *r = (weir_resample){.planes = 0};
+  for (int i = 0; i < 3; i++) {
+    r->in[i] = *n++;
+    r->out[i] = *n++;
+    memcpy(&r->scale[i], n++, sizeof r->scale[i]);
+  }
+  r->kind = (weir_resample_kind)*n++;
+  r->align = *n++;
+  r->back = *n++;
+  return (int)*n;
+}
+
 weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample *r, int axes)
 {
   WEIR_TENSOR dense = NULL;
@@ -130,21 +161,20 @@ weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample 
     r->planes *= a->size[d];
   for (int i = 0; i < axes; i++)
     shape.size[a->dims - axes + i] = (r->back ? r->in : r->out)[3 - axes + i];
-  WEIR_NO_DERIVATIVE_AS("weir_interpolate", NULL, a);
   weir_status st = weir_contiguous(&dense, a);
   if (!st) st = tensor_new_beside(out, a, shape);
-  if (!st && !(*out)->numel) return WEIR_OK;
-  if (!st) st = compute_target_of(&t, device_of_tensor(a));
-  if (!st && !t.compute->resample) {
+  bool some = !st && (*out)->numel;
+  if (some) st = compute_target_of(&t, device_of_tensor(a));
+  if (!st && some && !t.compute->resample) {
     st = compute_target_lacks(&t, "interpolate");
-  } else if (!st) {
+  } else if (!st && some) {
     r->dtype = (weir_dtype)a->dtype;
     r->from = dense->data;
     r->to = (*out)->data;
     st = compute_target_done(&t, t.compute->resample(t.self, t.stream, r), "interpolate");
   }
   if (st) weir_tensor_drop(out);
-  return st;
+  return st || !recorded(a) ? st : record_resample(out, a, r, axes);
 }
 
 static weir_status average_area(weir_tensor **out, const weir_tensor *a, const weir_resample *r)

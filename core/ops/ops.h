@@ -143,10 +143,15 @@ weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor
 weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_tensor *indices,
                       const pooling *p);
 
+/* p from the numbers of its record. */
+void pool_of_record(pooling *p, const int64_t *n);
+
 /* ---- interpolate.c --------------------------------------------------------------------------- */
 
 /* *out (new) is a's last `axes` dimensions in other sizes; r: kind, sizes, scale, align, back. */
 weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample *r, int axes);
+/* r from the numbers of its record; returns the axes. */
+int resample_of_record(weir_resample *r, const int64_t *n);
 
 /* ---- matmul.c -------------------------------------------------------------------------------- */
 

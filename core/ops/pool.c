@@ -47,6 +47,36 @@ static weir_status pool_enqueue(weir_pool *q, const pooling *p, const weir_tenso
   return compute_target_done(&t, t.compute->pool(t.self, t.stream, q), p->name);
 }
 
+/* The result is the windows' largest, whose places are known, or `average`. */
+static __attribute__((cold)) weir_status record_windows(weir_tensor *result, const weir_tensor *a,
+                                                        const weir_tensor *places, const pooling *p,
+                                                        enum record_kind average)
+{
+  const weir_tensor *in[3] = {a, NULL, places};
+  record r = {.kind = RECORD_MAX_PLACES, .inputs = 3, .in = in, .out = {result}, .n = {p->axes}};
+  if (!p->max) {
+    int64_t *n = r.n + 1;
+    r.kind = average, r.inputs = 1;
+    *n++ = p->adaptive;
+    *n++ = p->count_pad;
+    *n++ = p->divisor;
+    memcpy(n, p->axis, sizeof p->axis);
+  }
+  return tensor_recorder->made(&r);
+}
+
+void pool_of_record(pooling *p, const int64_t *n)
+{
+  *p = (pooling){.name = "avg_pool", .kernel_name = "avg_pool", .axes = (int)*n++};
+  p->text_axes = p->axes;
+  p->adaptive = *n++;
+  p->count_pad = *n++;
+  p->divisor = *n++;
+  memcpy(p->axis, n, sizeof p->axis);
+}
+
+_Static_assert(sizeof(weir_axis[3]) <= (RECORD_NUMBERS - 4) * sizeof(int64_t), "a record's room");
+
 weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor *a,
                      const pooling *p)
 {
@@ -57,12 +87,13 @@ weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor
   weir_pool q = {.kind = p->max ? WEIR_POOL_MAX : WEIR_POOL_AVERAGE};
   for (int i = 0; i < p->axes; i++)
     shape.size[a->dims - p->axes + i] = p->axis[3 - p->axes + i].out;
-  WEIR_NO_DERIVATIVE_AS(p->name, NULL, a);
   weir_status st = weir_contiguous(&dense, a);
   if (!st) st = tensor_new_beside(&result, a, shape);
-  if (!st && indices) st = tensor_new(&places, WEIR_INT64, device_of_tensor(a), false, shape);
+  if (!st && (indices || (p->max && recorded(a))))
+    st = tensor_new(&places, WEIR_INT64, device_of_tensor(a), false, shape);
   if (places) q.index = (int64_t *)(void *)places->data;
   if (!st) st = pool_enqueue(&q, p, result, dense);
+  if (!st && recorded(a)) st = record_windows(result, a, places, p, RECORD_AVERAGE_POOL);
   if (st) return st;
   *out = weir_tensor_retain(result);
   if (indices) *indices = weir_tensor_retain(places);
@@ -78,16 +109,16 @@ weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_ten
   weir_pool q = {.kind = p->max ? WEIR_POOL_MAX_BACK : WEIR_POOL_AVERAGE_BACK};
   for (int i = 0; i < p->axes; i++)
     shape.size[grad->dims - p->axes + i] = p->axis[3 - p->axes + i].in;
-  WEIR_NO_DERIVATIVE_AS(p->name, NULL, grad);
+  if (p->max) WEIR_NO_DERIVATIVE_AS(p->name, NULL, grad);
   weir_status st = weir_contiguous(&dense, grad);
   if (!st && p->max) st = weir_contiguous(&places, indices);
-  if (!st && !grad->numel)
-    return weir_zeros(
-        out, shape,
-        &(weir_options){.dtype = (weir_dtype)grad->dtype, .device = device_of_tensor(grad)});
   if (!st) st = tensor_new_beside(out, grad, shape);
   if (places) q.index = (int64_t *)(void *)places->data;
-  if (!st) st = pool_enqueue(&q, p, *out, dense);
+  if (!st && !grad->numel)
+    st = weir_zero_(*out);
+  else if (!st)
+    st = pool_enqueue(&q, p, *out, dense);
+  if (!st && recorded(grad)) st = record_windows(*out, grad, NULL, p, RECORD_AVERAGE_POOL_BACK);
   if (st) weir_tensor_drop(out);
   return st;
 }

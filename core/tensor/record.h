@@ -63,16 +63,26 @@ enum record_kind {
   RECORD_TAKE,
   RECORD_PUT, /* whether it adds */
   RECORD_MASKED_FILL,
-  RECORD_CUMSUM, /* dimension */
+  RECORD_CUMSUM,       /* dimension */
+  RECORD_MAX_PLACES,   /* how many dimensions windows have */
+  RECORD_AVERAGE_POOL, /* a pooling, as core/ops/pool.c puts it */
+  RECORD_RESAMPLE,     /* a weir_resample, as core/ops/interpolate.c puts it; also back */
+  RECORD_INV,
+  RECORD_DET,
+  RECORD_SLOGDET,
+  RECORD_SOLVE,            /* whether b was a vector */
+  RECORD_SOLVE_TRIANGULAR, /* upper, left, unitriangular */
+  RECORD_CHOLESKY,         /* upper */
   /* what the derivatives of these give, with the same arguments */
   RECORD_SLICE_BACK,
   RECORD_UNFOLD_BACK,
   RECORD_DIAGONAL_BACK,
   RECORD_PAD_EDGE_BACK,
+  RECORD_AVERAGE_POOL_BACK,
   RECORD_KINDS
 };
 
-enum { RECORD_NUMBERS = 2 * WEIR_MAX_DIMS, RECORD_OUTS = 2 };
+enum { RECORD_NUMBERS = 3 * WEIR_MAX_DIMS, RECORD_OUTS = 2 };
 
 typedef struct record {
   enum record_kind kind;

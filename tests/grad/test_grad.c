@@ -128,10 +128,57 @@ static weir_status powers(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_pow(out, base, a);
 }
 
+static weir_status chosen(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR index = NULL;
+  WEIR_TENSOR rows = NULL;
+  static const int64_t at[] = {2, 0, 2};
+  weir_options o = {.device = weir_tensor_device(a)};
+  weir_status st = weir_tensor_from(&index, at, WEIR_INT64, weir_shape(3), &o);
+  if (!st) st = weir_index_select(&rows, a, 0, index);
+  return st ? st : weir_index_add(out, a, 0, index, rows);
+}
+
+static weir_status in_order(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR sorted = NULL;
+  WEIR_TENSOR mask = NULL;
+  WEIR_TENSOR sums = NULL;
+  weir_status st = weir_sort(&sorted, &places, a, 1, true);
+  if (!st) st = weir_cumsum(&sums, sorted, 1);
+  if (!st) st = weir_gt_scalar(&mask, sums, weir_float(0.2));
+  return st ? st : weir_masked_select(out, sums, mask);
+}
+
+static weir_status averages(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR image = NULL;
+  WEIR_TENSOR wide = NULL;
+  weir_pool_options o = {.kernel = {2, 3}, .stride = {1, 2}, .padding = {1, 1}};
+  weir_interpolate_options i = {.size = {5, 3}, .mode = WEIR_INTERPOLATE_BILINEAR};
+  weir_status st = weir_view(&image, a, weir_shape(1, 1, 3, 4));
+  if (!st) st = weir_interpolate(&wide, image, &i);
+  return st ? st : weir_avg_pool2d(out, wide, &o);
+}
+
+static weir_status solution(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR eye = NULL;
+  WEIR_TENSOR matrix = NULL;
+  weir_options o = {.dtype = WEIR_FLOAT64, .device = weir_tensor_device(a)};
+  weir_status st = weir_narrow(&square, a, 1, 0, 3);
+  if (!st) st = weir_eye(&eye, 3, 3, &o);
+  if (!st) st = weir_mul_scalar_(eye, weir_int(4));
+  if (!st) st = weir_add(&matrix, square, eye);
+  return st ? st : weir_solve(out, matrix, a);
+}
+
 static const function_of_one functions[] = {
-    weir_neg,   weir_abs, weir_exp,  weir_sin,  weir_cos,   weir_tanh,   weir_sigmoid,
-    softmax_of, products, variance,  row,       windows,    convolution, pooled,
-    powers,     weir_sum, weir_mean, weir_prod, weir_clone, weir_amax};
+    chosen,    in_order,     averages,   weir_neg,  weir_abs,  weir_exp,   weir_sin,  weir_cos,
+    weir_tanh, weir_sigmoid, softmax_of, products,  variance,  row,        windows,   convolution,
+    pooled,    powers,       weir_sum,   weir_mean, weir_prod, weir_clone, weir_amax, solution};
 enum { FUNCTIONS = sizeof functions / sizeof *functions, ELEMENTS = 12 };
 
 /* The sum of sin(f(a)): every element of f counts differently. */
@@ -176,7 +223,8 @@ START_TEST(derivatives_are_what_differences_of_values_say)
   devices(2);
   for (int i = 0; i < ELEMENTS; i++)
     x[i] = sin(3.0 * i + 1) + 0.1 * i;
-  for (int f = 0; f < FUNCTIONS; f++) {
+  /* of factorisations, which come last, the cpu alone is sure to have some */
+  for (int f = 0; f < FUNCTIONS - (_i > 0); f++) {
     WEIR_TENSOR a = NULL;
     WEIR_TENSOR y = NULL;
     a = leaf_of(x, weir_shape(3, 4), device(_i));
@@ -264,6 +312,30 @@ START_TEST(what_cannot_go_back_is_refused_in_torchs_words)
   ck_assert_int_eq(weir_zero_(part), WEIR_ENOTSUP);
   weir_tensor_release(part);
   weir_ok(weir_zero_(y));
+}
+END_TEST
+
+/* What indices write, too, is a change; an operation without a derivative says so. */
+START_TEST(what_indices_write_counts_as_a_change)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR e = NULL;
+  WEIR_TENSOR s = NULL;
+  WEIR_TENSOR index = NULL;
+  const double x[] = {1, 2, 3, 4};
+  devices(2);
+  weir_options o = as(WEIR_INT64, device(_i));
+  a = leaf_of(x, weir_shape(4), device(_i));
+  weir_ok(weir_zeros(&index, weir_shape(1), &o));
+  refused(WEIR_EINVAL, "a leaf Variable that requires grad is being used in an in-place operation.",
+          weir_index_fill_(a, 0, index, weir_int(1)));
+  weir_ok(weir_exp(&e, a));
+  weir_ok(weir_index_fill_(e, 0, index, weir_int(1)));
+  ck_assert_uint_eq(weir_tensor_version(e), 1);
+  weir_ok(weir_sum(&s, e));
+  refused_with(WEIR_EINVAL, "one of the variables needed for gradient computation has been",
+               weir_backward(s, NULL, false));
+  refused(WEIR_ENOTSUP, "derivative for weir_cumprod is not implemented", weir_cumprod(&s, a, 0));
 }
 END_TEST
 
@@ -508,6 +580,7 @@ int main(void)
   tcase_add_loop_test(c, derivatives_are_what_differences_of_values_say, 0, 2);
   tcase_add_test(c, gradients_gather_until_they_are_taken_away);
   tcase_add_test(c, what_cannot_go_back_is_refused_in_torchs_words);
+  tcase_add_loop_test(c, what_indices_write_counts_as_a_change, 0, 2);
   tcase_add_test(c, changes_in_place_are_gone_back_through);
   tcase_add_test(c, what_is_calculated_under_the_guard_has_no_history);
   tcase_add_test(c, hooks_see_and_change_gradients);

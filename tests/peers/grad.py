@@ -30,6 +30,15 @@ class Pool(C.Structure):
     _fields_ = [("kernel", C.c_int64 * 2), ("stride", C.c_int64 * 2), ("padding", C.c_int64 * 2), ("dilation", C.c_int64 * 2)]
 
 
+class Windows(C.Structure):
+    _fields_ = [("kernel", C.c_int64 * 3), ("stride", C.c_int64 * 3), ("padding", C.c_int64 * 3), ("dilation", C.c_int64 * 3),
+                ("ceil_mode", C.c_bool), ("exclude_pad", C.c_bool), ("divisor_override", C.c_int64)]
+
+
+class Interpolate(C.Structure):
+    _fields_ = [("size", C.c_int64 * 3), ("scale", C.c_double * 3), ("mode", C.c_int), ("align_corners", C.c_bool), ("recompute", C.c_bool)]
+
+
 class GradOptions(C.Structure):
     _fields_ = [("grad_outputs", C.c_void_p), ("retain_graph", C.c_bool), ("create_graph", C.c_bool), ("allow_unused", C.c_bool)]
 
@@ -49,7 +58,7 @@ def longs(values):
 class Program:
     def __init__(self, weir, seed):
         self.w, self.r, self.seed = weir, random.Random(seed), seed
-        self.log, self.steps, self.bad, self.pool, self.held = [], 0, 0, [], []
+        self.log, self.steps, self.bad, self.pool, self.held, self.leaves = [], 0, 0, [], [], []
         self.smooth = True
         self.twice = True
 
@@ -71,6 +80,7 @@ class Program:
         if requires:
             t.requires_grad_()
             self.w.check(self.w.lib.weir_requires_grad_(w, True))
+            self.leaves.append((t, w))
         return t, w
 
     def size(self):
@@ -470,6 +480,83 @@ class Program:
         q = r.choice([0, .25, .5, .9, 1])
         return f"{kind} {q} {d} {keep}", lambda: t.quantile(q, d, keep), lambda: n("quantile_dim", w, C.c_double(q), d, keep)
 
+    def planes(self, t, w):
+        """Pools and other sizes, of a leaf of 1 to 3 axes."""
+        r, n, f = self.r, self.new, torch.nn.functional
+        axes = r.randint(1, 3)
+        a, x = self.leaf([r.randint(1, 2), r.randint(1, 2)] + [r.randint(3, 6) for _ in range(axes)])
+        three = lambda v: (C.c_int64 * 3)(*v)
+        kind = r.choice("avg max max_indices adaptive_avg adaptive_max interpolate".split())
+        if kind.startswith("adaptive"):
+            size = [r.randint(1, 5) for _ in range(axes)]
+            name = f"{kind}_pool{axes}d"
+            return f"{name} {list(a.shape)} {size}", lambda: getattr(f, name)(a, size), lambda: n(name, x, C.byref(three(size)))
+        if kind == "interpolate":
+            modes = [["nearest", "nearest-exact", "linear", "area"], ["nearest", "nearest-exact", "bilinear", "bicubic", "area"],
+                     ["nearest", "nearest-exact", "trilinear", "area"]][axes - 1]
+            mode = r.choice(modes)
+            align = mode.endswith(("linear", "cubic")) and r.random() < .5
+            size = [r.randint(1, 8) for _ in range(axes)]
+            number = ["nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area"].index(mode)
+            o = Interpolate(three(size), (C.c_double * 3)(), number, align, False)
+            return (f"interpolate {list(a.shape)} {size} {mode} {align}",
+                    lambda: f.interpolate(a, size, mode=mode, align_corners=align if mode.endswith(("linear", "cubic")) else None),
+                    lambda: n(kind, x, C.byref(o)))
+        kernel = [r.randint(1, 3) for _ in range(axes)]
+        stride, pad, ceil = [r.randint(1, 2) for _ in range(axes)], [r.randint(0, k // 2) for k in kernel], r.random() < .3
+        if kind == "avg":
+            include, divisor = r.random() < .5, r.choice([None, None, 3]) if axes > 1 else None
+            o = Windows(three(kernel), three(stride), three(pad), three([]), ceil, not include, divisor or 0)
+            name = f"avg_pool{axes}d"
+            more = {"divisor_override": divisor} if axes > 1 else {}
+            return (f"{name} {list(a.shape)} {kernel} {stride} {pad} {ceil} {include} {divisor}",
+                    lambda: getattr(f, name)(a, kernel, stride, pad, ceil, include, **more), lambda: n(name, x, C.byref(o)))
+        if axes == 2:
+            kind = "max_indices"
+        o = Windows(three(kernel), three(stride), three(pad), three([1] * axes), ceil, False, 0)
+        name = f"max_pool{axes}d"
+        ours = (lambda: self.both(name + "_with_indices", x, C.byref(o))) if kind == "max_indices" else lambda: n(name, x, C.byref(o))
+        return f"{name} {list(a.shape)} {kernel} {stride} {pad} {ceil}", lambda: getattr(f, name)(a, kernel, stride, pad, 1, ceil), ours
+
+    def matrices(self, t, w):
+        r, n = self.r, self.new
+        size, batch = r.randint(1, 3), r.choice([[], [], [2], [2, 1]])
+        a, x = self.leaf(batch + [size, size])
+        b, y = self.leaf(r.choice([[], batch]) + [size, r.randint(1, 3)])
+        eye = torch.eye(size, dtype=torch.float64) * 4
+        e = self.whole(eye)
+        full, ours_full = lambda: torch.tanh(a) + eye, lambda: n("add", n("tanh", x), e)
+        kind = r.choice("inv det slogdet solve solve_vector triangular cholesky".split())
+        self.twice = self.twice and kind != "slogdet"
+        lin = torch.linalg
+        if kind in ("inv", "det"):
+            return f"{kind} {list(a.shape)}", lambda: getattr(lin, kind)(full()), lambda: n(kind, ours_full())
+        if kind == "slogdet":
+            def logarithm():
+                s, v = C.c_void_p(), C.c_void_p()
+                m = ours_full()
+                self.w.check(self.w.lib.weir_slogdet(C.byref(s), C.byref(v), m))
+                self.held.extend((s, v))
+                return v
+            return f"{kind} {list(a.shape)}", lambda: lin.slogdet(full())[1], logarithm
+        if kind == "solve":
+            return f"{kind} {list(a.shape)} {list(b.shape)}", lambda: lin.solve(full(), b), lambda: n(kind, ours_full(), y)
+        if kind == "solve_vector":
+            b, y = self.leaf(batch + [size])
+            return f"{kind} {list(a.shape)} {list(b.shape)}", lambda: lin.solve(full(), b), lambda: n("solve", ours_full(), y)
+        upper = r.random() < .5
+        if kind == "triangular":
+            left, unit = r.random() < .5, r.random() < .3
+            if not left:
+                b, y = self.leaf(batch + [r.randint(1, 3), size])
+            return (f"{kind} {list(a.shape)} {list(b.shape)} {upper} {left} {unit}",
+                    lambda: lin.solve_triangular(full(), b, upper=upper, left=left, unitriangular=unit),
+                    lambda: n("solve_triangular", ours_full(), y, upper, left, unit))
+        def factor():
+            m = ours_full()
+            return n("cholesky", n("matmul", m, n("transpose", m, -1, -2)), upper)
+        return f"{kind} {list(a.shape)} {upper}", lambda: lin.cholesky(full() @ full().mT, upper=upper), factor
+
     def in_place(self, t, w):
         """Of a tensor of its own."""
         r = self.r
@@ -513,7 +600,8 @@ class Program:
     def step(self):
         t, w = self.pick()
         choice = self.r.choice([self.unary, self.binary, self.binary, self.number, self.reduce, self.view, self.view,
-                                self.arrange, self.product, self.in_place, self.choose, self.choose, self.order])
+                                self.arrange, self.product, self.in_place, self.choose, self.choose, self.order,
+                                self.planes, self.matrices])
         got = choice(t, w)
         if not got:
             return
@@ -562,12 +650,11 @@ class Program:
     def run(self):
         for _ in range(self.r.randint(1, 3)):
             self.pool.append(self.leaf(self.size()))
-        leaves = list(self.pool)
         for _ in range(self.r.randint(1, 20)):
             self.step()
         total, ours = self.loss()
         again = self.twice and self.seed % 2 == 0
-        self.back(total, ours, leaves, again)
+        self.back(total, ours, list(self.leaves), again)
         for t in self.held:
             self.w.release(t)
 

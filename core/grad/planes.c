@@ -1,0 +1,73 @@
+/* planes.c: derivatives of pools and of planes in other sizes. Both are linear, but for which places
+ * are the largest: the way back of the way back is the operation itself. */
+#include <string.h>
+#include "core/grad/tape.h"
+#include "core/ops/ops.h"
+
+#define G (k->g[0])
+#define N (k->n->r.n)
+
+/* n[0]: how many dimensions windows have. */
+static void max_places_back(rule_run *k)
+{
+  const weir_shape *in = &k->n->of[0].shape, *out = &k->n->meta[0].shape;
+  weir_tensor *o = NULL;
+  int64_t planes = 1, from = 1, to = 1;
+  grad_meta m = k->n->of[0];
+  for (int d = 0; d < in->count; d++) {
+    bool inner = d >= in->count - (int)N[0];
+    planes *= inner ? 1 : in->size[d];
+    from *= inner ? in->size[d] : 1;
+    to *= inner ? out->size[d] : 1;
+  }
+  m.shape = weir_shape(planes, from);
+  const weir_tensor *places = c_reshape(k, operand(k, 2), weir_shape(planes, to));
+  const weir_tensor *g = c_reshape(k, G, weir_shape(planes, to));
+  weir_tensor *sum = c_zeros(k, &m);
+  if (k->c.st) return;
+  weir_status st = WEIR_OK;
+  if (k->create_graph)
+    (void)calc_keep(&k->c, weir_scatter_add(&o, sum, 1, places, g), &o);
+  else
+    st = weir_scatter_add_(sum, 1, places, g);
+  if (st) k->c.st = st;
+  give(k, 0, c_reshape(k, o ? o : sum, *in));
+}
+
+static void average_pool_back(rule_run *k)
+{
+  pooling p;
+  weir_tensor *o = NULL;
+  pool_of_record(&p, N);
+  give(k, 0, calc_keep(&k->c, pool_back(&o, G, NULL, &p), &o));
+}
+
+static void average_pool_again(rule_run *k)
+{
+  pooling p;
+  weir_tensor *o = NULL;
+  pool_of_record(&p, N);
+  give(k, 0, calc_keep(&k->c, pool_run(&o, NULL, G, &p), &o));
+}
+
+static void resample_back(rule_run *k)
+{
+  weir_resample r;
+  weir_tensor *o = NULL;
+  int axes = resample_of_record(&r, N);
+  r.back = !r.back;
+  give(k, 0, calc_keep(&k->c, resample_run(&o, G, &r, axes), &o));
+}
+
+static const grad_rule rules[RECORD_KINDS] = {
+    [RECORD_MAX_PLACES] = {"MaxPoolWithIndicesBackward0", max_places_back, {KEEP_C}},
+    [RECORD_AVERAGE_POOL] = {"AvgPoolBackward0", average_pool_back, {0}},
+    [RECORD_AVERAGE_POOL_BACK] = {"AvgPoolBackwardBackward0", average_pool_again, {0}},
+    [RECORD_RESAMPLE] = {"UpsampleBackward0", resample_back, {0}},
+};
+
+const grad_rule *planes_rule(const record *r)
+{
+  const grad_rule *rule = &rules[r->kind];
+  return rule->name ? rule : NULL;
+}
