@@ -5,6 +5,7 @@
  * thread (`multihead_extra`), since a module's forward has room for inputs and one output. */
 #include "core/base/require.h"
 #include "core/nn/module.h"
+#include "core/tensor/record.h"
 #include "core/ops/ops.h"
 #include "core/weir/linalg.h"
 
@@ -59,6 +60,7 @@ static weir_status add_out_projection(weir_module *m, int64_t features,
 {
   weir_layer_options layer = {.tensor = o->tensor, .no_bias = o->no_bias};
   weir_module *linear = NULL;
+  WEIR_UNRECORDED;
   weir_status st = weir_module_linear(&linear, features, features, &layer);
   if (!st && !o->no_bias) st = weir_zero_(weir_module_parameter(linear, "bias"));
   if (!st) return weir_module_add(m, "out_proj", linear);

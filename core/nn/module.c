@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/weir/grad.h"
 #include "core/weir/trace.h"
 
 static weir_status no_memory(const weir_module_class *kind)
@@ -147,7 +148,11 @@ static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, 
   void *array = m->slot;
   if (!st) st = make_room(&array, m->slots, sizeof *m->slot, &like.name, name);
   m->slot = array;
+  if (!st && t && like.what == WEIR_PARAMETERS &&
+      weir_dtype_is_floating_point(weir_tensor_dtype(t)))
+    st = weir_requires_grad_(t, true);
   if (st) {
+    free(like.name);
     weir_tensor_release(t);
     return st;
   }
@@ -161,6 +166,14 @@ weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_ten
 {
   if (!m || !name) weir_tensor_release(t);
   WEIR_REQUIRE(m, name);
+  if (!weir_tensor_is_leaf(t) && t) {
+    weir_tensor_release(t);
+    return weir_fail(WEIR_EINVAL,
+                     "Cannot assign non-leaf Tensor to parameter '%s'. Model parameters must be "
+                     "created explicitly. To express '%s' as a function of another Tensor, compute "
+                     "the value in the forward() method.",
+                     name, name);
+  }
   return add_tensor(m, name, t, (module_slot){.what = WEIR_PARAMETERS, .persistent = true});
 }
 

@@ -3,7 +3,10 @@
  * Order on the devices is that of the calling thread's current streams: it is with them that the
  * copies to a device are made, that the thread of that device calculates, and that its result is
  * fetched; copies between two devices are ordered by weir_copy_(). So nothing here waits for a
- * device, and memory that is released goes back in the order of the stream it was used in. */
+ * device, and memory that is released goes back in the order of the stream it was used in.
+ *
+ * Where the module requires gradients, a replica's parameters are recorded as copies of its own: going
+ * back, what each replica finds is brought to the module's parameters and added up there. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +15,9 @@
 #include "core/nn/log.h"
 #include "core/nn/module.h"
 #include "core/tensor/announce.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/record.h"
 #include "core/weir/cuda.h"
+#include "core/weir/grad.h"
 #include "core/weir/parallel.h"
 #include "core/weir/trace.h"
 
@@ -149,6 +153,29 @@ static weir_status put_rows(weir_tensor *all, int64_t *at, const weir_tensor *t)
   return st;
 }
 
+/* The same of what is recorded: elements in place would be changes of shared memory. */
+static weir_status join_recorded(weir_tensor **out, weir_tensor *const *tensors, int count,
+                                 weir_device device)
+{
+  weir_options there = {.device = device, .non_blocking = device.type == WEIR_DEVICE_CUDA};
+  weir_tensor **part = calloc((size_t)count, sizeof(weir_tensor *));
+  if (!part) return weir_fail(WEIR_ENOMEM, "no host memory to gather %d tensors", count);
+  weir_status st = WEIR_OK;
+  for (int i = 0; !st && i < count; i++) {
+    WEIR_TENSOR moved = NULL;
+    st = weir_to(&moved, tensors[i], &there);
+    if (!st && weir_tensor_dim(moved))
+      part[i] = weir_tensor_retain(moved);
+    else if (!st)
+      st = weir_unsqueeze(&part[i], moved, 0);
+  }
+  if (!st) st = weir_cat(out, (const weir_tensor *const *)part, count, 0);
+  for (int i = 0; i < count; i++)
+    weir_tensor_release(part[i]);
+  free(part);
+  return st;
+}
+
 weir_status weir_parallel_gather(weir_tensor **out, weir_tensor *const *tensors, int count,
                                  weir_device device)
 {
@@ -162,6 +189,8 @@ weir_status weir_parallel_gather(weir_tensor **out, weir_tensor *const *tensors,
     log_message(WEIR_LOG_WARNING,
                 "Was asked to gather along dimension 0, but all input tensors were "
                 "scalars; will instead unsqueeze and return a vector.");
+  if (recorded_any((const weir_tensor *const *)tensors, count))
+    return join_recorded(out, tensors, count, device);
   weir_options o = {.dtype = weir_tensor_dtype(tensors[0]), .device = device};
   weir_tensor *all;
   int64_t at = 0;
@@ -185,6 +214,7 @@ typedef struct job {
   weir_tensor *out;    /* new */
   weir_status status;
   char text[512];    /* of status: the sentence */
+  bool unrecorded;   /* as the caller's thread has it */
   const char *under; /* where in its modules the caller is, for its thread; NULL: this is it */
   pthread_t thread;
   bool started;
@@ -194,11 +224,13 @@ static void *run_job(void *argument)
 {
   job *j = argument;
   weir_guard guard = {.device = -1, .of = {-1, -1}};
+  bool was = weir_set_grad_enabled(!j->unrecorded);
   if (j->under) weir_module_path_push(j->under);
   j->status = j->stream ? weir_stream_enter(&guard, j->stream) : WEIR_OK;
   if (!j->status) j->status = weir_module_call_many(&j->out, j->module, j->in, j->each);
   weir_guard_leave(&guard);
   if (j->under) weir_module_path_pop();
+  (void)weir_set_grad_enabled(was);
   if (j->status) (void)snprintf(j->text, sizeof j->text, "%s", weir_error_message());
   return NULL;
 }
@@ -245,7 +277,10 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
   if (!jobs) return weir_fail(WEIR_ENOMEM, "no host memory for %d replicas", count);
   weir_status st = WEIR_OK;
   for (int i = 0; !st && i < count; i++) {
-    jobs[i] = (job){.module = modules[i], .in = inputs + (ptrdiff_t)i * each, .each = each};
+    jobs[i] = (job){.module = modules[i],
+                    .in = inputs + (ptrdiff_t)i * each,
+                    .each = each,
+                    .unrecorded = thread_grad_off};
     if (devices[i].type == WEIR_DEVICE_CUDA) st = weir_current_stream(&jobs[i].stream, devices[i]);
   }
   if (!st) {

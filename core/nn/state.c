@@ -5,7 +5,8 @@
  * copies within a device remain, which a device that has failed alone can refuse. */
 #include "core/base/require.h"
 #include "core/nn/module.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/record.h"
+#include "core/weir/grad.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,21 @@ typedef struct mover {
   bool to_cuda; /* by weir_cuda(), which has errors of its own */
 } mover;
 
+/* A parameter that required a gradient before requires one again, with the one that it has. (Not as
+ * complex numbers, which have none.) */
+static weir_status follow_gradient(weir_tensor *now, const weir_tensor *t, const mover *how)
+{
+  weir_options like = {.dtype = weir_tensor_dtype(now), .device = weir_tensor_device(now)};
+  weir_tensor *grad = NULL, *was = weir_tensor_grad(t);
+  if (!weir_tensor_requires_grad(t) || !weir_dtype_is_floating_point(like.dtype)) return WEIR_OK;
+  like.non_blocking = how->options.non_blocking;
+  weir_status st = weir_requires_grad_(now, true);
+  if (!st && was) st = weir_to(&grad, was, &like);
+  if (!st && grad) st = weir_tensor_set_grad(now, grad);
+  weir_tensor_release(grad);
+  return st;
+}
+
 static weir_status move_one(weir_tensor **out, const weir_tensor *t, const mover *how)
 {
   weir_options o = how->options;
@@ -31,7 +47,10 @@ static weir_status move_one(weir_tensor **out, const weir_tensor *t, const mover
       weir_tensor_dim(t) != (o.memory_format == WEIR_CHANNELS_LAST ? 4 : 5))
     o.memory_format = WEIR_PRESERVE_FORMAT;
   st = how->to_cuda ? weir_cuda(out, t, o.device, o.non_blocking) : weir_to(out, t, &o);
-  if (!st && *out != t) (void)weir_tensor_set_name(*out, weir_tensor_name(t));
+  if (st || *out == t) return st;
+  (void)weir_tensor_set_name(*out, weir_tensor_name(t));
+  st = follow_gradient(*out, t, how);
+  if (st) weir_tensor_drop(out);
   return st;
 }
 
@@ -55,6 +74,7 @@ static weir_status move_list(weir_tensor **made, const module_walk *w, const mov
 
 static weir_status move_module(weir_module *m, const mover *how)
 {
+  WEIR_UNRECORDED;
   module_walk w;
   weir_tensor **made = NULL;
   weir_status st = module_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_MODULES_ONCE);
@@ -98,6 +118,72 @@ weir_status weir_module_cpu(weir_module *m)
 {
   WEIR_REQUIRE(m);
   return move_module(m, &(mover){.options.device = WEIR_CPU});
+}
+
+/* ---- training --------------------------------------------------------------------------------- */
+
+weir_status weir_module_parameters(weir_tensor ***out, int *count, const weir_module *m)
+{
+  WEIR_REQUIRE_OUT(out, count, m);
+  module_walk w;
+  *count = 0;
+  weir_status st = module_walk_list(&w, m, WEIR_PARAMETERS | WALK_MODULES_ONCE | WALK_TENSORS_ONCE);
+  weir_tensor **list = st ? NULL : malloc((w.count + 1) * sizeof(weir_tensor *));
+  if (!st && !list) st = weir_fail(WEIR_ENOMEM, "no host memory for %zu parameters", w.count);
+  for (size_t i = 0; list && i < w.count; i++)
+    list[i] = w.item[i].slot->t;
+  if (list) *count = (int)w.count;
+  *out = list;
+  module_walk_free(&w);
+  return st;
+}
+
+/* Of all, or of none: those before the one that fails are what they were. */
+static weir_status require_gradients(weir_tensor *const *list, int count)
+{
+  bool *was = malloc((size_t)count + 1);
+  weir_status st = WEIR_OK;
+  int done = 0;
+  if (!was) return weir_fail(WEIR_ENOMEM, "no host memory for %d flags", count);
+  for (; !st && done < count; done++) {
+    was[done] = weir_tensor_requires_grad(list[done]);
+    st = weir_requires_grad_(list[done], true);
+  }
+  while (st && --done > 0)
+    if (!was[done - 1]) (void)weir_requires_grad_(list[done - 1], false);
+  free(was);
+  return st;
+}
+
+/* The same: one that is calculated, as a replica's are, is refused before any has changed. */
+static weir_status freeze(weir_tensor *const *list, int count)
+{
+  for (int i = 0; i < count; i++)
+    if (!weir_tensor_is_leaf(list[i])) return weir_requires_grad_(list[i], false);
+  for (int i = 0; i < count; i++)
+    (void)weir_requires_grad_(list[i], false);
+  return WEIR_OK;
+}
+
+weir_status weir_module_requires_grad_(weir_module *m, bool requires_grad)
+{
+  WEIR_REQUIRE(m);
+  weir_tensor **list;
+  int count;
+  weir_status st = weir_module_parameters(&list, &count, m);
+  if (!st) st = requires_grad ? require_gradients(list, count) : freeze(list, count);
+  free(list);
+  return st;
+}
+
+void weir_module_zero_grad(weir_module *m)
+{
+  if (!m) return;
+  for (size_t i = 0; i < m->slots; i++)
+    if (m->slot[i].t && weir_tensor_is_leaf(m->slot[i].t))
+      (void)weir_tensor_set_grad(m->slot[i].t, NULL);
+  for (size_t i = 0; i < m->children; i++)
+    weir_module_zero_grad(m->child[i].m);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -199,6 +285,7 @@ static weir_status load_state(const module_walk *w, const weir_tensors *state)
 {
   weir_tensor **staged = calloc(w->count + 1, sizeof(weir_tensor *));
   if (!staged) return weir_fail(WEIR_ENOMEM, "no host memory to load %zu tensors", w->count);
+  WEIR_UNRECORDED;
   weir_status st = stage_state(staged, w, state);
   for (size_t i = 0; !st && i < w->count; i++)
     if (staged[i]) st = weir_copy_(w->item[i].slot->t, staged[i], false);

@@ -5,7 +5,7 @@
  * each module is as it was afterwards. */
 #include "core/base/require.h"
 #include "core/nn/module.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +65,7 @@ static weir_status call_watched(summary *s, weir_module *m, weir_tensor *const *
 {
   weir_tensor *out = NULL;
   module_watcher watcher = {note_output, s}, *before = module_watched;
+  WEIR_UNRECORDED;
   weir_module_train(m, false);
   module_watched = &watcher;
   weir_status st = weir_module_call_many(&out, m, in, count);

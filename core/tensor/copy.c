@@ -265,6 +265,7 @@ weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t);
+  WEIR_UNRECORDED;
   tensor_storage *s;
   WEIR_TENSOR to = NULL;
   if (!weir_dtype_size(dtype)) return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);

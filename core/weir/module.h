@@ -72,7 +72,9 @@ WEIR_PUBLIC void *weir_module_data(const weir_module *m);       /* (borrowed) */
  * ("attribute 'weight' already exists", "parameter name can't contain "."", a module within
  * itself), ENOMEM. */
 
-/* NULL: a parameter that could be and is not, such as the bias of a layer without one. */
+/* One of floating point requires a gradient from now on (grad.h). NULL: a parameter that could be and
+ * is not, such as the bias of a layer without one. Errors: also "Cannot assign non-leaf Tensor to
+ * parameter 'weight'. ..." */
 WEIR_PUBLIC weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_tensor *t);
 /* persistent: saved and loaded with the module. NULL as of a parameter. */
 WEIR_PUBLIC weir_status weir_module_add_buffer(weir_module *m, const char *name, weir_tensor *t,
@@ -130,11 +132,27 @@ WEIR_PUBLIC weir_status weir_summary(char **out, weir_module *m, weir_tensor *co
 /* torch's print(model), lines of "(conv1): Conv2d(...)". *out is new: free() it. */
 WEIR_PUBLIC weir_status weir_module_to_string(char **out, const weir_module *m);
 
+/* ---- training ---------------------------------------------------------------------------------
+ * A module calculates as all does: what its parameters require a gradient for is recorded, unless a
+ * block says WEIR_NO_GRAD, which is what one that only asks for results wants. */
+
+/* All parameters, each once, in the order of weir_module_visit(): what an optimizer (optim.h) and
+ * weir_clip_grad_norm_() want. *out (free() it; never NULL) has *count tensors, borrowed until the
+ * module is changed or moved: an optimizer is made after its module was moved. Errors: ENOMEM. */
+WEIR_PUBLIC weir_status weir_module_parameters(weir_tensor ***out, int *count,
+                                               const weir_module *m);
+/* Whether gradients gather in the parameters; false: they are frozen, and their gradients gone.
+ * Errors: EINVAL, "only Tensors of floating point dtype can require gradients"; ENOMEM. */
+WEIR_PUBLIC weir_status weir_module_requires_grad_(weir_module *m, bool requires_grad);
+/* Takes the parameters' gradients away, as torch's set_to_none=True. */
+WEIR_PUBLIC void weir_module_zero_grad(weir_module *m);
+
 /* ---- moving -----------------------------------------------------------------------------------
  * In place: the module has other tensors afterwards, where something changes; who held one of the
- * old ones still has it. All of them are made before the first is exchanged: a failure leaves the
- * module whole, and both are held for a moment. Only floating-point and complex tensors are
- * converted to a dtype, integers keep theirs. */
+ * old ones still has it. Parameters that require gradients are leaves that require them afterwards,
+ * too (not as complex numbers), and what has gathered moves with them. All of them are made before the first is exchanged: a
+ * failure leaves the module whole, and both are held for a moment. Only floating-point and complex
+ * tensors are converted to a dtype, integers keep theirs. */
 
 /* options: dtype, device, non_blocking. Errors: EINVAL "nn.Module.to only accepts floating point or
  * complex dtypes, but got desired dtype=weir.int64"; those of weir_to(). */

@@ -23,7 +23,8 @@ typedef struct weir_parallel_options {
 
 /* A module that calls `m` (borrowed: counted once more, its child "module") on all devices: m is
  * replicated, its inputs are cut into parts along dimension 0 (torch.chunk), a thread a device
- * calculates, results are joined along dimension 0. With one device it calls m there, without CUDA
+ * calculates, results are joined along dimension 0. Gradients gather in m's own parameters, those
+ * of all parts added up. With one device it calls m there, without CUDA
  * it calls m. With one device m is moved there now. Errors: EINVAL (no such device); of a call
  * also "module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one
  * of them on device: cpu"; the first device's that fails, in the order of device_ids. */

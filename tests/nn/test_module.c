@@ -52,6 +52,119 @@ static weir_status see_module(void *user, const char *path, weir_module *m)
   return append_seen_path(user, path, NULL);
 }
 
+/* ---- training --------------------------------------------------------------------------------- */
+
+/* The sum of weight * weight goes back: the gradient is 2 weight. */
+static void square_back(weir_tensor *weight)
+{
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR sum = NULL;
+  WEIR_TENSOR twice = NULL;
+  weir_ok(weir_mul(&square, weight, weight));
+  weir_ok(weir_sum(&sum, square));
+  weir_ok(weir_backward(sum, NULL, false));
+  WEIR_NO_GRAD weir_ok(weir_mul_scalar(&twice, weight, weir_float(2)));
+  rig_same(weir_tensor_grad(weight), twice, 1e-6);
+}
+
+START_TEST(parameters_require_gradients_and_buffers_do_not)
+{
+  WEIR_MODULE m = tree();
+  weir_tensor **list;
+  int count;
+  ck_assert(weir_tensor_requires_grad(weir_module_parameter(m, "weight")));
+  ck_assert(weir_tensor_is_leaf(weir_module_parameter(m, "weight")));
+  ck_assert(!weir_tensor_requires_grad(weir_module_buffer(m, "hidden")));
+  weir_ok(weir_module_add_parameter(m, "places", rig_count(0, weir_shape(2))));
+  ck_assert(!weir_tensor_requires_grad(weir_module_parameter(m, "places")));
+  weir_ok(weir_module_add(m, "again", weir_module_retain(weir_module_child(m, "part"))));
+  weir_ok(weir_module_parameters(&list, &count, m));
+  ck_assert_int_eq(count, 3);
+  ck_assert_ptr_eq(list[0], weir_module_parameter(m, "weight"));
+  ck_assert_ptr_eq(list[1], weir_module_parameter(m, "places"));
+  ck_assert_ptr_eq(list[2], weir_module_parameter(m, "part.weight"));
+  free(list);
+  weir_tensor *made;
+  weir_ok(weir_neg(&made, weir_module_parameter(m, "weight")));
+  weir_not(WEIR_EINVAL, "Cannot assign non-leaf Tensor to parameter 'made'. Model parameters must",
+           weir_module_add_parameter(m, "made", made));
+}
+END_TEST
+
+START_TEST(gradients_are_taken_away_frozen_and_asked_for)
+{
+  WEIR_MODULE m = tree();
+  weir_tensor *weight = weir_module_parameter(m, "weight");
+  square_back(weight);
+  square_back(weir_module_parameter(m, "part.weight"));
+  weir_module_zero_grad(m);
+  weir_module_zero_grad(NULL);
+  ck_assert_ptr_null(weir_tensor_grad(weight));
+  ck_assert_ptr_null(weir_tensor_grad(weir_module_parameter(m, "part.weight")));
+  weir_ok(weir_module_requires_grad_(m, false));
+  ck_assert(!weir_tensor_requires_grad(weight));
+  ck_assert(!weir_tensor_requires_grad(weir_module_parameter(m, "part.weight")));
+  weir_ok(weir_module_requires_grad_(m, true));
+  square_back(weight);
+  weir_ok(weir_module_requires_grad_(m, false));
+  weir_ok(weir_module_add_parameter(m, "places", rig_count(0, weir_shape(2))));
+  weir_not(WEIR_EINVAL, "only Tensors of floating point dtype can require gradients",
+           weir_module_requires_grad_(m, true));
+  ck_assert(!weir_tensor_requires_grad(weight)); /* as before: all or none */
+}
+END_TEST
+
+START_TEST(a_module_that_was_moved_or_loaded_trains_on)
+{
+  weir_device there = device_of_case(_i);
+  WEIR_MODULE m = tree();
+  square_back(weir_module_parameter(m, "weight"));
+  weir_ok(weir_module_requires_grad_(weir_module_child(m, "part"), false));
+  weir_ok(weir_module_to(m, &(weir_options){.device = there, .dtype = WEIR_FLOAT64}));
+  weir_tensor *weight = weir_module_parameter(m, "weight");
+  ck_assert(weir_tensor_requires_grad(weight) && weir_tensor_is_leaf(weight));
+  ck_assert(!weir_tensor_requires_grad(weir_module_parameter(m, "part.weight")));
+  const weir_tensor *grad = weir_tensor_grad(weight); /* it came along */
+  ck_assert(grad && rig_on(grad, there) && weir_tensor_dtype(grad) == WEIR_FLOAT64);
+  WEIR_TENSOR twice = NULL;
+  WEIR_NO_GRAD weir_ok(weir_mul_scalar(&twice, weight, weir_float(2)));
+  rig_same(grad, twice, 1e-6);
+  weir_module_zero_grad(m);
+  square_back(weight);
+  WEIR_MODULE other = tree();
+  weir_tensors *state;
+  weir_ok(weir_module_state(&state, other));
+  weir_ok(weir_module_load_state(m, state, true));
+  weir_tensors_release(state);
+  ck_assert(weir_module_parameter(m, "weight") == weight && weir_tensor_is_leaf(weight));
+  ck_assert(weir_tensor_requires_grad(weight));
+  weir_module_zero_grad(m);
+  square_back(weight);
+}
+END_TEST
+
+START_TEST(asking_for_gradients_fails_as_a_whole_without_memory)
+{
+  WEIR_MODULE m = tree();
+  weir_tensor **list = NULL;
+  int count, nth = 0;
+  for (bool failed = true; failed;) {
+    weir_ok(weir_module_requires_grad_(m, false));
+    rig_fail_host(++nth);
+    weir_status st = weir_module_requires_grad_(m, true);
+    failed = rig_failed_host();
+    rig_fail_host(0);
+    ck_assert_int_eq(st, failed ? WEIR_ENOMEM : WEIR_OK);
+    ck_assert(weir_tensor_requires_grad(weir_module_parameter(m, "weight")) == !failed);
+    ck_assert(weir_tensor_requires_grad(weir_module_parameter(m, "part.weight")) == !failed);
+  }
+  ck_assert_int_gt(nth, 4);
+  rig_fail_host(1);
+  ck_assert_int_eq(weir_module_parameters(&list, &count, m), WEIR_ENOMEM);
+  ck_assert(!list && !count);
+}
+END_TEST
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 START_TEST(parameters_and_buffers_are_found_by_dotted_path)
@@ -507,9 +620,12 @@ START_TEST(what_is_saved_is_loaded_into_the_devices_and_dtypes_that_are_there)
   WEIR_MODULE m = tree();
   WEIR_MODULE other = tree();
   weir_ok(weir_module_to(m, &(weir_options){.device = there}));
-  weir_ok(weir_zero_(weir_module_parameter(other, "weight")));
-  weir_ok(weir_zero_(weir_module_buffer(other, "steps")));
-  weir_ok(weir_zero_(weir_module_parameter(other, "part.weight")));
+  WEIR_NO_GRAD
+  {
+    weir_ok(weir_zero_(weir_module_parameter(other, "weight")));
+    weir_ok(weir_zero_(weir_module_buffer(other, "steps")));
+    weir_ok(weir_zero_(weir_module_parameter(other, "part.weight")));
+  }
   weir_ok(weir_module_to(other, &(weir_options){.device = there, .dtype = WEIR_FLOAT64}));
   const weir_tensor *kept = weir_module_parameter(other, "weight");
   weir_ok(weir_module_save(m, rig_file("net.safetensors")));
@@ -651,6 +767,10 @@ int main(void)
 {
   Suite *suite = suite_create("module");
   TCase *c = rig_case(suite);
+  tcase_add_test(c, parameters_require_gradients_and_buffers_do_not);
+  tcase_add_test(c, gradients_are_taken_away_frozen_and_asked_for);
+  tcase_add_loop_test(c, a_module_that_was_moved_or_loaded_trains_on, 0, 2);
+  tcase_add_test(c, asking_for_gradients_fails_as_a_whole_without_memory);
   tcase_add_test(c, parameters_and_buffers_are_found_by_dotted_path);
   tcase_add_test(c, visits_come_in_the_order_of_named_parameters);
   tcase_add_test(c, what_several_have_is_visited_once_and_counted_once);

@@ -322,6 +322,49 @@ START_TEST(the_result_is_that_of_one_device)
 }
 END_TEST
 
+/* The gradients of the mean of squares of what m makes of x: of the first and the last parameter. */
+static void go_back(weir_tensor *grads[2], weir_module *m, weir_module *caller, weir_tensor *x)
+{
+  static const char *const paths[] = {"0.weight", "3.bias"};
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR loss = NULL;
+  weir_ok(weir_module_call(&y, caller, x));
+  weir_ok(weir_mul(&square, y, y));
+  weir_ok(weir_mean(&loss, square));
+  weir_ok(weir_backward(loss, NULL, false));
+  for (int i = 0; i < 2; i++)
+    weir_ok(weir_clone(&grads[i], weir_tensor_grad(weir_module_parameter(m, paths[i]))));
+  weir_module_zero_grad(m);
+}
+
+START_TEST(gradients_of_all_parts_add_up_in_the_modules_parameters)
+{
+  static const int counts[] = {1, 2, 8};
+  with(counts[_i]);
+  weir_module *m = make_conv_linear_model(), *p;
+  weir_tensor *alone[2], *parts[2], *y;
+  WEIR_TENSOR x = rig_tensor(weir_shape(11, 1, 8, 8), CPU, 5);
+  go_back(alone, m, m, x);
+  weir_ok(weir_module_cuda(m, CUDA(0)));
+  weir_ok(weir_data_parallel(&p, m, NULL));
+  for (int again = 0; again < 2; again++) {
+    go_back(parts, m, p, x);
+    for (int i = 0; i < 2; i++) {
+      ck_assert(rig_on(parts[i], CUDA(0)));
+      rig_same(parts[i], alone[i], 1e-5);
+    }
+    drop_all(parts, 2);
+  }
+  WEIR_NO_GRAD weir_ok(weir_module_call(&y, p, x)); /* in its threads, too */
+  ck_assert(!weir_tensor_requires_grad(y));
+  weir_tensor_release(y);
+  drop_all(alone, 2);
+  weir_module_release(p);
+  weir_module_release(m);
+}
+END_TEST
+
 START_TEST(a_batch_smaller_than_the_devices_uses_fewer)
 {
   with(8);
@@ -512,8 +555,10 @@ START_TEST(every_request_of_host_memory_may_fail)
   int64_t nth = 0;
   for (bool failed = true; failed;) {
     rig_fail_host(++nth);
+    bool was = weir_set_grad_enabled(_i);
     weir_status st = weir_data_parallel(&p, m, NULL);
     if (!st) st = weir_module_call(&y, p, x);
+    (void)weir_set_grad_enabled(was);
     failed = rig_failed_host();
     rig_fail_host(0);
     ck_assert(!st || failed);
@@ -539,6 +584,7 @@ int main(void)
   tcase_add_test(c, modules_are_applied_to_their_own_inputs_or_none_gives_a_result);
   tcase_add_test(c, the_first_devices_error_is_returned_with_its_sentence);
   tcase_add_loop_test(c, the_result_is_that_of_one_device, 0, 4);
+  tcase_add_loop_test(c, gradients_of_all_parts_add_up_in_the_modules_parameters, 0, 3);
   tcase_add_test(c, a_batch_smaller_than_the_devices_uses_fewer);
   tcase_add_test(c, devices_and_output_are_those_asked_for);
   tcase_add_test(c, a_module_that_is_elsewhere_is_refused_in_torchs_words);
@@ -546,6 +592,6 @@ int main(void)
   tcase_add_test(c, several_inputs_are_scattered_alike);
   tcase_add_test(c, work_is_in_the_order_of_the_callers_streams_and_the_host_waits_for_nothing);
   tcase_add_test(c, a_copy_that_fails_fails_the_call_and_the_next_succeeds);
-  tcase_add_test(c, every_request_of_host_memory_may_fail);
+  tcase_add_loop_test(c, every_request_of_host_memory_may_fail, 0, 2);
   return rig_run(suite);
 }

@@ -48,7 +48,7 @@ static weir_status infer_images(weir_device device)
   TRY(weir_module_to(model, &(weir_options){.device = device}));
   TRY(weir_rand(&images, weir_shape(8, 1, 28, 28), NULL));
   TRY(weir_to(&x, images, &(weir_options){.device = device}));
-  TRY(weir_module_call(&y, model, x));
+  WEIR_NO_GRAD TRY(weir_module_call(&y, model, x));
   TRY(weir_mean(&mean, y));
   TRY(weir_item(&value, mean)); /* waits for the device */
   TRY(weir_module_to_string(&text, model));

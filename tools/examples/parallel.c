@@ -35,10 +35,10 @@ static weir_status run_model(weir_device device)
   weir_manual_seed(0);
   TRY(make_model(&model));
   TRY(weir_rand(&x, weir_shape(22, 1, 16, 16), NULL));
-  TRY(weir_module_call(&one, model, x)); /* on the CPU */
+  WEIR_NO_GRAD TRY(weir_module_call(&one, model, x)); /* on the CPU */
   TRY(weir_module_to(model, &(weir_options){.device = device}));
   TRY(weir_data_parallel(&parallel, model, NULL)); /* all GPUs; without one it passes through */
-  TRY(weir_module_call(&all, parallel, x));
+  WEIR_NO_GRAD TRY(weir_module_call(&all, parallel, x));
   TRY(weir_cpu(&back, all));
   TRY(weir_allclose(&right, back, one, 1e-4, 1e-5, false));
   (void)fprintf(stderr, "on %d GPUs\n", gpus);

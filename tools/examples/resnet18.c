@@ -153,7 +153,7 @@ static weir_status classify(weir_device device, char **files)
   TRY(files ? weir_npy_read(&images, files[1], NULL)
             : weir_rand(&images, weir_shape(1, 3, 64, 64), NULL));
   TRY(weir_to(&x, images, &(weir_options){.device = device}));
-  TRY(weir_module_call(&y, model, x));
+  WEIR_NO_GRAD TRY(weir_module_call(&y, model, x));
   TRY(weir_cpu(&back, y));
   if (files) return weir_npy_write(files[2], back);
   TRY(weir_module_to_string(&text, model));
