@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | curves | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -66,6 +66,7 @@ seed=
 export LD_LIBRARY_PATH="$out/lib/sim" WEIR_SIM_DEVICES=2
 compare gpus "$here/gpus.py" "$WEIR_LIBRARY"
 unset LD_LIBRARY_PATH WEIR_SIM_DEVICES
+compare curves "$here/curves.py" "$out"
 compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"
 mkdir -p "$scratch/files"
 compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"
