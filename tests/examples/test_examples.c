@@ -144,8 +144,8 @@ START_TEST(the_allocator_example_runs_and_says_what_is_missing)
 END_TEST
 
 /* Programs on Weir's own library (those that are told to do without CUDA by an argument, first). */
-static const char *const engine[] = {"infer",   "linear",   "loader",
-                                     "streams", "parallel", "train_mlp"};
+static const char *const engine[] = {"infer",    "linear",    "loader",   "streams",
+                                     "parallel", "train_mlp", "train_cnn"};
 enum { ENGINE = sizeof engine / sizeof engine[0], WITH_SWITCH = 4 };
 
 /* The same output every way: no device, all hidden, the switch. */
