@@ -2,22 +2,12 @@
  * the program calls itself. */
 #include <string.h>
 #include "core/base/require.h"
-#include "core/nn/module.h"
+#include "core/nn/plain.h"
 #include "core/nn/text.h"
 #include "core/weir/layers.h"
 #include "core/weir/shape.h"
 
-/* The arguments of such a layer, as far as it has them. */
-typedef struct plain_data {
-  double p;
-  int dim, axes;
-  int64_t factor, size[3];
-  weir_shape shape;
-  weir_pool_options pool;
-} plain_data;
-
-static weir_status plain_layer(weir_module **out, const weir_module_class *kind,
-                               const plain_data *d)
+weir_status plain_layer(weir_module **out, const weir_module_class *kind, const plain_data *d)
 {
   plain_data *copy = malloc(sizeof *copy);
   *out = NULL;
@@ -26,28 +16,12 @@ static weir_status plain_layer(weir_module **out, const weir_module_class *kind,
   return weir_module_new(out, kind, copy);
 }
 
-static weir_status check_input(const weir_module *m, int count)
+weir_status plain_input(const weir_module *m, int count)
 {
   return count == 1 ? WEIR_OK
                     : weir_fail(WEIR_EINVAL, "%s.forward() takes 1 tensor but %d were given",
                                 m->kind->name, count);
 }
-
-/* A layer's forward: `call` with its input `x` and its arguments `d`. */
-#define PLAIN_FORWARD(name, ...)                                                                   \
-  static weir_status name##_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,     \
-                                    int count)                                                     \
-  {                                                                                                \
-    const plain_data *d = m->data;                                                                 \
-    (void)d;                                                                                       \
-    weir_status st = check_input(m, count);                                                        \
-    weir_tensor *x = st ? NULL : in[0];                                                            \
-    return st ? st : (__VA_ARGS__);                                                                \
-  }
-
-#define PLAIN_CLASS(title, fn, text)                                                               \
-  static const weir_module_class fn##_class = {                                                    \
-      .name = title, .forward = fn##_forward, .destroy = free, .describe = text};
 
 /* ---- dropout ---------------------------------------------------------------------------------- */
 
@@ -184,18 +158,6 @@ static void unflatten_describe(char *out, size_t room, const weir_module *m)
                  tuple_text(&sizes, d->shape.size, d->shape.count));
 }
 
-#define PLAIN(name, title, text, parameters, data, ...)                                            \
-  PLAIN_FORWARD(name, __VA_ARGS__)                                                                 \
-  PLAIN_CLASS(title, name, text)                                                                   \
-  weir_status weir_module_##name parameters                                                        \
-  {                                                                                                \
-    WEIR_REQUIRE_OUT(out);                                                                         \
-    return plain_layer(out, &name##_class, &(plain_data)data);                                     \
-  }
-#define DATA(...)                                                                                  \
-  {                                                                                                \
-    __VA_ARGS__                                                                                    \
-  }
 PLAIN(identity, "Identity", NULL, (weir_module * *out), DATA(.dim = 0),
       (*out = weir_tensor_retain(x), WEIR_OK))
 PLAIN(sigmoid, "Sigmoid", NULL, (weir_module * *out), DATA(.dim = 0), weir_sigmoid(out, x))

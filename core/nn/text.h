@@ -3,6 +3,9 @@
 #define WEIR_NN_TEXT_H
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,8 @@ static inline const char *float_text(layer_text *out, double x)
     (void)snprintf(out->at, sizeof out->at, "%.*g", digits, x);
     if (strtod(out->at, NULL) == x) break;
   }
+  if (strchr(out->at, 'e') && fabs(x) >= 1 && fabs(x) < 1e16)
+    (void)snprintf(out->at, sizeof out->at, "%.0f", x); /* "2e+01" */
   if (!strpbrk(out->at, ".en")) strncat(out->at, ".0", sizeof out->at - strlen(out->at) - 1);
   return out->at;
 }

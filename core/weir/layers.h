@@ -93,6 +93,53 @@ WEIR_PUBLIC weir_status weir_module_unflatten(weir_module **out, int dim, weir_s
 WEIR_PUBLIC weir_status weir_module_pixel_shuffle(weir_module **out, int64_t factor);
 WEIR_PUBLIC weir_status weir_module_pixel_unshuffle(weir_module **out, int64_t factor);
 
+/* ---- activations ------------------------------------------------------------------------------
+ * Those of functions.h: weir_module_silu(&m). */
+#define WEIR_PLAIN_ACTIVATIONS(X)                                                                  \
+  X(silu, "SiLU")                                                                                  \
+  X(mish, "Mish")                                                                                  \
+  X(hardsigmoid, "Hardsigmoid")                                                                    \
+  X(hardswish, "Hardswish")                                                                        \
+  X(logsigmoid, "LogSigmoid")                                                                      \
+  X(selu, "SELU")                                                                                  \
+  X(relu6, "ReLU6")                                                                                \
+  X(softsign, "Softsign")                                                                          \
+  X(tanhshrink, "Tanhshrink")
+#define WEIR_ACTIVATION_DECLARE(name, title)                                                       \
+  WEIR_PUBLIC weir_status weir_module_##name(weir_module **out);
+WEIR_PLAIN_ACTIVATIONS(WEIR_ACTIVATION_DECLARE)
+#undef WEIR_ACTIVATION_DECLARE
+
+/* approximate "none" or "tanh". Errors: "approximate argument must be either none or tanh." */
+WEIR_PUBLIC weir_status weir_module_gelu(weir_module **out, const char *approximate);
+WEIR_PUBLIC weir_status weir_module_leaky_relu(weir_module **out, double negative_slope);
+WEIR_PUBLIC weir_status weir_module_elu(weir_module **out, double alpha);
+WEIR_PUBLIC weir_status weir_module_celu(weir_module **out, double alpha);
+WEIR_PUBLIC weir_status weir_module_softshrink(weir_module **out, double lambd);
+WEIR_PUBLIC weir_status weir_module_hardshrink(weir_module **out, double lambd);
+WEIR_PUBLIC weir_status weir_module_softplus(weir_module **out, double beta, double threshold);
+WEIR_PUBLIC weir_status weir_module_hardtanh(weir_module **out, double min_val, double max_val);
+WEIR_PUBLIC weir_status weir_module_threshold(weir_module **out, double threshold, double value);
+WEIR_PUBLIC weir_status weir_module_glu(weir_module **out, int dim);
+/* weight (num_parameters), `init` each at first (torch's usual: 1, 0.25); options NULL: the default
+ * dtype, the cpu. */
+WEIR_PUBLIC weir_status weir_module_prelu(weir_module **out, int64_t num_parameters, double init,
+                                          const weir_options *options);
+
+/* ---- embedding -------------------------------------------------------------------------------- */
+
+typedef struct weir_embedding_options {
+  weir_options tensor; /* dtype and device of the weight */
+  bool has_padding;    /* row padding_idx is 0 at first */
+  int64_t padding_idx; /* negative ones count from the end */
+} weir_embedding_options;
+
+/* weight (num_embeddings, embedding_dim), normal at first; called with indices (int64 or int32).
+ * Errors: EINVAL "Padding_idx must be within num_embeddings"; those of weir_embedding(). */
+WEIR_PUBLIC weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings,
+                                              int64_t embedding_dim,
+                                              const weir_embedding_options *options);
+
 /* ---- containers -------------------------------------------------------------------------------- */
 
 /* Modules named "0", "1", ... and modules by name, which the program calls itself. Both steal the

@@ -93,6 +93,35 @@ START_TEST(layers_without_parameters_print_as_torchs)
 }
 END_TEST
 
+START_TEST(activations_print_as_torchs)
+{
+  weir_embedding_options padded = {.has_padding = true, .padding_idx = -1};
+  PRINTS("SiLU()", silu);
+  PRINTS("Mish()", mish);
+  PRINTS("Hardsigmoid()", hardsigmoid);
+  PRINTS("Hardswish()", hardswish);
+  PRINTS("LogSigmoid()", logsigmoid);
+  PRINTS("SELU()", selu);
+  PRINTS("ReLU6()", relu6);
+  PRINTS("Softsign()", softsign);
+  PRINTS("Tanhshrink()", tanhshrink);
+  PRINTS("GELU(approximate='none')", gelu, "none");
+  PRINTS("GELU(approximate='tanh')", gelu, "tanh");
+  PRINTS("LeakyReLU(negative_slope=0.01)", leaky_relu, .01);
+  PRINTS("ELU(alpha=1.0)", elu, 1);
+  PRINTS("CELU(alpha=1.5)", celu, 1.5);
+  PRINTS("Softshrink(0.5)", softshrink, .5);
+  PRINTS("Hardshrink(0.25)", hardshrink, .25);
+  PRINTS("Softplus(beta=1.0, threshold=20.0)", softplus, 1, 20);
+  PRINTS("Hardtanh(min_val=-1.0, max_val=1.0)", hardtanh, -1, 1);
+  PRINTS("Threshold(threshold=0.1, value=20.0)", threshold, .1, 20);
+  PRINTS("GLU(dim=-1)", glu, -1);
+  PRINTS("PReLU(num_parameters=3)", prelu, 3, .25, NULL);
+  PRINTS("Embedding(3, 4)", embedding, 3, 4, NULL);
+  PRINTS("Embedding(3, 4, padding_idx=2)", embedding, 3, 4, &padded);
+}
+END_TEST
+
 /* ---- what they calculate ---------------------------------------------------------------------- */
 
 static bool alike(const weir_tensor *a, const weir_tensor *b)
@@ -153,6 +182,87 @@ START_TEST(layers_calculate_what_their_functions_do)
   GIVES(image, pixel_shuffle(&layer_, 2), pixel_shuffle, 2);
   GIVES(image, pixel_unshuffle(&layer_, 3), pixel_unshuffle, 3);
   GIVES(image, unflatten(&layer_, 1, weir_shape(2, 2)), unflatten, 1, weir_shape(2, 2));
+}
+END_TEST
+
+START_TEST(activations_calculate_what_their_functions_do)
+{
+  weir_device d = there(_i);
+  WEIR_TENSOR x = NULL;
+  x = rig_tensor(weir_shape(2, 4, 6), d, 1);
+  GIVES(x, silu(&layer_), silu);
+  GIVES(x, mish(&layer_), mish);
+  GIVES(x, hardsigmoid(&layer_), hardsigmoid);
+  GIVES(x, hardswish(&layer_), hardswish);
+  GIVES(x, logsigmoid(&layer_), logsigmoid);
+  GIVES(x, selu(&layer_), selu);
+  GIVES(x, relu6(&layer_), relu6);
+  GIVES(x, softsign(&layer_), softsign);
+  GIVES(x, tanhshrink(&layer_), tanhshrink);
+  GIVES(x, gelu(&layer_, "tanh"), gelu, "tanh");
+  GIVES(x, leaky_relu(&layer_, .3), leaky_relu, .3);
+  GIVES(x, elu(&layer_, .7), elu, .7);
+  GIVES(x, celu(&layer_, .7), celu, .7);
+  GIVES(x, softshrink(&layer_, .25), softshrink, .25);
+  GIVES(x, hardshrink(&layer_, .25), hardshrink, .25);
+  GIVES(x, softplus(&layer_, 2, .5), softplus, 2, .5);
+  GIVES(x, hardtanh(&layer_, -.25, .5), hardtanh, -.25, .5);
+  GIVES(x, threshold(&layer_, .1, .7), threshold, .1, .7);
+  GIVES(x, glu(&layer_, 1), glu, 1);
+}
+END_TEST
+
+/* m of (-1, 0, 1, 2). */
+static void known(weir_module *m, weir_device d, const double expected[4])
+{
+  const float numbers[] = {-1, 0, 1, 2};
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR there = NULL;
+  WEIR_TENSOR y = NULL;
+  weir_ok(weir_tensor_from(&x, numbers, WEIR_FLOAT32, weir_shape(1, 4), NULL));
+  weir_ok(weir_to(&there, x, &(weir_options){.device = d}));
+  weir_ok(weir_module_call(&y, m, there));
+  for (int i = 0; i < 4; i++)
+    ck_assert_double_eq_tol(rig_number(y, i), expected[i], 1e-6);
+  weir_module_release(m);
+}
+
+/* By their definitions, in double precision. */
+START_TEST(activations_give_known_numbers)
+{
+  weir_device d = there(_i);
+  weir_module *m;
+  weir_ok(weir_module_gelu(&m, "none"));
+  known(m, d, (const double[]){-0.15865525393145707, 0, 0.8413447460685429, 1.9544997361036416});
+  weir_ok(weir_module_silu(&m));
+  known(m, d, (const double[]){-0.2689414213699951, 0, 0.7310585786300049, 1.7615941559557649});
+  weir_ok(weir_module_mish(&m));
+  known(m, d, (const double[]){-0.30340146, 0, 0.86509839, 1.94395896});
+  weir_ok(weir_module_prelu(&m, 1, .25, &(weir_options){.device = d}));
+  known(m, d, (const double[]){-.25, 0, 1, 2});
+  weir_ok(weir_module_prelu(&m, 4, .5, &(weir_options){.device = d}));
+  known(m, d, (const double[]){-.5, 0, 1, 2});
+}
+END_TEST
+
+START_TEST(embedding_gives_rows_of_which_padding_is_0)
+{
+  weir_device d = there(_i);
+  weir_embedding_options o = {.tensor.device = d, .has_padding = true, .padding_idx = -2};
+  WEIR_MODULE m = NULL;
+  WEIR_TENSOR count = NULL;
+  WEIR_TENSOR indices = NULL;
+  WEIR_TENSOR rows = NULL;
+  weir_ok(weir_module_embedding(&m, 4, 3, &o));
+  weir_tensor *weight = weir_module_parameter(m, "weight");
+  count = rig_count(0, weir_shape(2, 2));
+  weir_ok(weir_to(&indices, count, &(weir_options){.device = d}));
+  weir_ok(weir_module_call(&rows, m, indices));
+  ck_assert_int_eq(weir_tensor_dim(rows), 3);
+  for (int i = 0; i < 12; i++) {
+    ck_assert_double_eq(rig_number(rows, i), rig_number(weight, i));
+    ck_assert((i / 3 == 2) == (rig_number(rows, i) == 0));
+  }
 }
 END_TEST
 
@@ -289,6 +399,11 @@ START_TEST(layers_refuse_what_torchs_do)
   ck_assert_int_eq(weir_module_dropout(&n, 1.5), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(),
                    "dropout probability has to be between 0 and 1, but got 1.5");
+  ck_assert_int_eq(weir_module_gelu(&n, "fast"), WEIR_EINVAL);
+  ck_assert_str_eq(weir_error_message(), "approximate argument must be either none or tanh.");
+  weir_embedding_options beyond = {.has_padding = true, .padding_idx = 3};
+  ck_assert_int_eq(weir_module_embedding(&n, 3, 4, &beyond), WEIR_EINVAL);
+  ck_assert_str_eq(weir_error_message(), "Padding_idx must be within num_embeddings");
 }
 END_TEST
 
@@ -298,10 +413,14 @@ int main(void)
   TCase *c = rig_case(suite);
   tcase_add_test(c, layers_of_normalisation_print_as_torchs);
   tcase_add_test(c, layers_without_parameters_print_as_torchs);
+  tcase_add_test(c, activations_print_as_torchs);
   tcase_add_test(c, states_have_torchs_names_in_torchs_order);
   tcase_add_test(c, containers_hold_modules_by_place_and_by_name);
   tcase_add_test(c, layers_refuse_what_torchs_do);
   tcase_add_loop_test(c, layers_calculate_what_their_functions_do, 0, 2);
+  tcase_add_loop_test(c, activations_calculate_what_their_functions_do, 0, 2);
+  tcase_add_loop_test(c, activations_give_known_numbers, 0, 2);
+  tcase_add_loop_test(c, embedding_gives_rows_of_which_padding_is_0, 0, 2);
   tcase_add_loop_test(c, batch_norm_follows_batches_in_training_and_uses_them_after, 0, 2);
   tcase_add_loop_test(c, instance_norm_takes_images_without_a_batch, 0, 2);
   tcase_add_loop_test(c, dropout_is_for_training_alone, 0, 2);

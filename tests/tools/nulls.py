@@ -225,6 +225,7 @@ GOOD = {
     'weir_recurrent': {3: lambda m: m.made('weir_module_lstm', C.c_int64(2), C.c_int64(2), None), 5: lambda m: m.tensor((1, 2)), 6: lambda m: m.tensor((1, 2))},
     'weir_clamp_': {1: lambda m: m.room(Scalar(5, 1, 0, 0)), 2: lambda m: m.room(Scalar(5, 2, 0, 0))},
     'weir_gelu': {2: lambda m: b'none'},
+    'weir_module_gelu': {1: lambda m: b'tanh'},
     'weir_gelu_': {1: lambda m: b'tanh'},
     'weir_div_rounding': {3: lambda m: b'trunc'},
     'weir_div_rounding_scalar': {3: lambda m: b'floor'},
