@@ -206,34 +206,76 @@ weir_status weir_module_count_parameters(int64_t *out, const weir_module *m)
 
 /* ---- printing: torch's Module.__repr__ ------------------------------------------------------- */
 
-static void print_module(FILE *f, const weir_module *m, int depth)
+static char *module_text(const weir_module *m, int depth);
+
+/* A ModuleList's children: those in a row that print the same are printed once. */
+static bool print_list(FILE *f, const weir_module *m, int depth)
+{
+  char *block = NULL;
+  size_t from = 0;
+  bool fine = true;
+  for (size_t i = 0; fine && i <= m->children; i++) {
+    char *text = i < m->children ? module_text(m->child[i].m, depth + 1) : NULL;
+    fine = text || i == m->children;
+    if (text && block && !strcmp(text, block)) {
+      free(text);
+      continue;
+    }
+    if (block && i - from > 1)
+      (void)fprintf(f, "\n%*s(%s-%s): %zu x %s", 2 * depth + 2, "", m->child[from].name,
+                    m->child[i - 1].name, i - from, block);
+    else if (block)
+      (void)fprintf(f, "\n%*s(%s): %s", 2 * depth + 2, "", m->child[from].name, block);
+    free(block);
+    block = text;
+    from = i;
+  }
+  free(block);
+  return fine;
+}
+
+static bool print_children(FILE *f, const weir_module *m, int depth)
+{
+  if (m->kind == &module_list_class) return print_list(f, m, depth);
+  bool fine = true;
+  for (size_t i = 0; fine && i < m->children; i++) {
+    char *text = module_text(m->child[i].m, depth + 1);
+    fine = text != NULL;
+    if (fine) (void)fprintf(f, "\n%*s(%s): %s", 2 * depth + 2, "", m->child[i].name, text);
+    free(text);
+  }
+  return fine;
+}
+
+/* False: no host memory. */
+static bool print_module(FILE *f, const weir_module *m, int depth)
 {
   char extra[256] = "";
   if (m->kind->describe) m->kind->describe(extra, sizeof extra, m);
   (void)fprintf(f, "%s(", m->kind->name);
-  if (!m->children)
-    (void)fprintf(f, "%s)", extra);
-  else {
-    if (*extra) (void)fprintf(f, "\n%*s%s", 2 * depth + 2, "", extra);
-    for (size_t i = 0; i < m->children; i++) {
-      (void)fprintf(f, "\n%*s(%s): ", 2 * depth + 2, "", m->child[i].name);
-      print_module(f, m->child[i].m, depth + 1);
-    }
-    (void)fprintf(f, "\n%*s)", 2 * depth, "");
-  }
+  if (!m->children) return fprintf(f, "%s)", extra) > 0;
+  if (*extra) (void)fprintf(f, "\n%*s%s", 2 * depth + 2, "", extra);
+  bool fine = print_children(f, m, depth);
+  return fprintf(f, "\n%*s)", 2 * depth, "") > 0 && fine;
+}
+
+/* New, to be freed; NULL: no host memory. */
+static char *module_text(const weir_module *m, int depth)
+{
+  char *text = NULL;
+  size_t bytes;
+  FILE *f = open_memstream(&text, &bytes);
+  bool fine = f && print_module(f, m, depth) && !ferror(f);
+  if (f && fclose(f)) fine = false;
+  if (fine) return text;
+  free(text);
+  return NULL;
 }
 
 weir_status weir_module_to_string(char **out, const weir_module *m)
 {
   WEIR_REQUIRE_OUT(out, m);
-  size_t bytes;
-  FILE *f = open_memstream(out, &bytes);
-  if (f) print_module(f, m, 0);
-  bool wrong = !f || ferror(f);
-  if ((f && fclose(f)) || wrong) {
-    free(*out);
-    *out = NULL;
-    return weir_fail(WEIR_ENOMEM, "no host memory to print a module %s", m->kind->name);
-  }
-  return WEIR_OK;
+  *out = module_text(m, 0);
+  if (*out) return WEIR_OK;
+  return weir_fail(WEIR_ENOMEM, "no host memory to print a module %s", m->kind->name);
 }

@@ -73,6 +73,44 @@ WEIR_PUBLIC weir_status weir_multihead_attention(weir_tensor **out, weir_tensor 
                                                  weir_tensor *key, weir_tensor *value,
                                                  const weir_multihead_options *options);
 
+/* ---- transformers ---------------------------------------------------------------------------- */
+
+typedef struct weir_transformer_options {
+  weir_options tensor;     /* dtype and device of the parameters */
+  int64_t dim_feedforward; /* features between the two Linears; 0: 2048 */
+  double dropout;          /* while training, a probability; 0: 0.1 */
+  bool no_dropout;         /* dropout=0 */
+  const char *activation;  /* "relu" or "gelu"; NULL: "relu" */
+  double layer_norm_eps;   /* 0: 1e-5 */
+  bool batch_first;        /* (N, L, d_model) in place of (L, N, d_model) */
+  bool norm_first;         /* normalises before attention and Linears, not after their sums */
+  bool no_bias;            /* without biases */
+} weir_transformer_options;
+
+/* TransformerEncoderLayer(d_model, nhead): self_attn, linear1, dropout, linear2, norm1, norm2,
+ * dropout1, dropout2. options NULL: none. Errors: EINVAL "activation should be relu/gelu, not tanh";
+ * those of weir_module_multihead_attention(). */
+WEIR_PUBLIC weir_status weir_module_transformer_encoder_layer(
+    weir_module **out, int64_t d_model, int64_t nhead, const weir_transformer_options *options);
+/* TransformerEncoder(layer, num_layers, norm): layers (a ModuleList of `layer` and copies of it) and
+ * norm, behind them (NULL: none). Steals layer and norm, also where it fails. Errors: EINVAL, layer
+ * is no TransformerEncoderLayer. */
+WEIR_PUBLIC weir_status weir_module_transformer_encoder(weir_module **out, weir_module *layer,
+                                                        int64_t num_layers, weir_module *norm);
+
+/* What a call of either takes beside src; masks as those of weir_multihead_options. */
+typedef struct weir_transformer_encode_options {
+  const weir_tensor *mask;                 /* borrowed; (L, L) or (N heads, L, L) */
+  const weir_tensor *src_key_padding_mask; /* borrowed; (N, L) */
+  bool is_causal;                          /* place i sees places 0 to i; torch wants a mask, too */
+} weir_transformer_encode_options;
+
+/* Calls m, a TransformerEncoder or a layer of one, with all of it: src and out (L, N, d_model).
+ * Places that src_key_padding_mask leaves out are calculated, too (torch's
+ * enable_nested_tensor=False). Errors: those of weir_multihead_attention(). */
+WEIR_PUBLIC weir_status weir_transformer_encode(weir_tensor **out, weir_module *m, weir_tensor *src,
+                                                const weir_transformer_encode_options *options);
+
 /* ---- recurrent layers ------------------------------------------------------------------------ */
 
 typedef struct weir_recurrent_options {
