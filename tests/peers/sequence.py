@@ -27,6 +27,24 @@ class Recurrent(C.Structure):
                 ("bidirectional", C.c_bool), ("relu", C.c_bool), ("dropout", C.c_double), ("proj_size", C.c_int64)]
 
 
+class Transformer(C.Structure):
+    _fields_ = [("tensor", Options), ("dim_feedforward", C.c_int64), ("dropout", C.c_double), ("no_dropout", C.c_bool),
+                ("activation", C.c_char_p), ("layer_norm_eps", C.c_double), ("batch_first", C.c_bool), ("norm_first", C.c_bool),
+                ("no_bias", C.c_bool)]
+
+
+class Encode(C.Structure):
+    _fields_ = [("mask", P), ("src_key_padding_mask", P), ("is_causal", C.c_bool)]
+
+
+class Norm(C.Structure):
+    _fields_ = [("tensor", Options), ("eps", C.c_double), ("momentum", C.c_double), ("flags", C.c_bool * 6)]
+
+
+class Embedding(C.Structure):
+    _fields_ = [("tensor", Options), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
+
+
 class Sequence:
     def module(self, name, theirs, *arguments):
         """Weir's module with torch's parameters, names compared."""
@@ -136,6 +154,108 @@ class Sequence:
         self.own_strides = False
         self.w.lib.weir_module_release(m)
         self.end([x for x in {id(x): x for x in (wq, wk, wv, wmask, wpadding) if x}.values()])
+
+    # ---- transformers
+
+    def transformer(self):
+        r, nn = self.r, torch.nn
+        heads = r.choice([1, 2, 4])
+        e, wide, layers = heads * r.choice([1, 2, 4]), r.choice([1, 3, 8]), r.choice([0, 1, 2, 3])
+        first, before, bias, gelu = (r.random() < p for p in (.5, .5, .7, .5))
+        eps, dtype = r.choice([1e-5, 1e-2]), r.choice([torch.float32] * 3 + [torch.float64])
+        o = Options(dtype=7 if dtype == torch.float32 else 8)
+        activation = "gelu" if gelu else "relu"
+        theirs = nn.TransformerEncoderLayer(e, heads, wide, 0 if layers else .1, activation, eps, first, before, bias, dtype=dtype)
+        how = Transformer(o, wide, 0, layers > 0, activation.encode() if gelu or r.random() < .5 else None, eps, first, before, not bias)
+        arguments = C.c_int64(e), C.c_int64(heads), C.byref(how)
+        if layers:
+            norm = r.random() < .5
+            theirs = nn.TransformerEncoder(theirs, layers, nn.LayerNorm(e, dtype=dtype) if norm else None, enable_nested_tensor=False)
+            arguments = (self.w.new("module_transformer_encoder_layer", *arguments), C.c_int64(layers),
+                         self.w.new("module_layer_norm", shape([e]), C.byref(Norm(o))) if norm else None)
+        for p in theirs.parameters():
+            nn.init.normal_(p, 0, .5)
+        m = self.module("transformer_encoder" if layers else "transformer_encoder_layer", theirs, *arguments)
+        training = layers > 0 and r.random() < .5
+        theirs.train(training)
+        self.w.lib.weir_module_train(m, training)
+        n, l = r.choice([1, 2, 3]), r.choice([1, 2, 5])
+        batched = r.random() < .8
+        sizes = ([n, l, e] if first else [l, n, e]) if batched else [l, e]
+        x, w = self.tensor(sizes[:-1] + [e if r.random() < .97 else e + 1], dtype, small=True)
+        mask = wmask = padding = wpadding = None
+        kind = r.choice([torch.bool, dtype])
+        if r.random() < .5:
+            mask, wmask = self.tensor(r.choice([[l, l], [(n if batched else 1) * heads, l, l]]), kind, small=True)
+        if r.random() < .4:
+            padding, wpadding = self.tensor(([n] if batched else []) + [l], kind, small=True)
+        if kind == torch.bool:  # a row that sees nothing is NaN, or not, as torch's kernel likes
+            mask, wmask = (mask, wmask) if mask is None else self.first_seen(mask, wmask)
+            padding, wpadding = (padding, wpadding) if padding is None else self.first_seen(padding, wpadding)
+        what = (f"{type(theirs).__name__} {e} {heads} {wide} layers {layers} first {first} before {before} bias {bias} {activation} eps {eps} {dtype} of "
+                f"{tuple(x.shape)} mask {None if mask is None else tuple(mask.shape)} padding {None if padding is None else tuple(padding.shape)} {kind} "
+                f"training {training}")
+        # torch's kernel for evaluation adds no masks: those of numbers make it give NaN, and it has sentences of its own
+        fast = kind == torch.bool and r.random() < .5 and x.shape[-1] == e and (mask is None or mask.shape[-1] == mask.shape[-2] == l)
+        def run():
+            torch.backends.mha.set_fastpath_enabled(fast)
+            with torch.set_grad_enabled(not fast):
+                try:
+                    return theirs(x, mask, src_key_padding_mask=padding).detach()
+                except AssertionError as error:
+                    raise RuntimeError(str(error).replace("torch.Size", "weir.Size")) from error
+        self.own_strides = True
+        self.judge(what, run, lambda: self.w.new("transformer_encode", m, w, C.byref(Encode(wmask, wpadding, False))), torch.ones(()) * 30, 256)
+        self.own_strides = False
+        self.w.lib.weir_module_release(m)
+        self.end([x for x in (w, wmask, wpadding) if x])
+
+    def first_seen(self, mask, w):
+        """Each row sees its first place."""
+        self.w.release(w)
+        mask = mask.clone()
+        mask[..., 0] = False
+        return mask, self.w.of(mask)
+
+    # ---- activations and Embedding, as layers
+
+    def layer(self):
+        r, nn = self.r, torch.nn
+        real = lambda: C.c_double(r.choice([.5, 1., .25, 2., 20.]))
+        numbers = {"leaky_relu": 1, "elu": 1, "celu": 1, "softshrink": 1, "hardshrink": 1, "softplus": 2, "hardtanh": 2, "threshold": 2}
+        titles = {"silu": "SiLU", "mish": "Mish", "hardsigmoid": "Hardsigmoid", "hardswish": "Hardswish", "logsigmoid": "LogSigmoid", "selu": "SELU",
+                  "relu6": "ReLU6", "softsign": "Softsign", "tanhshrink": "Tanhshrink", "leaky_relu": "LeakyReLU", "elu": "ELU", "celu": "CELU",
+                  "softshrink": "Softshrink", "hardshrink": "Hardshrink", "softplus": "Softplus", "hardtanh": "Hardtanh", "threshold": "Threshold",
+                  "gelu": "GELU", "glu": "GLU", "prelu": "PReLU", "embedding": "Embedding"}
+        name = r.choice(list(titles))
+        make, values = getattr(nn, titles[name]), [real() for _ in range(numbers.get(name, 0))]
+        if name == "hardtanh":
+            values[0] = C.c_double(-values[0].value)
+        theirs, ours = [v.value for v in values], values
+        x, w = self.tensor([2, 4, 6], torch.float32, small=True)
+        if name == "gelu":
+            theirs, ours = [r.choice(["none", "tanh"])], []
+            ours = [theirs[0].encode()]
+        elif name == "glu":
+            theirs = ours = [r.choice([0, 1, 2, -1])]
+        elif name == "prelu":
+            theirs = [r.choice([1, 4]), .25]
+            ours = [C.c_int64(theirs[0]), C.c_double(.25), None]
+        elif name == "embedding":
+            self.w.release(w)
+            x = torch.randint(0, 5, r.choice([(), (3,), (2, 3)]), dtype=r.choice([torch.int64, torch.int32]))
+            w, padding = self.w.of(x), r.choice([None, 0, 2, -1])
+            theirs, ours = [5, 3, padding], [C.c_int64(5), C.c_int64(3), C.byref(Embedding(Options(), padding is not None, padding or 0))]
+        theirs = make(*theirs)
+        m = self.module(name, theirs, *ours)
+        def run():
+            with torch.no_grad():
+                return theirs(x)
+        self.own_strides = True
+        self.judge(f"{theirs} of {tuple(x.shape)}", run, lambda: self.w.new("module_call", m, w), torch.ones(()) * 4, 8)
+        self.own_strides = False
+        self.w.lib.weir_module_release(m)
+        self.w.release(w)
 
     # ---- recurrent layers
 
