@@ -132,6 +132,21 @@ START_TEST(the_driver_example_is_right_with_one_device_and_two)
 }
 END_TEST
 
+/* Random weights of one seed: the model, and the largest of its outputs. */
+START_TEST(a_transformer_gives_on_a_device_what_it_gives_on_the_cpu)
+{
+  static const char *const paths[] = {"examples/encoder", "examples/decoder"};
+  struct outcome cpu = run_example("", paths[_i], "--size=2,16,4,31,8 --disable-cuda");
+  struct outcome device = run_example("WEIR_SIM_DEVICES=1", paths[_i], "--size=2,16,4,31,8");
+  ck_assert_int_eq(cpu.status, 0);
+  ck_assert_int_eq(device.status, 0);
+  ck_assert_ptr_nonnull(strstr(cpu.output, "for each of 4 tokens, the largest "));
+  ck_assert_str_eq(device.output, cpu.output);
+  ck_assert_int_eq(run_example("", paths[_i], "--size=2,16,4,31").status, 2);
+  ck_assert_int_eq(run_example("", paths[_i], "--size=1,8,2,9,8 no-file no-file none").status, 1);
+}
+END_TEST
+
 START_TEST(the_allocator_example_runs_and_says_what_is_missing)
 {
   const char *wanted = "as it should be: CUDA out of memory.\n0 MiB live, 64 MiB cached\n";
@@ -226,6 +241,7 @@ int main(void)
   tcase_add_loop_test(c, an_example_stops_at_an_error, 0, EXAMPLES);
   tcase_add_test(c, the_driver_example_is_right_with_one_device_and_two);
   tcase_add_test(c, the_allocator_example_runs_and_says_what_is_missing);
+  tcase_add_loop_test(c, a_transformer_gives_on_a_device_what_it_gives_on_the_cpu, 0, 2);
   tcase_add_loop_test(c, an_engine_example_is_right_without_a_device, 0, ENGINE);
   tcase_add_loop_test(c, an_engine_example_says_the_same_with_any_number_of_devices, 0, ENGINE);
   tcase_add_loop_test(c, an_engine_example_uses_the_device_where_there_is_one, 0, ENGINE);

@@ -1,10 +1,11 @@
 """Whole models beside PyTorch's: the same weights, from a checkpoint that PyTorch made, and the same inputs.
 
-    python tests/peers/models.py BUILD [SEED...]
+    python tests/peers/models.py BUILD [--small] [SEED...]
 
-Needs a torch for the cpu and numpy. torchvision's ResNet-18 (its architecture and names, written here) with random
-weights and running statistics is saved as safetensors and run by the example resnet18, on the cpu and on the software
-device. Outputs must be equal to 1e-5 of the largest. Exit status 1 where they are not.
+Needs a torch for the cpu and numpy. torchvision's ResNet-18, an encoder of BERT's size and a decoder of GPT-2's (written
+here) with random weights and running statistics are saved as safetensors and run by the examples resnet18, encoder and
+decoder, on the cpu and on the software device: the two last for each seed small, for the first seed whole. --small: only
+what is small (seconds). Outputs must be equal to 1e-5 of the largest. Exit status 1 where they are not.
 """
 import json
 import os
@@ -79,33 +80,127 @@ def randomize(model):
             m.num_batches_tracked.fill_(7)
 
 
-def resnet18(build, seed):
-    torch.manual_seed(seed)
-    model = ResNet18()
-    randomize(model)
+class Bert(nn.Module):
+    """What tools/examples/encoder.c is."""
+
+    def __init__(self, layers, features, heads, vocabulary, places):
+        super().__init__()
+        self.word_embeddings = nn.Embedding(vocabulary, features)
+        self.position_embeddings = nn.Embedding(places, features)
+        self.norm = nn.LayerNorm(features, 1e-12)
+        layer = nn.TransformerEncoderLayer(features, heads, 4 * features, 0.1, "gelu", 1e-12, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+    def forward(self, x):
+        places = torch.arange(x.shape[1])
+        return self.encoder(self.norm(self.word_embeddings(x) + self.position_embeddings(places)))
+
+
+class Attention(nn.Module):
+    def __init__(self, features, heads):
+        super().__init__()
+        self.heads, self.c_attn, self.c_proj = heads, nn.Linear(features, 3 * features), nn.Linear(features, features)
+
+    def forward(self, x):
+        n, l, e = x.shape
+        q, k, v = (t.view(n, l, self.heads, e // self.heads).transpose(1, 2) for t in self.c_attn(x).chunk(3, 2))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(y.transpose(1, 2).reshape(n, l, e))
+
+
+class Block(nn.Module):
+    def __init__(self, features, heads):
+        super().__init__()
+        self.ln_1, self.attn = nn.LayerNorm(features), Attention(features, heads)
+        self.ln_2, self.mlp = nn.LayerNorm(features), nn.Sequential()
+        self.mlp.add_module("c_fc", nn.Linear(features, 4 * features))
+        self.mlp.add_module("gelu", nn.GELU("tanh"))
+        self.mlp.add_module("c_proj", nn.Linear(4 * features, features))
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt(nn.Module):
+    """What tools/examples/decoder.c is."""
+
+    def __init__(self, layers, features, heads, vocabulary, places):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocabulary, features), nn.Embedding(places, features)
+        self.h = nn.ModuleList([Block(features, heads) for _ in range(layers)])
+        self.ln_f = nn.LayerNorm(features)
+
+    def forward(self, x):
+        y = self.wte(x) + self.wpe(torch.arange(x.shape[1]))
+        for block in self.h:
+            y = block(y)
+        return nn.functional.linear(self.ln_f(y), self.wte.weight)
+
+
+def compare(build, example, model, x, seed, *more):
+    """Runs the example by the model's checkpoint on x, on both devices: how many outputs are off."""
     model.eval()
-    x = torch.randn(2, 3, 96 + 32 * (seed % 5), 128)
     with torch.no_grad():
         theirs = model(x)
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        files = [os.path.join(folder, n) for n in ("resnet18.safetensors", "images.npy", "output.npy")]
+        files = [os.path.join(folder, n) for n in ("model.safetensors", "input.npy", "output.npy")]
         save(files[0], model.state_dict())
         numpy.save(files[1], x.numpy())
-        for device, more in (("cpu", ["--disable-cuda"]), ("software device", [])):
-            environment = dict(os.environ, LD_LIBRARY_PATH=f"{build}/lib/sim:{build}/lib")
-            subprocess.run([f"{build}/examples/resnet18", *files, *more], check=True, env=environment)
+        for device, where in (("cpu", ["--disable-cuda"]), ("software device", [])):
+            environment = dict(os.environ, LD_LIBRARY_PATH=f"{build}/lib/sim:{build}/lib", WEIR_SIM_DEVICES="1")
+            subprocess.run([f"{build}/examples/{example}", *files, *more, *where], check=True, env=environment)
             ours = torch.from_numpy(numpy.load(files[2]))
-            off = float((ours - theirs).abs().max() / theirs.abs().max())
-            print(f"resnet18, seed {seed}, {tuple(x.shape)}, {device}: off by {off:.2g} of the largest")
+            off = float((ours - theirs).abs().max() / theirs.abs().max()) if ours.shape == theirs.shape else float("nan")
+            print(f"{example}{' '.join(['', *more])}, seed {seed}, {tuple(x.shape)}, {device}: off by {off:.2g} of the largest", flush=True)
             bad += not off <= 1e-5
     return bad
 
 
+def resnet18(build, seed):
+    torch.manual_seed(seed)
+    model = ResNet18()
+    randomize(model)
+    return compare(build, "resnet18", model, torch.randn(2, 3, 96 + 32 * (seed % 5), 128), seed)
+
+
+SMALL = {"encoder": (2, 32, 4, 101, 24), "decoder": (3, 48, 6, 97, 24)}
+WHOLE = {"encoder": (12, 768, 12, 30522, 512), "decoder": (12, 768, 12, 50257, 1024)}
+
+
+def transformer(build, example, size, seed):
+    """Parameters of a trained model's kind: weights of norms and biases are no ones and zeros."""
+    torch.manual_seed(seed)
+    model = (Bert if example == "encoder" else Gpt)(*size)
+    for name, p in model.named_parameters():
+        norm = name.split(".")[-2].startswith(("norm", "ln_"))
+        if norm or p.dim() == 1:
+            nn.init.normal_(p, float(norm and name.endswith("weight")), .2)
+        elif "embeddings" in name or name.startswith(("wte", "wpe")):
+            nn.init.normal_(p, 0, .02)
+        else:
+            nn.init.normal_(p, 0, 1 / p.shape[1] ** .5)
+    x = torch.randint(0, size[3], (2, min(size[4], 12 + 7 * (seed % 3))))
+    return compare(build, example, model, x, seed, "--size=" + ",".join(map(str, size)))
+
+
 def main():
-    build, seeds = os.path.abspath(sys.argv[1]), [int(s) for s in sys.argv[2:]] or [1, 2]
-    bad = sum(resnet18(build, s) for s in seeds)
-    print(f"{2 * len(seeds)} outputs, {bad} unlike torch {torch.__version__}")
+    arguments = sys.argv[1:]
+    whole = "--small" not in arguments
+    build, *seeds = [a for a in arguments if a != "--small"]
+    build, seeds = os.path.abspath(build), [int(s) for s in seeds] or [1, 2]
+    bad = count = 0
+    for seed in seeds:
+        bad += resnet18(build, seed) if whole else 0
+        count += 2 * whole
+        for example in SMALL:
+            bad += transformer(build, example, SMALL[example], seed)
+            count += 2
+    for example in WHOLE if whole else ():
+        bad += transformer(build, example, WHOLE[example], seeds[0])
+        count += 2
+    print(f"{count} outputs, {bad} unlike torch {torch.__version__}")
     sys.exit(bad > 0)
 
 

@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | curves | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | curves | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -60,6 +60,7 @@ for seed in ${PEERS_SEEDS:-1 2 3}; do
   compare formats "$here/formats.py" "$WEIR_LIBRARY" 5000 "$seed"
   compare grad "$here/grad.py" "$WEIR_LIBRARY" 3000 "$seed"
   compare optim "$here/optim.py" "$WEIR_LIBRARY" 2000 "$seed"
+  compare models "$here/models.py" "$out" --small "$seed"
   compare rows "$here/rows.py" "$WEIR_LIBRARY" "$seed"
 done
 seed=
@@ -72,6 +73,7 @@ mkdir -p "$scratch/files"
 compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"
 mkdir -p "$scratch/loading"
 compare loading "$here/loading.py" "$WEIR_LIBRARY" "$scratch/loading"
+compare models "$here/models.py" "$out" 1
 compare exports "$here/exports.py" "$out" "$scratch/exports"
 compare page "$here/axe.py" "$out" "$scratch/page" "$(echo "$out"/peers/venv/lib/python3*/site-packages/axe_playwright_python/axe.min.js)"
 
