@@ -151,10 +151,21 @@ int resample_of_record(weir_resample *r, const int64_t *n)
   return (int)*n;
 }
 
+static weir_status resample_enqueue(weir_resample *r, const weir_tensor *from,
+                                    const weir_tensor *to)
+{
+  compute_target t;
+  weir_status st = compute_target_of(&t, device_of_tensor(to));
+  if (st) return st;
+  if (!t.compute->resample) return compute_target_lacks(&t, "interpolate");
+  r->from = from->data;
+  r->to = to->data;
+  return compute_target_done(&t, t.compute->resample(t.self, t.stream, r), "interpolate");
+}
+
 weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample *r, int axes)
 {
   WEIR_TENSOR dense = NULL;
-  compute_target t;
   weir_shape shape = weir_shape_of(a->dims, a->size);
   r->planes = 1;
   for (int d = 0; d < a->dims - axes; d++)
@@ -163,16 +174,8 @@ weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample 
     shape.size[a->dims - axes + i] = (r->back ? r->in : r->out)[3 - axes + i];
   weir_status st = weir_contiguous(&dense, a);
   if (!st) st = tensor_new_beside(out, a, shape);
-  bool some = !st && (*out)->numel;
-  if (some) st = compute_target_of(&t, device_of_tensor(a));
-  if (!st && some && !t.compute->resample) {
-    st = compute_target_lacks(&t, "interpolate");
-  } else if (!st && some) {
-    r->dtype = (weir_dtype)a->dtype;
-    r->from = dense->data;
-    r->to = (*out)->data;
-    st = compute_target_done(&t, t.compute->resample(t.self, t.stream, r), "interpolate");
-  }
+  r->dtype = (weir_dtype)a->dtype;
+  if (!st && (*out)->numel) st = resample_enqueue(r, dense, *out);
   if (st) weir_tensor_drop(out);
   return st || !recorded(a) ? st : record_resample(out, a, r, axes);
 }

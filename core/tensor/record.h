@@ -127,15 +127,15 @@ static inline bool recorded(const weir_tensor *t)
 /* The same of a list; NULLs are none. */
 bool recorded_any(const weir_tensor *const *list, int count);
 
-/* In an operation without a derivative: it is refused where a tensor of the list requires a gradient.
+/* In an operation without a derivative: it is refused where one of its tensors, up to two, requires a
+ * gradient.
  * `self`: what it changes in place, or NULL. Errors: ENOTSUP; EINVAL: a leaf in place. */
 weir_status check_unrecorded(const char *function, const weir_tensor *self,
                              const weir_tensor *const *list, int count);
 #define WEIR_NO_DERIVATIVE_AS(function, self, ...)                                                 \
   do {                                                                                             \
-    const weir_tensor *const list_[] = {__VA_ARGS__};                                              \
-    weir_status refused_ =                                                                         \
-        check_unrecorded(function, self, list_, (int)(sizeof list_ / sizeof *list_));              \
+    const weir_tensor *const list_[2] = {__VA_ARGS__};                                             \
+    weir_status refused_ = check_unrecorded(function, self, list_, 2);                             \
     if (refused_) return refused_;                                                                 \
   } while (0)
 /* The same, at the start of a public function. */
