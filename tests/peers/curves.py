@@ -4,8 +4,9 @@
 
 Needs a torch for the cpu and numpy. The examples train_mlp and train_cnn (tools/examples) are run on the cpu and on
 the software device from weights that PyTorch made and saved; PyTorch trains the same model with the same numbers, made
-here as the examples make them. No loss may be off by more than 1e-4 from PyTorch's, or else from PyTorch's in double:
-rounding alone makes those two differ by more at times (train_cnn, seed 1: by 3.7e-4). Exit status 1 where one is.
+here as the examples make them. No loss may be off by more than 1e-4, unless rounding has decided where a gradient goes:
+a curve may part from PyTorch's within five steps of one at which, in double, the two largest of a pool or a ReLU's
+operand and 0 are less than 1e-6 apart. It says so then. Exit status 1 where one is off otherwise.
 """
 import os
 import subprocess
@@ -18,7 +19,7 @@ from torch import nn
 
 from models import save
 
-STEPS, BATCH, MOST = 200, 32, 1e-4
+STEPS, MOST, ROUNDING, TIE, SOON = 200, 1e-4, 3e-6, 1e-6, 5
 
 
 class Numbers:
@@ -56,28 +57,62 @@ def cnn_data():
     number, x, y = Numbers(), [], []
     for _ in range(256):
         kind = number.bits() % 4
-        x.append([[[number.bits() / 32768 + bright(kind, row, column) for column in range(12)] for row in range(12)]])
+        x.append([[[number.bits() / 32768 + bright(kind, row, column) for column in range(8)] for row in range(8)]])
         y.append(kind)
     return torch.tensor(x, dtype=torch.float32), torch.tensor(y)
 
 
 def cnn():
-    return nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
-                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(144, 4))
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32, 4))
 
 
-def train(model, x, y, measure, optimizer, schedule):
+class Ties:
+    """How near a model's ReLUs and pools come to a tie, step by step."""
+
+    def __init__(self, model):
+        self.steps = []
+        for m in model:
+            if isinstance(m, nn.ReLU):
+                m.register_forward_pre_hook(lambda _, given: self.note(given[0].abs().min()))
+            elif isinstance(m, nn.MaxPool2d):
+                m.register_forward_pre_hook(lambda _, given: self.note(self.apart(given[0])))
+
+    @staticmethod
+    def apart(x):
+        two = x.unfold(2, 2, 2).unfold(3, 2, 2).flatten(4).topk(2)[0]
+        return (two[..., 0] - two[..., 1])[two[..., 0] > 0].min()
+
+    def note(self, margin):
+        self.steps[-1] = min(self.steps[-1], margin.item())
+
+
+def train(model, x, y, batch, measure, optimizer, schedule, ties=None):
     losses = []
     for i in range(STEPS):
-        first = i * BATCH % len(x)
+        first = i * batch % len(x)
+        if ties:
+            ties.steps.append(1.)
         optimizer.zero_grad()
-        loss = measure(model(x[first:first + BATCH]), y[first:first + BATCH])
+        loss = measure(model(x[first:first + batch]), y[first:first + batch])
         loss.backward()
         optimizer.step()
         if schedule:
             schedule.step()
         losses.append(loss.item())
     return numpy.array(losses)
+
+
+def judge(ours, theirs, ties):
+    """What is to be said, and whether it is as it should be."""
+    if len(ours) != STEPS:
+        return f"{len(ours)} losses", False
+    off = abs(ours - theirs)
+    if off.max() <= MOST:
+        return f"off by {off.max():.2g}", True
+    parts = int(numpy.argmax(off > ROUNDING))
+    near = min(ties[max(0, parts - SOON):parts + 1])
+    return f"off by {off[:parts].max():.2g} up to step {parts}, then by {off.max():.2g}; apart before: {near:.2g}", near < TIE
 
 
 def sgd(model):
@@ -93,14 +128,14 @@ def one_cycle(model):
     return optimizer, torch.optim.lr_scheduler.OneCycleLR(optimizer, .01, total_steps=STEPS)
 
 
-# Name of the example, its arguments, model, data, loss, optimizer.
-RUNS = [("train_mlp", [], mlp, mlp_data, nn.functional.mse_loss, sgd),
-        ("train_mlp", ["--adam"], mlp, mlp_data, nn.functional.mse_loss, adam),
-        ("train_cnn", [], cnn, cnn_data, nn.functional.cross_entropy, one_cycle)]
+# Name of the example, its arguments, model, data, rows of a step, loss, optimizer.
+RUNS = [("train_mlp", [], mlp, mlp_data, 32, nn.functional.mse_loss, sgd),
+        ("train_mlp", ["--adam"], mlp, mlp_data, 32, nn.functional.mse_loss, adam),
+        ("train_cnn", [], cnn, cnn_data, 16, nn.functional.cross_entropy, one_cycle)]
 
 
 def compare(build, seed, run):
-    example, arguments, make, data, measure, optimizer = run
+    example, arguments, make, data, batch, measure, optimizer = run
     torch.manual_seed(seed)
     model, bad = make(), 0
     with tempfile.TemporaryDirectory() as folder:
@@ -109,16 +144,17 @@ def compare(build, seed, run):
         x, y = data()
         wide = make().double()
         wide.load_state_dict(model.state_dict())
-        theirs = [train(model, x, y, measure, *optimizer(model)),
-                  train(wide, x.double(), y.double() if y.is_floating_point() else y, measure, *optimizer(wide))]
+        ties = Ties(wide)
+        train(wide, x.double(), y.double() if y.is_floating_point() else y, batch, measure, *optimizer(wide), ties)
+        theirs = train(model, x, y, batch, measure, *optimizer(model))
         for device, name in (("cpu", "cpu"), ("cuda:0", "software device")):
             environment = dict(os.environ, LD_LIBRARY_PATH=f"{build}/lib/sim:{build}/lib", WEIR_SIM_DEVICES="1")
             subprocess.run([f"{build}/examples/{example}", *arguments, "--device", device, "--weights", weights, "--losses", losses],
                            check=True, env=environment, stdout=subprocess.DEVNULL)
             ours = numpy.load(losses)
-            off = [float(abs(ours - t).max()) if len(ours) == STEPS else numpy.inf for t in theirs]
-            print(f"{' '.join([example, *arguments])}, seed {seed}, {name}: {ours[0]:.4f} to {ours[-1]:.4f}, off by {off[0]:.2g}, of double {off[1]:.2g}")
-            bad += not min(off) <= MOST
+            said, right = judge(ours, theirs, ties.steps)
+            print(f"{' '.join([example, *arguments])}, seed {seed}, {name}: {ours[0]:.4f} to {ours[-1]:.4f}, {said}")
+            bad += not right
     return bad
 
 

@@ -15,7 +15,7 @@
     if (st_) return st_;                                                                           \
   } while (0)
 
-enum { ITEMS = 256, SIDE = 12, CLASSES = 4, BATCH = 32, STEPS = 200 };
+enum { ITEMS = 256, SIDE = 8, CLASSES = 4, BATCH = 16, STEPS = 200 };
 
 typedef struct arguments {
   weir_device device;
@@ -72,14 +72,14 @@ static weir_status make_model(weir_module **out, const arguments *a)
   weir_pool2d_options pool = {.kernel = {2, 2}};
   weir_module *layer[8];
   weir_manual_seed(0);
-  TRY(weir_module_conv2d(&layer[0], 1, 8, 3, &same));
+  TRY(weir_module_conv2d(&layer[0], 1, 4, 3, &same));
   TRY(weir_module_relu(&layer[1]));
   TRY(weir_module_max_pool2d(&layer[2], &pool));
-  TRY(weir_module_conv2d(&layer[3], 8, 16, 3, &same));
+  TRY(weir_module_conv2d(&layer[3], 4, 8, 3, &same));
   TRY(weir_module_relu(&layer[4]));
   TRY(weir_module_max_pool2d(&layer[5], &pool));
   TRY(weir_module_flatten(&layer[6], 1, -1));
-  TRY(weir_module_linear(&layer[7], 16 * (SIDE / 4) * (SIDE / 4), CLASSES, NULL));
+  TRY(weir_module_linear(&layer[7], 8 * (SIDE / 4) * (SIDE / 4), CLASSES, NULL));
   TRY(weir_module_sequential(out, layer, 8)); /* steals the layers */
   if (a->weights) TRY(weir_module_load(*out, a->weights, true));
   return weir_module_to(*out, &(weir_options){.device = a->device});
@@ -103,8 +103,8 @@ static weir_status make_optimizer(weir_optimizer **out, weir_schedule **schedule
 /* ---- training --------------------------------------------------------------------------------- */
 
 /* One step with the rows from `first` on; *value is the loss before it. */
-static weir_status step(double *value, weir_module *model, weir_optimizer *optimizer,
-                        const weir_tensor *x, const weir_tensor *y, int64_t first)
+static weir_status train_batch(double *value, weir_module *model, weir_optimizer *optimizer,
+                               const weir_tensor *x, const weir_tensor *y, int64_t first)
 {
   WEIR_TENSOR in = NULL;
   WEIR_TENSOR wanted = NULL;
@@ -123,7 +123,7 @@ static weir_status step(double *value, weir_module *model, weir_optimizer *optim
   return WEIR_OK;
 }
 
-static weir_status train(const arguments *a)
+static weir_status train_network(const arguments *a)
 {
   WEIR_MODULE model = NULL;
   WEIR_OPTIMIZER optimizer = NULL;
@@ -136,7 +136,7 @@ static weir_status train(const arguments *a)
   TRY(make_model(&model, a));
   TRY(make_optimizer(&optimizer, &schedule, model));
   for (int i = 0; i < STEPS; i++) {
-    TRY(step(&losses[i], model, optimizer, x, y, (int64_t)i * BATCH % ITEMS));
+    TRY(train_batch(&losses[i], model, optimizer, x, y, (int64_t)i * BATCH % ITEMS));
     TRY(weir_schedule_step(schedule));
     if (i % 50 == 0 || i == STEPS - 1) printf("step %3d: loss %.3f\n", i, losses[i]);
   }
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
 {
   arguments a = {.weights = NULL};
   weir_status st = read_arguments(&a, argc, argv);
-  if (!st) st = train(&a);
+  if (!st) st = train_network(&a);
   if (st) (void)fprintf(stderr, "train_cnn: %s\n", weir_error_message());
   return st != WEIR_OK;
 }

@@ -81,8 +81,8 @@ static weir_status make_optimizer(weir_optimizer **out, const weir_module *model
 /* ---- training --------------------------------------------------------------------------------- */
 
 /* One step with the rows from `first` on; *value is the loss before it. */
-static weir_status step(double *value, weir_module *model, weir_optimizer *optimizer,
-                        const weir_tensor *x, const weir_tensor *y, int64_t first)
+static weir_status train_batch(double *value, weir_module *model, weir_optimizer *optimizer,
+                               const weir_tensor *x, const weir_tensor *y, int64_t first)
 {
   WEIR_TENSOR in = NULL;
   WEIR_TENSOR wanted = NULL;
@@ -101,7 +101,7 @@ static weir_status step(double *value, weir_module *model, weir_optimizer *optim
   return WEIR_OK;
 }
 
-static weir_status train(const arguments *a)
+static weir_status train_perceptron(const arguments *a)
 {
   WEIR_MODULE model = NULL;
   WEIR_OPTIMIZER optimizer = NULL;
@@ -113,7 +113,7 @@ static weir_status train(const arguments *a)
   TRY(make_model(&model, a));
   TRY(make_optimizer(&optimizer, model, a->adam));
   for (int i = 0; i < STEPS; i++) {
-    TRY(step(&losses[i], model, optimizer, x, y, (int64_t)i * BATCH % ITEMS));
+    TRY(train_batch(&losses[i], model, optimizer, x, y, (int64_t)i * BATCH % ITEMS));
     if (i % 50 == 0 || i == STEPS - 1) printf("step %3d: loss %.3f\n", i, losses[i]);
   }
   if (a->losses) {
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 {
   arguments a = {.adam = false};
   weir_status st = read_arguments(&a, argc, argv);
-  if (!st) st = train(&a);
+  if (!st) st = train_perceptron(&a);
   if (st) (void)fprintf(stderr, "train_mlp: %s\n", weir_error_message());
   return st != WEIR_OK;
 }
