@@ -2,7 +2,7 @@
  * Sequential. A layer's parameters are its slots WEIGHT and BIAS, so that a call looks up no
  * name. */
 #include "core/base/require.h"
-#include "core/nn/module.h"
+#include "core/nn/plain.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -43,24 +43,27 @@ static weir_status add_uniform(weir_module *m, const char *name, weir_shape shap
   return st;
 }
 
-/* Weight and bias; fan_in: inputs of an output. Steals m where it fails, and gives it to *out where
- * it does not. */
-static weir_status with_parameters(weir_module **out, weir_module *m, weir_shape weight,
-                                   double fan_in, const weir_layer_options *o)
+weir_status layer_parameters(weir_module **out, weir_module *m, weir_shape weight, int64_t outputs,
+                             double fan_in, const weir_options *tensor, bool no_bias)
 {
-  static const weir_options none = {0};
-  const weir_options *tensor = o ? &o->tensor : &none;
   double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
-  weir_shape bias = weir_shape_of(1, weight.size);
   weir_status st = add_uniform(m, "weight", weight, bound, tensor);
   if (!st)
-    st = o && o->no_bias ? weir_module_add_parameter(m, "bias", NULL)
-                         : add_uniform(m, "bias", bias, bound, tensor);
+    st = no_bias ? weir_module_add_parameter(m, "bias", NULL)
+                 : add_uniform(m, "bias", weir_shape(outputs), bound, tensor);
   if (st)
     weir_module_release(m);
   else
     *out = m;
   return st;
+}
+
+static weir_status with_parameters(weir_module **out, weir_module *m, weir_shape weight,
+                                   double fan_in, const weir_layer_options *o)
+{
+  static const weir_layer_options none = {0};
+  if (!o) o = &none;
+  return layer_parameters(out, m, weight, weight.size[0], fan_in, &o->tensor, o->no_bias);
 }
 
 /* ---- Linear ---------------------------------------------------------------------------------- */

@@ -23,6 +23,11 @@ weir_status plain_layer(weir_module **out, const weir_module_class *kind, const 
 /* Errors: EINVAL, it is not called with one tensor. */
 weir_status plain_input(const weir_module *m, int count);
 
+/* Weight and bias (outputs), uniform as torch's; fan_in: inputs of an output. Steals m where it fails,
+ * and gives it to *out where it does not. */
+weir_status layer_parameters(weir_module **out, weir_module *m, weir_shape weight, int64_t outputs,
+                             double fan_in, const weir_options *tensor, bool no_bias);
+
 /* A layer's forward: an expression of its input `x` and its arguments `d`. */
 #define PLAIN_FORWARD(name, ...)                                                                   \
   static weir_status name##_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,     \

@@ -58,6 +58,33 @@ WEIR_PUBLIC weir_status weir_module_rms_norm(weir_module **out, weir_shape shape
 WEIR_PUBLIC weir_status weir_module_group_norm(weir_module **out, int64_t groups, int64_t channels,
                                                const weir_norm_layer_options *options);
 
+/* ---- convolution ------------------------------------------------------------------------------ */
+
+typedef struct weir_conv_layer_options {
+  weir_options tensor;    /* dtype and device of the parameters */
+  bool no_bias;           /* without bias */
+  weir_conv_options conv; /* stride, padding, dilation, groups, output_padding */
+} weir_conv_layer_options;
+
+/* weight (out, in / groups, kernel...), of transposed ones (in, out / groups, kernel...); bias (out);
+ * first values as module.h says. kernel: a size an axis. Errors: EINVAL "in_channels must be
+ * divisible by groups"; those of weir_conv1d() and its kin. Conv2d is in module.h. */
+WEIR_PUBLIC weir_status weir_module_conv1d(weir_module **out, int64_t in_channels,
+                                           int64_t out_channels, const int64_t *kernel,
+                                           const weir_conv_layer_options *options);
+WEIR_PUBLIC weir_status weir_module_conv3d(weir_module **out, int64_t in_channels,
+                                           int64_t out_channels, const int64_t *kernel,
+                                           const weir_conv_layer_options *options);
+WEIR_PUBLIC weir_status weir_module_conv_transpose1d(weir_module **out, int64_t in_channels,
+                                                     int64_t out_channels, const int64_t *kernel,
+                                                     const weir_conv_layer_options *options);
+WEIR_PUBLIC weir_status weir_module_conv_transpose2d(weir_module **out, int64_t in_channels,
+                                                     int64_t out_channels, const int64_t *kernel,
+                                                     const weir_conv_layer_options *options);
+WEIR_PUBLIC weir_status weir_module_conv_transpose3d(weir_module **out, int64_t in_channels,
+                                                     int64_t out_channels, const int64_t *kernel,
+                                                     const weir_conv_layer_options *options);
+
 /* ---- without parameters ----------------------------------------------------------------------- */
 
 /* While it trains; by the default generator of the input's device. Errors: "dropout probability has

@@ -122,6 +122,34 @@ START_TEST(activations_print_as_torchs)
 }
 END_TEST
 
+START_TEST(convolutions_print_as_torchs)
+{
+  const int64_t three[] = {3, 3, 3};
+  weir_conv_layer_options thin = {.no_bias = true, .conv = {.padding = {1}, .groups = 2}},
+                          wide = {.conv = {.stride = {2, 2, 2},
+                                           .padding = {1, 1, 1},
+                                           .dilation = {2, 2, 2}}},
+                          same = {.conv = {.same = true}}, all = wide;
+  all.no_bias = true;
+  all.conv.groups = 2;
+  all.conv.output_padding[0] = all.conv.output_padding[1] = 1;
+  PRINTS("Conv1d(4, 6, kernel_size=(3,), stride=(1,), padding=(1,), groups=2, bias=False)", conv1d,
+         4, 6, three, &thin);
+  PRINTS("Conv1d(4, 6, kernel_size=(3,), stride=(1,), padding=same)", conv1d, 4, 6, three, &same);
+  PRINTS("Conv3d(4, 6, kernel_size=(3, 3, 3), stride=(2, 2, 2), padding=(1, 1, 1), dilation=(2, 2, "
+         "2))",
+         conv3d, 4, 6, three, &wide);
+  PRINTS("ConvTranspose1d(4, 6, kernel_size=(3,), stride=(1,))", conv_transpose1d, 4, 6, three,
+         NULL);
+  PRINTS(
+      "ConvTranspose2d(4, 6, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), dilation=(2, 2), "
+      "output_padding=(1, 1), groups=2, bias=False)",
+      conv_transpose2d, 4, 6, three, &all);
+  PRINTS("ConvTranspose3d(4, 6, kernel_size=(3, 3, 3), stride=(1, 1, 1))", conv_transpose3d, 4, 6,
+         three, NULL);
+}
+END_TEST
+
 /* ---- what they calculate ---------------------------------------------------------------------- */
 
 static bool alike(const weir_tensor *a, const weir_tensor *b)
@@ -263,6 +291,43 @@ START_TEST(embedding_gives_rows_of_which_padding_is_0)
     ck_assert_double_eq(rig_number(rows, i), rig_number(weight, i));
     ck_assert((i / 3 == 2) == (rig_number(rows, i) == 0));
   }
+}
+END_TEST
+
+/* m is what `function` is by its parameters, weight of `sizes`; first values below `bound`. */
+#define CONVOLVES(function, x, sizes, bound, options)                                              \
+  do {                                                                                             \
+    WEIR_MODULE conv_ = NULL;                                                                      \
+    WEIR_TENSOR expected_ = NULL;                                                                  \
+    weir_ok(weir_module_##function(&conv_, 4, 6, (const int64_t[]){2, 3, 2}, (options)));          \
+    weir_tensor *w_ = weir_module_parameter(conv_, "weight");                                      \
+    weir_shape shape_ = weir_tensor_shape(w_), wanted_ = sizes;                                    \
+    ck_assert_int_eq(shape_.count, wanted_.count);                                                 \
+    for (int i_ = 0; i_ < shape_.count; i_++)                                                      \
+      ck_assert_int_eq(shape_.size[i_], wanted_.size[i_]);                                         \
+    for (int64_t i_ = 0; i_ < weir_tensor_numel(w_); i_++)                                         \
+      ck_assert_double_le(fabs(rig_number(w_, i_)), (bound));                                      \
+    weir_ok(weir_##function(&expected_, (x), w_, weir_module_parameter(conv_, "bias"),             \
+                            &(options)->conv));                                                    \
+    gives(weir_module_retain(conv_), (x), expected_);                                              \
+  } while (0)
+
+START_TEST(convolutions_calculate_what_their_functions_do)
+{
+  weir_device d = there(_i);
+  weir_conv_layer_options o = {.tensor.device = d,
+                               .conv = {.stride = {2, 2, 1}, .padding = {1, 1, 1}, .groups = 2}};
+  WEIR_TENSOR line = NULL;
+  WEIR_TENSOR image = NULL;
+  WEIR_TENSOR cube = NULL;
+  line = rig_tensor(weir_shape(2, 4, 9), d, 2);
+  image = rig_tensor(weir_shape(2, 4, 5, 6), d, 1);
+  cube = rig_tensor(weir_shape(1, 4, 4, 4, 4), d, 3);
+  CONVOLVES(conv1d, line, weir_shape(6, 2, 2), 1 / sqrt(4), &o);
+  CONVOLVES(conv3d, cube, weir_shape(6, 2, 2, 3, 2), 1 / sqrt(24), &o);
+  CONVOLVES(conv_transpose1d, line, weir_shape(4, 3, 2), 1 / sqrt(6), &o);
+  CONVOLVES(conv_transpose2d, image, weir_shape(4, 3, 2, 3), 1 / sqrt(18), &o);
+  CONVOLVES(conv_transpose3d, cube, weir_shape(4, 3, 2, 3, 2), 1 / sqrt(36), &o);
 }
 END_TEST
 
@@ -414,6 +479,8 @@ int main(void)
   tcase_add_test(c, layers_of_normalisation_print_as_torchs);
   tcase_add_test(c, layers_without_parameters_print_as_torchs);
   tcase_add_test(c, activations_print_as_torchs);
+  tcase_add_test(c, convolutions_print_as_torchs);
+  tcase_add_loop_test(c, convolutions_calculate_what_their_functions_do, 0, 2);
   tcase_add_test(c, states_have_torchs_names_in_torchs_order);
   tcase_add_test(c, containers_hold_modules_by_place_and_by_name);
   tcase_add_test(c, layers_refuse_what_torchs_do);

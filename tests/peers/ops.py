@@ -595,7 +595,7 @@ class Calls(Losses, Networks, Functions, Indices, Linalg, Order, Reductions, Seq
                               [self.function] * 4 + [self.ask, self.parameter, self.two, self.two, self.pair, self.pair] +
                               [self.powers, self.three, self.bounds] + [self.activation] * 3 +
                               [self.einsum, self.contraction, self.added, self.vectors] +
-                              [self.attention, self.multihead, self.recurrent, self.cell, self.transformer, self.layer] +
+                              [self.attention, self.multihead, self.recurrent, self.cell, self.transformer, self.layer, self.convolution_layer] +
                               [self.running, self.sorting, self.middle, self.searching, self.counting] +
                               [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances, self.convolution, self.interpolation, self.classes, self.differences])()
 

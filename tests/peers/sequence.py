@@ -45,6 +45,11 @@ class Embedding(C.Structure):
     _fields_ = [("tensor", Options), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
 
 
+class ConvLayer(C.Structure):
+    _fields_ = [("tensor", Options), ("no_bias", C.c_bool), ("stride", C.c_int64 * 3), ("padding", C.c_int64 * 3), ("dilation", C.c_int64 * 3),
+                ("output_padding", C.c_int64 * 3), ("groups", C.c_int64), ("same", C.c_bool)]
+
+
 class Sequence:
     def module(self, name, theirs, *arguments):
         """Weir's module with torch's parameters, names compared."""
@@ -253,6 +258,33 @@ class Sequence:
                 return theirs(x)
         self.own_strides = True
         self.judge(f"{theirs} of {tuple(x.shape)}", run, lambda: self.w.new("module_call", m, w), torch.ones(()) * 4, 8)
+        self.own_strides = False
+        self.w.lib.weir_module_release(m)
+        self.w.release(w)
+
+    def convolution_layer(self):
+        r = self.r
+        three = lambda v: (C.c_int64 * 3)(*v)
+        axes, turned = r.choice([(1, False), (3, False), (1, True), (2, True), (3, True)])
+        groups, bias, same = r.choice([1, 1, 2]), r.random() < .6, not turned and r.random() < .2
+        a, b = groups * r.randint(1, 3), groups * r.randint(1, 3)
+        pick = lambda *values: [r.choice(values) for _ in range(axes)]
+        # torch pads by itself where places are even, and counts what it has padded
+        kernel, pad, dilation = pick(1, 3) if same else pick(1, 2, 3), pick(0, 0, 1), pick(1, 1, 2)
+        stride, more = [1] * axes if same else pick(1, 2), [0] * axes
+        if turned:
+            more = [r.choice([0, max(s, d) - 1]) for s, d in zip(stride, dilation)]
+        options = {"output_padding": more} if turned else {}
+        theirs = getattr(torch.nn, f"Conv{'Transpose' * turned}{axes}d")(
+            a, b, kernel, stride, "same" if same else pad, dilation=dilation, groups=groups, bias=bias, **options)
+        m = self.module(f"conv{'_transpose' * turned}{axes}d", theirs, C.c_int64(a), C.c_int64(b), three(kernel), C.byref(
+            ConvLayer(Options(), not bias, three(stride), three([0] * axes if same else pad), three(dilation), three(more), groups, same)))
+        x, w = self.tensor([2, a] + [r.randint(5, 7) for _ in range(axes)], torch.float32, small=True)
+        def run():
+            with torch.no_grad():
+                return theirs(x)
+        self.own_strides = True
+        self.judge(f"{theirs} of {tuple(x.shape)}", run, lambda: self.w.new("module_call", m, w), torch.ones(()) * 8, 16)
         self.own_strides = False
         self.w.lib.weir_module_release(m)
         self.w.release(w)

@@ -245,6 +245,7 @@ GOOD = {
     **{'weir_' + n: {2: lambda m: m.made('weir_to_dtype', m.tensor((2,)), C.c_int(5)), 3: class_options} for n in ('nll_loss', 'cross_entropy')},
     'weir_binary_cross_entropy': {i: lambda m: m.made('weir_zeros_like', m.tensor(), None) for i in (1, 2, 3)},
     'weir_cosine_embedding_loss': {3: lambda m: m.tensor((2,))},
+    **{'weir_module_conv%s%dd' % (k, n): {3: lambda m: m.room((C.c_int64 * 3)(1, 1, 1)), 4: lambda m: None} for k in ('', '_transpose') for n in (1, 2, 3) if (k, n) != ('', 2)},
     'weir_module_list': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
     'weir_avg_pool1d': {2: pool_3d}, 'weir_avg_pool2d': {2: pool_3d}, 'weir_avg_pool3d': {2: pool_3d},
     'weir_max_pool1d': {2: pool_3d}, 'weir_max_pool3d': {2: pool_3d},
