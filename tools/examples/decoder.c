@@ -35,7 +35,7 @@ static weir_status causal_forward(weir_tensor **out, weir_module *self, weir_ten
   WEIR_TENSOR flat = NULL;
   if (count != 1) return weir_fail(WEIR_EINVAL, "CausalAttention takes 1 tensor, not %d", count);
   x = weir_tensor_retain(in[0]);
-  TRY(step(self, "c_attn", &x));
+  TRY(run_child(self, "c_attn", &x));
   TRY(head_part(&q, x, 0, s->heads));
   TRY(head_part(&k, x, 1, s->heads));
   TRY(head_part(&v, x, 2, s->heads));
@@ -53,8 +53,8 @@ static weir_status block_part(weir_module *self, const char *norm, const char *p
   WEIR_TENSOR y = NULL;
   weir_tensor *sum;
   y = weir_tensor_retain(*x);
-  TRY(step(self, norm, &y));
-  TRY(step(self, part, &y));
+  TRY(run_child(self, norm, &y));
+  TRY(run_child(self, part, &y));
   TRY(weir_add(&sum, *x, y));
   weir_tensor_release(*x);
   *x = sum;
@@ -123,14 +123,14 @@ static weir_status gpt_forward(weir_tensor **out, weir_module *self, weir_tensor
   weir_module *blocks = weir_module_child(self, "h");
   if (count != 1) return weir_fail(WEIR_EINVAL, "Gpt takes 1 tensor, not %d", count);
   x = weir_tensor_retain(in[0]);
-  TRY(step(self, "wte", &x));
+  TRY(run_child(self, "wte", &x));
   TRY(add_places(self, "wpe", &x));
   for (size_t i = 0; i < weir_module_children(blocks); i++) {
     const char *name;
     (void)weir_module_child_at(blocks, i, &name);
-    TRY(step(blocks, name, &x));
+    TRY(run_child(blocks, name, &x));
   }
-  TRY(step(self, "ln_f", &x));
+  TRY(run_child(self, "ln_f", &x));
   return weir_linear(out, x, weir_module_parameter(self, "wte.weight"), NULL);
 }
 

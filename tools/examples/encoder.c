@@ -14,9 +14,9 @@ static weir_status bert_forward(weir_tensor **out, weir_module *self, weir_tenso
   WEIR_TENSOR x = NULL;
   if (count != 1) return weir_fail(WEIR_EINVAL, "Bert takes 1 tensor, not %d", count);
   x = weir_tensor_retain(in[0]);
-  TRY(step(self, "word_embeddings", &x));
+  TRY(run_child(self, "word_embeddings", &x));
   TRY(add_places(self, "position_embeddings", &x));
-  TRY(step(self, "norm", &x));
+  TRY(run_child(self, "norm", &x));
   return weir_module_call(out, weir_module_child(self, "encoder"), x);
 }
 

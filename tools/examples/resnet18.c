@@ -15,7 +15,7 @@
   } while (0)
 
 /* The child `name` of m is called with *x, which becomes the result. */
-static weir_status step(weir_module *m, const char *name, weir_tensor **x)
+static weir_status run_child(weir_module *m, const char *name, weir_tensor **x)
 {
   weir_tensor *y;
   TRY(weir_module_call(&y, weir_module_child(m, name), *x));
@@ -52,12 +52,12 @@ static weir_status block_forward(weir_tensor **out, weir_module *self, weir_tens
   if (count != 1) return weir_fail(WEIR_EINVAL, "BasicBlock takes 1 tensor, not %d", count);
   x = weir_tensor_retain(in[0]);
   beside = weir_tensor_retain(in[0]);
-  TRY(step(self, "conv1", &x));
-  TRY(step(self, "bn1", &x));
-  TRY(step(self, "relu", &x));
-  TRY(step(self, "conv2", &x));
-  TRY(step(self, "bn2", &x));
-  if (weir_module_child(self, "downsample")) TRY(step(self, "downsample", &beside));
+  TRY(run_child(self, "conv1", &x));
+  TRY(run_child(self, "bn1", &x));
+  TRY(run_child(self, "relu", &x));
+  TRY(run_child(self, "conv2", &x));
+  TRY(run_child(self, "bn2", &x));
+  if (weir_module_child(self, "downsample")) TRY(run_child(self, "downsample", &beside));
   TRY(weir_add(&sum, x, beside));
   return weir_module_call(out, weir_module_child(self, "relu"), sum);
 }
@@ -106,7 +106,7 @@ static weir_status resnet_forward(weir_tensor **out, weir_module *self, weir_ten
   if (count != 1) return weir_fail(WEIR_EINVAL, "ResNet takes 1 tensor, not %d", count);
   x = weir_tensor_retain(in[0]);
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-    TRY(step(self, steps[i], &x));
+    TRY(run_child(self, steps[i], &x));
   TRY(weir_flatten(&flat, x, 1, -1));
   return weir_module_call(out, weir_module_child(self, "fc"), flat);
 }

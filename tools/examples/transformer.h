@@ -19,7 +19,7 @@ typedef struct model_size {
 } model_size;
 
 /* The child `name` of m is called with *x, which becomes the result. */
-static inline weir_status step(weir_module *m, const char *name, weir_tensor **x)
+static inline weir_status run_child(weir_module *m, const char *name, weir_tensor **x)
 {
   weir_tensor *y;
   TRY(weir_module_call(&y, weir_module_child(m, name), *x));
