@@ -77,11 +77,11 @@ class Rows(Calls):
         for name in ("weir_dtype_name", "weir_device_name", "weir_tensor_type", "weir_tensors_name", "weir_module_name"):
             getattr(lib, name).restype = C.c_char_p
         for name in ("weir_tensors_get", "weir_tensors_at", "weir_module_parameter", "weir_module_buffer",
-                     "weir_module_child", "weir_tensor_retain", "weir_module_retain"):
+                     "weir_module_child", "weir_tensor_retain", "weir_module_retain", "weir_tensor_grad"):
             getattr(lib, name).restype = P
         for name in ("weir_tensor_type", "weir_tensor_retain", "weir_tensor_dtype", "weir_tensor_device",
                      "weir_tensors_count", "weir_tensors_release", "weir_module_release", "weir_module_retain",
-                     "weir_module_is_training", "weir_tensor_release", "weir_tensor_shape", "weir_tensor_numel",
+                     "weir_module_is_training", "weir_module_zero_grad", "weir_tensor_grad", "weir_tensor_release", "weir_tensor_shape", "weir_tensor_numel",
                      "weir_tensor_dim", "weir_tensor_is_pinned"):
             getattr(lib, name).argtypes = [P]
         for name in ("weir_tensors_name", "weir_tensors_at"):
@@ -771,7 +771,34 @@ class Rows(Calls):
                 self.own_strides = True
                 self.judge(f"{what} of {sizes}", lambda: theirs(t).detach(), lambda: w.new("module_call", m, own), several=64, scale=torch.ones(()) * 4)
                 self.own_strides = False
+                self.gradients(f"{what} of {sizes}", theirs, m, t, own)
                 w.release(own)
+
+    def gradients(self, what, theirs, m, t, own):
+        """Of all parameters, from the sum of the squares of what the module makes."""
+        w, lib = self.w, self.w.lib
+        if not list(theirs.parameters()):
+            return
+        theirs.zero_grad()
+        try:
+            theirs(t).square().sum().backward()
+        except (RuntimeError, ValueError, IndexError):
+            return  # both refuse, as results() has found
+        def ours():
+            lib.weir_module_zero_grad(m)
+            out = w.new("module_call", m, own)
+            square = w.new("square", out)
+            total = w.new("sum", square)
+            w.check(lib.weir_backward(total, None, False))
+            for made in (total, square, out):
+                w.release(made)
+            return True
+        self.fact(f"backward of {what}", lambda: True, ours)
+        for k, p in theirs.named_parameters():
+            grad = lib.weir_tensor_grad(P(lib.weir_module_parameter(m, k.encode())))
+            most = 1e-5 * float(p.grad.abs().max())
+            far = float((w.elements(P(grad), p.dtype) - p.grad.reshape(-1)).abs().max()) if grad else math.inf
+            self.fact(f"gradient of {k} of {what}", lambda: True, lambda: far <= most or f"off by {far}, of {most}")
 
     def own_modules(self):
         """Modules of the program's: nested, with buffers, with common tensors and children."""
