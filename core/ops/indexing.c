@@ -778,7 +778,8 @@ weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor
   r.values.data = (*out)->data;
   memcpy(r.values.stride, (*out)->stride, (size_t)index->dims * sizeof *r.values.stride);
   r.bad = &bad;
-  st = drop_failed(out, out_of_range(indexing_run(&r, a, "take"), a, bad));
+  st = indexing_run(&r, a, "take");
+  st = drop_failed(out, out_of_range(st, a, bad));
   return record_choice(out, st, RECORD_TAKE, a, NULL, index, 0, 0);
 }
 
