@@ -224,6 +224,13 @@ static void where_back(rule_run *k)
   if (wants_gradient(k, 2)) give(k, 2, c_where(k, c_not(k, truth), G));
 }
 
+static void prelu_back(rule_run *k)
+{
+  const weir_tensor *above = c_gt_s(k, a_of(k), 0);
+  if (wants_gradient(k, 0)) give(k, 0, c_pick(k, above, G, times_operand(k, G, 1)));
+  if (wants_gradient(k, 1)) give(k, 1, c_where(k, c_not(k, above), c_mul(k, G, a_of(k))));
+}
+
 /* ---- more functions of one operand ------------------------------------------------------------ */
 
 /* G times the slope that the device has an operation for, of the operand. */
@@ -384,6 +391,7 @@ static const grad_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_HARDSWISH] = {"HardswishBackward0", hardswish_back, {A}},
     [WEIR_OP_LOG_SIGMOID] = {"LogSigmoidBackward0", log_sigmoid_back, {A}},
     [WEIR_OP_LEAKY_RELU] = {"LeakyReluBackward0", leaky_relu_back, {A}},
+    [WEIR_OP_PRELU] = {"PreluKernelBackward0", prelu_back, {A | B, A}},
     [WEIR_OP_WHERE] = {"WhereBackward0", where_back, {0, A, A}},
 };
 
