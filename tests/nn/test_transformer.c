@@ -35,7 +35,9 @@ static weir_status fill_parameter(void *user, const char *path, weir_tensor *t)
   WEIR_TENSOR values = NULL;
   (void)path;
   values = numbers_from((*(int *)user)++, weir_tensor_shape(t), weir_tensor_device(t));
-  return weir_copy_(t, values, false);
+  weir_status st = WEIR_OK;
+  WEIR_NO_GRAD st = weir_copy_(t, values, false);
+  return st;
 }
 
 static weir_transformer_options float64_on(weir_device d)
