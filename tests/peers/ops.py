@@ -663,6 +663,7 @@ def refusals(run):
 
 def main():
     weir = Weir(sys.argv[1])
+    weir.lib.weir_set_grad_enabled(False)  # layers' parameters require gradients, and are filled in place
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 20000
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     steps, bad = result_types(weir)
