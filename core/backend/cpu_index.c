@@ -24,11 +24,11 @@ typedef struct indexing {
   weir_indexing r; /* dimensions merged */
   size_t bytes;    /* of an element */
   index_update update;
-  bool looks;           /* at indices alone */
-  char number[8];       /* values, where they are one number */
-  _Atomic bool out;     /* an index is out of bounds: */
-  _Atomic int64_t what; /* that one, */
-  _Atomic int which;    /* of r.index[which] */
+  bool looks;                 /* at indices alone */
+  _Alignas(8) char number[8]; /* values, where they are one number */
+  _Atomic bool out;           /* an index is out of bounds: */
+  _Atomic int64_t what;       /* that one, */
+  _Atomic int which;          /* of r.index[which] */
 } indexing;
 
 /* Where a thread is. */
