@@ -8,8 +8,8 @@
 #include "core/tensor/slots.h"
 #include "tests/tensor/rig.h"
 
-static unsigned fail_at; /* the Nth allocation from now fails; 0: none */
-static bool met;
+static _Atomic unsigned fail_at; /* the Nth allocation from now fails; 0: none */
+static _Atomic bool met;
 static _Atomic int64_t live; /* allocations not freed */
 
 #pragma GCC visibility push(default)
@@ -28,7 +28,7 @@ void __wrap_free(void *memory);
 static bool allocation_fails(void)
 {
   bool now = fail_at && !--fail_at;
-  met |= now;
+  if (now) met = true;
   return now;
 }
 
