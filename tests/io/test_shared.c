@@ -107,7 +107,9 @@ static int send_row(const void *with)
   struct msghdr m = {
       .msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-  if (weir_shared_fd(&fd, t)) return 1;
+  weir_status st = weir_shared_fd(&fd, t);
+  weir_tensor_release(t); /* the descriptor holds the memory */
+  if (st) return 1;
   c->cmsg_level = SOL_SOCKET;
   c->cmsg_type = SCM_RIGHTS;
   c->cmsg_len = CMSG_LEN(sizeof fd);
