@@ -519,7 +519,7 @@ typedef struct weir_indexing {
   weir_indices index[WEIR_DIMS];
   bool wrap;    /* -1 is the last */
   bool ordered; /* the same bits every time, on a device that could do without */
-  int64_t *bad; /* NULL: nobody asks */
+  int64_t *bad; /* NULL: not asked for */
 } weir_indexing;
 
 /* The places of elements, counted row by row: of each that is not 0, or, `times`, of each as often as

@@ -159,7 +159,7 @@ static size_t ready_pop(grad_run *run)
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Nobody else has it, and it may be written. */
+/* It has no other owner, and may be written. */
 static bool is_own(const weir_tensor *t)
 {
   return t->dense && !t->node && atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&

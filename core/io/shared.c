@@ -2,7 +2,7 @@
  *
  * A shared tensor is a file without a name (memfd_create): a page that says what the tensor is, and
  * its elements. The file's size is sealed when it is made, and what is opened must be sealed so:
- * nobody can shorten it under another's hands. A process has a descriptor and a mapping of it with
+ * no process can shorten it under another's hands. A process has a descriptor and a mapping of it with
  * its storage; the kernel ends the memory with the last of all. */
 #include <errno.h>
 #include <fcntl.h>

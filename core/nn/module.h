@@ -61,7 +61,7 @@ typedef struct module_walk {
 weir_status module_walk_list(module_walk *out, const weir_module *m, int what);
 void module_walk_free(module_walk *w);
 
-/* Who hears of each module that the thread has called, and what it made (borrowed). NULL: nobody. */
+/* Who hears of each module that the thread has called, and what it made (borrowed). NULL: none. */
 typedef struct module_watcher {
   void (*called)(void *user, const weir_module *m, const weir_tensor *out);
   void *user; /* borrowed */

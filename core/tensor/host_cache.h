@@ -1,4 +1,4 @@
-/* host_cache.h: large blocks of host memory that nobody uses, kept for the next who asks.
+/* host_cache.h: large blocks of host memory that are not in use, kept for the next request.
  *
  * New memory costs a fault for each of its pages, and the system clears them first: for a result of
  * 100 MB that is as long as the work. Blocks have sizes that are whole GRAINs, and a block is used

@@ -26,7 +26,7 @@ typedef struct tensor_storage {
   uint8_t kind;             /* enum storage_kind */
   bool pinned;              /* our page-locked host memory; of STORAGE_OVER ask storage_pinned() */
   _Atomic uint32_t version; /* changes in place so far */
-  _Atomic uint32_t aliases; /* of `refs`: those of tensors that nobody changes anything through */
+  _Atomic uint32_t aliases; /* of `refs`: those of tensors through which nothing is changed */
   weir_device device;       /* with its index */
   void *data;               /* by `kind`; NULL: no bytes */
   uint64_t bytes;

@@ -84,7 +84,7 @@ static inline void weir_schedule_drop(weir_schedule **s)
 }
 #define WEIR_SCHEDULE __attribute__((cleanup(weir_schedule_drop))) weir_schedule_owned
 
-/* The next epoch. Errors: EINVAL: of PLATEAU, which is told a measure; "Tried to step 11 times. The
+/* The next epoch. Errors: EINVAL: of PLATEAU, which takes a measure; "Tried to step 11 times. The
  * specified number of total steps is 10". */
 WEIR_PUBLIC weir_status weir_schedule_step(weir_schedule *s);
 /* The next epoch, with what is to be the least (or largest): of PLATEAU alone. */

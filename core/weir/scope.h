@@ -37,7 +37,7 @@ typedef struct weir_scope_item {
 typedef struct weir_scope {
   bool todo;                 /* the macro's loop has yet to run */
   struct weir_scope *around; /* borrowed: the one that was open before */
-  weir_status *status;       /* borrowed: gets `failed` at the end; NULL: nobody asks */
+  weir_status *status;       /* borrowed: gets `failed` at the end; NULL: not asked for */
   weir_status failed;        /* the first failure */
   char *said;                /* owned: its sentence */
   weir_scope_item *item;     /* `here`, or owned */

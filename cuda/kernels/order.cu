@@ -45,7 +45,7 @@ WEIR_FN int64_t element_number(const weir_sort_rows &s, int64_t line, int64_t le
 /* ---- tiles ------------------------------------------------------------------------------------
  */
 
-/* Whose slot that is, and which element of the line; false: nobody's. */
+/* Whose slot that is, and which element of the line; false: no one's. */
 WEIR_FN bool slot_element(const k_sort &a, int64_t tile, int slot, int64_t *line, int64_t *i)
 {
   if (a.slots) {
