@@ -383,7 +383,7 @@ weir_status weir_optimizer_step(weir_optimizer *o)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static weir_status put_number(weir_tensors *set, const char *name, double value, weir_dtype dtype)
+weir_status optim_put_number(weir_tensors *set, const char *name, double value, weir_dtype dtype)
 {
   WEIR_TENSOR t = NULL;
   weir_options o = {.dtype = dtype, .device = WEIR_CPU};
@@ -403,7 +403,7 @@ static weir_status put_slot(weir_tensors *set, const weir_optimizer *o, int numb
   }
   (void)snprintf(name, sizeof name, "state.%d.step", number);
   if (!st && s->steps && o->kind != WEIR_SGD)
-    st = put_number(set, name, (double)s->steps, WEIR_FLOAT32);
+    st = optim_put_number(set, name, (double)s->steps, WEIR_FLOAT32);
   return st;
 }
 
@@ -415,8 +415,8 @@ static weir_status put_group(weir_tensors *set, const weir_optim_options *g, int
     const char *at = (const char *)g + fields[f].offset;
     bool is_switch = fields[f].is_switch;
     (void)snprintf(name, sizeof name, "param_groups.%d.%s", number, fields[f].name);
-    st = put_number(set, name, is_switch ? *(const bool *)at : *(const double *)at,
-                    is_switch ? WEIR_BOOL : WEIR_FLOAT64);
+    st = optim_put_number(set, name, is_switch ? *(const bool *)at : *(const double *)at,
+                          is_switch ? WEIR_BOOL : WEIR_FLOAT64);
   }
   return st;
 }

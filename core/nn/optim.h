@@ -11,4 +11,7 @@ double optimizer_initial_rate(weir_optimizer *o, int group, double first);
  * no value. */
 void optimizer_set_rate(weir_optimizer *o, int group, double lr, double momentum);
 
+/* Puts a number of a state there, as a tensor without dimensions. */
+weir_status optim_put_number(weir_tensors *set, const char *name, double value, weir_dtype dtype);
+
 #endif

@@ -376,25 +376,18 @@ int64_t weir_schedule_epoch(const weir_schedule *s)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static weir_status put_state(weir_tensors *set, const char *name, double value)
-{
-  WEIR_TENSOR t = NULL;
-  weir_options o = {.dtype = WEIR_FLOAT64, .device = WEIR_CPU};
-  weir_status st = weir_full(&t, weir_shape_of(0, NULL), weir_float(value), &o);
-  return st ? st : weir_tensors_put(set, name, t);
-}
-
 weir_status weir_schedule_state(weir_tensors **out, const weir_schedule *s)
 {
   WEIR_REQUIRE_OUT(out, s);
   char name[32];
   weir_status st = weir_tensors_create(out);
   for (int f = 0; f < STATE_FIELDS && !st; f++)
-    st = put_state(*out, state_fields[f].name,
-                   *(const double *)((const char *)&s->now + state_fields[f].offset));
+    st = optim_put_number(*out, state_fields[f].name,
+                          *(const double *)((const char *)&s->now + state_fields[f].offset),
+                          WEIR_FLOAT64);
   for (int g = 0; g < s->groups && !st; g++) {
     (void)snprintf(name, sizeof name, "base_lrs.%d", g);
-    st = put_state(*out, name, s->first[g]);
+    st = optim_put_number(*out, name, s->first[g], WEIR_FLOAT64);
   }
   if (st) weir_tensors_drop(out);
   return st;
