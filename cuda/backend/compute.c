@@ -13,24 +13,10 @@ static weir_status fill_random(void *self, void *stream, const weir_random *r)
 weir_status cuda_update(void *self, void *stream, const weir_update *u)
 {
   k_update a = {.of = *u};
-  enum kernel_id k;
-  switch (u->dtype) {
-  case WEIR_FLOAT16:
-    k = WEIR_KERNEL_update_float16;
-    break;
-  case WEIR_BFLOAT16:
-    k = WEIR_KERNEL_update_bfloat16;
-    break;
-  case WEIR_FLOAT32:
-    k = WEIR_KERNEL_update_float32;
-    break;
-  case WEIR_FLOAT64:
-    k = WEIR_KERNEL_update_float64;
-    break;
-  default:
-    return cuda_no_kernel("optimizer", u->dtype);
-  }
-  return cuda_launch(self, stream, k, cuda_blocks(self, u->count, WEIR_THREADS), &a, "optimizer");
+  int k = k_float_kernel(WEIR_KERNEL_update_float16, u->dtype);
+  if (k < 0) return cuda_no_kernel("optimizer", u->dtype);
+  return cuda_launch(self, stream, (enum kernel_id)k, cuda_blocks(self, u->count, WEIR_THREADS), &a,
+                     "optimizer");
 }
 
 /* Some of the planes (an image's channel each). */

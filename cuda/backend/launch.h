@@ -175,6 +175,13 @@ static inline int64_t k_bytes(weir_dtype dtype)
   };
   return bytes[dtype];
 }
+/* dtype's of four kernels in a row: for float16, bfloat16, float32, float64; -1: it has none. */
+static inline int k_float_kernel(enum kernel_id first, weir_dtype dtype)
+{
+  static const int8_t place[WEIR_DTYPES] = {
+      [WEIR_FLOAT16] = 1, [WEIR_BFLOAT16] = 2, [WEIR_FLOAT32] = 3, [WEIR_FLOAT64] = 4};
+  return place[dtype] ? (int)first + place[dtype] - 1 : -1;
+}
 /* A number as a kernel that calculates in `compute` takes it. */
 k_number k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */

@@ -18,25 +18,11 @@ weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s
   k_softmax a = {.of = *s, .lanes = lanes_of(s)};
   int64_t group = WEIR_THREADS / a.lanes, rows = s->outer * s->inner;
   int64_t blocks = (rows + group - 1) / group;
-  enum kernel_id k;
-  switch (s->dtype) {
-  case WEIR_FLOAT16:
-    k = WEIR_KERNEL_softmax_float16;
-    break;
-  case WEIR_BFLOAT16:
-    k = WEIR_KERNEL_softmax_bfloat16;
-    break;
-  case WEIR_FLOAT32:
-    k = WEIR_KERNEL_softmax_float32;
-    break;
-  case WEIR_FLOAT64:
-    k = WEIR_KERNEL_softmax_float64;
-    break;
-  default:
-    return cuda_no_kernel(name, s->dtype);
-  }
+  int k = k_float_kernel(WEIR_KERNEL_softmax_float16, s->dtype);
+  if (k < 0) return cuda_no_kernel(name, s->dtype);
   if (blocks > INT32_MAX)
     return cuda_fail_as(WEIR_ENOTSUP, "%s: %lld rows of %lld elements are more than a launch takes",
                         name, (long long)rows, (long long)s->each);
-  return cuda_launch(self, stream, k, (launch_grid){(uint32_t)blocks, 1, 1}, &a, name);
+  return cuda_launch(self, stream, (enum kernel_id)k, (launch_grid){(uint32_t)blocks, 1, 1}, &a,
+                     name);
 }
