@@ -16,8 +16,8 @@
   _Generic((x), float : float_bits((float)(x)) >> 31, default : cpu_bits((double)(x)) >> 63)
 
 /* NaN, in either place, passes. */
-#define LARGER(x, y)          (((x) > (y)) | ((x) != (x)) ? (x) : (y))
-#define LESSER(x, y)          (((x) < (y)) | ((x) != (x)) ? (x) : (y))
+#define LARGER(x, y)          ((((x) > (y)) | ((x) != (x))) ? (x) : (y))
+#define LESSER(x, y)          ((((x) < (y)) | ((x) != (x))) ? (x) : (y))
 #define BETWEEN(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
 
 #define FINITE_OF(x, nan, high, low)                                                               \
@@ -39,7 +39,7 @@
 CPU_INLINE double float_hypot(double x, double y)
 {
   double r = sqrt(x * x + y * y);
-  return (fabs(x) == INFINITY) | (fabs(y) == INFINITY) ? (double)INFINITY : r;
+  return ((fabs(x) == INFINITY) | (fabs(y) == INFINITY)) ? (double)INFINITY : r;
 }
 
 static inline bool is_negative(int64_t x)
@@ -248,7 +248,7 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, PRELU, T, x > 0 ? x : x * y)                                                                \
   X(E, SIGMOID_BACKWARD, T, x *(1 - y) * y)                                                        \
   X(E, TANH_BACKWARD, T, x *(1 - y * y))                                                           \
-  X(E, HARDSIGMOID_BACKWARD, T, (y > -3) & (y < 3) ? x / 6 : 0)                                    \
+  X(E, HARDSIGMOID_BACKWARD, T, ((y > -3) & (y < 3)) ? x / 6 : 0)                                  \
   X(E, HARDSWISH_BACKWARD, T, y <= -3 ? 0 : y < 3 ? x * (y / 3 + (T)0.5) : x)                      \
   X(E, CLAMP, T, LESSER(LARGER(x, y), z))                                                          \
   X(E, LERP, T, fabs(z) < (T)0.5 ? x + z * (y - x) : y - (y - x) * (1 - z))                        \
@@ -264,12 +264,12 @@ static inline complex128 complex_expm1(complex128 z)
     : x < -(T)s->p[0].f ? x + (T)s->p[0].f                                                         \
     : x != x            ? x                                                                        \
                         : 0)                                                                                  \
-  X(E, HARDSHRINK, T, (x >= -(T)s->p[0].f) & (x <= (T)s->p[0].f) ? 0 : x)                          \
+  X(E, HARDSHRINK, T, ((x >= -(T)s->p[0].f) & (x <= (T)s->p[0].f)) ? 0 : x)                        \
   X(E, THRESHOLD, T, x <= (T)s->p[0].f ? (T)s->p[1].f : x)                                         \
   X(E, LEAKY_RELU_BACKWARD, T, y > 0 ? x : x * (T)s->p[0].f)                                       \
-  X(E, SHRINK_BACKWARD, T, (y >= -(T)s->p[0].f) & (y <= (T)s->p[0].f) ? 0 : x)                     \
+  X(E, SHRINK_BACKWARD, T, ((y >= -(T)s->p[0].f) & (y <= (T)s->p[0].f)) ? 0 : x)                   \
   X(E, THRESHOLD_BACKWARD, T, y <= (T)s->p[0].f ? 0 : x)                                           \
-  X(E, HARDTANH_BACKWARD, T, (y <= (T)s->p[0].f) | (y >= (T)s->p[1].f) ? 0 : x)
+  X(E, HARDTANH_BACKWARD, T, ((y <= (T)s->p[0].f) | (y >= (T)s->p[1].f)) ? 0 : x)
 
 #define FLOAT32_FUNCTIONS(X, E)                                                                    \
   X(E, ERF, T, (T)cpu_erf(x))                                                                      \
@@ -297,11 +297,11 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, XLOGY, T, y != y ? y : x == 0 ? 0 : (T)(x * cpu_log(y)))                                    \
   X(E, NEXTAFTER, T, next_float(x, y, s->compute))                                                 \
   X(E, LOGADDEXP, T,                                                                               \
-    (fabsf(x) == INFINITY) & (x == y)                                                              \
+    ((fabsf(x) == INFINITY) & (x == y))                                                            \
         ? x                                                                                        \
         : (T)((x > y ? x : y) + cpu_log1p(cpu_exp(-fabs((double)x - y)))))                         \
   X(E, LOGADDEXP2, T,                                                                              \
-    (fabsf(x) == INFINITY) & (x == y)                                                              \
+    ((fabsf(x) == INFINITY) & (x == y))                                                            \
         ? x                                                                                        \
         : (T)((x > y ? x : y) + LOG2_E * cpu_log1p(cpu_exp(-LN_2 * fabs((double)x - y)))))         \
   X(E, GLU, T, (T)(x * cpu_sigmoid(y)))                                                            \
@@ -386,5 +386,5 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, ADDCMUL, T, (T)(x + complex_multiply(complex_multiply(VALUE_OF(s), y), z)))                 \
   X(E, ADDCDIV, T, (T)(x + complex_divide(complex_multiply(VALUE_OF(s), y), z)))                   \
   X(E, NAN_TO_NUM, T,                                                                              \
-    CMPLXF((float)FINITE_OF(creal(x), s->p[0].f, s->p[1].f, s->p[2].f),                            \
-           (float)FINITE_OF(cimag(x), s->p[0].f, s->p[1].f, s->p[2].f)))
+    (T)CMPLX(FINITE_OF(creal(x), s->p[0].f, s->p[1].f, s->p[2].f),                                 \
+             FINITE_OF(cimag(x), s->p[0].f, s->p[1].f, s->p[2].f)))

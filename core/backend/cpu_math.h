@@ -202,7 +202,7 @@ CPU_INLINE double cpu_atan2(double y, double x)
   double r = cpu_arc(t);
   r = a > b ? 0x1.921fb54442d18p0 - r : r;
   r = copysign(1.0, x) < 0 ? 0x1.921fb54442d18p1 - r : r;
-  r = (x != x) | (y != y) ? (double)NAN : r;
+  r = ((x != x) | (y != y)) ? (double)NAN : r;
   return copysign(r, y);
 }
 

@@ -179,7 +179,6 @@ static weir_status bag_counts(weir_tensor **out, const bags *b, const weir_tenso
 {
   WEIR_TENSOR counts = NULL;
   WEIR_TENSOR ones = NULL;
-  WEIR_TENSOR some = NULL;
   weir_options o = {.dtype = dtype, .device = device_of_tensor(number)};
   weir_status st = weir_zeros(&counts, weir_shape(b->all, 1), &o);
   if (!st) st = weir_ones(&ones, weir_shape(number->numel, 1), &o);

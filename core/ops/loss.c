@@ -571,7 +571,6 @@ weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
   WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR off = NULL;
   WEIR_TENSOR first = NULL;
   WEIR_TENSOR second = NULL;
   WEIR_TENSOR losses = NULL;
