@@ -196,15 +196,34 @@ static weir_status contains(bool *out, const weir_module *m, const weir_module *
   return st;
 }
 
-/* Tensors below the child are called by their paths from `m` on: for messages and traces, so that
- * one that cannot be is no failure. */
-static void name_tensors(const weir_module *child, const char *name)
+/* What calls of a child are called: its name, behind that of a module which is never called itself, as a
+ * ModuleList. For messages and traces, so that one that cannot be is no failure. */
+static void label_child(const weir_module *m, weir_module *child, const char *name)
+{
+  const char *above = m->label && !m->kind->forward ? m->label : "";
+  size_t room = strlen(above) + strlen(name) + 2;
+  if (child->label) return;
+  child->label = malloc(room);
+  if (!child->label) return;
+  (void)snprintf(child->label, room, "%s%s%s", above, *above ? "." : "", name);
+  for (size_t i = 0; i < child->children && !child->kind->forward; i++) {
+    module_child *below = &child->child[i];
+    if (!below->m->label || strcmp(below->m->label, below->name) != 0) continue;
+    free(below->m->label);
+    below->m->label = NULL;
+    label_child(child, below->m, below->name);
+  }
+}
+
+/* Tensors below the child are called by their paths from `m` on, with its own label; the same holds. */
+static void name_tensors(const weir_module *m, const weir_module *child, const char *name)
 {
   module_walk w;
   char text[64];
+  const char *above = m->label ? m->label : "";
   weir_status st = module_walk_list(&w, child, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_TENSORS_ONCE);
   for (size_t i = 0; !st && i < w.count; i++) {
-    (void)snprintf(text, sizeof text, "%s.%s", name, w.item[i].path);
+    (void)snprintf(text, sizeof text, "%s%s%s.%s", above, *above ? "." : "", name, w.item[i].path);
     st = weir_tensor_set_name(w.item[i].slot->t, text);
   }
   module_walk_free(&w);
@@ -230,8 +249,8 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
     return st;
   }
   m->child[m->children++] = (module_child){copy, child};
-  if (!child->label) child->label = strdup(name);
-  name_tensors(child, name);
+  label_child(m, child, name);
+  name_tensors(m, child, name);
   return WEIR_OK;
 }
 

@@ -344,6 +344,27 @@ START_TEST(a_thread_is_in_the_modules_it_calls_and_tensors_have_their_paths_as_n
 }
 END_TEST
 
+/* The list is filled before it is added, or after. */
+START_TEST(a_list_that_is_never_called_is_in_the_paths_of_what_it_has)
+{
+  static const weir_module_class kind = {.name = "Net", .forward = path_forward};
+  char inner[WEIR_TENSOR_TEXT] = "";
+  weir_module *list, *block;
+  WEIR_MODULE m = net();
+  WEIR_TENSOR x = rig_tensor(weir_shape(1), CPU, 1);
+  WEIR_TENSOR y = NULL;
+  weir_ok(weir_module_list(&list, NULL, 0));
+  weir_ok(weir_module_new(&block, &kind, inner));
+  weir_ok(weir_module_add_parameter(block, "weight", rig_tensor(weir_shape(2), CPU, 2)));
+  if (_i) weir_ok(weir_module_add(m, "h", list));
+  weir_ok(weir_module_append(list, block));
+  if (!_i) weir_ok(weir_module_add(m, "h", list));
+  ck_assert_str_eq(weir_tensor_name(weir_module_parameter(m, "h.0.weight")), "h.0.weight");
+  weir_ok(weir_module_call(&y, block, x));
+  ck_assert_str_eq(inner, "h.0");
+}
+END_TEST
+
 /* data: what the forward returns; a failed one leaves a pointer that is no tensor. */
 static weir_status careless_forward(weir_tensor **out, weir_module *self, weir_tensor *const *in,
                                     int count)
@@ -778,6 +799,7 @@ int main(void)
   tcase_add_test(c, a_module_is_never_within_itself);
   tcase_add_test(c, a_module_of_the_program_calculates_with_its_data_and_ends_it_once);
   tcase_add_test(c, a_thread_is_in_the_modules_it_calls_and_tensors_have_their_paths_as_names);
+  tcase_add_loop_test(c, a_list_that_is_never_called_is_in_the_paths_of_what_it_has, 0, 2);
   tcase_add_test(c, a_forward_that_gives_nothing_is_an_error_that_names_its_module);
   tcase_add_test(c, a_module_without_forward_cannot_be_called_nor_one_without_name_made);
   tcase_add_test(c, training_is_set_for_all_below);
