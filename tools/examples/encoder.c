@@ -5,7 +5,7 @@
  * Tokens are (N, L) of int64, outputs (N, L, features). Names: word_embeddings, position_embeddings,
  * norm, encoder (torch's TransformerEncoder: batch_first, "gelu").
  * (Devlin, Chang, Lee, Toutanova: "BERT", NAACL 2019)
- * cc encoder.c $(pkg-config --cflags --libs weir), with transformer.h beside it */
+ * cc encoder.c $(pkg-config --cflags --libs weir), with transformer.h, try.h beside it */
 #include "transformer.h"
 
 static weir_status bert_forward(weir_tensor **out, weir_module *self, weir_tensor *const *in,

@@ -7,12 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weir.h>
-
-#define TRY(call)                                                                                  \
-  do {                                                                                             \
-    weir_status st_ = (call);                                                                      \
-    if (st_) return st_;                                                                           \
-  } while (0)
+#include "try.h"
 
 typedef struct model_size {
   int64_t layers, features, heads, vocabulary, places;

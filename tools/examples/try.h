@@ -1,0 +1,11 @@
+/* try.h: a call whose failure ends the function that makes it. */
+#ifndef WEIR_EXAMPLES_TRY_H
+#define WEIR_EXAMPLES_TRY_H
+
+#define TRY(call)                                                                                  \
+  do {                                                                                             \
+    weir_status st_ = (call);                                                                      \
+    if (st_) return st_;                                                                           \
+  } while (0)
+
+#endif
