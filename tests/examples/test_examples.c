@@ -4,6 +4,7 @@
  *
  * Environment (the runner's): WEIR_BUILD, the build folder. */
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,8 +160,8 @@ START_TEST(the_allocator_example_runs_and_says_what_is_missing)
 END_TEST
 
 /* Programs on Weir's own library (those that are told to do without CUDA by an argument, first). */
-static const char *const engine[] = {"infer",    "linear",    "loader",   "streams",
-                                     "parallel", "train_mlp", "train_cnn"};
+static const char *const engine[] = {"infer",    "linear",    "loader",    "streams",
+                                     "parallel", "train_mlp", "train_cnn", "train_text"};
 enum { ENGINE = sizeof engine / sizeof engine[0], WITH_SWITCH = 4 };
 
 /* The same output every way: no device, all hidden, the switch. */
@@ -208,6 +209,73 @@ START_TEST(an_engine_example_uses_the_device_where_there_is_one)
 }
 END_TEST
 
+/* Those that train, with a module of each, as a report calls it, and what it has made or been named. */
+static const struct trained {
+  const char *name, *modules[3];
+} trained[] = {
+    {"train_mlp", {"0", "Sequential.1", "Sequential.3"}},
+    {"train_cnn", {"3", "Sequential.1", "Sequential.2"}},
+    {"train_text", {"wte", "Gpt.h.0.attn.c_attn", "Gpt.h.1.mlp.gelu"}},
+};
+enum { TRAINED = sizeof trained / sizeof trained[0] };
+
+START_TEST(training_divides_batches_among_devices)
+{
+  char path[64];
+  (void)snprintf(path, sizeof path, "examples/%s", trained[_i].name);
+  check_right(run_example("WEIR_SIM_DEVICES=2", path, "--devices 2"), trained[_i].name);
+  ck_assert_int_eq(run_example("WEIR_SIM_DEVICES=2", path, "--devices 3").status, 1);
+  ck_assert_int_eq(run_example("WEIR_SIM_DEVICES=2", path, "--devices none").status, 1);
+  ck_assert_int_eq(run_example("WEIR_SIM_DEVICES=2", path, "--weights none").status, 1);
+}
+END_TEST
+
+START_TEST(training_says_its_modules_in_the_report)
+{
+  const struct trained *t = &trained[_i];
+  char trace[] = "/tmp/weir-examples-XXXXXX", command[512], report[1 << 15], wanted[64];
+  int fd = mkstemp(trace);
+  ck_assert_int_ge(fd, 0);
+  (void)snprintf(command, sizeof command,
+                 "'%s/bin/weir' run --force --sim=1 -o %s -- '%s/examples/%s' >/dev/null 2>&1 && "
+                 "'%s/bin/weir' report -f json %s",
+                 required_build_folder(), trace, required_build_folder(), t->name,
+                 required_build_folder(), trace);
+  FILE *f = popen(command, "r");
+  ck_assert_ptr_nonnull(f);
+  bool found[3] = {false};
+  while (fgets(report, sizeof report, f))
+    for (int i = 0; i < 3; i++) {
+      (void)snprintf(wanted, sizeof wanted, "\"module\": \"%s\"", t->modules[i]);
+      found[i] = found[i] || strstr(report, wanted);
+    }
+  ck_assert_int_eq(pclose(f), 0);
+  (void)remove(trace);
+  for (int i = 0; i < 3; i++)
+    ck_assert_msg(found[i], "%s: no %s in its report", t->name, t->modules[i]);
+}
+END_TEST
+
+START_TEST(a_transformer_learns_a_text_of_ones_own)
+{
+  char file[] = "/tmp/weir-examples-XXXXXX", argument[64];
+  int fd = mkstemp(file);
+  ck_assert_int_ge(fd, 0);
+  FILE *f = fdopen(fd, "w");
+  ck_assert_ptr_nonnull(f);
+  (void)snprintf(argument, sizeof argument, "--device cpu --text %s", file);
+  for (int i = 0; i < 128; i++)
+    (void)fputc("abcde"[i % 5], f);
+  (void)fflush(f);
+  ck_assert_int_eq(run_example("", "examples/train_text", argument).status, 1); /* too short */
+  (void)fputc('d', f);
+  (void)fclose(f);
+  check_right(run_example("", "examples/train_text", argument), "train_text");
+  ck_assert_int_eq(run_example("", "examples/train_text", "--text /no/file").status, 1);
+  (void)remove(file);
+}
+END_TEST
+
 /* A sanitized library cannot be loaded into a python that is not. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WITH_PYTHON
@@ -245,6 +313,9 @@ int main(void)
   tcase_add_loop_test(c, an_engine_example_is_right_without_a_device, 0, ENGINE);
   tcase_add_loop_test(c, an_engine_example_says_the_same_with_any_number_of_devices, 0, ENGINE);
   tcase_add_loop_test(c, an_engine_example_uses_the_device_where_there_is_one, 0, ENGINE);
+  tcase_add_loop_test(c, training_divides_batches_among_devices, 0, TRAINED);
+  tcase_add_loop_test(c, training_says_its_modules_in_the_report, 0, TRAINED);
+  tcase_add_test(c, a_transformer_learns_a_text_of_ones_own);
 #ifdef WITH_PYTHON
   tcase_add_test(c, the_python_examples_are_right_with_one_device_and_two);
 #endif

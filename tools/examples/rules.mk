@@ -11,7 +11,7 @@ comma := ,
 EX      := $(O)/examples
 EX_DIR  := tools/examples
 EX_CUDA := train pipeline stencil
-EX_WEIR := memory infer resnet18 encoder decoder linear loader streams parallel train_mlp train_cnn
+EX_WEIR := memory infer resnet18 encoder decoder linear loader streams parallel train_mlp train_cnn train_text
 EX_ARCH ?= -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90
 EX_NVCC  = $(NVCC) -std=c++17 -O2 -g -I. -Xcompiler -Wall,-fno-omit-frame-pointer
 EX_TWIN := --export-dynamic-symbol=weir_twin_*
