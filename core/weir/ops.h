@@ -264,6 +264,14 @@ WEIR_PUBLIC weir_status weir_uniform_(weir_tensor *t, double from, double to, we
 WEIR_PUBLIC weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generator *g);
 /* 1 with probability p, else 0. */
 WEIR_PUBLIC weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g);
+/* num_samples categories, drawn by their probabilities (up to a factor): (categories) or (rows,
+ * categories) to int64 of (num_samples) or (rows, num_samples). Without replacement no category comes
+ * twice. In float64, on the device of the probabilities; the host reads three numbers of it. The
+ * numbers drawn are not torch's. Errors: "prob_dist must be 1 or 2 dim", "cannot sample n_sample >
+ * prob_dist.size(-1) samples without replacement", "probability tensor contains either `inf`, `nan`
+ * or element < 0", "invalid multinomial distribution (sum of probabilities <= 0)". */
+WEIR_PUBLIC weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities,
+                                         int64_t num_samples, bool replacement, weir_generator *g);
 
 /* ---- precision --------------------------------------------------------------------------------
  * Of the process. Matrix products of float32 may be rounded to TF32 (at first not); partial sums of

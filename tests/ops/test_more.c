@@ -568,6 +568,116 @@ START_TEST(strided_tensors_get_the_numbers_of_dense_ones)
 }
 END_TEST
 
+/* The draws of a row, by category; each is one of the row's. */
+static void count_draws(double *seen, int categories, const weir_tensor *t, int row)
+{
+  static int64_t drawn[2 * 20000];
+  weir_ok(weir_tensor_read(drawn, sizeof drawn, WEIR_INT64, t));
+  memset(seen, 0, (size_t)categories * sizeof *seen);
+  for (int i = 0; i < 20000; i++) {
+    int64_t at = drawn[20000 * row + i];
+    ck_assert(at >= 0 && at < categories);
+    seen[at]++;
+  }
+}
+
+/* Chi square of 3 degrees of freedom: above 30 once in 700,000 times; the seed is always the same. */
+START_TEST(categories_are_drawn_by_their_probabilities)
+{
+  static const float p[2][6] = {{1, 0, 2, 3, 4, 0}, {0, 40, 0, 10, 30, 20}};
+  WEIR_TENSOR t = NULL;
+  devices(2);
+  weir_options o = on(device(_i));
+  weir_manual_seed(7);
+  weir_ok(weir_tensor_from(&t, p, WEIR_FLOAT32, weir_shape(2, 6), &o));
+  for (int once = 0; once < 2; once++) {
+    WEIR_TENSOR drawn = NULL;
+    WEIR_TENSOR rows = NULL;
+    WEIR_TENSOR flat = NULL;
+    if (once) { /* a race of its own for each draw */
+      weir_ok(weir_repeat_interleave(&rows, t, 20000, 0));
+      weir_ok(weir_multinomial(&flat, rows, 1, false, NULL));
+      weir_ok(weir_view(&drawn, flat, weir_shape(2, 20000)));
+    } else {
+      weir_ok(weir_multinomial(&drawn, t, 20000, true, NULL));
+    }
+    is_on(drawn, device(_i));
+    for (int row = 0; row < 2; row++) {
+      double seen[6], sum = 0, chi = 0;
+      count_draws(seen, 6, drawn, row);
+      for (int i = 0; i < 6; i++)
+        sum += p[row][i];
+      for (int i = 0; i < 6; i++) {
+        double want = 20000 * p[row][i] / sum;
+        ck_assert(want > 0 || seen[i] == 0);
+        if (want > 0) chi += (seen[i] - want) * (seen[i] - want) / want;
+      }
+      ck_assert_double_lt(chi, 30);
+    }
+  }
+}
+END_TEST
+
+/* Pairs (i, j) come with probability p[i] p[j] / (1 - p[i]). */
+START_TEST(no_category_is_drawn_twice_without_replacement)
+{
+  static const double p[] = {.1, .2, .3, .4};
+  static int64_t drawn[20000][2];
+  double seen[4][4] = {{0}}, chi = 0;
+  WEIR_TENSOR t = NULL;
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR pairs = NULL;
+  devices(2);
+  weir_options o = on(device(_i));
+  weir_manual_seed(8);
+  weir_ok(weir_tensor_from(&t, p, WEIR_FLOAT64, weir_shape(4), &o));
+  weir_ok(weir_expand(&rows, t, weir_shape(20000, 4)));
+  weir_ok(weir_multinomial(&pairs, rows, 2, false, NULL));
+  shape_is(pairs, weir_shape(20000, 2));
+  weir_ok(weir_tensor_read(drawn, sizeof drawn, WEIR_INT64, pairs));
+  for (int i = 0; i < 20000; i++)
+    seen[drawn[i][0]][drawn[i][1]]++;
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) {
+      double want = 20000 * p[i] * p[j] / (1 - p[i]);
+      ck_assert(i != j || seen[i][j] == 0);
+      if (i != j) chi += (seen[i][j] - want) * (seen[i][j] - want) / want;
+    }
+  ck_assert_double_lt(chi, 50); /* of 11 degrees of freedom: once in two million times */
+}
+END_TEST
+
+START_TEST(what_is_no_distribution_is_refused)
+{
+  static const float bad[][2] = {{1, -1}, {1, INFINITY}, {NAN, 1}, {0, 0}};
+  static const char *const raced[] = {
+      "probability tensor contains either `inf`, `nan` or element < 0",
+      "probability tensor contains either `inf`, `nan` or element < 0",
+      "probability tensor contains either `inf`, `nan` or element < 0",
+      "invalid multinomial distribution (sum of probabilities <= 0)"};
+  static const char *const replaced[] = {
+      "invalid multinomial distribution (encountering probability entry < 0)",
+      "invalid multinomial distribution (encountering probability entry = infinity or NaN)",
+      "invalid multinomial distribution (encountering probability entry < 0)",
+      "invalid multinomial distribution (sum of probabilities <= 0)"};
+  weir_tensor *out = NULL;
+  WEIR_TENSOR good = NULL;
+  devices(2);
+  weir_options o = on(device(_i));
+  for (int i = 0; i < 4; i++) {
+    WEIR_TENSOR t = NULL;
+    weir_ok(weir_tensor_from(&t, bad[i], WEIR_FLOAT32, weir_shape(2), &o));
+    refused(WEIR_EINVAL, raced[i], weir_multinomial(&out, t, 1, true, NULL));
+    refused(WEIR_EINVAL, replaced[i], weir_multinomial(&out, t, 3, true, NULL));
+  }
+  good = counting(weir_shape(3), WEIR_FLOAT32, device(_i));
+  refused(WEIR_EINVAL, "cannot sample n_sample <= 0 samples",
+          weir_multinomial(&out, good, 0, true, NULL));
+  refused(WEIR_EINVAL, "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
+          weir_multinomial(&out, good, 4, false, NULL));
+}
+END_TEST
+
 START_TEST(random_numbers_refuse_what_torchs_do)
 {
   WEIR_TENSOR f = NULL;
@@ -618,6 +728,9 @@ int main(void)
                                 generators_have_a_state_of_their_own,
                                 strided_tensors_get_the_numbers_of_dense_ones,
                                 random_numbers_refuse_what_torchs_do,
+                                categories_are_drawn_by_their_probabilities,
+                                no_category_is_drawn_twice_without_replacement,
+                                what_is_no_distribution_is_refused,
                                 NULL};
   return rig_run("ops/more", tests, TRIED);
 }

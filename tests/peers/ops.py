@@ -14,6 +14,7 @@ import warnings
 
 import torch
 
+from draws import Draws
 from indices import Indices
 from functions import Functions
 from linalg import Linalg
@@ -59,7 +60,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Losses, Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
+class Calls(Draws, Losses, Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -247,6 +248,8 @@ class Calls(Losses, Networks, Functions, Indices, Linalg, Order, Reductions, Seq
             pattern = "(tensors used as indices|too many indices|Dimension out of range|size of tensor|shape of the mask)|^index .* out of bounds|^shape mismatch"
         elif what.startswith("masked_scatter"):
             pattern = "^expand|The size of tensor|doesn't match|expanded size|must match"
+        elif what.startswith("multinomial"):
+            pattern = "^invalid multinomial distribution"  # torch's is of the first row that is none
         elif what.startswith("meshgrid"):
             pattern = "^weir.meshgrid: Expected 0D or 1D tensor"
         elif what.startswith("adaptive"):
@@ -590,7 +593,7 @@ class Calls(Losses, Networks, Functions, Indices, Linalg, Order, Reductions, Seq
         if self.only:
             return getattr(self, self.r.choice(self.only))()
         return self.r.choice([self.unary] * 3 + [self.factor] + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
-                      [self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
+                      [self.multinomial, self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
                               [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2 +
                               [self.function] * 4 + [self.ask, self.parameter, self.two, self.two, self.pair, self.pair] +
                               [self.powers, self.three, self.bounds] + [self.activation] * 3 +

@@ -123,6 +123,7 @@ GOOD = {
     'weir_set_default_tensor_type': {0: lambda m: b'weir.FloatTensor'},
     'weir_to_type': {2: lambda m: b'weir.FloatTensor'},
     'weir_randint': {2: lambda m: C.c_int64(5)},
+    'weir_multinomial': {2: lambda m: C.c_int64(1)},
     'weir_random_': {2: lambda m: C.c_int64(5)},
     'weir_tensor_read': {1: lambda m: C.c_size_t(16)},
     'weir_permute': {2: lambda m: m.room((C.c_int * 2)(1, 0))},

@@ -1,0 +1,132 @@
+/* multinomial.c: categories drawn by their probabilities.
+ *
+ * Made of other operations, on the device that the probabilities are on, in float64.
+ *
+ * Without replacement, and where one is drawn: a race. Category i arrives at a time that is
+ * exponential with rate p[i]; the first to arrive is i with probability p[i] / sum(p), and who
+ * arrives next is so among the rest. The largest of p / e are the first, as torch does it.
+ *
+ * With replacement: where a uniform number of [0, sum(p)) falls in the running sums. u sum(p) is less
+ * than sum(p) for every u below 1 of 53 bits, so that there is always a sum above it, and the first
+ * sum above it belongs to a category that is not 0.
+ *
+ * The host reads three numbers, to refuse what is no distribution. */
+#include <math.h>
+#include "core/base/require.h"
+#include "core/ops/ops.h"
+#include "core/stream/async_error.h"
+#include "core/tensor/record.h"
+#include "core/weir/order.h"
+#include "core/weir/reduce.h"
+
+static weir_status check_draws(const weir_tensor *p, int64_t n, bool replacement)
+{
+  weir_dtype d = (weir_dtype)p->dtype;
+  if (p->dims < 1 || p->dims > 2) return weir_fail(WEIR_EINVAL, "prob_dist must be 1 or 2 dim");
+  if (!dtype_is_floating(d))
+    return weir_fail(WEIR_EINVAL,
+                     "multinomial only supports floating-point dtypes for input, got: %s",
+                     dtype_title(d));
+  if (n <= 0) return weir_fail(WEIR_EINVAL, "cannot sample n_sample <= 0 samples");
+  int64_t categories = p->size[p->dims - 1];
+  if (!replacement && n > categories)
+    return weir_fail(WEIR_EINVAL, "cannot sample n_sample > prob_dist.size(-1) samples without "
+                                  "replacement");
+  if (categories > 1 << 24)
+    return weir_fail(WEIR_EINVAL, "number of categories cannot exceed 2^24");
+  return WEIR_OK;
+}
+
+static weir_status least_of(double *out, const weir_tensor *t)
+{
+  WEIR_TENSOR least = NULL;
+  weir_scalar number = {0};
+  weir_status st = weir_amin(&least, t);
+  if (!st) st = weir_item(&number, least);
+  *out = number.f;
+  return st;
+}
+
+/* p is float64. raced: torch's sentences differ by the method. */
+static weir_status check_distribution(const weir_tensor *p, bool raced)
+{
+  WEIR_TENSOR most = NULL;
+  WEIR_TENSOR sums = NULL;
+  double least = 0, least_sum = 0;
+  weir_scalar top = {0};
+  weir_status st = least_of(&least, p);
+  if (!st) st = weir_amax(&most, p);
+  if (!st) st = weir_item(&top, most);
+  if (!st) st = weir_sum_dim(&sums, p, -1, false);
+  if (!st) st = least_of(&least_sum, sums);
+  if (st) return st;
+  if (raced && !(least >= 0 && top.f < INFINITY))
+    return weir_fail(WEIR_EINVAL, "probability tensor contains either `inf`, `nan` or element < 0");
+  if (!(least >= 0))
+    return weir_fail(WEIR_EINVAL,
+                     "invalid multinomial distribution (encountering probability entry < 0)");
+  if (!(top.f < INFINITY))
+    return weir_fail(WEIR_EINVAL, "invalid multinomial distribution (encountering probability "
+                                  "entry = infinity or NaN)");
+  if (!(least_sum > 0))
+    return weir_fail(WEIR_EINVAL, "invalid multinomial distribution (sum of probabilities <= 0)");
+  return WEIR_OK;
+}
+
+/* Times are between 2^-54 and 37.5, so that no quotient is NaN, or 0 where p is not. */
+static weir_status race(weir_tensor **out, const weir_tensor *p, int64_t n, weir_generator *g)
+{
+  WEIR_TENSOR times = NULL;
+  WEIR_TENSOR order = NULL;
+  WEIR_TENSOR unused = NULL;
+  weir_status st = tensor_new_beside(&times, p, weir_shape_of(p->dims, p->size));
+  if (!st) st = weir_uniform_(times, 0x1p-54, 1, g);
+  if (!st) st = weir_log_(times);
+  if (!st) st = weir_neg_(times);
+  if (!st) st = weir_clamp_min_(times, weir_float(0x1p-54));
+  if (!st) st = weir_div(&order, p, times);
+  if (st) return st;
+  return n == 1 ? weir_argmax_dim(out, order, -1, true)
+                : weir_topk(&unused, out, order, n, -1, true);
+}
+
+static weir_status draw_again(weir_tensor **out, const weir_tensor *p, int64_t n, weir_generator *g)
+{
+  WEIR_TENSOR sums = NULL;
+  WEIR_TENSOR total = NULL;
+  WEIR_TENSOR at = NULL;
+  weir_shape shape = weir_shape_of(p->dims, p->size);
+  int64_t categories = p->size[p->dims - 1];
+  shape.size[p->dims - 1] = n;
+  weir_status st = weir_cumsum(&sums, p, -1);
+  if (!st) st = weir_slice(&total, sums, -1, categories - 1, categories, 1);
+  if (!st) st = tensor_new_beside(&at, p, shape);
+  if (!st) st = weir_uniform_(at, 0, 1, g);
+  if (!st) st = weir_mul_(at, total);
+  return st ? st : weir_searchsorted(out, sums, at, true, false);
+}
+
+weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities,
+                             int64_t num_samples, bool replacement, weir_generator *g)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, probabilities);
+  WEIR_UNRECORDED;
+  WEIR_TENSOR p = NULL;
+  bool raced = !replacement || num_samples == 1;
+  weir_status st = check_draws(probabilities, num_samples, replacement);
+  if (st) return st;
+  weir_shape shape = weir_shape_of(probabilities->dims, probabilities->size);
+  int64_t categories = shape.size[shape.count - 1];
+  shape.size[shape.count - 1] = num_samples;
+  if (shape.count == 2 && !shape.size[0]) {
+    weir_options places = {.dtype = WEIR_INT64, .device = device_of_tensor(probabilities)};
+    return weir_empty(out, shape, &places);
+  }
+  if (!categories)
+    return weir_fail(WEIR_EINVAL, "invalid multinomial distribution (sum of probabilities <= 0)");
+  st = weir_to_dtype(&p, probabilities, WEIR_FLOAT64);
+  if (!st) st = check_distribution(p, raced);
+  if (st) return st;
+  return raced ? race(out, p, num_samples, g) : draw_again(out, p, num_samples, g);
+}
