@@ -1,6 +1,15 @@
-/* linalg.c: derivatives of determinants, inverses, solutions, and Cholesky's factor.
+/* linalg.c: derivatives of determinants, inverses, solutions and factorisations.
  *
- * X' A = G stands for what is solved on the way back: the matrix turned, its triangle the other. */
+ * X' A = G stands for what is solved on the way back: the matrix turned, its triangle the other.
+ *
+ * Of factorisations: J. Townsend, "Differentiating the Singular Value Decomposition" (2016); S. F.
+ * Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2012, section 3, QR,
+ * the symmetric eigenproblem); M. Seeger et al., "Auto-Differentiating Linear Algebra" (2017); G. H.
+ * Golub, V. Pereyra, "The Differentiation of Pseudo-Inverses" (1973). Eigenvectors and singular
+ * vectors are free in sign, and among equal values altogether: there a derivative through them is
+ * infinite or NaN, as PyTorch's; of values alone it is not.
+ *
+ * Words. skew(X): X - X^T. E: differences of values, l_j - l_i, with 1s as the diagonal. */
 #include "core/grad/tape.h"
 #include "core/weir/linalg.h"
 
@@ -19,6 +28,13 @@ static const weir_tensor *more_dims(rule_run *k, const weir_tensor *t, int count
     t = calc_keep(&k->c, weir_unsqueeze(&o, t, -1), &o);
   }
   return k->c.st ? NULL : t;
+}
+
+/* (..., n) as rows: (..., 1, n). */
+static const weir_tensor *as_row(rule_run *k, const weir_tensor *t)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_unsqueeze(&o, t, -2), &o);
 }
 
 static const weir_tensor *triangle(rule_run *k, const weir_tensor *t, int64_t diagonal, bool upper)
@@ -41,10 +57,62 @@ static void inv_back(rule_run *k)
   give(k, 0, c_neg(k, c_matmul(k, c_matmul(k, x, G), x)));
 }
 
+/* Whether an element is 0: read from the device. */
+static bool has_zero(rule_run *k, const weir_tensor *t)
+{
+  weir_tensor *any = NULL;
+  weir_scalar said = {.dtype = WEIR_BOOL};
+  const weir_tensor *is = c_eq_s(k, t, 0);
+  is = calc_keep(&k->c, k->c.st ? k->c.st : weir_any(&any, is), &any);
+  if (!k->c.st) k->c.st = weir_item(&said, is);
+  return !k->c.st && said.i;
+}
+
+static const weir_tensor *c_det(rule_run *k, const weir_tensor *t)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_det(&o, t), &o);
+}
+
+/* The product of all other elements along the last dimension. */
+static const weir_tensor *others_product(rule_run *k, const weir_tensor *s)
+{
+  weir_tensor *ones = NULL, *product = NULL;
+  const weir_tensor *zero = c_eq_s(k, s, 0), *zeros = NULL;
+  const weir_tensor *one =
+      calc_keep(&k->c, k->c.st ? k->c.st : weir_ones_like(&ones, s, NULL), &ones);
+  if (k->c.st) return NULL;
+  zeros = c_sum_mask(k, zero, 1u << (s->dims - 1), true);
+  const weir_tensor *rest = c_pick(k, zero, one, s);
+  if (!k->c.st) k->c.st = weir_prod_dim(&product, rest, -1, true);
+  const weir_tensor *all = k->c.st ? NULL : calc_keep(&k->c, WEIR_OK, &product);
+  const weir_tensor *counts = c_pick(k, zero, c_eq_s(k, zeros, 1), c_eq_s(k, zeros, 0));
+  return c_where(k, counts, c_div(k, all, rest));
+}
+
+/* The derivative of a determinant by the adjugate: det(U) det(V^T) U diag(products of others) V^T. */
+static const weir_tensor *adjugate(rule_run *k, const weir_tensor *a)
+{
+  weir_tensor *u = NULL, *s = NULL, *vh = NULL;
+  if (!k->c.st) k->c.st = weir_svd(&u, &s, &vh, a, true);
+  if (k->c.st) return NULL;
+  (void)calc_keep(&k->c, WEIR_OK, &u);
+  (void)calc_keep(&k->c, WEIR_OK, &s);
+  (void)calc_keep(&k->c, WEIR_OK, &vh);
+  const weir_tensor *sign = c_mul(k, c_det(k, u), c_det(k, vh));
+  const weir_tensor *d = c_mul(k, more_dims(k, sign, 1), others_product(k, s));
+  return c_matmul(k, c_mul(k, u, as_row(k, d)), vh);
+}
+
+/* det(A) A^-T, which a singular matrix has, too. */
 static void det_back(rule_run *k)
 {
-  const weir_tensor *scale = c_mul(k, G, outcome(k, 0));
-  give(k, 0, c_mul(k, more_dims(k, scale, 2), turned_inverse(k, operand(k, 0))));
+  const weir_tensor *a = operand(k, 0), *det = outcome(k, 0);
+  if (has_zero(k, det)) {
+    give(k, 0, c_mul(k, more_dims(k, G, 2), adjugate(k, a)));
+    return;
+  }
+  give(k, 0, c_mul(k, more_dims(k, c_mul(k, G, det), 2), turned_inverse(k, a)));
 }
 
 /* Of the sign nothing comes back. */
@@ -104,6 +172,178 @@ static void cholesky_back(rule_run *k)
   give(k, 0, c_mul_s(k, c_add(k, p, turned(k, p)), 0.5));
 }
 
+/* ---- factorisations -------------------------------------------------------------------------- */
+
+static const weir_tensor *narrow_to(rule_run *k, const weir_tensor *t, int dim, int64_t length)
+{
+  weir_tensor *o = NULL;
+  if (!t || k->c.st || t->size[t->dims + dim] == length) return t;
+  return calc_keep(&k->c, weir_narrow(&o, t, dim, 0, length), &o);
+}
+
+static const weir_tensor *diagonal_matrix(rule_run *k, const weir_tensor *t)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_diag_embed(&o, t, 0, -2, -1), &o);
+}
+
+/* a + b, where one may be nothing. */
+static const weir_tensor *add_either(rule_run *k, const weir_tensor *a, const weir_tensor *b)
+{
+  return !a ? b : !b ? a : c_add(k, a, b);
+}
+
+static const weir_tensor *take_either(rule_run *k, const weir_tensor *a, const weir_tensor *b)
+{
+  return !b ? a : !a ? c_neg(k, b) : c_sub(k, a, b);
+}
+
+static const weir_tensor *skew(rule_run *k, const weir_tensor *t)
+{
+  return c_sub(k, t, turned(k, t));
+}
+
+/* E of values. */
+static const weir_tensor *differences(rule_run *k, const weir_tensor *l)
+{
+  weir_tensor *o = NULL;
+  if (k->c.st) return NULL;
+  weir_options options = {.dtype = (weir_dtype)l->dtype, .device = device_of_tensor(l)};
+  int64_t n = l->size[l->dims - 1];
+  const weir_tensor *one = calc_keep(&k->c, weir_eye(&o, n, n, &options), &o);
+  return c_add(k, c_sub(k, as_row(k, l), more_dims(k, l, 1)), one);
+}
+
+/* V (diag(gL) + skew(V^T gV) / 2 / E) V^T. */
+static void eigh_back(rule_run *k)
+{
+  const weir_tensor *v = outcome(k, 1), *gl = k->g[0], *gv = k->g[1], *middle = NULL;
+  if (gv) {
+    const weir_tensor *half = c_mul_s(k, skew(k, c_matmul(k, turned(k, v), gv)), 0.5);
+    middle = c_div(k, half, differences(k, outcome(k, 0)));
+  } else {
+    give(k, 0, c_matmul(k, c_mul(k, v, as_row(k, gl)), turned(k, v)));
+    return;
+  }
+  if (gl) middle = c_add(k, middle, diagonal_matrix(k, gl));
+  give(k, 0, c_matmul(k, v, c_matmul(k, middle, turned(k, v))));
+}
+
+/* t - x (x^T t): what of t is orthogonal to x's columns. */
+static const weir_tensor *outside(rule_run *k, const weir_tensor *t, const weir_tensor *x)
+{
+  return c_sub(k, t, c_matmul(k, x, c_matmul(k, turned(k, x), t)));
+}
+
+/* What stands between U and V^T of the gradient; NULL: none of U, S, V has one. */
+static const weir_tensor *svd_middle(rule_run *k, const weir_tensor *u, const weir_tensor *s,
+                                     const weir_tensor *vh, const weir_tensor *gu,
+                                     const weir_tensor *gvh)
+{
+  const weir_tensor *left = NULL, *right = NULL, *gs = k->g[1];
+  if (gu) left = c_mul(k, skew(k, c_matmul(k, turned(k, u), gu)), as_row(k, s));
+  if (gvh) right = c_mul(k, skew(k, c_matmul(k, vh, turned(k, gvh))), more_dims(k, s, 1));
+  const weir_tensor *both = add_either(k, left, right);
+  if (both) both = c_div(k, both, differences(k, c_mul(k, s, s)));
+  return add_either(k, both, gs ? diagonal_matrix(k, gs) : NULL);
+}
+
+/* n[0]: u and vh are square; of what they have beyond the thin ones nothing comes back. */
+static void svd_back(rule_run *k)
+{
+  const weir_tensor *u = outcome(k, 0), *s = outcome(k, 1), *vh = outcome(k, 2);
+  if (k->c.st) return;
+  int64_t m = u->size[u->dims - 2], n = vh->size[vh->dims - 1], least = s->size[s->dims - 1];
+  u = narrow_to(k, u, -1, least), vh = narrow_to(k, vh, -2, least);
+  const weir_tensor *gu = narrow_to(k, k->g[0], -1, least);
+  const weir_tensor *gvh = narrow_to(k, k->g[2], -2, least);
+  if (!gu && !gvh) {
+    give(k, 0, c_matmul(k, c_mul(k, u, as_row(k, k->g[1])), vh));
+    return;
+  }
+  const weir_tensor *inner = c_matmul(k, u, svd_middle(k, u, s, vh, gu, gvh));
+  if (m > least && gu) inner = c_add(k, inner, outside(k, c_div(k, gu, as_row(k, s)), u));
+  const weir_tensor *whole = c_matmul(k, inner, vh);
+  if (n > least && gvh) {
+    const weir_tensor *rows = turned(k, c_div(k, gvh, more_dims(k, s, 1)));
+    const weir_tensor *rest = turned(k, outside(k, rows, turned(k, vh)));
+    whole = c_add(k, whole, c_matmul(k, u, rest));
+  }
+  give(k, 0, whole);
+}
+
+/* x of x r^T = t, r upper. */
+static const weir_tensor *solve_right(rule_run *k, const weir_tensor *r, const weir_tensor *t)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *low = turned(k, r);
+  weir_status st = k->c.st;
+  if (!st) st = weir_solve_triangular(&o, low, t, false, false, false);
+  return calc_keep(&k->c, st, &o);
+}
+
+/* (gQ + Q copyltu(gR R^T - Q^T gQ)) R^-T: of the upper triangle, to which its transpose is added. */
+static void qr_back_tall(rule_run *k, const weir_tensor *q, const weir_tensor *r)
+{
+  const weir_tensor *gq = k->g[0], *gr = k->g[1];
+  const weir_tensor *up = take_either(k, gr ? c_matmul(k, gr, turned(k, r)) : NULL,
+                                      gq ? c_matmul(k, turned(k, q), gq) : NULL);
+  const weir_tensor *both = c_add(k, triangle(k, up, 0, true), turned(k, triangle(k, up, 1, true)));
+  give(k, 0, solve_right(k, r, add_either(k, gq, c_matmul(k, q, both))));
+}
+
+/* Of more columns than rows, A = (X | Y) and R = (T | Q^T Y): Q gR, and to X's part Q (the lower
+ * triangle of skew(Q^T gQ - gR R^T)) T^-T. */
+static void qr_back_wide(rule_run *k, const weir_tensor *q, const weir_tensor *r)
+{
+  const weir_tensor *gq = k->g[0], *gr = k->g[1];
+  weir_tensor *o = NULL;
+  const weir_tensor *m = take_either(k, gq ? c_matmul(k, turned(k, q), gq) : NULL,
+                                     gr ? c_matmul(k, gr, turned(k, r)) : NULL);
+  if (k->c.st) return;
+  int64_t rows = r->size[r->dims - 2], columns = r->size[r->dims - 1];
+  const weir_tensor *first = narrow_to(k, r, -1, rows);
+  const weir_tensor *part = solve_right(k, first, triangle(k, skew(k, m), -1, false));
+  weir_status st = k->c.st;
+  const int64_t border[] = {0, columns - rows};
+  if (!st) st = weir_pad(&o, part, border, 2, WEIR_PAD_CONSTANT, weir_int(0));
+  part = calc_keep(&k->c, st, &o);
+  give(k, 0, c_matmul(k, q, add_either(k, gr, part)));
+}
+
+static void qr_back(rule_run *k)
+{
+  const weir_tensor *q = outcome(k, 0), *r = outcome(k, 1);
+  if (k->c.st) return;
+  const grad_meta *a = &k->n->of[0];
+  int64_t m = a->shape.size[a->shape.count - 2], n = a->shape.size[a->shape.count - 1];
+  if (N[0] == RECORD_QR_R_ALONE)
+    k->c.st = weir_fail(WEIR_ENOTSUP,
+                        "The derivative of linalg.qr depends on Q, which is not computed when "
+                        "mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to "
+                        "differentiate through linalg.qr.");
+  else if (N[0] == RECORD_QR_COMPLETE && m > n)
+    k->c.st = weir_fail(WEIR_ENOTSUP, "The QR decomposition is not differentiable when "
+                                      "mode='complete' and nrows > ncols.");
+  else if (m < n)
+    qr_back_wide(k, q, r);
+  else
+    qr_back_tall(k, q, r);
+}
+
+/* With P the pseudoinverse: -(P G P)^T turned as A is, and what lies outside of its rows and columns:
+ * (I - A P) G^T P P^T + P^T P G^T (I - P A). */
+static void pinv_back(rule_run *k)
+{
+  const weir_tensor *a = operand(k, 0), *p = outcome(k, 0), *g = turned(k, G), *pt = turned(k, p);
+  const weir_tensor *gp = c_matmul(k, g, p), *pg = c_matmul(k, p, g);
+  const weir_tensor *gpp = c_matmul(k, gp, pt), *ppg = c_matmul(k, pt, pg);
+  const weir_tensor *columns = c_sub(k, gpp, c_matmul(k, a, c_matmul(k, p, gpp)));
+  const weir_tensor *rows = c_sub(k, ppg, c_matmul(k, c_matmul(k, ppg, p), a));
+  const weir_tensor *inner = c_neg(k, turned(k, c_matmul(k, p, gp)));
+  give(k, 0, c_add(k, inner, c_add(k, columns, rows)));
+}
+
 static const grad_rule rules[RECORD_KINDS] = {
     [RECORD_INV] = {"LinalgInvExBackward0", inv_back, {KEEP_OUT}},
     [RECORD_DET] = {"LinalgDetBackward0", det_back, {KEEP_A | KEEP_OUT}},
@@ -113,6 +353,10 @@ static const grad_rule rules[RECORD_KINDS] = {
                                  solve_triangular_back,
                                  {KEEP_A | KEEP_OUT, KEEP_A}},
     [RECORD_CHOLESKY] = {"LinalgCholeskyExBackward0", cholesky_back, {KEEP_OUT}},
+    [RECORD_QR] = {"LinalgQrBackward0", qr_back, {KEEP_OUT | KEEP_OTHER}},
+    [RECORD_EIGH] = {"LinalgEighBackward0", eigh_back, {KEEP_OUT | KEEP_OTHER}},
+    [RECORD_SVD] = {"LinalgSvdBackward0", svd_back, {KEEP_OUT | KEEP_OTHER | KEEP_THIRD}},
+    [RECORD_PINV] = {"LinalgPinvBackward0", pinv_back, {KEEP_A | KEEP_OUT}},
 };
 
 const grad_rule *linalg_rule(const record *r)

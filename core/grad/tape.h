@@ -48,7 +48,15 @@ typedef struct grad_rule {
 } grad_rule;
 
 /* Operands and results that are kept. */
-enum { KEEP_A = 1, KEEP_B = 2, KEEP_C = 4, KEEP_OUT = 8, KEEP_OTHER = 16, KEEP_OUTS = 3 };
+enum {
+  KEEP_A = 1,
+  KEEP_B = 2,
+  KEEP_C = 4,
+  KEEP_OUT = 8,
+  KEEP_OTHER = 16,
+  KEEP_THIRD = 32,
+  KEEP_OUTS = 3 /* where results begin, in bits */
+};
 
 struct grad_node {
   _Atomic uint32_t refs;

@@ -143,6 +143,20 @@ static weir_status record_matrix(weir_tensor **out, weir_status st, enum record_
   return record_made(out, &r, st);
 }
 
+/* The same of a factorisation of a, of which there are up to three results (NULL: fewer). Dropped
+ * where it fails, or `st` is an error. */
+static weir_status record_factors(weir_status st, enum record_kind kind, const weir_tensor *a,
+                                  int how, weir_tensor **out[3])
+{
+  record r = {.kind = kind, .inputs = 1, .in = &a, .n = {how}};
+  for (int i = 0; i < RECORD_OUTS; i++)
+    r.out[i] = out[i] ? *out[i] : NULL;
+  if (!st && recorded(a)) st = tensor_recorder->made(&r);
+  for (int i = 0; i < RECORD_OUTS && st; i++)
+    if (out[i]) weir_tensor_drop(out[i]);
+  return st;
+}
+
 /* ---- determinants ---------------------------------------------------------------------------- */
 
 /* U's diagonals (..., n) and the signs of the exchanges (...). */
@@ -220,13 +234,7 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
   if (!st) st = weir_sum_dim(&sum, logs, -1, false);
   if (!st) st = narrowed(sign, wide, a);
   if (!st) st = narrowed(logabsdet, sum, a);
-  if (!st && recorded(a)) {
-    record r = {.kind = RECORD_SLOGDET, .inputs = 1, .in = &a, .out = {*sign, *logabsdet}};
-    st = tensor_recorder->made(&r);
-  }
-  if (st) weir_tensor_drop(sign);
-  if (st) weir_tensor_drop(logabsdet);
-  return st;
+  return record_factors(st, RECORD_SLOGDET, a, 0, (weir_tensor * *[]){sign, logabsdet, NULL});
 }
 
 /* ---- solutions ------------------------------------------------------------------------------- */
@@ -447,7 +455,6 @@ weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, cons
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(q);
   WEIR_REQUIRE_OUT(r, a);
-  WEIR_NO_DERIVATIVE(a);
   static const char name[] = "linalg.qr";
   WEIR_TENSOR wide_q = NULL;
   WEIR_TENSOR wide_r = NULL;
@@ -463,8 +470,8 @@ weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, cons
   if (!st && alone) st = tensor_new_beside(q, a, weir_shape(0));
   if (!st && !alone) st = narrowed(q, wide_q, a);
   if (!st) st = narrowed(r, wide_r, a);
-  if (st) weir_tensor_drop(q);
-  return st;
+  int how = alone ? RECORD_QR_R_ALONE : complete ? RECORD_QR_COMPLETE : RECORD_QR_REDUCED;
+  return record_factors(st, RECORD_QR, a, how, (weir_tensor * *[]){q, r, NULL});
 }
 
 /* Eigenvalues and, as columns, eigenvectors in float64. */
@@ -492,23 +499,21 @@ weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_te
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(values);
   WEIR_REQUIRE_OUT(vectors, a);
-  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
   weir_status st = eigh_wide(&wide_values, &wide_vectors, a, upper, "linalg.eigh");
   if (!st) st = narrowed(values, wide_values, a);
   if (!st) st = narrowed(vectors, wide_vectors, a);
-  if (st) weir_tensor_drop(values);
-  return st;
+  return record_factors(st, RECORD_EIGH, a, 0, (weir_tensor * *[]){values, vectors, NULL});
 }
 
 weir_status weir_eigvalsh(weir_tensor **out, const weir_tensor *a, bool upper)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
+  if (recorded(a)) return weir_eigh(out, &wide_vectors, a, upper);
   weir_status st = eigh_wide(&wide_values, &wide_vectors, a, upper, "linalg.eigh");
   return st ? st : narrowed(out, wide_values, a);
 }
@@ -594,17 +599,27 @@ weir_status weir_svd(weir_tensor **u, weir_tensor **s, weir_tensor **vh, const w
   WEIR_REQUIRE_OUT(u);
   WEIR_REQUIRE_OUT(s);
   WEIR_REQUIRE_OUT(vh, a);
-  WEIR_NO_DERIVATIVE(a);
   svd_parts p = {NULL, NULL, NULL};
   weir_status st = svd_wide(&p, a, "linalg.svd");
   if (!st && full_matrices) st = complete_svd(&p);
   if (!st) st = narrowed(u, p.u, a);
   if (!st) st = narrowed(s, p.s, a);
   if (!st) st = narrowed(vh, p.vh, a);
-  if (st) {
-    weir_tensor_drop(u);
-    weir_tensor_drop(s);
-  }
+  drop_svd(&p);
+  return record_factors(st, RECORD_SVD, a, full_matrices, (weir_tensor * *[]){u, s, vh});
+}
+
+/* `name` checks a. */
+static weir_status singular_values(weir_tensor **out, const weir_tensor *a, const char *name)
+{
+  WEIR_TENSOR u = NULL;
+  WEIR_TENSOR vh = NULL;
+  svd_parts p = {NULL, NULL, NULL};
+  weir_status st = check_matrices(a, name, "A");
+  if (!st) st = check_real(a, name);
+  if (!st && recorded(a)) return weir_svd(&u, out, &vh, a, false);
+  if (!st) st = svd_wide(&p, a, name);
+  if (!st) st = narrowed(out, p.s, a);
   drop_svd(&p);
   return st;
 }
@@ -613,24 +628,25 @@ weir_status weir_svdvals(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_NO_DERIVATIVE(a);
-  svd_parts p = {NULL, NULL, NULL};
-  weir_status st = svd_wide(&p, a, "linalg.svd");
-  if (!st) st = narrowed(out, p.s, a);
-  drop_svd(&p);
-  return st;
+  return singular_values(out, a, "linalg.svd");
 }
 
 /* ---- made of singular values ----------------------------------------------------------------- */
+
+/* torch's: the dtype's epsilon times the larger of m and n. */
+static double usual_rtol(const weir_tensor *a)
+{
+  int64_t m = a->size[a->dims - 2], n = a->size[a->dims - 1];
+  double epsilon = a->dtype == WEIR_FLOAT64 ? DBL_EPSILON : (double)FLT_EPSILON;
+  return epsilon * (double)(m > n ? m : n);
+}
 
 /* rtol times the largest of s, (..., 1); rtol below 0: torch's. */
 static weir_status singular_cutoff(weir_tensor **out, const svd_parts *p, const weir_tensor *a,
                                    double rtol)
 {
   WEIR_TENSOR most = NULL;
-  int64_t m = a->size[a->dims - 2], n = a->size[a->dims - 1];
-  double epsilon = a->dtype == WEIR_FLOAT64 ? DBL_EPSILON : (double)FLT_EPSILON;
-  if (rtol < 0) rtol = epsilon * (double)(m > n ? m : n);
+  if (rtol < 0) rtol = usual_rtol(a);
   weir_status st = weir_amax_dim(&most, p->s, -1, true);
   return st ? st : weir_mul_scalar(out, most, weir_float(rtol));
 }
@@ -664,7 +680,6 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_NO_DERIVATIVE(a);
   WEIR_TENSOR wide = NULL;
   text_buffer t;
   svd_parts p = {NULL, NULL, NULL};
@@ -675,17 +690,19 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
                      "double, cfloat or cdouble types",
                      dtype_title(d), shape_format(&t, weir_shape_of(a->dims, a->size)));
   int64_t m = a->size[a->dims - 2], n = a->size[a->dims - 1];
+  weir_status st = WEIR_OK;
   if (!a->numel) {
     weir_shape shape = weir_shape_of(a->dims, a->size);
     shape.size[a->dims - 2] = n;
     shape.size[a->dims - 1] = m;
-    return tensor_new_beside(out, a, shape);
+    st = tensor_new_beside(out, a, shape);
+    return record_matrix(out, st, RECORD_PINV, a, NULL, (const bool[3]){false});
   }
-  weir_status st = svd_wide(&p, a, "linalg.pinv");
+  st = svd_wide(&p, a, "linalg.pinv");
   if (!st) st = pinv_wide(&wide, &p, a, rtol);
   if (!st) st = narrowed(out, wide, a);
   drop_svd(&p);
-  return st;
+  return record_matrix(out, st, RECORD_PINV, a, NULL, (const bool[3]){false});
 }
 
 weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rtol)
@@ -717,14 +734,13 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  WEIR_NO_DERIVATIVE(a, b);
   static const char name[] = "weir.linalg.lstsq";
   WEIR_TENSOR columns = NULL;
   WEIR_TENSOR inverse = NULL;
   WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR wide_a = NULL;
   WEIR_TENSOR product = NULL;
   WEIR_TENSOR result = NULL;
-  svd_parts p = {NULL, NULL, NULL};
   weir_status st = check_same_device(a, b);
   if (!st && a->dims < 2)
     st = weir_fail(WEIR_EINVAL, "%s: input must have at least 2 dimensions.", name);
@@ -743,13 +759,13 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
     st = weir_unsqueeze(&columns, b, -1);
   else
     columns = weir_tensor_retain((weir_tensor *)b);
-  if (!st) st = svd_wide(&p, a, name);
-  if (!st) st = pinv_wide(&inverse, &p, a, -1);
+  if (!st) st = check_real(a, name);
+  if (!st) st = weir_to_dtype(&wide_a, a, WEIR_FLOAT64);
+  if (!st) st = weir_pinv(&inverse, wide_a, usual_rtol(a));
   if (!st) st = weir_to_dtype(&wide, columns, WEIR_FLOAT64);
   if (!st) st = weir_matmul(&product, inverse, wide);
   if (!st) st = narrowed(&result, product, a);
   if (!st) st = vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result);
-  drop_svd(&p);
   return st;
 }
 
@@ -821,15 +837,12 @@ static weir_status norm_of_values(weir_tensor **out, const weir_tensor *a, int w
 {
   WEIR_TENSOR values = NULL;
   WEIR_TENSOR row = NULL;
-  svd_parts p = {NULL, NULL, NULL};
-  weir_status st = svd_wide(&p, a, "linalg.matrix_norm");
-  if (!st) st = narrowed(&values, p.s, a);
+  weir_status st = singular_values(&values, a, "linalg.matrix_norm");
   if (!st) st = weir_unsqueeze(&row, values, -2);
   if (!st)
     st = which == 0 || (which == 2 && !row->numel) ? weir_sum_dim(out, row, -1, true)
          : which == 2                              ? weir_amax_dim(out, row, -1, true)
                                                    : weir_amin_dim(out, row, -1, true);
-  drop_svd(&p);
   return st;
 }
 

@@ -73,6 +73,10 @@ enum record_kind {
   RECORD_SOLVE,            /* whether b was a vector */
   RECORD_SOLVE_TRIANGULAR, /* upper, left, unitriangular */
   RECORD_CHOLESKY,         /* upper */
+  RECORD_QR,               /* enum record_qr */
+  RECORD_EIGH,
+  RECORD_SVD, /* whether u and vh are square */
+  RECORD_PINV,
   /* what the derivatives of these give, with the same arguments */
   RECORD_SLICE_BACK,
   RECORD_UNFOLD_BACK,
@@ -82,7 +86,9 @@ enum record_kind {
   RECORD_KINDS
 };
 
-enum { RECORD_NUMBERS = 3 * WEIR_MAX_DIMS, RECORD_OUTS = 2 };
+enum record_qr { RECORD_QR_REDUCED, RECORD_QR_COMPLETE, RECORD_QR_R_ALONE };
+
+enum { RECORD_NUMBERS = 3 * WEIR_MAX_DIMS, RECORD_OUTS = 3 };
 
 typedef struct record {
   enum record_kind kind;

@@ -87,11 +87,14 @@ WEIR_PUBLIC weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int
  * Of float32 and float64, batched over the dimensions before the last two, calculated in float64 by
  * the engine's own algorithms. They are the cpu's: on a CUDA device ENOTSUP, so that nothing moves
  * unasked. Results lie row by row, where torch's lie column by column; signs of vectors are as free
- * as they are in torch. Derivatives do not go through them. Errors of all: "linalg.inv: A must be
+ * as they are in torch. Derivatives go through all but matrix_rank, where torch's do; through vectors
+ * of equal values they are NaN or infinite, as torch's. Errors of all: "linalg.inv: A must be
  * batches of square matrices, but they are 3 by 2 matrices", "linalg.inv: Expected a floating point
  * or complex tensor as input. Got Long"; of complex64 ENOTSUP. */
 
-/* torch.linalg.det(); the sign and the logarithm of the size of it. */
+/* torch.linalg.det(); the sign and the logarithm of the size of it. Where the determinant is 0 its
+ * derivative is that of the cofactors (torch's only with create_graph, else 0), and that of the
+ * logarithm an error. */
 WEIR_PUBLIC weir_status weir_det(weir_tensor **out, const weir_tensor *a);
 WEIR_PUBLIC weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet,
                                      const weir_tensor *a);

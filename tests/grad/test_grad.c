@@ -175,11 +175,70 @@ static weir_status solution(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_solve(out, matrix, a);
 }
 
+/* Vectors are free in sign: of them squares, and products of two. */
+static weir_status eigenvectors(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR symmetric = NULL;
+  WEIR_TENSOR values = NULL;
+  WEIR_TENSOR vectors = NULL;
+  WEIR_TENSOR squares = NULL;
+  weir_status st = weir_narrow(&square, a, 1, 0, 3);
+  if (!st) st = weir_transpose(&turned, square, 0, 1);
+  if (!st) st = weir_add(&symmetric, square, turned);
+  if (!st) st = weir_eigh(&values, &vectors, symmetric, true);
+  if (!st) st = weir_mul(&squares, vectors, vectors);
+  return st ? st : weir_mul(out, squares, values);
+}
+
+static weir_status singular_vectors(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR u = NULL;
+  WEIR_TENSOR s = NULL;
+  WEIR_TENSOR vh = NULL;
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR sines = NULL;
+  WEIR_TENSOR scaled = NULL;
+  weir_status st = weir_svd(&u, &s, &vh, a, true);
+  if (!st) st = weir_narrow(&rows, vh, 0, 0, 3);
+  if (!st) st = weir_sin(&sines, s);
+  if (!st) st = weir_mul(&scaled, u, sines);
+  return st ? st : weir_matmul(out, scaled, rows);
+}
+
+static weir_status orthogonal(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR q = NULL;
+  WEIR_TENSOR r = NULL;
+  WEIR_TENSOR sines = NULL;
+  weir_status st = weir_qr(&q, &r, a, NULL);
+  if (!st) st = weir_sin(&sines, q);
+  return st ? st : weir_matmul(out, sines, r);
+}
+
+static weir_status pseudoinverse(weir_tensor **out, const weir_tensor *a)
+{
+  return weir_pinv(out, a, -1);
+}
+
+static weir_status least_squares(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR tall = NULL;
+  WEIR_TENSOR column = NULL;
+  weir_status st = weir_narrow(&tall, a, 1, 1, 2);
+  if (!st) st = weir_narrow(&column, a, 1, 0, 1);
+  return st ? st : weir_lstsq(out, tall, column);
+}
+
 static const function_of_one functions[] = {
-    chosen,    in_order,     averages,   weir_neg,  weir_abs,  weir_exp,   weir_sin,  weir_cos,
-    weir_tanh, weir_sigmoid, softmax_of, products,  variance,  row,        windows,   convolution,
-    pooled,    powers,       weir_sum,   weir_mean, weir_prod, weir_clone, weir_amax, solution};
-enum { FUNCTIONS = sizeof functions / sizeof *functions, ELEMENTS = 12 };
+    chosen,           in_order,   averages,      weir_neg,     weir_abs,
+    weir_exp,         weir_sin,   weir_cos,      weir_tanh,    weir_sigmoid,
+    softmax_of,       products,   variance,      row,          windows,
+    convolution,      pooled,     powers,        weir_sum,     weir_mean,
+    weir_prod,        weir_clone, weir_amax,     solution,     eigenvectors,
+    singular_vectors, orthogonal, pseudoinverse, least_squares};
+enum { FUNCTIONS = sizeof functions / sizeof *functions, FACTORISATIONS = 6, ELEMENTS = 12 };
 
 /* The sum of sin(f(a)): every element of f counts differently. */
 static weir_status value_of(weir_tensor **out, function_of_one f, const weir_tensor *a)
@@ -224,7 +283,7 @@ START_TEST(derivatives_are_what_differences_of_values_say)
   for (int i = 0; i < ELEMENTS; i++)
     x[i] = sin(3.0 * i + 1) + 0.1 * i;
   /* of factorisations, which come last, the cpu alone is sure to have some */
-  for (int f = 0; f < FUNCTIONS - (_i > 0); f++) {
+  for (int f = 0; f < FUNCTIONS - (_i > 0 ? FACTORISATIONS : 0); f++) {
     WEIR_TENSOR a = NULL;
     WEIR_TENSOR y = NULL;
     a = leaf_of(x, weir_shape(3, 4), device(_i));
@@ -239,9 +298,48 @@ START_TEST(derivatives_are_what_differences_of_values_say)
       x[i] = at - h;
       double below = value_at(functions[f], x, device(_i));
       x[i] = at;
-      ck_assert_msg(fabs((above - below) / (2 * h) - got[i]) < 1e-5,
+      ck_assert_msg(fabs((above - below) / (2 * h) - got[i]) < 1e-5 * fmax(1, fabs(got[i])),
                     "function %d, element %d: %g, %g", f, i, (above - below) / (2 * h), got[i]);
     }
+  }
+}
+END_TEST
+
+/* det() of a matrix of less than full rank is 0, and yet changes with its elements: as the adjugate
+ * says. */
+START_TEST(a_determinant_of_0_has_its_adjugate_as_derivative)
+{
+  static const double rows[] = {1, 2, 3, 4, 5, 6, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0};
+  static const double cofactors[] = {0, 0, 0, 0, 0, 0, -3, 6, -3, 0, 0, 0, 0, 0, 0, 0, 0, 6};
+  WEIR_TENSOR a = leaf_of(rows, weir_shape(2, 3, 3), cpu);
+  WEIR_TENSOR det = NULL;
+  WEIR_TENSOR one = NULL;
+  double got[18];
+  weir_ok(weir_det(&det, a));
+  EXPECT(det, 0, 0);
+  weir_ok(weir_ones_like(&one, det, NULL));
+  weir_ok(weir_backward(det, one, false));
+  weir_ok(weir_tensor_read(got, sizeof got, WEIR_FLOAT64, weir_tensor_grad(a)));
+  for (int i = 0; i < 18; i++)
+    ck_assert_double_eq_tol(got[i], cofactors[i], 1e-12);
+}
+END_TEST
+
+START_TEST(factorisations_without_a_derivative_say_so_on_the_way_back)
+{
+  static const double rows[] = {1, 2, 3, 4, 5, 7};
+  WEIR_TENSOR a = leaf_of(rows, weir_shape(3, 2), cpu);
+  for (int complete = 0; complete < 2; complete++) {
+    WEIR_TENSOR q = NULL;
+    WEIR_TENSOR r = NULL;
+    WEIR_TENSOR sum = NULL;
+    weir_ok(weir_qr(&q, &r, a, complete ? "complete" : "r"));
+    weir_ok(weir_sum(&sum, r));
+    refused_with(WEIR_ENOTSUP,
+                 complete ? "The QR decomposition is not differentiable when mode='complete' and "
+                            "nrows > ncols."
+                          : "The derivative of linalg.qr depends on Q",
+                 weir_backward(sum, NULL, false));
   }
 }
 END_TEST
@@ -581,6 +679,8 @@ int main(void)
   TCase *c = tcase_create("grad");
   tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, derivatives_are_what_differences_of_values_say, 0, 2);
+  tcase_add_test(c, a_determinant_of_0_has_its_adjugate_as_derivative);
+  tcase_add_test(c, factorisations_without_a_derivative_say_so_on_the_way_back);
   tcase_add_test(c, gradients_gather_until_they_are_taken_away);
   tcase_add_test(c, what_cannot_go_back_is_refused_in_torchs_words);
   tcase_add_loop_test(c, what_indices_write_counts_as_a_change, 0, 2);

@@ -557,6 +557,66 @@ class Program:
             return n("cholesky", n("matmul", m, n("transpose", m, -1, -2)), upper)
         return f"{kind} {list(a.shape)} {upper}", lambda: lin.cholesky(full() @ full().mT, upper=upper), factor
 
+    def several(self, name, count, *arguments):
+        outs = [C.c_void_p() for _ in range(count)]
+        self.w.check(getattr(self.w.lib, "weir_" + name)(*[C.byref(o) for o in outs], *arguments))
+        self.held.extend(outs)
+        return outs
+
+    def factored(self, t, w):
+        """Factorisations. Of vectors that are free in sign, what does not depend on it."""
+        r, n, lin = self.r, self.new, torch.linalg
+        rows, columns, batch = r.randint(1, 4), r.randint(1, 4), r.choice([[], [], [2], [2, 1]])
+        kind = r.choice("qr qr_r svd svd_u svd_v svdvals eigh eigvalsh pinv lstsq nuc norm2".split())
+        if kind in ("eigh", "eigvalsh"):
+            columns = rows
+        a, x = self.leaf(batch + [rows, columns])
+        apart = torch.zeros(rows, columns, dtype=torch.float64)
+        for i in range(min(rows, columns)):
+            apart[i, i] = 3 * (i + 1) ** 2  # values are far from one another
+        e = self.whole(apart)
+        full, ours_full = lambda: torch.tanh(a) + apart, lambda: n("add", n("tanh", x), e)
+        what = f"{kind} {list(a.shape)}"
+        if kind in ("qr", "qr_r"):
+            mode = r.choice(["reduced", "complete", "r"] if r.random() < .3 else ["reduced"])
+            at = 0 if kind == "qr" and mode != "r" else 1
+            return f"{what} {mode}", lambda: lin.qr(full(), mode)[at], lambda: self.several("qr", 2, ours_full(), mode.encode())[at]
+        if kind == "eigh":
+            upper = r.random() < .5
+            def vectors():
+                values, v = self.several("eigh", 2, ours_full(), upper)
+                return n("mul", n("mul", v, v), n("unsqueeze", values, -2))
+            def theirs():
+                values, v = lin.eigh(full(), "U" if upper else "L")
+                return v * v * values.unsqueeze(-2)
+            return f"{what} {upper}", theirs, vectors
+        if kind == "eigvalsh":
+            return what, lambda: lin.eigvalsh(full()), lambda: n(kind, ours_full(), False)
+        if kind.startswith("svd") and kind != "svdvals":
+            whole = r.random() < .3
+            def squares():
+                u, s, vh = self.several("svd", 3, ours_full(), whole)
+                k = min(rows, columns)
+                u, vh = n("narrow", u, -1, C.c_int64(0), C.c_int64(k)), n("narrow", vh, -2, C.c_int64(0), C.c_int64(k))
+                return n("mul", u, u) if kind == "svd_u" else n("mul", vh, vh) if kind == "svd_v" else n("matmul", n("mul", u, n("unsqueeze", n("sin", s), -2)), vh)
+            def theirs():
+                u, s, vh = lin.svd(full(), whole)
+                k = min(rows, columns)
+                u, vh = u[..., :k], vh[..., :k, :]
+                return u * u if kind == "svd_u" else vh * vh if kind == "svd_v" else (u * s.sin().unsqueeze(-2)) @ vh
+            return f"{what} {whole}", theirs, squares
+        if kind == "svdvals":
+            return what, lambda: lin.svdvals(full()), lambda: n(kind, ours_full())
+        if kind == "pinv":
+            return what, lambda: lin.pinv(full()), lambda: n(kind, ours_full(), C.c_double(-1))
+        if kind == "lstsq":
+            b, y = self.leaf(batch + [rows, r.randint(1, 3)])
+            if rows < columns:
+                return None  # torch's own second operand of a vector and its derivative are of full rank by columns
+            return what, lambda: lin.lstsq(full(), b).solution, lambda: n(kind, ours_full(), y)
+        order = "nuc" if kind == "nuc" else 2
+        return what, lambda: lin.matrix_norm(full(), order), lambda: n("matrix_norm", ours_full(), str(order).encode(), None, False)
+
     def in_place(self, t, w):
         """Of a tensor of its own."""
         r = self.r
@@ -601,7 +661,7 @@ class Program:
         t, w = self.pick()
         choice = self.r.choice([self.unary, self.binary, self.binary, self.number, self.reduce, self.view, self.view,
                                 self.arrange, self.product, self.in_place, self.choose, self.choose, self.order,
-                                self.planes, self.matrices])
+                                self.planes, self.matrices, self.factored])
         got = choice(t, w)
         if not got:
             return
