@@ -103,6 +103,16 @@ const weir_tensor *c_matmul(rule_run *k, const weir_tensor *a, const weir_tensor
   return calc_keep(&k->c, k->c.st ? k->c.st : weir_matmul(&o, a, b), &o);
 }
 
+const weir_tensor *c_operand(rule_run *k, int i)
+{
+  weir_tensor *o = NULL;
+  weir_options options = {.dtype = k->n->meta[0].dtype, .device = k->n->meta[0].device};
+  if (!is_number(k, i)) return operand(k, i);
+  if (k->c.st) return NULL;
+  weir_scalar number = k->n->r.number[i];
+  return calc_keep(&k->c, weir_full(&o, weir_shape_of(0, NULL), number, &options), &o);
+}
+
 const weir_tensor *c_where(rule_run *k, const weir_tensor *condition, const weir_tensor *t)
 {
   weir_tensor *o = NULL;

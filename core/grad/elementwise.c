@@ -1,7 +1,8 @@
-/* elementwise.c: derivatives of the rows of WEIR_OPS: a function each, and what it keeps.
+/* elementwise.c: derivatives of the rows of WEIR_OPS: a function each, and what it keeps. Here are
+ * arithmetic and choices; functions.c and activation.c have the other rows.
  *
  * A rule gives the gradient as the result has it; what was broadcast is summed, and what was
- * converted converted back, by who runs it (backward.c). A row that has no line in `rules` has no
+ * converted converted back, by who runs it (backward.c). A row that has no line in a table has no
  * derivative yet, and to record it is an error; one whose function is NULL gives nothing that could
  * have one. */
 #include <math.h>
@@ -189,7 +190,7 @@ static void pow_back(rule_run *k)
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-/* Half to each of equals; beside a number, which is a bound, all. */
+/* Half to each of equals; a number, which is a bound, takes all that is on it. */
 static void extreme_back(rule_run *k, bool largest)
 {
   const weir_tensor *half, *a, *b;
@@ -197,7 +198,7 @@ static void extreme_back(rule_run *k, bool largest)
     int at = is_number(k, 0);
     double bound = real_number(k->n->r.number[!at]);
     const weir_tensor *t = operand(k, at);
-    give(k, at, c_where(k, largest ? c_ge_s(k, t, bound) : c_le_s(k, t, bound), G));
+    give(k, at, c_where(k, largest ? c_gt_s(k, t, bound) : c_lt_s(k, t, bound), G));
     return;
   }
   a = a_of(k), b = b_of(k);
@@ -222,103 +223,6 @@ static void where_back(rule_run *k)
   const weir_tensor *truth = a_of(k);
   if (wants_gradient(k, 1)) give(k, 1, c_where(k, truth, G));
   if (wants_gradient(k, 2)) give(k, 2, c_where(k, c_not(k, truth), G));
-}
-
-static void prelu_back(rule_run *k)
-{
-  const weir_tensor *above = c_gt_s(k, a_of(k), 0);
-  if (wants_gradient(k, 0)) give(k, 0, c_pick(k, above, G, times_operand(k, G, 1)));
-  if (wants_gradient(k, 1)) give(k, 1, c_where(k, c_not(k, above), c_mul(k, G, a_of(k))));
-}
-
-/* ---- more functions of one operand ------------------------------------------------------------ */
-
-/* G times the slope that the device has an operation for, of the operand. */
-static void slope_back(rule_run *k, weir_op op)
-{
-  weir_tensor *o = NULL;
-  const weir_tensor *a = a_of(k);
-  if (k->c.st) return;
-  elementwise_call e = {.op = op, .count = 2, .has_p = weir_op_has_p(op)};
-  e.t[0] = G, e.t[1] = a;
-  for (int i = 0; i < 3; i++)
-    e.p[i] = k->n->r.number[i];
-  give(k, 0, calc_keep(&k->c, elementwise_run(&o, &e), &o));
-}
-
-#define SLOPE(name, op)                                                                            \
-  static void name##_back(rule_run *k)                                                             \
-  {                                                                                                \
-    slope_back(k, WEIR_OP_##op##_BACKWARD);                                                        \
-  }
-SLOPE(silu, SILU)
-SLOPE(gelu, GELU)
-SLOPE(gelu_tanh, GELU_TANH)
-SLOPE(mish, MISH)
-SLOPE(hardsigmoid, HARDSIGMOID)
-SLOPE(hardswish, HARDSWISH)
-SLOPE(log_sigmoid, LOG_SIGMOID)
-SLOPE(leaky_relu, LEAKY_RELU)
-
-static void zero_back(rule_run *k)
-{
-  give(k, 0, k->c.st ? NULL : c_zeros(k, &k->n->of[0]));
-}
-
-/* Of two operands. */
-static void steps_back(rule_run *k)
-{
-  for (int i = 0; i < 2; i++)
-    if (wants_gradient(k, i)) give(k, i, c_zeros(k, &k->n->of[i]));
-}
-
-static void erf_back(rule_run *k)
-{
-  const weir_tensor *a = a_of(k);
-  give(k, 0, c_mul(k, c_mul_s(k, G, M_2_SQRTPI), c_exp(k, c_neg(k, c_mul(k, a, a)))));
-}
-
-static void log1p_back(rule_run *k)
-{
-  give(k, 0, c_div(k, G, c_add_s(k, a_of(k), 1)));
-}
-
-static void expm1_back(rule_run *k)
-{
-  give(k, 0, c_mul(k, G, c_add_s(k, result_of(k), 1)));
-}
-
-static void log2_back(rule_run *k)
-{
-  give(k, 0, c_div(k, G, c_mul_s(k, a_of(k), M_LN2)));
-}
-
-static void log10_back(rule_run *k)
-{
-  give(k, 0, c_div(k, G, c_mul_s(k, a_of(k), M_LN10)));
-}
-
-static void exp2_back(rule_run *k)
-{
-  give(k, 0, c_mul(k, c_mul_s(k, G, M_LN2), result_of(k)));
-}
-
-static void tan_back(rule_run *k)
-{
-  const weir_tensor *t = result_of(k);
-  give(k, 0, c_mul(k, G, c_add_s(k, c_mul(k, t, t), 1)));
-}
-
-static void atan_back(rule_run *k)
-{
-  const weir_tensor *a = a_of(k);
-  give(k, 0, c_div(k, G, c_add_s(k, c_mul(k, a, a), 1)));
-}
-
-static void reciprocal_back(rule_run *k)
-{
-  const weir_tensor *r = result_of(k);
-  give(k, 0, c_neg(k, c_mul(k, G, c_mul(k, r, r))));
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -352,7 +256,6 @@ static const grad_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_SUB] = {"SubBackward0", sub_back, {0}},
     [WEIR_OP_MUL] = {"MulBackward0", mul_back, {B, A}},
     [WEIR_OP_DIV] = {"DivBackward0", div_back, {B, A | B}},
-    [WEIR_OP_FLOOR_DIV] = {"FloorDivideBackward0", steps_back, {0}},
     [WEIR_OP_POW] = {"PowBackward0", pow_back, {A | B, A | B | R}},
     [WEIR_OP_MAXIMUM] = {"MaximumBackward0", maximum_back, {A | B, A | B}},
     [WEIR_OP_MINIMUM] = {"MinimumBackward0", minimum_back, {A | B, A | B}},
@@ -365,38 +268,17 @@ static const grad_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_LOGICAL_AND] = NOTHING("LogicalAnd"),
     [WEIR_OP_LOGICAL_OR] = NOTHING("LogicalOr"),
     [WEIR_OP_CLOSE] = NOTHING("Close"),
-    [WEIR_OP_ERF] = {"ErfBackward0", erf_back, {A}},
-    [WEIR_OP_LOG1P] = {"Log1PBackward0", log1p_back, {A}},
-    [WEIR_OP_EXPM1] = {"Expm1Backward0", expm1_back, {R}},
-    [WEIR_OP_LOG2] = {"Log2Backward0", log2_back, {A}},
-    [WEIR_OP_LOG10] = {"Log10Backward0", log10_back, {A}},
-    [WEIR_OP_EXP2] = {"Exp2Backward0", exp2_back, {R}},
-    [WEIR_OP_TAN] = {"TanBackward0", tan_back, {R}},
-    [WEIR_OP_ATAN] = {"AtanBackward0", atan_back, {A}},
-    [WEIR_OP_RECIPROCAL] = {"ReciprocalBackward0", reciprocal_back, {R}},
-    [WEIR_OP_FLOOR] = {"FloorBackward0", zero_back, {0}},
-    [WEIR_OP_CEIL] = {"CeilBackward0", zero_back, {0}},
-    [WEIR_OP_ROUND] = {"RoundBackward0", zero_back, {0}},
-    [WEIR_OP_TRUNC] = {"TruncBackward0", zero_back, {0}},
-    [WEIR_OP_SIGN] = {"SignBackward0", zero_back, {0}},
     [WEIR_OP_ISNAN] = NOTHING("Isnan"),
     [WEIR_OP_ISINF] = NOTHING("Isinf"),
     [WEIR_OP_SIGNBIT] = NOTHING("Signbit"),
     [WEIR_OP_LOGICAL_XOR] = NOTHING("LogicalXor"),
-    [WEIR_OP_SILU] = {"SiluBackward0", silu_back, {A}},
-    [WEIR_OP_GELU] = {"GeluBackward0", gelu_back, {A}},
-    [WEIR_OP_GELU_TANH] = {"GeluBackward0", gelu_tanh_back, {A}},
-    [WEIR_OP_MISH] = {"MishBackward0", mish_back, {A}},
-    [WEIR_OP_HARDSIGMOID] = {"HardsigmoidBackward0", hardsigmoid_back, {A}},
-    [WEIR_OP_HARDSWISH] = {"HardswishBackward0", hardswish_back, {A}},
-    [WEIR_OP_LOG_SIGMOID] = {"LogSigmoidBackward0", log_sigmoid_back, {A}},
-    [WEIR_OP_LEAKY_RELU] = {"LeakyReluBackward0", leaky_relu_back, {A}},
-    [WEIR_OP_PRELU] = {"PreluKernelBackward0", prelu_back, {A | B, A}},
     [WEIR_OP_WHERE] = {"WhereBackward0", where_back, {0, A, A}},
 };
 
 const grad_rule *elementwise_rule(const record *r)
 {
   const grad_rule *rule = &rules[r->op];
-  return rule->name ? rule : NULL;
+  if (rule->name) return rule;
+  rule = function_rule(r);
+  return rule ? rule : activation_rule(r);
 }

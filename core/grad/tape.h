@@ -80,6 +80,8 @@ struct grad_node {
 /* The rule of an operation; NULL: it has no derivative; its run is NULL: results have none. */
 const grad_rule *rule_of(const record *r);
 const grad_rule *elementwise_rule(const record *r);
+const grad_rule *function_rule(const record *r);
+const grad_rule *activation_rule(const record *r);
 const grad_rule *reduction_rule(const record *r);
 const grad_rule *shape_rule(const record *r);
 const grad_rule *product_rule(const record *r);
@@ -166,6 +168,18 @@ CALC_1(exp)
 CALC_1(log)
 CALC_1(sin)
 CALC_1(cos)
+CALC_1(sinh)
+CALC_1(cosh)
+CALC_1(tanh)
+CALC_1(sigmoid)
+CALC_1(erf)
+CALC_1(rsqrt)
+CALC_1(reciprocal)
+CALC_1(trunc)
+CALC_1(floor)
+CALC_1(isnan)
+CALC_1(isfinite)
+CALC_1(digamma)
 CALC_1(contiguous)
 CALC_2(add)
 CALC_2(sub)
@@ -180,9 +194,14 @@ CALC_2(gt)
 CALC_2(ge)
 CALC_2(logical_and)
 CALC_2(logical_or)
+CALC_2(xlogy)
+CALC_2(maximum)
+CALC_2(minimum)
 #undef CALC_1
 #undef CALC_2
 const weir_tensor *c_matmul(rule_run *k, const weir_tensor *a, const weir_tensor *b);
+/* Operand i, which may have been a number: then one element of the gradient's dtype. */
+const weir_tensor *c_operand(rule_run *k, int i);
 /* t where condition, else 0; numbers otherwise. */
 const weir_tensor *c_where(rule_run *k, const weir_tensor *condition, const weir_tensor *t);
 const weir_tensor *c_pick(rule_run *k, const weir_tensor *condition, const weir_tensor *a,

@@ -399,6 +399,7 @@ static __attribute__((cold)) weir_status run_recorded(weir_tensor **out, const e
   for (int i = 0; e->has_p && e->count == 1 && i < 3; i++)
     r.number[i] = e->p[i];
   r.alpha = e->has_alpha ? e->alpha : weir_int(1);
+  if (e->has_p && e->count == 3) r.alpha = e->p[0];
   if (!e->self) return record_made(out, &r, run_unrecorded(out, e));
   r.in_place = true;
   r.out[0] = e->self;

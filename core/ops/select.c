@@ -78,10 +78,11 @@ static weir_status clamp_tensor(weir_tensor **out, const weir_tensor *a, const w
   if (skip) high = NULL;
   if (st) return st;
   if (!low && !high) return weir_clone(out, a);
-  if (low) st = weir_maximum_scalar(out, a, *low);
-  if (!st && high)
-    st = low ? weir_minimum_scalar_(*out, *high) : weir_minimum_scalar(out, a, *high);
-  return st;
+  if (!high) return weir_maximum_scalar(out, a, *low);
+  if (!low) return weir_minimum_scalar(out, a, *high);
+  elementwise_call e = {.op = WEIR_OP_CLAMP, .count = 3, .numbers = 6};
+  e.t[0] = a, e.number[1] = *low, e.number[2] = *high;
+  return elementwise_run(out, &e);
 }
 
 weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,

@@ -239,6 +239,117 @@ static const function_of_one functions[] = {
     weir_prod,        weir_clone, weir_amax,     solution,     eigenvectors,
     singular_vectors, orthogonal, pseudoinverse, least_squares};
 enum { FUNCTIONS = sizeof functions / sizeof *functions, FACTORISATIONS = 6, ELEMENTS = 12 };
+/* Into what every function has a slope at: between 0.05 and 0.95. */
+static weir_status fraction_of(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR s = NULL;
+  WEIR_TENSOR part = NULL;
+  weir_status st = weir_sigmoid(&s, a);
+  if (!st) st = weir_mul_scalar(&part, s, weir_float(0.9));
+  return st ? st : weir_add_scalar(out, part, weir_float(0.05));
+}
+
+#define OF_FRACTION(name)                                                                          \
+  static weir_status name##_of_fraction(weir_tensor **out, const weir_tensor *a)                   \
+  {                                                                                                \
+    WEIR_TENSOR x = NULL;                                                                          \
+    weir_status st = fraction_of(&x, a);                                                           \
+    return st ? st : weir_##name(out, x);                                                          \
+  }
+OF_FRACTION(erfinv)
+OF_FRACTION(lgamma)
+OF_FRACTION(digamma)
+OF_FRACTION(asin)
+OF_FRACTION(acos)
+OF_FRACTION(atanh)
+
+static weir_status of_two(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR angle = NULL;
+  WEIR_TENSOR length = NULL;
+  WEIR_TENSOR rest = NULL;
+  WEIR_TENSOR log = NULL;
+  weir_status st = fraction_of(&x, a);
+  if (!st) st = weir_flip(&turned, a, (const int[]){1}, 1);
+  if (!st) st = weir_atan2(&angle, turned, x);
+  if (!st) st = weir_hypot(&length, angle, turned);
+  if (!st) st = weir_fmod(&rest, length, x);
+  if (!st) st = weir_logaddexp(&log, rest, a);
+  return st ? st : weir_xlogy(out, log, x);
+}
+
+static weir_status of_three(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR between = NULL;
+  WEIR_TENSOR sum = NULL;
+  WEIR_TENSOR part = NULL;
+  weir_status st = fraction_of(&x, a);
+  if (!st) st = weir_flip(&turned, a, (const int[]){1}, 1);
+  if (!st) st = weir_lerp(&between, a, turned, x);
+  if (!st) st = weir_addcmul(&sum, between, a, turned, weir_float(-0.5));
+  if (!st) st = weir_addcdiv(&part, sum, turned, x, weir_float(2));
+  return st ? st : weir_clamp_tensor(out, part, turned, x);
+}
+
+static weir_status bent_lines(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR e = NULL;
+  WEIR_TENSOR s = NULL;
+  WEIR_TENSOR shrunk = NULL;
+  WEIR_TENSOR cut = NULL;
+  weir_status st = weir_elu(&e, a, 0.7);
+  if (!st) st = weir_softplus(&s, e, 2, 1);
+  if (!st) st = weir_softshrink(&shrunk, s, 0.125);
+  if (!st) st = weir_threshold(&cut, shrunk, 0.25, 7);
+  return st ? st : weir_glu(out, cut, 1);
+}
+
+static const function_of_one functions[] = {chosen,
+                                            in_order,
+                                            averages,
+                                            weir_neg,
+                                            weir_abs,
+                                            weir_exp,
+                                            weir_sin,
+                                            weir_cos,
+                                            weir_tanh,
+                                            weir_sigmoid,
+                                            softmax_of,
+                                            products,
+                                            variance,
+                                            row,
+                                            windows,
+                                            convolution,
+                                            pooled,
+                                            powers,
+                                            weir_sum,
+                                            weir_mean,
+                                            weir_prod,
+                                            weir_clone,
+                                            weir_amax,
+                                            weir_erfc,
+                                            weir_sinh,
+                                            weir_cosh,
+                                            weir_asinh,
+                                            weir_sinc,
+                                            weir_frac,
+                                            weir_mish,
+                                            weir_silu,
+                                            erfinv_of_fraction,
+                                            lgamma_of_fraction,
+                                            digamma_of_fraction,
+                                            asin_of_fraction,
+                                            acos_of_fraction,
+                                            atanh_of_fraction,
+                                            of_two,
+                                            of_three,
+                                            bent_lines,
+                                            solution};
+enum { FUNCTIONS = sizeof functions / sizeof *functions, ELEMENTS = 12 };
 
 /* The sum of sin(f(a)): every element of f counts differently. */
 static weir_status value_of(weir_tensor **out, function_of_one f, const weir_tensor *a)
@@ -542,6 +653,69 @@ START_TEST(derivatives_have_derivatives)
 }
 END_TEST
 
+/* The second derivative beside differences of the first one, of what has a rule for that alone. */
+static weir_status first_of(double *out, function_of_one f, const double *x, weir_tensor **made,
+                            weir_tensor **leaf)
+{
+  WEIR_TENSOR y = NULL;
+  weir_grad_options create = {.create_graph = true};
+  *leaf = leaf_of(x, weir_shape(4), cpu);
+  weir_ok(value_of(&y, f, *leaf));
+  const weir_tensor *of[] = {y}, *with[] = {*leaf};
+  weir_status st = weir_grad(made, of, 1, with, 1, &create);
+  return st ? st : weir_tensor_read(out, 4 * sizeof *out, WEIR_FLOAT64, *made);
+}
+
+static weir_status softplus_of(weir_tensor **out, const weir_tensor *a)
+{
+  return weir_softplus(out, a, 1.5, 20);
+}
+
+static weir_status elu_of(weir_tensor **out, const weir_tensor *a)
+{
+  return weir_elu(out, a, 0.7);
+}
+
+static weir_status gelu_of(weir_tensor **out, const weir_tensor *a)
+{
+  return weir_gelu(out, a, "none");
+}
+
+static weir_status gelu_by_tanh(weir_tensor **out, const weir_tensor *a)
+{
+  return weir_gelu(out, a, "tanh");
+}
+
+START_TEST(slopes_of_activations_have_slopes)
+{
+  static const function_of_one of[] = {weir_silu,   weir_mish,  weir_logsigmoid, weir_hardswish,
+                                       softplus_of, elu_of,     gelu_of,         gelu_by_tanh,
+                                       weir_selu,   weir_lgamma};
+  double x[4] = {0.3, -0.4, 1.7, -2.6}, above[4], below[4], got[4];
+  for (size_t f = 0; f < sizeof of / sizeof *of; f++) {
+    WEIR_TENSOR leaf = NULL;
+    WEIR_TENSOR first = NULL;
+    WEIR_TENSOR sum = NULL;
+    weir_ok(first_of(got, of[f], x, &first, &leaf));
+    weir_ok(weir_sum(&sum, first));
+    weir_ok(weir_backward(sum, NULL, false));
+    weir_ok(weir_tensor_read(got, sizeof got, WEIR_FLOAT64, weir_tensor_grad(leaf)));
+    for (int i = 0; i < 4; i++) {
+      double at = x[i], h = 1e-6;
+      for (int up = 0; up < 2; up++) {
+        WEIR_TENSOR l = NULL;
+        WEIR_TENSOR g = NULL;
+        x[i] = up ? at + h : at - h;
+        weir_ok(first_of(up ? above : below, of[f], x, &g, &l));
+      }
+      x[i] = at;
+      double differs = (above[i] - below[i]) / (2 * h) - got[i];
+      ck_assert_msg(fabs(differs) < 1e-5, "function %d, element %d: off by %g", (int)f, i, differs);
+    }
+  }
+}
+END_TEST
+
 /* ---- many ------------------------------------------------------------------------------------ */
 
 enum { DEEP = 100000, THREADS = 4, TIMES = 50 };
@@ -688,6 +862,7 @@ int main(void)
   tcase_add_test(c, what_is_calculated_under_the_guard_has_no_history);
   tcase_add_test(c, hooks_see_and_change_gradients);
   tcase_add_test(c, derivatives_have_derivatives);
+  tcase_add_test(c, slopes_of_activations_have_slopes);
   tcase_add_test(c, a_graph_may_be_deep);
   tcase_add_test(c, threads_add_to_the_same_leaf);
   tcase_add_test(c, gradients_return_to_where_operands_are);

@@ -16,6 +16,7 @@ import warnings
 
 import torch
 
+from slopes import Slopes
 from tensors import Failed, Weir, scalar, shape
 
 warnings.filterwarnings("ignore")
@@ -55,7 +56,7 @@ def longs(values):
     return (C.c_int64 * 16)(*values)
 
 
-class Program:
+class Program(Slopes):
     def __init__(self, weir, seed):
         self.w, self.r, self.seed = weir, random.Random(seed), seed
         self.log, self.steps, self.bad, self.pool, self.held, self.leaves = [], 0, 0, [], [], []
@@ -662,6 +663,7 @@ class Program:
         choice = self.r.choice([self.unary, self.binary, self.binary, self.number, self.reduce, self.view, self.view,
                                 self.arrange, self.product, self.in_place, self.choose, self.choose, self.order,
                                 self.planes, self.matrices, self.factored])
+                                self.planes, self.matrices, self.function, self.two, self.three, self.activation])
         got = choice(t, w)
         if not got:
             return
@@ -690,6 +692,8 @@ class Program:
             self.pool.append((a, b))
 
     def compare(self, what, x, y):
+        if x is not None and not y and self.log[-1:] == ["second derivative"] and not bool(x.any()):
+            return  # slopes that are steps: torch's zeros have a history there
         if x is None or not y:
             if (x is None) != (not y):
                 self.complain(what + ": one has none", x, bool(y))

@@ -1,0 +1,463 @@
+/* functions.c: derivatives of mathematical functions, roundings and remainders: the rows of
+ * WEIR_FUNCTION_OPS that are no activations.
+ *
+ * Where a slope is infinite or none, at the ends of a domain, a rule gives what torch's does. What is
+ * left out by a condition is left out of what it is divided by, too, so that a second derivative has
+ * no 0 / 0. */
+#include <math.h>
+#include "core/grad/tape.h"
+#include "core/ops/ops.h"
+
+#define G (k->g[0])
+
+static const weir_tensor *function_input(rule_run *k)
+{
+  return operand(k, 0);
+}
+
+static const weir_tensor *square(rule_run *k, const weir_tensor *t)
+{
+  return c_mul(k, t, t);
+}
+
+/* G times what is given. */
+static void give_times(rule_run *k, const weir_tensor *slope)
+{
+  give(k, 0, c_mul(k, G, slope));
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static void zero_back(rule_run *k)
+{
+  give(k, 0, k->c.st ? NULL : c_zeros(k, &k->n->of[0]));
+}
+
+/* Of two operands. */
+static void steps_back(rule_run *k)
+{
+  for (int i = 0; i < 2; i++)
+    if (wants_gradient(k, i)) give(k, i, c_zeros(k, &k->n->of[i]));
+}
+
+/* Of the first operand what the result has; of a second, which says where to, 0. */
+static void same_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, G);
+  if (k->n->inputs > 1 && wants_gradient(k, 1)) give(k, 1, c_zeros(k, &k->n->of[1]));
+}
+
+/* ---- error functions, gamma ------------------------------------------------------------------ */
+
+static const weir_tensor *bell(rule_run *k, double height)
+{
+  return c_mul_s(k, c_exp(k, c_neg(k, square(k, function_input(k)))), height);
+}
+
+static void erf_back(rule_run *k)
+{
+  give_times(k, bell(k, M_2_SQRTPI));
+}
+
+static void erfc_back(rule_run *k)
+{
+  give_times(k, bell(k, -M_2_SQRTPI));
+}
+
+static void erfinv_back(rule_run *k)
+{
+  give_times(k, c_mul_s(k, c_exp(k, square(k, outcome(k, 0))), 1 / M_2_SQRTPI));
+}
+
+static void lgamma_back(rule_run *k)
+{
+  give_times(k, c_digamma(k, function_input(k)));
+}
+
+/* The second derivative of log gamma, the sum of 1 / (x + i)^2 for all i: of the first 8, and of the
+ * others from 9 on by Euler and Maclaurin: 1 / y + 1 / 2y^2 + 1 / 6y^3 - 1 / 30y^5 + ..., to 1e-14 of
+ * it (Abramowitz and Stegun, 6.4.12). x is above 0. */
+static const weir_tensor *trigamma_above(rule_run *k, const weir_tensor *x)
+{
+  static const double terms[] = {7.0 / 6,  -691.0 / 2730, 5.0 / 66, -1.0 / 30,
+                                 1.0 / 42, -1.0 / 30,     1.0 / 6};
+  const weir_tensor *sum = NULL, *y = c_add_s(k, x, 8);
+  for (int i = 0; i < 8; i++) {
+    const weir_tensor *r = c_reciprocal(k, c_add_s(k, x, i)), *s = square(k, r);
+    sum = sum ? c_add(k, sum, s) : s;
+  }
+  const weir_tensor *r = c_reciprocal(k, y), *s = square(k, r), *tail = c_mul_s(k, s, terms[0]);
+  for (int i = 1; i < 7; i++)
+    tail = c_mul(k, c_add_s(k, tail, terms[i]), s);
+  tail = c_mul(k, tail, r);
+  return c_add(k, sum, c_add(k, r, c_add(k, c_mul_s(k, s, 0.5), tail)));
+}
+
+/* Below 0 by reflection: pi^2 / sin^2(pi x) - trigamma(1 - x). */
+static void digamma_back(rule_run *k)
+{
+  const weir_tensor *x = function_input(k), *below = c_lt_s(k, x, 0);
+  const weir_tensor *turned = c_pick(k, below, c_add_s(k, c_neg(k, x), 1), x);
+  const weir_tensor *part = trigamma_above(k, turned), *sine = c_sin(k, c_mul_s(k, x, M_PI));
+  if (k->c.st) return;
+  weir_tensor *o = NULL;
+  const weir_tensor *ones = calc_keep(&k->c, weir_ones_like(&o, x, NULL), &o);
+  const weir_tensor *ratio = c_div_s(k, c_pick(k, below, sine, ones), M_PI);
+  const weir_tensor *mirrored = c_sub(k, c_reciprocal(k, square(k, ratio)), part);
+  give_times(k, c_pick(k, below, mirrored, part));
+}
+
+/* ---- exponentials, logarithms ---------------------------------------------------------------- */
+
+static void log1p_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_add_s(k, function_input(k), 1)));
+}
+
+static void expm1_back(rule_run *k)
+{
+  give_times(k, c_add_s(k, outcome(k, 0), 1));
+}
+
+static void log2_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_mul_s(k, function_input(k), M_LN2)));
+}
+
+static void log10_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_mul_s(k, function_input(k), M_LN10)));
+}
+
+static void exp2_back(rule_run *k)
+{
+  give(k, 0, c_mul(k, c_mul_s(k, G, M_LN2), outcome(k, 0)));
+}
+
+static void reciprocal_back(rule_run *k)
+{
+  give(k, 0, c_neg(k, c_mul(k, G, square(k, outcome(k, 0)))));
+}
+
+/* number[0]: how far from 0 and 1 x is brought; below 0: it is not, and beyond them there is none. */
+static void logit_back(rule_run *k)
+{
+  double eps = real_number(k->n->r.number[0]), least = eps < 0 ? 0 : eps;
+  const weir_tensor *x = function_input(k);
+  const weir_tensor *in = c_logical_and(k, c_ge_s(k, x, least), c_le_s(k, x, 1 - least));
+  const weir_tensor *part = c_div(k, G, c_mul(k, x, c_add_s(k, c_neg(k, x), 1)));
+  if (eps >= 0) {
+    give(k, 0, c_where(k, in, part));
+    return;
+  }
+  weir_tensor *o = NULL;
+  if (k->c.st) return;
+  const weir_tensor *none = calc_keep(&k->c, weir_full_like(&o, x, weir_float(NAN), NULL), &o);
+  give(k, 0, c_pick(k, in, part, none));
+}
+
+/* a log b, 0 where a is: of a the logarithm, which is left out where both would make a NaN. */
+static void xlogy_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) {
+    const weir_tensor *b = c_operand(k, 1), *a = function_input(k);
+    const weir_tensor *still = c_logical_and(k, c_eq_s(k, a, 0), c_le_s(k, b, 0));
+    give(k, 0, c_where(k, c_not(k, still), c_xlogy(k, G, b)));
+  }
+  if (wants_gradient(k, 1)) give(k, 1, c_div(k, c_mul(k, G, c_operand(k, 0)), operand(k, 1)));
+}
+
+/* g / (1 + base^(other - own)) */
+static void log_sum_back(rule_run *k, double base)
+{
+  const weir_tensor *a = function_input(k), *b = operand(k, 1);
+  for (int i = 0; i < 2; i++) {
+    if (!wants_gradient(k, i)) continue;
+    const weir_tensor *off = i ? c_sub(k, b, a) : c_sub(k, a, b);
+    give(k, i, c_mul(k, G, c_sigmoid(k, c_mul_s(k, off, log(base)))));
+  }
+}
+
+static void logaddexp_back(rule_run *k)
+{
+  log_sum_back(k, M_E);
+}
+
+static void logaddexp2_back(rule_run *k)
+{
+  log_sum_back(k, 2);
+}
+
+/* ---- angles ---------------------------------------------------------------------------------- */
+
+static void tan_back(rule_run *k)
+{
+  give_times(k, c_add_s(k, square(k, outcome(k, 0)), 1));
+}
+
+/* 1 / sqrt(sign x^2 + plus) */
+static const weir_tensor *root_slope(rule_run *k, double sign, double plus)
+{
+  return c_rsqrt(k, c_add_s(k, c_mul_s(k, square(k, function_input(k)), sign), plus));
+}
+
+static void asin_back(rule_run *k)
+{
+  give_times(k, root_slope(k, -1, 1));
+}
+
+static void acos_back(rule_run *k)
+{
+  give(k, 0, c_neg(k, c_mul(k, G, root_slope(k, -1, 1))));
+}
+
+static void asinh_back(rule_run *k)
+{
+  give_times(k, root_slope(k, 1, 1));
+}
+
+static void acosh_back(rule_run *k)
+{
+  give_times(k, root_slope(k, 1, -1));
+}
+
+static void atan_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_add_s(k, square(k, function_input(k)), 1)));
+}
+
+static void atanh_back(rule_run *k)
+{
+  give(k, 0, c_div(k, G, c_add_s(k, c_neg(k, square(k, function_input(k))), 1)));
+}
+
+static void sinh_back(rule_run *k)
+{
+  give_times(k, c_cosh(k, function_input(k)));
+}
+
+static void cosh_back(rule_run *k)
+{
+  give_times(k, c_sinh(k, function_input(k)));
+}
+
+/* (y cos y - sin y) / (y x), y: pi x; 0 at 0. */
+static void sinc_back(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *x = function_input(k), *none = c_eq_s(k, x, 0);
+  if (k->c.st) return;
+  const weir_tensor *ones = calc_keep(&k->c, weir_ones_like(&o, x, NULL), &o);
+  const weir_tensor *safe = c_pick(k, none, ones, x), *y = c_mul_s(k, safe, M_PI);
+  const weir_tensor *up = c_sub(k, c_mul(k, y, c_cos(k, y)), c_sin(k, y));
+  const weir_tensor *slope = c_div(k, up, c_mul(k, y, safe));
+  give(k, 0, c_where(k, c_not(k, none), c_mul(k, G, slope)));
+}
+
+/* a / (a^2 + b^2), 0 where both are. */
+static void atan2_back(rule_run *k)
+{
+  const weir_tensor *a = function_input(k), *b = operand(k, 1);
+  const weir_tensor *all = c_add(k, square(k, a), square(k, b)), *some = c_ne_s(k, all, 0);
+  const weir_tensor *part = c_where(k, some, c_div(k, G, all));
+  if (wants_gradient(k, 0)) give(k, 0, c_mul(k, part, b));
+  if (wants_gradient(k, 1)) give(k, 1, c_neg(k, c_mul(k, part, a)));
+}
+
+static void hypot_back(rule_run *k)
+{
+  const weir_tensor *r = outcome(k, 0);
+  for (int i = 0; i < 2; i++)
+    if (wants_gradient(k, i)) give(k, i, c_mul(k, G, c_div(k, operand(k, i), r)));
+}
+
+/* ---- remainders, signs, the larger ----------------------------------------------------------- */
+
+/* Of the divisor: as often as it was taken off. */
+static void remainder_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, G);
+  if (wants_gradient(k, 1)) {
+    const weir_tensor *times = c_floor(k, c_div(k, c_operand(k, 0), operand(k, 1)));
+    give(k, 1, c_neg(k, c_mul(k, G, times)));
+  }
+}
+
+static void fmod_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, G);
+  if (wants_gradient(k, 1)) {
+    const weir_tensor *times = c_trunc(k, c_div(k, c_operand(k, 0), operand(k, 1)));
+    give(k, 1, c_neg(k, c_mul(k, G, times)));
+  }
+}
+
+/* Whether the sign was exchanged; 0 at 0. */
+static void copysign_back(rule_run *k)
+{
+  if (wants_gradient(k, 0))
+    give(k, 0, c_mul(k, G, c_mul(k, c_sign(k, function_input(k)), c_sign(k, outcome(k, 0)))));
+  if (wants_gradient(k, 1)) give(k, 1, c_zeros(k, &k->n->of[1]));
+}
+
+static void nan_to_num_back(rule_run *k)
+{
+  give(k, 0, c_where(k, c_isfinite(k, function_input(k)), G));
+}
+
+/* Half to each of equals, all to a number beside NaN. */
+static void finite_extreme_back(rule_run *k, bool largest)
+{
+  const weir_tensor *t[2] = {function_input(k), operand(k, 1)};
+  const weir_tensor *half = c_pick(k, c_eq(k, t[0], t[1]), c_div_s(k, G, 2), G);
+  for (int i = 0; i < 2; i++) {
+    if (!wants_gradient(k, i)) continue;
+    const weir_tensor *own = t[i], *other = t[!i];
+    const weir_tensor *better = largest ? c_ge(k, own, other) : c_le(k, own, other);
+    if (i)
+      better =
+          c_logical_or(k, better, c_logical_and(k, c_isnan(k, other), c_not(k, c_isnan(k, own))));
+    else
+      better = c_logical_or(k, better, c_isnan(k, other));
+    give(k, i, c_where(k, better, half));
+  }
+}
+
+static void fmax_back(rule_run *k)
+{
+  finite_extreme_back(k, true);
+}
+
+static void fmin_back(rule_run *k)
+{
+  finite_extreme_back(k, false);
+}
+
+/* ---- three operands -------------------------------------------------------------------------- */
+
+static void lerp_back(rule_run *k)
+{
+  if (wants_gradient(k, 0) || wants_gradient(k, 1)) {
+    const weir_tensor *part = c_mul(k, G, c_operand(k, 2));
+    if (wants_gradient(k, 0)) give(k, 0, c_sub(k, G, part));
+    if (wants_gradient(k, 1)) give(k, 1, part);
+  }
+  if (wants_gradient(k, 2)) give(k, 2, c_mul(k, G, c_sub(k, operand(k, 1), function_input(k))));
+}
+
+/* Beside tensors half to each of equals; a bound that the other one crosses has none, and of equal
+ * bounds neither has what the operand gives alone. */
+static void clamp_tensors_back(rule_run *k)
+{
+  const weir_tensor *x = function_input(k), *low = c_operand(k, 1), *high = c_operand(k, 2);
+  const weir_tensor *below = c_lt(k, x, low), *above = c_gt(k, x, high),
+                    *apart = c_lt(k, low, high);
+  const weir_tensor *on_low = c_logical_and(k, apart, c_eq(k, x, low));
+  const weir_tensor *on_high = c_logical_and(k, apart, c_eq(k, x, high));
+  const weir_tensor *half = c_pick(k, c_logical_or(k, on_low, on_high), c_div_s(k, G, 2), G);
+  if (wants_gradient(k, 0)) give(k, 0, c_where(k, c_not(k, c_logical_or(k, below, above)), half));
+  if (wants_gradient(k, 1)) {
+    const weir_tensor *lifts = c_logical_and(k, below, c_le(k, low, high));
+    give(k, 1, c_where(k, c_logical_or(k, lifts, on_low), half));
+  }
+  if (wants_gradient(k, 2)) {
+    const weir_tensor *lowers = c_logical_or(k, above, c_gt(k, low, high));
+    give(k, 2, c_where(k, c_logical_or(k, lowers, on_high), half));
+  }
+}
+
+/* Between numbers, and not on them. */
+static void clamp_back(rule_run *k)
+{
+  if (!is_number(k, 1) || !is_number(k, 2)) {
+    clamp_tensors_back(k);
+    return;
+  }
+  double low = real_number(k->n->r.number[1]), high = real_number(k->n->r.number[2]);
+  const weir_tensor *x = function_input(k);
+  give(k, 0, c_where(k, c_logical_and(k, c_gt_s(k, x, low), c_lt_s(k, x, high)), G));
+}
+
+static const weir_tensor *valued(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_mul_scalar(&o, G, k->n->r.alpha), &o);
+}
+
+static void addcmul_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, G);
+  if (wants_gradient(k, 1)) give(k, 1, c_mul(k, valued(k), operand(k, 2)));
+  if (wants_gradient(k, 2)) give(k, 2, c_mul(k, valued(k), operand(k, 1)));
+}
+
+static void addcdiv_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, G);
+  if (!wants_gradient(k, 1) && !wants_gradient(k, 2)) return;
+  const weir_tensor *c = operand(k, 2), *part = c_div(k, valued(k), c);
+  if (wants_gradient(k, 1)) give(k, 1, part);
+  if (wants_gradient(k, 2)) give(k, 2, c_neg(k, c_div(k, c_mul(k, part, operand(k, 1)), c)));
+}
+
+#define A KEEP_A
+#define B KEEP_B
+#define C KEEP_C
+#define R KEEP_OUT
+
+static const grad_rule rules[WEIR_OP_COUNT] = {
+    [WEIR_OP_ERF] = {"ErfBackward0", erf_back, {A}},
+    [WEIR_OP_ERFC] = {"ErfcBackward0", erfc_back, {A}},
+    [WEIR_OP_ERFINV] = {"ErfinvBackward0", erfinv_back, {R}},
+    [WEIR_OP_LGAMMA] = {"LgammaBackward0", lgamma_back, {A}},
+    [WEIR_OP_DIGAMMA] = {"DigammaBackward0", digamma_back, {A}},
+    [WEIR_OP_LOG1P] = {"Log1PBackward0", log1p_back, {A}},
+    [WEIR_OP_EXPM1] = {"Expm1Backward0", expm1_back, {R}},
+    [WEIR_OP_LOG2] = {"Log2Backward0", log2_back, {A}},
+    [WEIR_OP_LOG10] = {"Log10Backward0", log10_back, {A}},
+    [WEIR_OP_EXP2] = {"Exp2Backward0", exp2_back, {R}},
+    [WEIR_OP_TAN] = {"TanBackward0", tan_back, {R}},
+    [WEIR_OP_ASIN] = {"AsinBackward0", asin_back, {A}},
+    [WEIR_OP_ACOS] = {"AcosBackward0", acos_back, {A}},
+    [WEIR_OP_ATAN] = {"AtanBackward0", atan_back, {A}},
+    [WEIR_OP_SINH] = {"SinhBackward0", sinh_back, {A}},
+    [WEIR_OP_COSH] = {"CoshBackward0", cosh_back, {A}},
+    [WEIR_OP_ASINH] = {"AsinhBackward0", asinh_back, {A}},
+    [WEIR_OP_ACOSH] = {"AcoshBackward0", acosh_back, {A}},
+    [WEIR_OP_ATANH] = {"AtanhBackward0", atanh_back, {A}},
+    [WEIR_OP_RECIPROCAL] = {"ReciprocalBackward0", reciprocal_back, {R}},
+    [WEIR_OP_SINC] = {"SincBackward0", sinc_back, {A}},
+    [WEIR_OP_FLOOR] = {"FloorBackward0", zero_back, {0}},
+    [WEIR_OP_CEIL] = {"CeilBackward0", zero_back, {0}},
+    [WEIR_OP_ROUND] = {"RoundBackward0", zero_back, {0}},
+    [WEIR_OP_ROUND_DECIMALS] = {"RoundBackward1", zero_back, {0}},
+    [WEIR_OP_TRUNC] = {"TruncBackward0", zero_back, {0}},
+    [WEIR_OP_FRAC] = {"FracBackward0", same_back, {0}},
+    [WEIR_OP_SIGN] = {"SignBackward0", zero_back, {0}},
+    [WEIR_OP_SGN] = {"SgnBackward0", zero_back, {0}},
+    [WEIR_OP_FLOOR_DIV] = {"FloorDivideBackward0", steps_back, {0}},
+    [WEIR_OP_TRUNC_DIV] = {"DivBackward1", steps_back, {0}},
+    [WEIR_OP_REMAINDER] = {"RemainderBackward0", remainder_back, {0, A | B}},
+    [WEIR_OP_FMOD] = {"FmodBackward0", fmod_back, {0, A | B}},
+    [WEIR_OP_ATAN2] = {"Atan2Backward0", atan2_back, {A | B, A | B}},
+    [WEIR_OP_NEXTAFTER] = {"NextafterBackward0", same_back, {0}},
+    [WEIR_OP_COPYSIGN] = {"CopysignBackward0", copysign_back, {A | R}},
+    [WEIR_OP_XLOGY] = {"XlogyBackward0", xlogy_back, {A | B, A | B}},
+    [WEIR_OP_HYPOT] = {"HypotBackward0", hypot_back, {A | R, B | R}},
+    [WEIR_OP_LOGADDEXP] = {"LogaddexpBackward0", logaddexp_back, {A | B, A | B}},
+    [WEIR_OP_LOGADDEXP2] = {"Logaddexp2Backward0", logaddexp2_back, {A | B, A | B}},
+    [WEIR_OP_FMAX] = {"FmaxBackward0", fmax_back, {A | B, A | B}},
+    [WEIR_OP_FMIN] = {"FminBackward0", fmin_back, {A | B, A | B}},
+    [WEIR_OP_LERP] = {"LerpBackward1", lerp_back, {C, C, A | B}},
+    [WEIR_OP_CLAMP] = {"ClampBackward1", clamp_back, {A | B | C, A | B | C, A | B | C}},
+    [WEIR_OP_ADDCMUL] = {"AddcmulBackward0", addcmul_back, {0, C, B}},
+    [WEIR_OP_ADDCDIV] = {"AddcdivBackward0", addcdiv_back, {0, C, B | C}},
+    [WEIR_OP_LOGIT] = {"LogitBackward0", logit_back, {A}},
+    [WEIR_OP_NAN_TO_NUM] = {"NanToNumBackward0", nan_to_num_back, {A}},
+};
+
+const grad_rule *function_rule(const record *r)
+{
+  const grad_rule *rule = &rules[r->op];
+  return rule->name ? rule : NULL;
+}

@@ -1,0 +1,119 @@
+"""Steps of grad.py: functions, activations, and what chooses or runs along a dimension, each beside torch's."""
+import ctypes as C
+import math
+
+import torch
+
+from tensors import scalar
+
+UNARY = {  # a name, and how a leaf is brought to where it is defined
+    "erf": 0, "erfc": 0, "erfinv": "unit", "lgamma": "gamma", "digamma": "gamma", "log1p": "positive", "expm1": 0, "log2": "positive",
+    "log10": "positive", "exp2": 0, "tan": "unit", "asin": "unit", "acos": "unit", "atan": 0, "sinh": 0, "cosh": 0, "asinh": 0,
+    "acosh": "above", "atanh": "unit", "reciprocal": "positive", "sinc": 0, "floor": 0, "ceil": 0, "round": 0, "trunc": 0, "frac": 0,
+    "sign": 0,  # of sgn torch gathers a zero that it cannot add to
+}
+PLAIN = "silu mish hardsigmoid hardswish logsigmoid selu relu6 tanhshrink softsign".split()
+
+
+class Slopes:
+    def brought(self, t, w, where):
+        n = self.new
+        if where == "unit":
+            return torch.tanh(t) * .9, n("mul_scalar", n("tanh", w), scalar(.9))
+        if where in ("positive", "above"):
+            least = .25 if where == "positive" else 1.25
+            return t.abs() + least, n("add_scalar", n("abs", w), scalar(least))
+        return t, w
+
+    def function(self, t, w):
+        r, n = self.r, self.new
+        name = r.choice(list(UNARY) + ["logit", "nan_to_num", "round_decimals"])
+        if name == "logit":
+            a, b = torch.sigmoid(t), n("sigmoid", w)
+            eps = r.choice([None, .25])
+            return f"logit {eps}", lambda: torch.logit(a, eps), lambda: n("logit", b, C.c_double(-1 if eps is None else eps))
+        if name == "nan_to_num":
+            a, b = t / t.detach().round(), n("div", w, n("round", n("detach", w)))
+            return name, lambda: a.nan_to_num(1., 2., 3.), lambda: n(name, b, C.c_double(1), C.byref(C.c_double(2)), C.byref(C.c_double(3)))
+        if name == "round_decimals":
+            return name, lambda: torch.round(t, decimals=1), lambda: n(name, w, 1)
+        if UNARY[name] == "gamma" and bool((t.detach().abs() < .2).any() or ((t.detach() - t.detach().round()).abs() < .2).any()):
+            return None
+        if name == "sinc" and bool((t == 0).any()):
+            self.twice = False  # torch's second derivative is NaN there
+        a, b = self.brought(t, w, UNARY[name])
+        return name, lambda: getattr(torch, name)(a), lambda: n(name, b)
+
+    def two(self, t, w):
+        r, n = self.r, self.new
+        name = r.choice("atan2 hypot logaddexp logaddexp2 fmax fmin copysign xlogy remainder fmod div_floor div_trunc".split())
+        sizes = [v if r.random() < .8 else 1 for v in t.shape[r.choice([0, 0, len(t.shape) // 2]):]]
+        u, v = self.leaf(sizes, r.random() < .7)
+        if name.startswith("div_"):
+            mode, self.twice = name[4:], False  # torch's zeros have a history
+            return name, lambda: torch.div(t, u.abs() + .5, rounding_mode=mode), lambda: n(
+                "div_rounding", w, n("add_scalar", n("abs", v), scalar(.5)), mode.encode())
+        if name == "xlogy":
+            return name, lambda: torch.xlogy(t, u.abs() + .5), lambda: n(name, w, n("add_scalar", n("abs", v), scalar(.5)))
+        if name in ("remainder", "fmod"):
+            if r.random() < .4:
+                return name + " 0.75", lambda: getattr(torch, name)(t, .75), lambda: n(name + "_scalar", w, scalar(.75))
+            if r.random() < .3 and name == "remainder":
+                return name + " 5 %", lambda: torch.remainder(torch.tensor(5., dtype=torch.float64), t.abs() + .5), lambda: n(
+                    "scalar_remainder", scalar(5.), n("add_scalar", n("abs", w), scalar(.5)))
+            return name, lambda: getattr(torch, name)(t, u.abs() + .5), lambda: n(name, w, n("add_scalar", n("abs", v), scalar(.5)))
+        if name == "copysign":
+            self.twice = self.twice and not bool((t == 0).any())
+        if name == "copysign" and r.random() < .3:
+            return name + " -2", lambda: torch.copysign(t, -2.), lambda: n("copysign_scalar", w, scalar(-2.))
+        if name in ("atan2", "hypot") and bool(((t == 0) & (u == 0)).any()):
+            return None
+        return f"{name} {sizes}", lambda: getattr(torch, name)(t, u), lambda: n(name, w, v)
+
+    def three(self, t, w):
+        r, n = self.r, self.new
+        name = r.choice("lerp lerp_number addcmul addcdiv clamp clamp_number clamp_one where_number".split())
+        (u, v), (x, y) = [self.leaf([s if r.random() < .8 else 1 for s in t.shape], r.random() < .7) for _ in (0, 1)]
+        if name == "lerp":
+            return name, lambda: torch.lerp(t, u, x), lambda: n(name, w, v, y)
+        if name == "lerp_number":
+            return name, lambda: torch.lerp(t, u, .3), lambda: n("lerp_scalar", w, v, scalar(.3))
+        if name.startswith("addc"):
+            value = r.choice([1, -.5, 2])
+            return (f"{name} {value}", lambda: getattr(torch, name)(t, u, x.abs() + .5, value=value),
+                    lambda: n(name, w, v, n("add_scalar", n("abs", y), scalar(.5)), scalar(value)))
+        if name == "clamp":
+            return name, lambda: t.clamp(u, x), lambda: n("clamp_tensor", w, v, y)
+        low, high = r.choice([-1, -.5, .5]), r.choice([0, .5, 1])
+        a, b = scalar(low), scalar(high)
+        if name == "clamp_number":
+            return f"{name} {low} {high}", lambda: t.clamp(low, high), lambda: n("clamp", w, C.byref(a), C.byref(b))
+        return f"{name} {low}", lambda: t.clamp(min=low), lambda: n("clamp", w, C.byref(a), None)
+
+    def activation(self, t, w):
+        r, n, f = self.r, self.new, torch.nn.functional
+        d = C.c_double
+        name = r.choice(PLAIN + "gelu gelu_tanh leaky_relu elu celu softplus softshrink hardshrink threshold hardtanh glu prelu".split())
+        self.twice = self.twice and name != "hardsigmoid"  # torch has none
+        if name in PLAIN:
+            return name, lambda: getattr(f, name)(t), lambda: n(name, w)
+        if name.startswith("gelu"):
+            how = "tanh" if name.endswith("tanh") else "none"
+            return name, lambda: f.gelu(t, approximate=how), lambda: n("gelu", w, how.encode())
+        if name == "glu":
+            if not t.dim() or t.shape[-1] % 2:
+                return None
+            return name, lambda: f.glu(t, -1), lambda: n(name, w, -1)
+        if name == "prelu":
+            self.twice = self.twice and not bool((t == 0).any())  # of 0 torch's second derivative has the other side
+            u, v = self.leaf([t.shape[1] if t.dim() > 1 else 1])
+            return name, lambda: f.prelu(t, u), lambda: n(name, w, v)
+        if name == "softplus":
+            beta, threshold = r.choice([1, 2, .5]), r.choice([20, 1])
+            return f"{name} {beta} {threshold}", lambda: f.softplus(t, beta, threshold), lambda: n(name, w, d(beta), d(threshold))
+        if name == "threshold":
+            return name, lambda: f.threshold(t, .3, 5.), lambda: n(name, w, d(.3), d(5.))
+        if name == "hardtanh":
+            return name, lambda: f.hardtanh(t, -.5, .75), lambda: n(name, w, d(-.5), d(.75))
+        v = r.choice([.1, 1, .5])
+        return f"{name} {v}", lambda: getattr(f, name)(t, v), lambda: n(name, w, d(v))
