@@ -1,4 +1,4 @@
-/* embedding.c: Embedding: rows of its weight by index. */
+/* embedding.c: Embedding, EmbeddingBag: rows of their weight by index, and sums of such. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,10 +6,11 @@
 #include "core/nn/plain.h"
 #include "core/weir/indexing.h"
 
-/* An Embedding's data. */
+/* An Embedding's data; an EmbeddingBag's, too. */
 typedef struct embedding_data {
-  bool padded;         /* it has a row of padding */
-  int64_t padding_idx; /* that row; not negative */
+  bool padded;                    /* it has a row of padding */
+  int64_t padding_idx;            /* that row; not negative */
+  weir_embedding_bag_options bag; /* of an EmbeddingBag */
 } embedding_data;
 
 static weir_status embedding_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
@@ -30,28 +31,40 @@ static void embedding_describe(char *out, size_t room, const weir_module *m)
 }
 
 /* Normal, as torch's; the row of padding 0. */
-static weir_status add_rows(weir_module *m, int64_t count, int64_t size,
-                            const weir_embedding_options *o)
+static weir_status add_rows(weir_module *m, int64_t count, int64_t size, const weir_options *o)
 {
   const embedding_data *e = m->data;
   WEIR_TENSOR weight = NULL;
   WEIR_TENSOR row = NULL;
-  weir_status st = weir_empty(&weight, weir_shape(count, size), &o->tensor);
+  weir_status st = weir_empty(&weight, weir_shape(count, size), o);
   if (!st) st = weir_normal_(weight, 0, 1, NULL);
   if (!st && e->padded) st = weir_select(&row, weight, 0, e->padding_idx);
   if (!st && e->padded) st = weir_zero_(row);
   return st ? st : weir_module_add_parameter(m, "weight", weir_tensor_retain(weight));
 }
 
-static weir_status check_padding(embedding_data *out, int64_t count,
-                                 const weir_embedding_options *o)
+/* A padding_idx that is negative counts from the end; refusal: what is said of one beyond it. */
+static weir_status check_padding(embedding_data *out, int64_t count, const char *refusal)
 {
-  *out = (embedding_data){o->has_padding, o->padding_idx};
-  if (!o->has_padding) return WEIR_OK;
-  if (o->padding_idx >= count || o->padding_idx < -count)
-    return weir_fail(WEIR_EINVAL, "Padding_idx must be within num_embeddings");
-  if (o->padding_idx < 0) out->padding_idx += count;
+  if (!out->padded) return WEIR_OK;
+  if (out->padding_idx >= count || out->padding_idx < -count)
+    return weir_fail(WEIR_EINVAL, "%s must be within num_embeddings", refusal);
+  if (out->padding_idx < 0) out->padding_idx += count;
   return WEIR_OK;
+}
+
+static weir_status rows_layer(weir_module **out, const weir_module_class *kind,
+                              const embedding_data *e, int64_t count, int64_t size,
+                              const weir_options *o)
+{
+  WEIR_MODULE m = NULL;
+  embedding_data *copy = malloc(sizeof *copy);
+  if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+  *copy = *e;
+  weir_status st = weir_module_new(&m, kind, copy);
+  if (!st) st = add_rows(m, count, size, o);
+  if (!st) *out = weir_module_retain(m);
+  return st;
 }
 
 weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings, int64_t embedding_dim,
@@ -64,15 +77,52 @@ weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings, int
                                          .describe = embedding_describe};
   static const weir_embedding_options none = {0};
   const weir_embedding_options *o = options ? options : &none;
-  embedding_data e;
-  WEIR_MODULE m = NULL;
-  weir_status st = check_padding(&e, num_embeddings, o);
-  if (st) return st;
-  embedding_data *copy = malloc(sizeof *copy);
-  if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module Embedding");
-  *copy = e;
-  st = weir_module_new(&m, &kind, copy);
-  if (!st) st = add_rows(m, num_embeddings, embedding_dim, o);
-  if (!st) *out = weir_module_retain(m);
-  return st;
+  embedding_data e = {.padded = o->has_padding, .padding_idx = o->padding_idx};
+  weir_status st = check_padding(&e, num_embeddings, "Padding_idx");
+  return st ? st : rows_layer(out, &kind, &e, num_embeddings, embedding_dim, &o->tensor);
+}
+
+/* ---- EmbeddingBag ----------------------------------------------------------------------------- */
+
+/* Indices, offsets (may be NULL), weights of samples. */
+static weir_status embedding_bag_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
+                                         int count)
+{
+  const embedding_data *e = m->data;
+  if (count < 1 || count > 3 || !in[0])
+    return weir_fail(WEIR_EINVAL,
+                     "EmbeddingBag.forward() takes from 1 to 3 tensors but %d were passed", count);
+  return weir_embedding_bag(out, in[0], m->slot[0].t, count > 1 ? in[1] : NULL,
+                            count > 2 ? in[2] : NULL, &e->bag);
+}
+
+static void embedding_bag_describe(char *out, size_t room, const weir_module *m)
+{
+  static const char *const modes[] = {"mean", "sum", "max"};
+  const embedding_data *e = m->data;
+  const weir_tensor *w = m->slot[0].t;
+  char padding[48] = "";
+  if (e->padded) (void)snprintf(padding, sizeof padding, ", padding_idx=%" PRId64, e->padding_idx);
+  (void)snprintf(out, room, "%" PRId64 ", %" PRId64 ", mode='%s'%s", weir_tensor_size(w, 0),
+                 weir_tensor_size(w, 1), modes[e->bag.mode], padding);
+}
+
+weir_status weir_module_embedding_bag(weir_module **out, int64_t num_embeddings,
+                                      int64_t embedding_dim,
+                                      const weir_embedding_bag_layer_options *options)
+{
+  WEIR_REQUIRE_OUT(out);
+  static const weir_module_class kind = {.name = "EmbeddingBag",
+                                         .forward = embedding_bag_forward,
+                                         .destroy = free,
+                                         .describe = embedding_bag_describe};
+  static const weir_embedding_bag_layer_options none = {0};
+  const weir_embedding_bag_layer_options *o = options ? options : &none;
+  embedding_data e = {
+      .padded = o->bag.has_padding, .padding_idx = o->bag.padding_idx, .bag = o->bag};
+  if ((unsigned)e.bag.mode > WEIR_BAG_MAX)
+    return weir_fail(WEIR_EINVAL, "mode has to be one of sum, mean or max");
+  weir_status st = check_padding(&e, num_embeddings, "padding_idx");
+  e.bag.padding_idx = e.padding_idx;
+  return st ? st : rows_layer(out, &kind, &e, num_embeddings, embedding_dim, &o->tensor);
 }

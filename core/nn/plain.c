@@ -23,6 +23,14 @@ weir_status plain_input(const weir_module *m, int count)
                                 m->kind->name, count);
 }
 
+weir_status plain_inputs(const weir_module *m, int count, int wanted)
+{
+  return count == wanted
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL, "%s.forward() takes %d tensors but %d were passed",
+                         m->kind->name, wanted, count);
+}
+
 /* ---- dropout ---------------------------------------------------------------------------------- */
 
 static void dropout_describe(char *out, size_t room, const weir_module *m)
@@ -150,6 +158,11 @@ static void down_describe(char *out, size_t room, const weir_module *m)
   (void)snprintf(out, room, "downscale_factor=%" PRId64, ((const plain_data *)m->data)->factor);
 }
 
+static void groups_describe(char *out, size_t room, const weir_module *m)
+{
+  (void)snprintf(out, room, "groups=%" PRId64, ((const plain_data *)m->data)->factor);
+}
+
 static void unflatten_describe(char *out, size_t room, const weir_module *m)
 {
   const plain_data *d = m->data;
@@ -166,12 +179,40 @@ PLAIN(softmax, "Softmax", dim_describe, (weir_module * *out, int dim), DATA(.dim
       weir_softmax(out, x, d->dim))
 PLAIN(log_softmax, "LogSoftmax", dim_describe, (weir_module * *out, int dim), DATA(.dim = dim),
       weir_log_softmax(out, x, d->dim))
+
+static weir_status softmax_of_negative(weir_tensor **out, const weir_tensor *x, int dim)
+{
+  WEIR_TENSOR negative = NULL;
+  weir_status st = weir_neg(&negative, x);
+  return st ? st : weir_softmax(out, negative, dim);
+}
+
+static weir_status softmax_of_channels(weir_tensor **out, const weir_tensor *x)
+{
+  int dims = weir_tensor_dim(x);
+  if (dims == 3 || dims == 4) return weir_softmax(out, x, -3);
+  return weir_fail(WEIR_EINVAL, "Softmax2d: expected input to be 3D or 4D, got %dD instead", dims);
+}
+
+PLAIN(softmin, "Softmin", dim_describe, (weir_module * *out, int dim), DATA(.dim = dim),
+      softmax_of_negative(out, x, d->dim))
+PLAIN(softmax2d, "Softmax2d", NULL, (weir_module * *out), DATA(.dim = 0),
+      softmax_of_channels(out, x))
+PLAIN_OF(2, cosine_similarity, "CosineSimilarity", NULL, (weir_module * *out, int dim, double eps),
+         DATA(.dim = dim, .number = {eps}),
+         weir_cosine_similarity(out, in[0], in[1], d->dim, d->number[0]))
+PLAIN_OF(2, pairwise_distance, "PairwiseDistance", NULL,
+         (weir_module * *out, double p, double eps, bool keepdim),
+         DATA(.number = {p, eps}, .flag = keepdim),
+         weir_pairwise_distance(out, in[0], in[1], d->number[0], d->number[1], d->flag))
 PLAIN(unflatten, "Unflatten", unflatten_describe, (weir_module * *out, int dim, weir_shape sizes),
       DATA(.dim = dim, .shape = sizes), weir_unflatten(out, x, d->dim, d->shape))
 PLAIN(pixel_shuffle, "PixelShuffle", up_describe, (weir_module * *out, int64_t factor),
       DATA(.factor = factor), weir_pixel_shuffle(out, x, d->factor))
 PLAIN(pixel_unshuffle, "PixelUnshuffle", down_describe, (weir_module * *out, int64_t factor),
       DATA(.factor = factor), weir_pixel_unshuffle(out, x, d->factor))
+PLAIN(channel_shuffle, "ChannelShuffle", groups_describe, (weir_module * *out, int64_t groups),
+      DATA(.factor = groups), weir_channel_shuffle(out, x, d->factor))
 
 /* ---- containers ------------------------------------------------------------------------------- */
 

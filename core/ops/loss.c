@@ -650,6 +650,33 @@ static weir_status check_cosine_target(const weir_tensor *a, const weir_tensor *
                    shape_format(&y, weir_shape_of(b->dims, b->size)));
 }
 
+/* Products of rows of a and b, summed, and `more`. */
+static weir_status row_products(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
+                                double more)
+{
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_status st = weir_mul(&product, a, b);
+  if (!st) st = weir_sum_dim(&sum, product, -1, false);
+  return st ? st : weir_add_scalar(out, sum, weir_float(more));
+}
+
+/* torch's own: not cosine_similarity(), but squares with 1e-12 more. */
+static weir_status row_cosines(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR squares_a = NULL;
+  WEIR_TENSOR squares_b = NULL;
+  WEIR_TENSOR both = NULL;
+  WEIR_TENSOR lengths = NULL;
+  weir_status st = row_products(&product, a, b, 0);
+  if (!st) st = row_products(&squares_a, a, a, 1e-12);
+  if (!st) st = row_products(&squares_b, b, b, 1e-12);
+  if (!st) st = weir_mul(&both, squares_a, squares_b);
+  if (!st) st = weir_sqrt(&lengths, both);
+  return st ? st : weir_div(out, product, lengths);
+}
+
 weir_status weir_cosine_embedding_loss(weir_tensor **out, const weir_tensor *a,
                                        const weir_tensor *b, const weir_tensor *target,
                                        double margin, weir_reduction reduction)
@@ -665,7 +692,7 @@ weir_status weir_cosine_embedding_loss(weir_tensor **out, const weir_tensor *a,
   WEIR_TENSOR losses = NULL;
   weir_status st = check_reduction(reduction);
   if (!st) st = check_cosine_target(a, b, target);
-  if (!st) st = weir_cosine_similarity(&cosine, a, b, -1, 1e-8);
+  if (!st) st = row_cosines(&cosine, a, b);
   if (!st) st = weir_neg(&negative, cosine);
   if (!st) st = weir_add_scalar_(negative, weir_int(1));
   if (!st) st = weir_sub_scalar(&above, cosine, weir_float(margin));

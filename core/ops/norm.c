@@ -712,3 +712,33 @@ weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_
   if (!st) st = weir_permute(&turned, parts, (const int[]){0, 1, 3, 5, 2, 4});
   return st ? st : weir_reshape(out, turned, shape);
 }
+
+weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t groups)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR parts = NULL;
+  WEIR_TENSOR turned = NULL;
+  text_buffer t;
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  if (a->dims < 3)
+    return weir_fail(WEIR_EINVAL,
+                     "channel_shuffle expects input with > 2 dims, but got input with sizes %s",
+                     shape_format(&t, shape));
+  if (groups < 1)
+    return weir_fail(
+        WEIR_EINVAL,
+        "Number of groups to divide channels in must be positive. Value of groups:%lld",
+        (long long)groups);
+  int64_t n = a->size[0], channels = a->size[1], rest = 1;
+  if (channels % groups)
+    return weir_fail(
+        WEIR_EINVAL,
+        "Number of channels must be divisible by groups. Got %lld channels and %lld groups.",
+        (long long)channels, (long long)groups);
+  for (int d = 2; d < a->dims; d++)
+    rest *= a->size[d];
+  weir_status st = weir_reshape(&parts, a, weir_shape(n, groups, channels / groups, rest));
+  if (!st) st = weir_transpose(&turned, parts, 1, 2);
+  return st ? st : weir_reshape(out, turned, shape);
+}

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/base/status.h"
+#include "core/weir/indexing.h"
+#include "core/weir/losses.h"
 #include "core/weir/module.h"
 #include "core/weir/nn.h"
 #include "core/weir/tensor.h"
@@ -119,6 +121,88 @@ WEIR_PUBLIC weir_status weir_module_log_softmax(weir_module **out, int dim);
 WEIR_PUBLIC weir_status weir_module_unflatten(weir_module **out, int dim, weir_shape sizes);
 WEIR_PUBLIC weir_status weir_module_pixel_shuffle(weir_module **out, int64_t factor);
 WEIR_PUBLIC weir_status weir_module_pixel_unshuffle(weir_module **out, int64_t factor);
+WEIR_PUBLIC weir_status weir_module_channel_shuffle(weir_module **out, int64_t groups);
+/* The softmax of the negative; the softmax over the channels of an image. Errors: "Softmax2d:
+ * expected input to be 3D or 4D, got 2D instead". */
+WEIR_PUBLIC weir_status weir_module_softmin(weir_module **out, int dim);
+WEIR_PUBLIC weir_status weir_module_softmax2d(weir_module **out);
+/* Of two tensors (weir_module_call_many()); usual: 1, 1e-8; 2, 1e-6. Errors: EINVAL
+ * "PairwiseDistance.forward() takes 2 tensors but 1 were passed". */
+WEIR_PUBLIC weir_status weir_module_cosine_similarity(weir_module **out, int dim, double eps);
+WEIR_PUBLIC weir_status weir_module_pairwise_distance(weir_module **out, double p, double eps,
+                                                      bool keepdim);
+
+/* ---- other sizes ------------------------------------------------------------------------------
+ * padding (copied): left, right, then of the last dimension but one top, bottom, then front, back:
+ * weir_module_reflection_pad2d(&m, (const int64_t[]){1, 1, 2, 2}). A CircularPad wants an image
+ * with as many axes as its name says ("expected 3D or 4D input (got 2D input)"). */
+#define WEIR_PAD_LAYERS(X)                                                                         \
+  X(reflection_pad1d, "ReflectionPad1d", 1, REFLECT)                                               \
+  X(reflection_pad2d, "ReflectionPad2d", 2, REFLECT)                                               \
+  X(reflection_pad3d, "ReflectionPad3d", 3, REFLECT)                                               \
+  X(replication_pad1d, "ReplicationPad1d", 1, REPLICATE)                                           \
+  X(replication_pad2d, "ReplicationPad2d", 2, REPLICATE)                                           \
+  X(replication_pad3d, "ReplicationPad3d", 3, REPLICATE)                                           \
+  X(circular_pad1d, "CircularPad1d", 1, CIRCULAR)                                                  \
+  X(circular_pad2d, "CircularPad2d", 2, CIRCULAR)                                                  \
+  X(circular_pad3d, "CircularPad3d", 3, CIRCULAR)                                                  \
+  X(zero_pad1d, "ZeroPad1d", 1, CONSTANT)                                                          \
+  X(zero_pad2d, "ZeroPad2d", 2, CONSTANT)                                                          \
+  X(zero_pad3d, "ZeroPad3d", 3, CONSTANT)
+#define WEIR_PAD_DECLARE(name, title, axes, mode)                                                  \
+  WEIR_PUBLIC weir_status weir_module_##name(weir_module **out, const int64_t *padding);
+WEIR_PAD_LAYERS(WEIR_PAD_DECLARE)
+#undef WEIR_PAD_DECLARE
+WEIR_PUBLIC weir_status weir_module_constant_pad1d(weir_module **out, const int64_t *padding,
+                                                   weir_scalar value);
+WEIR_PUBLIC weir_status weir_module_constant_pad2d(weir_module **out, const int64_t *padding,
+                                                   weir_scalar value);
+WEIR_PUBLIC weir_status weir_module_constant_pad3d(weir_module **out, const int64_t *padding,
+                                                   weir_scalar value);
+
+/* options are copied; a size or a scale alone in its array is that of all axes. Errors of a call:
+ * those of weir_interpolate(). */
+WEIR_PUBLIC weir_status weir_module_upsample(weir_module **out,
+                                             const weir_interpolate_options *options);
+/* Upsample with mode nearest; with bilinear and align_corners: of options size and scale count. */
+WEIR_PUBLIC weir_status weir_module_upsampling_nearest2d(weir_module **out,
+                                                         const weir_interpolate_options *options);
+WEIR_PUBLIC weir_status weir_module_upsampling_bilinear2d(weir_module **out,
+                                                          const weir_interpolate_options *options);
+
+/* ---- losses -----------------------------------------------------------------------------------
+ * Those of losses.h, by torch.nn's names; called with weir_module_call_many(): what a model makes
+ * and what it should be (CosineEmbeddingLoss, MarginRankingLoss: two and a target;
+ * TripletMarginLoss: anchor, positive, negative). */
+WEIR_PUBLIC weir_status weir_module_l1_loss(weir_module **out, weir_reduction reduction);
+WEIR_PUBLIC weir_status weir_module_mse_loss(weir_module **out, weir_reduction reduction);
+WEIR_PUBLIC weir_status weir_module_smooth_l1_loss(weir_module **out, weir_reduction reduction,
+                                                   double beta);
+WEIR_PUBLIC weir_status weir_module_huber_loss(weir_module **out, weir_reduction reduction,
+                                               double delta);
+WEIR_PUBLIC weir_status weir_module_kl_div_loss(weir_module **out, weir_reduction reduction,
+                                                bool log_target);
+WEIR_PUBLIC weir_status weir_module_soft_margin_loss(weir_module **out, weir_reduction reduction);
+WEIR_PUBLIC weir_status weir_module_hinge_embedding_loss(weir_module **out, double margin,
+                                                         weir_reduction reduction);
+WEIR_PUBLIC weir_status weir_module_margin_ranking_loss(weir_module **out, double margin,
+                                                        weir_reduction reduction);
+WEIR_PUBLIC weir_status weir_module_cosine_embedding_loss(weir_module **out, double margin,
+                                                          weir_reduction reduction);
+/* Errors: EINVAL "TripletMarginLoss: expected margin to be greater than 0, got -1.0 instead". */
+WEIR_PUBLIC weir_status weir_module_triplet_margin_loss(weir_module **out, double margin, double p,
+                                                        weir_reduction reduction);
+/* Weights (borrowed for the call; the module counts them) are buffers `weight`, `pos_weight`, which
+ * move with it and are saved; NULL: none. options are copied; NULL: the defaults. */
+WEIR_PUBLIC weir_status weir_module_nll_loss(weir_module **out, const weir_class_options *options);
+WEIR_PUBLIC weir_status weir_module_cross_entropy_loss(weir_module **out,
+                                                       const weir_class_options *options);
+WEIR_PUBLIC weir_status weir_module_bce_loss(weir_module **out, const weir_tensor *weight,
+                                             weir_reduction reduction);
+WEIR_PUBLIC weir_status weir_module_bce_with_logits_loss(weir_module **out,
+                                                         const weir_tensor *weight,
+                                                         const weir_tensor *pos_weight,
+                                                         weir_reduction reduction);
 
 /* ---- activations ------------------------------------------------------------------------------
  * Those of functions.h: weir_module_silu(&m). */
@@ -166,6 +250,18 @@ typedef struct weir_embedding_options {
 WEIR_PUBLIC weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings,
                                               int64_t embedding_dim,
                                               const weir_embedding_options *options);
+
+typedef struct weir_embedding_bag_layer_options {
+  weir_options tensor;            /* dtype and device of the weight */
+  weir_embedding_bag_options bag; /* mode, include_last_offset, padding */
+} weir_embedding_bag_layer_options;
+
+/* weight (num_embeddings, embedding_dim), normal at first; called with indices, behind them
+ * offsets (or NULL), behind these per_sample_weights: weir_embedding_bag(). options NULL: the mean.
+ * Errors: EINVAL "padding_idx must be within num_embeddings". */
+WEIR_PUBLIC weir_status weir_module_embedding_bag(weir_module **out, int64_t num_embeddings,
+                                                  int64_t embedding_dim,
+                                                  const weir_embedding_bag_layer_options *options);
 
 /* ---- containers -------------------------------------------------------------------------------- */
 

@@ -207,6 +207,10 @@ WEIR_PUBLIC weir_status weir_interpolate(weir_tensor **out, const weir_tensor *a
 WEIR_PUBLIC weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t factor);
 WEIR_PUBLIC weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a,
                                              int64_t factor);
+/* Channels (dimension 1) in `groups` of as many, taken from each group in turn. Errors: "Number of
+ * channels must be divisible by groups. Got 4 channels and 3 groups." */
+WEIR_PUBLIC weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a,
+                                             int64_t groups);
 
 #ifdef __cplusplus
 }

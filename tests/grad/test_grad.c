@@ -231,14 +231,6 @@ static weir_status least_squares(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_lstsq(out, tall, column);
 }
 
-static const function_of_one functions[] = {
-    chosen,           in_order,   averages,      weir_neg,     weir_abs,
-    weir_exp,         weir_sin,   weir_cos,      weir_tanh,    weir_sigmoid,
-    softmax_of,       products,   variance,      row,          windows,
-    convolution,      pooled,     powers,        weir_sum,     weir_mean,
-    weir_prod,        weir_clone, weir_amax,     solution,     eigenvectors,
-    singular_vectors, orthogonal, pseudoinverse, least_squares};
-enum { FUNCTIONS = sizeof functions / sizeof *functions, FACTORISATIONS = 6, ELEMENTS = 12 };
 /* Into what every function has a slope at: between 0.05 and 0.95. */
 static weir_status fraction_of(weir_tensor **out, const weir_tensor *a)
 {
@@ -348,8 +340,13 @@ static const function_of_one functions[] = {chosen,
                                             of_two,
                                             of_three,
                                             bent_lines,
-                                            solution};
-enum { FUNCTIONS = sizeof functions / sizeof *functions, ELEMENTS = 12 };
+                                            solution,
+                                            eigenvectors,
+                                            singular_vectors,
+                                            orthogonal,
+                                            pseudoinverse,
+                                            least_squares};
+enum { FUNCTIONS = sizeof functions / sizeof *functions, FACTORISATIONS = 6, ELEMENTS = 12 };
 
 /* The sum of sin(f(a)): every element of f counts differently. */
 static weir_status value_of(weir_tensor **out, function_of_one f, const weir_tensor *a)

@@ -662,8 +662,7 @@ class Program(Slopes):
         t, w = self.pick()
         choice = self.r.choice([self.unary, self.binary, self.binary, self.number, self.reduce, self.view, self.view,
                                 self.arrange, self.product, self.in_place, self.choose, self.choose, self.order,
-                                self.planes, self.matrices, self.factored])
-                                self.planes, self.matrices, self.function, self.two, self.three, self.activation])
+                                self.planes, self.matrices, self.factored, self.function, self.two, self.three, self.activation])
         got = choice(t, w)
         if not got:
             return

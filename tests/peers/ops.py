@@ -20,6 +20,7 @@ from functions import Functions
 from linalg import Linalg
 from order import Order
 from losses import Losses
+from modules import Modules
 from networks import Networks
 from reductions import Reductions
 from sequence import Sequence
@@ -60,7 +61,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Draws, Losses, Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
+class Calls(Draws, Losses, Modules, Networks, Functions, Indices, Linalg, Order, Reductions, Sequence, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -600,7 +601,8 @@ class Calls(Draws, Losses, Networks, Functions, Indices, Linalg, Order, Reductio
                               [self.einsum, self.contraction, self.added, self.vectors] +
                               [self.attention, self.multihead, self.recurrent, self.cell, self.transformer, self.layer, self.convolution_layer] +
                               [self.running, self.sorting, self.middle, self.searching, self.counting] +
-                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances, self.convolution, self.interpolation, self.classes, self.differences])()
+                              [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances, self.convolution, self.interpolation, self.classes, self.differences] +
+                              [self.criterion, self.criterion, self.padded, self.upsampled, self.plain_layer, self.bag_layer])()
 
 
 # ---- promotion and random numbers

@@ -67,6 +67,7 @@ SHAPES.update({
     'weir_instance_norm': (2, 1, 2),
     'weir_pixel_shuffle': (1, 1, 1),
     'weir_pixel_unshuffle': (1, 1, 1),
+    'weir_channel_shuffle': (1, 1, 1),
     'weir_group_norm': (2, 2), 'weir_interpolate': (1, 1, 2),
     **{'weir_conv%s%dd' % (k, n): (1, 1) + (2,) * n for k in ('', '_transpose') for n in (1, 2, 3) if (k, n) != ('', 2)}})
 VALUES = {'int': 1, 'unsigned': 1, '_Bool': False, 'int64_t': 1, 'uint64_t': 1, 'size_t': 64, 'ssize_t': 1, 'double': 1.0,
@@ -247,6 +248,10 @@ GOOD = {
     'weir_binary_cross_entropy': {i: lambda m: m.made('weir_zeros_like', m.tensor(), None) for i in (1, 2, 3)},
     'weir_cosine_embedding_loss': {3: lambda m: m.tensor((2,))},
     **{'weir_module_conv%s%dd' % (k, n): {3: lambda m: m.room((C.c_int64 * 3)(1, 1, 1)), 4: lambda m: None} for k in ('', '_transpose') for n in (1, 2, 3) if (k, n) != ('', 2)},
+    **{'weir_module_%s_pad%dd' % (k, n): {1: lambda m: m.room((C.c_int64 * 6)())} for k in ('constant', 'reflection', 'replication', 'circular', 'zero') for n in (1, 2, 3)},
+    **{'weir_module_' + k: {1: interpolation} for k in ('upsample', 'upsampling_nearest2d', 'upsampling_bilinear2d')},
+    **{'weir_module_%s_loss' % k: {1: lambda m: m.room((C.c_int64 * 5)())} for k in ('nll', 'cross_entropy')},
+    'weir_module_embedding_bag': {3: lambda m: None},
     'weir_module_list': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
     'weir_avg_pool1d': {2: pool_3d}, 'weir_avg_pool2d': {2: pool_3d}, 'weir_avg_pool3d': {2: pool_3d},
     'weir_max_pool1d': {2: pool_3d}, 'weir_max_pool3d': {2: pool_3d},

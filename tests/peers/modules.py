@@ -1,0 +1,206 @@
+"""Cases of ops.py: losses as modules, pads, Upsample and other layers of torch.nn that are a function and its arguments.
+A mixin of its Calls. What torch prints of a module, the names and order of its state and what it gives are compared.
+
+Names that are put together here: constant_pad1d constant_pad2d constant_pad3d reflection_pad1d
+reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d circular_pad1d
+circular_pad2d circular_pad3d zero_pad1d zero_pad2d zero_pad3d.
+"""
+import ctypes as C
+
+import torch
+
+from losses import REDUCTIONS, ClassOptions
+from networks import MODES, Interpolation, three
+from tensors import NUMBERS, Options, scalar
+
+P = C.c_void_p
+FLOATS = [torch.float32] * 3 + [torch.float64]
+# What a loss is made with, behind out: kinds of torch's arguments in Weir's order.
+LOSSES = {
+    "L1Loss": ("l1_loss", ["reduction"]),
+    "MSELoss": ("mse_loss", ["reduction"]),
+    "SmoothL1Loss": ("smooth_l1_loss", ["reduction", "beta"]),
+    "HuberLoss": ("huber_loss", ["reduction", "delta"]),
+    "KLDivLoss": ("kl_div_loss", ["reduction", "log_target"]),
+    "SoftMarginLoss": ("soft_margin_loss", ["reduction"]),
+    "HingeEmbeddingLoss": ("hinge_embedding_loss", ["margin", "reduction"]),
+    "MarginRankingLoss": ("margin_ranking_loss", ["margin", "reduction"]),
+    "CosineEmbeddingLoss": ("cosine_embedding_loss", ["margin", "reduction"]),
+    "TripletMarginLoss": ("triplet_margin_loss", ["margin", "p", "reduction"]),
+    "BCELoss": ("bce_loss", ["weight", "reduction"]),
+    "BCEWithLogitsLoss": ("bce_with_logits_loss", ["weight", "pos_weight", "reduction"]),
+    "NLLLoss": ("nll_loss", ["classes"]),
+    "CrossEntropyLoss": ("cross_entropy_loss", ["classes"]),
+}
+PADS = {"constant": "ConstantPad", "reflection": "ReflectionPad", "replication": "ReplicationPad", "circular": "CircularPad", "zero": "ZeroPad"}
+
+
+class BagLayer(C.Structure):
+    _fields_ = [("tensor", Options), ("mode", C.c_int), ("include_last_offset", C.c_bool), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
+
+
+class Modules:
+    def state_names(self, what, theirs, m):
+        """The names of both states, in order."""
+        lib, names = self.w.lib, []
+        lib.weir_tensors_name.restype = C.c_char_p
+        lib.weir_tensors_name.argtypes = [P, C.c_size_t]
+        state = self.w.new("module_state", m)
+        while (name := lib.weir_tensors_name(state, len(names))) is not None:
+            names.append(name.decode())
+        lib.weir_tensors_release(state)
+        if names != list(theirs.state_dict()):
+            self.complain(what + ": names of the state", list(theirs.state_dict()), names)
+
+    def run_layer(self, theirs, name, arguments, tensors, ours, scale, several=8):
+        """Makes Weir's layer beside torch's and calls both; ours: Weir's tensors (or None), in order."""
+        what = f"{theirs} of {[None if t is None else (tuple(t.shape), str(t.dtype)) for t in tensors]} {theirs.training}"
+        m = self.module(name, theirs, *arguments)
+        self.state_names(what, theirs, m)
+        inputs = (P * len(ours))(*[w.value if w is not None else None for w in ours])
+        def run():
+            with torch.no_grad():
+                return theirs(*tensors)
+        self.own_strides = True
+        self.judge(what, run, lambda: self.w.new("module_call_many", m, inputs, len(ours)), scale, several)
+        self.own_strides = False
+        self.w.lib.weir_module_release(m)
+
+    # ---- losses
+
+    def loss_tensors(self, title, dtype):
+        """What the loss is called with."""
+        r = self.r
+        sizes = [r.randint(1, 5) for _ in range(2 if title[:3] in ("Cos", "Tri") else r.randint(0, 3))]
+        a, b = self.small(sizes, dtype), self.small(sizes, dtype)
+        if title in ("NLLLoss", "CrossEntropyLoss"):
+            lead, n = r.choice([[], [3], [2]]), r.randint(1, 5)
+            more = [r.randint(1, 3)] * (len(lead) and r.choice([0, 0, 1, 2]))
+            return [self.small(lead + [n] + more, dtype), torch.randint(0, n, lead + more)]
+        if title in ("BCELoss", "KLDivLoss"):
+            a, b = a.sigmoid(), b.sigmoid()
+        if title == "BCEWithLogitsLoss":
+            b = b.sigmoid()
+        if title in ("SoftMarginLoss", "HingeEmbeddingLoss"):
+            b = b.sign()
+        sign = lambda shape: torch.randint(0, 2, shape).to(dtype) * 2 - 1
+        more = {"MarginRankingLoss": lambda: [sign(sizes)], "CosineEmbeddingLoss": lambda: [sign(sizes[:1])],
+                "TripletMarginLoss": lambda: [self.small(sizes, dtype)]}
+        return [a, b] + more.get(title, lambda: [])()
+
+    def criterion(self):
+        r = self.r
+        title = r.choice(list(LOSSES))
+        name, kinds = LOSSES[title]
+        dtype = r.choice(FLOATS)
+        tensors = self.loss_tensors(title, dtype)
+        reduction = r.choice([0, 0, 1, 2])
+        keywords, arguments, held = {}, [], []
+        def weight(n):
+            held.append(torch.rand(n, dtype=dtype) + .1)
+            return held[-1], self.w.of(held[-1])
+        for kind in kinds:
+            number = r.choice([.5, 1., 2.]) if r.random() < .97 or title != "TripletMarginLoss" else -1.
+            if kind == "reduction":
+                keywords[kind], ours = REDUCTIONS[reduction], reduction
+            elif kind == "log_target":
+                keywords[kind] = ours = r.random() < .5
+            elif kind in ("weight", "pos_weight"):
+                keywords[kind], ours = weight(tensors[0].shape) if r.random() < .4 else (None, None)
+            elif kind == "classes":
+                n = tensors[0].shape[tensors[0].dim() > 1]
+                keywords["weight"], ww = weight([n]) if r.random() < .4 else (None, None)
+                keywords["ignore_index"], keywords["reduction"] = r.choice([-100, 0, 1]), REDUCTIONS[reduction]
+                smooth = r.choice([0., .1]) if title == "CrossEntropyLoss" else 0.
+                keywords.update({"label_smoothing": smooth} if title == "CrossEntropyLoss" else {})
+                ours = C.byref(ClassOptions(ww, keywords["ignore_index"] != -100, keywords["ignore_index"], reduction, smooth))
+            else:
+                keywords[kind], ours = (number, C.c_double(number)) if kind != "p" else (2., C.c_double(2))
+            arguments.append(ours)
+        ours = [self.w.of(t) for t in tensors]
+        try:
+            theirs = getattr(torch.nn, title)(**keywords)
+        except ValueError as error:
+            def refused():
+                raise error
+            self.call(title, refused, lambda: self.w.new("module_" + name, *arguments))
+        else:
+            scale = sum(self.largest(t) for t in tensors if t.is_floating_point()) ** 2 * max(1, tensors[0].numel()) + 3
+            self.run_layer(theirs, name, arguments, tensors, ours, scale, 32)
+        self.end(ours + [a for a in arguments if isinstance(a, P)])
+
+    # ---- pads, Upsample
+
+    def padded(self):
+        r = self.r
+        kind, axes = r.choice(list(PADS)), r.choice([1, 2, 3])
+        padding = [r.choice([0, 1, 1, 2, -1 if kind in ("constant", "zero") else 1]) for _ in range(2 * axes)]
+        value = [r.choice([0, 2, 1.5, True])] if kind == "constant" else []
+        theirs = getattr(torch.nn, f"{PADS[kind]}{axes}d")(tuple(padding), *value)
+        sizes = [r.randint(1, 2)] * (r.random() < .7) + [2] + [r.randint(3, 5) for _ in range(axes)]
+        if kind == "circular" and r.random() < .05:
+            sizes = sizes[1:] if len(sizes) == axes + 1 else [1] + sizes
+        t, w = self.tensor(sizes, r.choice([torch.float32, torch.float64, torch.int64] if kind in ("constant", "zero", "circular") else FLOATS), small=True)
+        ours = (C.c_int64 * 6)(*padding)
+        self.run_layer(theirs, f"{kind}_pad{axes}d", [ours] + [scalar(v) for v in value], [t], [w], None, 1)
+        self.end([w])
+
+    def upsampled(self):
+        r = self.r
+        title = r.choice(["Upsample", "Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d"])
+        mode = {"UpsamplingNearest2d": "nearest", "UpsamplingBilinear2d": "bilinear"}.get(title, r.choice(MODES))
+        axes = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode, r.choice([1, 2, 3]) if title == "Upsample" else 2)
+        alone = axes == 1 or r.random() < .5
+        size = [r.randint(1, 7) for _ in range(1 if alone else axes)] if r.random() < .5 else None
+        scale = None if size else [r.choice([2., .5, 1.5, 3.]) for _ in range(1 if alone else axes)]
+        align = mode in ("linear", "bilinear", "bicubic", "trilinear") and (title == "UpsamplingBilinear2d" or r.random() < .5)
+        own = {"mode": mode, "align_corners": align or None} if title == "Upsample" else {}
+        plain = lambda v: v and (v[0] if alone else tuple(v))
+        theirs = getattr(torch.nn, title)(plain(size), plain(scale), **own)
+        o = Interpolation(three(size or [0]), (C.c_double * 3)(*(scale or [0])), MODES.index(mode), align, False)
+        t, w = self.tensor([2, 3] + [r.randint(2, 5) for _ in range(axes)], r.choice(FLOATS), small=True)
+        name = {"Upsample": "upsample", "UpsamplingNearest2d": "upsampling_nearest2d", "UpsamplingBilinear2d": "upsampling_bilinear2d"}[title]
+        self.run_layer(theirs, name, [C.byref(o)], [t], [w], self.largest(t), 64)
+        self.end([w])
+
+    # ---- functions of one tensor or two
+
+    def plain_layer(self):
+        r = self.r
+        name = r.choice(["channel_shuffle", "softmin", "softmax2d", "cosine_similarity", "pairwise_distance"])
+        dtype, count = r.choice(FLOATS), 1
+        sizes = [2, r.choice([2, 4, 6]), r.randint(1, 4), r.randint(1, 4)][:r.choice([4, 4, 3, 2])]
+        if name == "channel_shuffle":
+            groups = r.choice([1, 2, 2, 3, 0 if r.random() < .1 else 2])
+            theirs, arguments = torch.nn.ChannelShuffle(groups), [C.c_int64(groups)]
+        elif name == "softmin":
+            dim = r.randint(-2, 1)
+            theirs, arguments = torch.nn.Softmin(dim), [dim]
+        elif name == "softmax2d":
+            theirs, arguments = torch.nn.Softmax2d(), []
+        elif name == "cosine_similarity":
+            dim, eps, count = r.randint(-2, 1), r.choice([1e-8, .1]), 2
+            theirs, arguments = torch.nn.CosineSimilarity(dim, eps), [dim, C.c_double(eps)]
+        else:
+            p, eps, keep, count = r.choice([1., 2., 3.]), r.choice([1e-6, .1]), r.random() < .5, 2
+            theirs, arguments = torch.nn.PairwiseDistance(p, eps, keep), [C.c_double(p), C.c_double(eps), keep]
+        tensors, ours = zip(*[self.tensor(sizes, dtype, small=True) for _ in range(count)])
+        if len({tuple(t.shape) for t in tensors}) == 1:
+            self.run_layer(theirs, name, arguments, tensors, ours, sum(self.largest(t) for t in tensors) + 1, 64)
+        self.end(ours)
+
+    def bag_layer(self):
+        r = self.r
+        mode, padding, last = r.choice(["mean", "sum", "max"]), r.choice([None, 0, 2, -1]), r.random() < .3
+        theirs = torch.nn.EmbeddingBag(5, 3, mode=mode, padding_idx=padding, include_last_offset=last)
+        o = BagLayer(Options(), ["mean", "sum", "max"].index(mode), last, padding is not None, padding or 0)
+        flat = r.random() < .6
+        x = torch.randint(0, 5, [6] if flat else [2, 3])
+        tensors = [x, torch.tensor([0, 2, 5] + [6] * last) if flat else None]
+        if mode == "sum" and r.random() < .5:
+            tensors.append(self.small(list(x.shape), torch.float32))
+        if not flat and len(tensors) == 2 and r.random() < .5:
+            tensors.pop()
+        ours = [t if t is None else self.w.of(t) for t in tensors]
+        self.run_layer(theirs, "embedding_bag", [C.c_int64(5), C.c_int64(3), C.byref(o)], tensors, ours, torch.ones(()) * 8, 16)
+        self.end([w for w in ours if w is not None])
