@@ -12,6 +12,7 @@
 
 enum {
   CPU_BLOCK = 512,                  /* elements */
+  CPU_SHORT_BLOCK = 1024,           /* elements of 4 bytes or fewer: no more bytes */
   CPU_ELEMENT = 8,                  /* bytes of the widest */
   CPU_GRAIN = 1 << 15,              /* elements a thread takes at a time */
   CPU_OP_ADD_ALPHA = WEIR_OP_COUNT, /* ADD and SUB with an alpha */
@@ -23,6 +24,7 @@ enum {
 typedef struct cpu_args {
   weir_number alpha, p[3];
   int64_t first;         /* place in the loop of element 0 */
+  unsigned same;         /* bit i: input i is one number over and over */
   weir_dtype compute;    /* NEXTAFTER: of the operation, float16 and bfloat16 included */
   _Atomic bool *by_zero; /* an integer was divided by zero: the result there is 0 */
 } cpu_args;
@@ -47,10 +49,15 @@ typedef void (*cpu_fold)(cpu_sum *s, const void *x, int64_t n, int64_t first);
 enum { CPU_WIDE_INT, CPU_WIDE_REAL, CPU_WIDE_COMPLEX, CPU_WIDES };
 
 typedef struct cpu_level {
-  cpu_kernel op[CPU_OPS][WEIR_DTYPES];         /* by compute dtype; NULL: there is none */
+  cpu_kernel
+      op[CPU_OPS]
+        [WEIR_DTYPES]; /* by compute dtype; NULL: there is none. Of float16 and bfloat16 those that
+                                     take them as they are */
   cpu_cast cast[WEIR_DTYPES][WEIR_DTYPES];     /* [to][from] */
   cpu_fold fold[WEIR_REDUCE_COUNT][CPU_WIDES]; /* NULL: there is none */
   cpu_fold narrow_fold[WEIR_REDUCE_COUNT];     /* of float32; NULL: there is none */
+  void (*repeat)(void *to, const void *element, size_t bytes,
+                 int64_t n); /* `to` may be `element` */
   void (*add_row)(double *sum, double *lost, const double *x, int64_t n); /* n sums at once */
   void (*add_narrow_row)(double *sum, const float *x, int64_t n);
   void (*add_four_rows)(double *sum, const float *const x[4], int64_t n);
@@ -81,7 +88,7 @@ static inline bool cpu_walk_is_flat(const cpu_walk *w)
 {
   return !w->dims;
 }
-/* The next n elements (at most CPU_BLOCK), contiguous: where they are, or copied into `room`. */
+/* The next n elements (as many as `room` holds), contiguous: where they are, or copied into `room`. */
 const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room);
 /* Whether the next n elements are one and the same. */
 bool cpu_walk_repeats(const cpu_walk *w, int64_t n);
@@ -89,8 +96,8 @@ void cpu_walk_skip(cpu_walk *w, int64_t n); /* n elements of this row */
 /* Where the next n elements can be written in place; NULL: nowhere, cpu_walk_put() them. */
 void *cpu_walk_place(cpu_walk *w, int64_t n);
 void cpu_walk_put(cpu_walk *w, int64_t n, const void *from);
-/* A block's length: n, less where it is better not to cross the end of a row. */
-int64_t cpu_block(int dims, const int64_t *size, int64_t from, int64_t to);
+/* A block's length: `most`, less where it is better not to cross the end of a row. */
+int64_t cpu_block(int dims, const int64_t *size, int64_t from, int64_t to, int64_t most);
 
 /* ---- cpu_copy.c: elements that become no others ---------------------------------------------- */
 
@@ -105,7 +112,7 @@ static inline weir_dtype cpu_kernel_dtype(weir_dtype compute)
 {
   return compute == WEIR_FLOAT16 || compute == WEIR_BFLOAT16 ? WEIR_FLOAT32 : compute;
 }
-/* n elements of `from` as a kernel of compute dtype `compute` takes them: x itself, or in `room`.
+/* n elements (at most CPU_SHORT_BLOCK) of `from` as a kernel of compute dtype `compute` takes them: x itself, or in `room`.
  */
 const void *cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n, void *room);
 

@@ -236,8 +236,6 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, DIGAMMA, T, (T)special_digamma(x))                                                          \
   X(E, HARDSIGMOID, T, (T)(BETWEEN((double)x + 3, 0, 6) / 6))                                      \
   X(E, HARDSWISH, T, (T)(x * BETWEEN((double)x + 3, 0, 6) / 6))                                    \
-  X(E, REMAINDER, T, (T)float_remainder(x, y))                                                     \
-  X(E, FMOD, T, (T)fmod(x, y))                                                                     \
   X(E, TRUNC_DIV, T, ROUNDED(T, trunc, x / y))                                                     \
   X(E, COPYSIGN, T, (T)copysign(x, y))                                                             \
   X(E, HYPOT, T, (T)HYPOT_OF(x, y))                                                                \
@@ -250,7 +248,6 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, TANH_BACKWARD, T, x *(1 - y * y))                                                           \
   X(E, HARDSIGMOID_BACKWARD, T, ((y > -3) & (y < 3)) ? x / 6 : 0)                                  \
   X(E, HARDSWISH_BACKWARD, T, y <= -3 ? 0 : y < 3 ? x * (y / 3 + (T)0.5) : x)                      \
-  X(E, CLAMP, T, LESSER(LARGER(x, y), z))                                                          \
   X(E, LERP, T, fabs(z) < (T)0.5 ? x + z * (y - x) : y - (y - x) * (1 - z))                        \
   X(E, ADDCMUL, T, x + (T)s->p[0].f * y * z)                                                       \
   X(E, ADDCDIV, T, x + (T)s->p[0].f * y / z)                                                       \
@@ -341,6 +338,9 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, GELU_TANH, T, x *float_sigmoid(GELU_INNER(x)))                                              \
   X(E, MISH, T, x *float_mish_gate(x))                                                             \
   X(E, LOG_SIGMOID, T, (x < 0 ? x : 0) - log1p(exp(-fabs(x))))                                     \
+  X(E, CLAMP, T, LESSER(LARGER(x, y), z))                                                          \
+  X(E, REMAINDER, T, (T)float_remainder(x, y))                                                     \
+  X(E, FMOD, T, (T)fmod(x, y))                                                                     \
   X(E, ATAN2, T, atan2(x, y))                                                                      \
   X(E, XLOGY, T, y != y ? y : x == 0 ? 0 : x * log(y))                                             \
   X(E, NEXTAFTER, T, nextafter(x, y))                                                              \

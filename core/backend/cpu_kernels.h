@@ -192,7 +192,6 @@ static inline double any_tan(double x)
   X(E, SUB_ALPHA, T, x - y * (T)s->alpha.f)                                                        \
   X(E, MUL, T, x *y)                                                                               \
   X(E, DIV, T, x / y)                                                                              \
-  X(E, FLOOR_DIV, T, (T)float_floor_div(x, y))                                                     \
   X(E, MAXIMUM, T, ((x > y) | (x != x)) ? x : y)                                                   \
   X(E, MINIMUM, T, ((x < y) | (x != x)) ? x : y)                                                   \
   X(E, CLOSE, bool, float_close(x, y, s))                                                          \
@@ -200,13 +199,13 @@ static inline double any_tan(double x)
   COMPARISONS(X, E)
 
 #define FLOAT32_OPS(X, E)                                                                          \
-  X(E, POW, T, y == 2 ? x * x : (T)cpu_pow(x, y))                                                  \
   X(E, EXP, T, (T)cpu_exp(x))                                                                      \
   X(E, LOG, T, (T)cpu_log(x))                                                                      \
   X(E, TANH, T, (T)cpu_tanh(x))                                                                    \
   X(E, SIGMOID, T, (T)cpu_sigmoid(x))
 
 #define FLOAT64_OPS(X, E)                                                                          \
+  X(E, FLOOR_DIV, T, (T)float_floor_div(x, y))                                                     \
   X(E, POW, T, (T)float_pow(x, y))                                                                 \
   X(E, EXP, T, exp(x))                                                                             \
   X(E, LOG, T, log(x))                                                                             \
@@ -335,6 +334,111 @@ static void FLOAT32_TAN(void *out, const void *in, const void *in2, const void *
     LOOP r[i] = (float)cpu_tan(a[i]);
 }
 
+/* Whether quotients of float32 are so small that double has each exactly enough: its distance from an
+ * integer is 0 or above 2^-25. */
+static bool are_small_quotients(const float *a, const float *b, int64_t n)
+{
+  int large = 0;
+  for (int64_t i = 0; i < n; i++)
+    large |= !(fabsf(a[i]) < 0x1p28f * fabsf(b[i])) | !(fabsf(b[i]) < 0x1p99f);
+  return !large;
+}
+
+/* Of small quotients. floor() without the instruction for it. */
+CPU_INLINE float small_floor_div(float x, float y)
+{
+  double q = (double)x / y, whole = (q + CPU_MAGIC) - CPU_MAGIC;
+  return (float)copysign(whole - (whole > q ? 1 : 0), q);
+}
+
+CPU_INLINE double small_fmod(double x, double y)
+{
+  double q = fabs(x / y), whole = (q + CPU_MAGIC) - CPU_MAGIC;
+  return copysign(fabs(x) - (whole - (whole > q ? 1 : 0)) * fabs(y), x);
+}
+
+CPU_INLINE float small_remainder(double x, double y)
+{
+  double rest = small_fmod(x, y);
+  return (float)(((rest != 0) & ((y < 0) != (rest < 0))) ? rest + y : rest);
+}
+
+/* Some elements at a time: the C library's function where a quotient of them is large. */
+#define QUOTIENT(op, small, any)                                                                   \
+  static void FLOAT32_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n, \
+                           const cpu_args *s)                                                      \
+  {                                                                                                \
+    (void)in3, (void)s;                                                                            \
+    for (int64_t part = 256, from = 0; from < n; from += part) {                                   \
+      const float *a = (const float *)in + from, *b = (const float *)in2 + from;                   \
+      float *r = (float *)out + from;                                                              \
+      int64_t left = n - from < part ? n - from : part;                                            \
+      if (are_small_quotients(a, b, left))                                                         \
+        WEIR_IVDEP for (int64_t i = 0; i < left; i++) r[i] = (float)small(a[i], b[i]);             \
+      else                                                                                         \
+        for (int64_t i = 0; i < left; i++)                                                         \
+          r[i] = (float)any(a[i], b[i]);                                                           \
+    }                                                                                              \
+  }
+
+static void FLOAT32_POW(void *out, const void *in, const void *in2, const void *in3, int64_t n,
+                        const cpu_args *s)
+{
+  const float *a = in, *b = in2;
+  float *r = out, exponent = s->same & 2 ? b[0] : 1;
+  (void)in3;
+  if (exponent == 2)
+    LOOP r[i] = a[i] * a[i];
+  else if (exponent == 3)
+    LOOP r[i] = (float)((double)a[i] * a[i] * a[i]);
+  else if (exponent == -1)
+    LOOP r[i] = 1 / a[i];
+  else if (exponent == -2)
+    LOOP r[i] = (float)(1 / ((double)a[i] * a[i]));
+  else if (exponent == 0.5F) /* of -0 it is 0, of -infinity infinity */
+    LOOP r[i] = a[i] == -INFINITY ? INFINITY : (float)sqrt((double)a[i]) + 0.0F;
+  else
+    LOOP r[i] = (float)cpu_pow(a[i], b[i]);
+}
+
+/* Between two numbers, neither of which is NaN, most often. */
+static void FLOAT32_CLAMP(void *out, const void *in, const void *in2, const void *in3, int64_t n,
+                          const cpu_args *s)
+{
+  const float *a = in, *b = in2, *c = in3;
+  float *r = out;
+  if ((s->same & 6) == 6 && b[0] == b[0] && c[0] == c[0]) {
+    float low = b[0], high = c[0];
+    LOOP
+    {
+      float x = low > a[i] ? low : a[i];
+      r[i] = high < x ? high : x;
+    }
+  } else
+    LOOP r[i] = LESSER(LARGER(a[i], b[i]), c[i]);
+}
+
+/* float16 and bfloat16 as they are. */
+#define SIGN_KERNEL(type, op, expression)                                                          \
+  static void type##_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n,  \
+                          const cpu_args *s)                                                       \
+  {                                                                                                \
+                                                                                                   \
+    const uint16_t *a = in;                                                                        \
+                                                                                                   \
+    uint16_t *r = out;                                                                             \
+                                                                                                   \
+    (void)in2, (void)in3, (void)s;                                                                 \
+    LOOP                                                                                           \
+                                                                                                   \
+    {                                                                                              \
+                                                                                                   \
+      uint16_t x = a[i];                                                                           \
+                                                                                                   \
+      r[i] = (uint16_t)(expression);                                                               \
+    }                                                                                              \
+  }
+
 #define ALL_KERNELS(X)                                                                             \
   INT_OPS(X, UINT8)                                                                                \
   INT_OPS(X, INT8)                                                                                 \
@@ -365,6 +469,13 @@ ALL_KERNELS(KERNEL)
 ALL_WHERE(WHERE)
 SINE(SIN, 0)
 SINE(COS, 1)
+QUOTIENT(FLOOR_DIV, small_floor_div, float_floor_div)
+QUOTIENT(REMAINDER, small_remainder, float_remainder)
+QUOTIENT(FMOD, small_fmod, fmod)
+SIGN_KERNEL(FLOAT16, NEG, x ^ 0x8000)
+SIGN_KERNEL(FLOAT16, ABS, x & 0x7fff)
+#define BFLOAT16_NEG FLOAT16_NEG
+#define BFLOAT16_ABS FLOAT16_ABS
 
 /* ---- conversions ------------------------------------------------------------------------------
  * Floating point to integers cuts towards zero; the int64 that gives is wrapped to what is shorter.
@@ -428,29 +539,57 @@ WEIR_DTYPE_MAP(CAST_ROW)
 
 #ifdef __F16C__
 /* By the processor's instructions; NaN as half.h has it. */
+#ifdef __AVX512BW__
+enum { HALVES_AT_ONCE = 16 };
+
+CPU_INLINE void widen_some(float *r, const uint16_t *a)
+{
+  _mm512_storeu_ps(r, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)a)));
+}
+
+/* Whether one of them is NaN: then the result is not it. */
+CPU_INLINE bool narrow_some(uint16_t *r, const float *a)
+{
+  __m512 x = _mm512_loadu_ps(a);
+  _mm256_storeu_si256((__m256i *)(void *)r, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0;
+}
+#else
+enum { HALVES_AT_ONCE = 8 };
+
+CPU_INLINE void widen_some(float *r, const uint16_t *a)
+{
+  _mm256_storeu_ps(r, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)a)));
+}
+
+CPU_INLINE bool narrow_some(uint16_t *r, const float *a)
+{
+  __m256 x = _mm256_loadu_ps(a);
+  _mm_storeu_si128((__m128i *)(void *)r, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0;
+}
+#endif
+
 static void widen_halves(void *out, const void *in, int64_t n)
 {
   const uint16_t *a = in;
   float *r = out;
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(r + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(a + i))));
+  for (; i + HALVES_AT_ONCE <= n; i += HALVES_AT_ONCE)
+    widen_some(r + i, a + i);
   FLOAT16_to_FLOAT32(r + i, a + i, n - i);
 }
 
+/* In place, too: what is read again has not been written. */
 static void narrow_halves(void *out, const void *in, int64_t n)
 {
-  const __m128i sign = _mm_set1_epi16((short)0x8000), quiet = _mm_set1_epi16(0x7e00);
   const float *a = in;
   uint16_t *r = out;
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    __m256 x = _mm256_loadu_ps(a + i);
-    __m256i none = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-    __m128i h = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-    __m128i nan = _mm_packs_epi32(_mm256_castsi256_si128(none), _mm256_extracti128_si256(none, 1));
-    __m128i canonical = _mm_or_si128(_mm_and_si128(h, sign), quiet);
-    _mm_storeu_si128((__m128i *)(r + i), _mm_blendv_epi8(h, canonical, nan));
+  for (; i + HALVES_AT_ONCE <= n; i += HALVES_AT_ONCE) {
+    float kept[HALVES_AT_ONCE];
+    memcpy(kept, a + i, sizeof kept);
+    if (narrow_some(r + i, kept)) FLOAT32_to_FLOAT16(r + i, kept, HALVES_AT_ONCE);
   }
   FLOAT32_to_FLOAT16(r + i, a + i, n - i);
 }
@@ -805,6 +944,29 @@ CPU_INLINE bool has_float(const float *x, int n, float e)
 NARROW_EXTREME(narrow_max, careful_max, >)
 NARROW_EXTREME(narrow_min, careful_min, <)
 
+#define REPEAT(T)                                                                                  \
+  static void repeat_##T(T *to, const T *element, int64_t n)                                       \
+  {                                                                                                \
+    T e = element[0];                                                                              \
+    LOOP to[i] = e;                                                                                \
+  }
+REPEAT(uint8_t)
+REPEAT(uint16_t)
+REPEAT(uint32_t)
+REPEAT(uint64_t)
+
+static void repeat_element(void *to, const void *element, size_t bytes, int64_t n)
+{
+  if (bytes == 1)
+    repeat_uint8_t(to, element, n);
+  else if (bytes == 2)
+    repeat_uint16_t(to, element, n);
+  else if (bytes == 4)
+    repeat_uint32_t(to, element, n);
+  else
+    repeat_uint64_t(to, element, n);
+}
+
 /* ---- random numbers -------------------------------------------------------------------------- */
 
 enum { HALVES = CPU_BLOCK / 2 };
@@ -905,10 +1067,12 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
   [WEIR_REDUCE_##name] = NARROW_##host,
 
 const cpu_level CPU_LEVEL = {
-    .op = {WEIR_OPS(OP_ENTRIES) ENTRIES_EVERY(ADD_ALPHA) ENTRIES_EVERY(SUB_ALPHA)},
+    .op = {WEIR_OPS(OP_ENTRIES) ENTRIES_EVERY(ADD_ALPHA) ENTRIES_EVERY(SUB_ALPHA)
+               ENTRY(FLOAT16, NEG) ENTRY(FLOAT16, ABS) ENTRY(BFLOAT16, NEG) ENTRY(BFLOAT16, ABS)},
     .cast = {WEIR_DTYPE_MAP(CAST_ENTRIES_ROW)},
     .fold = {WEIR_REDUCE_OPS(FOLD_ENTRY)},
     .narrow_fold = {WEIR_REDUCE_OPS(NARROW_ENTRY)},
+    .repeat = repeat_element,
     .add_row = add_row,
     .add_narrow_row = add_narrow_row,
     .add_four_rows = add_four_rows,

@@ -24,8 +24,10 @@ typedef struct input {
 typedef struct work {
   const weir_loop *loop;
   cpu_kernel kernel; /* NULL: copy */
+  weir_dtype takes;  /* that the kernel takes elements of the compute dtype as */
   weir_dtype result; /* of the kernel */
   int inputs;
+  int64_t block; /* elements; loop_piece */
   cpu_args args;
 } work;
 
@@ -75,13 +77,6 @@ static void convert_number(void *to, const weir_number *n, weir_dtype dtype, wei
     memmove(to, cpu_widen(x, n->dtype, dtype, 1, to), cpu_dtype_bytes(kernel));
 }
 
-static void repeat(char *to, size_t bytes, int64_t n)
-{
-  size_t all = (size_t)n * bytes;
-  for (size_t done = bytes; done < all; done *= 2)
-    memcpy(to + done, to, done < all - done ? done : all - done);
-}
-
 /* As the kernel takes it; a copy takes the dtype itself. */
 static const void *convert(const void *x, weir_dtype from, const input *in, const work *w,
                            int64_t n, void *room)
@@ -108,7 +103,19 @@ static void start_input(input *in, const work *w, int i, int64_t from, int64_t t
     memmove(in->wide, convert(in->o->data, in->o->dtype, in, w, 1, in->wide), bytes);
   else
     convert_number(in->wide, &in->o->number, in->dtype, l->op, i);
-  repeat(in->wide, bytes, to - from < CPU_BLOCK ? to - from : CPU_BLOCK);
+  cpu_level_in_use()->repeat(in->wide, in->wide, bytes,
+                             to - from < w->block ? to - from : w->block);
+}
+
+/* n times the next element. */
+static const void *take_repeated(input *in, const work *w, int64_t n)
+{
+  size_t bytes = cpu_dtype_bytes(w->kernel ? cpu_kernel_dtype(in->dtype) : in->dtype);
+  const void *one = convert(in->walk.at, in->o->dtype, in, w, 1, in->wide);
+  cpu_level_in_use()->repeat(in->wide, one, bytes, n);
+  cpu_walk_skip(&in->walk, n);
+  in->taken = in->wide;
+  return in->taken;
 }
 
 static const void *take_input(input *in, const work *w, int64_t n)
@@ -121,6 +128,7 @@ static const void *take_input(input *in, const work *w, int64_t n)
   }
   in->repeated = repeats ? in->walk.at : NULL;
   in->count = n;
+  if (repeats) return take_repeated(in, w, n);
   in->taken = convert(cpu_walk_take(&in->walk, n, in->room), in->o->dtype, in, w, n, in->wide);
   return in->taken;
 }
@@ -155,8 +163,26 @@ static void direct_piece(void *arg, int64_t from, int64_t to)
   for (int i = 0; i < w->inputs; i++)
     x[i] = (const char *)l->in[i].data + (size_t)from * cpu_dtype_bytes(l->in[i].dtype);
   args.first = from;
+  args.same = 0;
   w->kernel((char *)l->out.data + (size_t)from * cpu_dtype_bytes(l->out.dtype), x[0], x[1], x[2],
             to - from, &args);
+}
+
+/* A copy to another dtype likewise. */
+static void cast_piece(void *arg, int64_t from, int64_t to)
+{
+  const weir_loop *l = ((const work *)arg)->loop;
+  const weir_operand *in = &l->in[0], *out = &l->out;
+  cpu_level_in_use()->cast[out->dtype][in->dtype](
+      (char *)out->data + (size_t)from * cpu_dtype_bytes(out->dtype),
+      (const char *)in->data + (size_t)from * cpu_dtype_bytes(in->dtype), to - from);
+}
+
+static bool is_direct_cast(const work *w)
+{
+  const weir_loop *l = w->loop;
+  if (w->kernel || l->dims > 1 || !l->in[0].data || l->compute != l->out.dtype) return false;
+  return !l->dims || (l->out.stride[0] == 1 && l->in[0].stride[0] == 1);
 }
 
 static bool is_direct(const work *w)
@@ -164,13 +190,21 @@ static bool is_direct(const work *w)
   const weir_loop *l = w->loop;
   if (!w->kernel || l->dims > 1 || l->out.dtype != w->result) return false;
   if (l->dims && l->out.stride[0] != 1) return false;
-  if (cpu_kernel_dtype(l->compute) != l->compute) return false;
+  if (w->takes != l->compute) return false;
   for (int i = 0; i < w->inputs; i++) {
     const weir_operand *o = &l->in[i];
     weir_dtype as = l->op == WEIR_OP_WHERE && i == 0 ? WEIR_BOOL : l->compute;
     if (!o->data || o->dtype != as || (l->dims && o->stride[0] != 1)) return false;
   }
   return true;
+}
+
+static unsigned same_inputs(const input *in, int inputs)
+{
+  unsigned same = 0;
+  for (int i = 0; i < inputs; i++)
+    same |= (unsigned)(in[i].same || in[i].repeated) << i;
+  return same;
 }
 
 static void loop_piece(void *arg, int64_t from, int64_t to)
@@ -189,10 +223,11 @@ static void loop_piece(void *arg, int64_t from, int64_t to)
   cpu_walk_start(&out, &l->out, l->dims, l->size, from);
   for (int64_t n; from < to; from += n) {
     const void *x[3] = {NULL, NULL, NULL};
-    n = cpu_block(l->dims, l->size, from, to);
+    n = cpu_block(l->dims, l->size, from, to, w->block);
     for (int i = 0; i < w->inputs; i++)
       x[i] = take_input(&in[i], w, n);
     args.first = from;
+    args.same = same_inputs(in, w->inputs);
     void *place = w->kernel && w->result == l->out.dtype ? cpu_walk_place(&out, n) : NULL;
     if (w->kernel) w->kernel(place ? place : result, x[0], x[1], x[2], n, &args);
     const void *from_kernel = w->kernel ? result : x[0];
@@ -246,14 +281,37 @@ static weir_status loop_status(const work *w)
              : WEIR_OK;
 }
 
+/* As many elements as rooms hold. */
+static int64_t block_of(const work *w)
+{
+  const weir_loop *l = w->loop;
+  size_t most = cpu_dtype_bytes(cpu_kernel_dtype(l->compute)), out = cpu_dtype_bytes(l->out.dtype);
+  if (out > most) most = out;
+  for (int i = 0; i < w->inputs; i++)
+    if (l->in[i].data && cpu_dtype_bytes(l->in[i].dtype) > most)
+      most = cpu_dtype_bytes(l->in[i].dtype);
+  return most > 4 ? CPU_BLOCK : CPU_SHORT_BLOCK;
+}
+
 static weir_status run_parallel(work *w)
 {
   const weir_loop *l = w->loop;
+  parallel_part part = is_direct(w) ? direct_piece : is_direct_cast(w) ? cast_piece : loop_piece;
+  if (part == loop_piece) w->block = block_of(w);
   if (l->has_alpha) w->args.alpha = converted(&l->alpha, l->compute);
   for (int i = 0; i < 3 && takes_parameters(l) && !l->has_alpha; i++)
     w->args.p[i] = converted(&l->p[i], l->compute);
-  parallel_for(l->count, CPU_GRAIN, is_direct(w) ? direct_piece : loop_piece, w);
+  parallel_for(l->count, CPU_GRAIN, part, w);
   return loop_status(w);
+}
+
+/* float16 and bfloat16 by a kernel that takes them as they are: where nothing else is to be done. */
+static void take_as_is(work *w, cpu_kernel as_is)
+{
+  work direct = *w;
+  direct.kernel = as_is;
+  direct.takes = direct.result = w->loop->compute;
+  if (is_direct(&direct)) *w = direct;
 }
 
 weir_status cpu_map(void *self, void *stream, const weir_loop *l)
@@ -265,6 +323,7 @@ weir_status cpu_map(void *self, void *stream, const weir_loop *l)
   w.inputs = ops[l->op].inputs;
   w.kernel = NULL;
   w.args.by_zero = &by_zero;
+  w.args.same = 0;
   w.args.compute = l->compute;
   if (is_plain_copy(l)) {
     plain_copy(l);
@@ -273,8 +332,11 @@ weir_status cpu_map(void *self, void *stream, const weir_loop *l)
   weir_dtype type = cpu_kernel_dtype(l->compute);
   w.result = l->op == WEIR_OP_COPY ? l->compute : ops[l->op].truth ? WEIR_BOOL : type;
   if (l->op == WEIR_OP_COPY) return run_parallel(&w);
-  w.kernel = cpu_level_in_use()->op[l->has_alpha ? op_of(l) : (int)l->op][type];
+  const cpu_kernel *kernels = cpu_level_in_use()->op[l->has_alpha ? op_of(l) : (int)l->op];
+  w.takes = type;
+  w.kernel = kernels[type];
   if (!w.kernel) return cpu_no_kernel(ops[l->op].name, l->compute);
+  if (type != l->compute && kernels[l->compute]) take_as_is(&w, kernels[l->compute]);
   if (l->count > CPU_GRAIN || takes_parameters(l) || !is_direct(&w)) return run_parallel(&w);
   w.kernel(l->out.data, l->in[0].data, l->in[1].data, l->in[2].data, l->count, &w.args);
   return loop_status(&w);

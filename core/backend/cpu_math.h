@@ -29,24 +29,22 @@ CPU_INLINE double cpu_double(uint64_t u)
   return d;
 }
 
-/* Infinity and 0 beyond 200 in magnitude, as a float has it. */
+/* Infinity and 0 beyond 200 in magnitude, as a float has it. NaN comes through: what is added to its
+ * bits is the low ones of another, which are 0. */
 CPU_INLINE double cpu_exp(double x)
 {
   double k = x * 0x1.71547652b82fep0 + CPU_MAGIC, r = x - (k - CPU_MAGIC) * 0x1.62e42fefa39efp-1;
-  double p = 1.0 / 362880;
-  p = p * r + 1.0 / 40320;
-  p = p * r + 1.0 / 5040;
-  p = p * r + 1.0 / 720;
-  p = p * r + 1.0 / 120;
-  p = p * r + 1.0 / 24;
-  p = p * r + 1.0 / 6;
-  p = p * r + 0.5;
+  double p = 0x1.a124f19fe89acp-13; /* (e^r - 1 - r) / r^2 */
+  p = p * r + 0x1.6d43246b523b4p-10;
+  p = p * r + 0x1.1110e0f238322p-7;
+  p = p * r + 0x1.5554e9063586ep-5;
+  p = p * r + 0x1.5555555a78ed4p-3;
+  p = p * r + 0x1.0000000b9129bp-1;
   p = p * r + 1;
   p = p * r + 1;
   double e = cpu_double(cpu_bits(p) + (cpu_bits(k) << 52));
   e = x > 200 ? (double)INFINITY : e;
-  e = x < -200 ? 0 : e;
-  return x == x ? e : x;
+  return x < -200 ? 0 : e;
 }
 
 /* ln x = e ln 2 + 2 artanh((m - 1) / (m + 1)), x = m 2^e, m in [sqrt(1/2), sqrt(2)). */
@@ -55,12 +53,10 @@ CPU_INLINE double cpu_log(double x)
   uint64_t u = cpu_bits(x) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
   double e = cpu_double((u >> 52) + 0x4338000000000000u) - (CPU_MAGIC + 1023);
   double m = cpu_double((u & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu);
-  double s = (m - 1) / (m + 1), z = s * s, p = 1.0 / 13;
-  p = p * z + 1.0 / 11;
-  p = p * z + 1.0 / 9;
-  p = p * z + 1.0 / 7;
-  p = p * z + 1.0 / 5;
-  p = p * z + 1.0 / 3;
+  double s = (m - 1) / (m + 1), z = s * s, p = 0x1.ddcf7101b6371p-4;
+  p = p * z + 0x1.245c40aecb50cp-3;
+  p = p * z + 0x1.9999eb63e783dp-3;
+  p = p * z + 0x1.5555554bb1b2fp-2;
   double r = e * 0x1.62e42fefa39efp-1 + 2 * (s + s * z * p);
   r = x < INFINITY ? r : x;
   r = x > 0 ? r : x == 0 ? -INFINITY : (double)NAN;

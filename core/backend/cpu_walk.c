@@ -127,9 +127,9 @@ void cpu_walk_put(cpu_walk *w, int64_t n, const void *from)
   }
 }
 
-int64_t cpu_block(int dims, const int64_t *size, int64_t from, int64_t to)
+int64_t cpu_block(int dims, const int64_t *size, int64_t from, int64_t to, int64_t most)
 {
-  int64_t n = to - from < CPU_BLOCK ? to - from : CPU_BLOCK;
+  int64_t n = to - from < most ? to - from : most;
   int64_t row = dims > 1 ? size[dims - 1] : 0;
   if (row < CPU_BLOCK / 4) return n;
   int64_t left = row - from % row;
@@ -145,7 +145,7 @@ const void *cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_
     level->cast[to][from](room, x, n);
     return room;
   }
-  uint16_t half[CPU_BLOCK];
+  uint16_t half[CPU_SHORT_BLOCK];
   level->cast[compute][from](half, x, n);
   level->cast[to][compute](room, half, n);
   return room;

@@ -349,6 +349,28 @@ START_TEST(an_integer_divided_by_zero_is_an_error)
 }
 END_TEST
 
+/* Powers by one number have loops of their own for some. */
+START_TEST(a_power_by_one_number_is_as_exact)
+{
+  static const double exponents[] = {2, 3, -1, -2, 0.5, 1, 0, -3};
+  enum { N = 3000 };
+  for (int e = 0; e < (int)(sizeof exponents / sizeof *exponents); e++)
+    for (int d = 0; d < 2; d++) {
+      weir_dtype dtype = d ? WEIR_FLOAT16 : WEIR_FLOAT32;
+      weir_loop l = {.op = WEIR_OP_POW, .compute = dtype, .dims = 1, .size = {N}, .count = N};
+      l.in[0] = l.out = (weir_operand){.data = memory[0], .dtype = dtype, .stride = {1}};
+      l.out.data = memory[3];
+      fill_random_operand(&l.in[0], N);
+      ref_store(dtype, memory[0], (element){.re = -0.0L});
+      ref_store(dtype, memory[0] + ref_bytes(dtype), (element){.re = -INFINITY});
+      memcpy(before[0], memory[0], sizeof before[0]);
+      l.in[1].number = (weir_number){.dtype = WEIR_FLOAT64, .f = exponents[e]};
+      ck_assert_int_eq(run_cpu_map(&l), WEIR_OK);
+      check_loop_result(&l, "by one number");
+    }
+}
+END_TEST
+
 /* Long enough for several threads, and cut at places that are no multiples of a block. */
 START_TEST(the_number_of_threads_changes_no_bit)
 {
@@ -442,6 +464,7 @@ int main(void)
   tcase_add_loop_test(c, every_op_in_every_dtype_is_its_exact_result_rounded, 0, WEIR_OP_COUNT);
   tcase_add_test(c, what_is_not_there_says_so);
   tcase_add_test(c, an_integer_divided_by_zero_is_an_error);
+  tcase_add_test(c, a_power_by_one_number_is_as_exact);
   tcase_add_test(c, the_number_of_threads_changes_no_bit);
   tcase_add_loop_test(c, every_level_of_processor_gives_the_same_bits, 0, WEIR_OP_COUNT);
   tcase_add_test(c, halves_are_the_same_at_every_level);

@@ -128,7 +128,7 @@ std::string sized(const char *name, at::ScalarType type, double elements)
 
 #define UNARY(X)                                                                                   \
   X(neg), X(abs), X(relu), X(exp), X(log), X(sqrt), X(rsqrt), X(sin), X(cos), X(tanh), X(sigmoid), \
-      X(logical_not), X(isfinite)
+      X(silu), X(erf), X(logical_not), X(isfinite)
 #define BINARY(X)                                                                                  \
   X(add), X(sub), X(mul), X(div), X(floor_divide), X(pow), X(maximum), X(minimum), X(eq), X(lt),   \
       X(ge), X(logical_and)
@@ -187,12 +187,39 @@ void number_rows(rows &all, int64_t n)
                  [=] { return at::Tensor(y.theirs).add_(b.theirs, 1e-9); }});
 }
 
+void gelu_row(rows &all, int64_t n, at::ScalarType type)
+{
+  operand a = uniform({n}, type);
+  all.push_back({sized("gelu", type, static_cast<double>(n)),
+                 [=](weir_tensor **out) { return weir_gelu(out, a.ours, "none"); },
+                 [=] { return at::gelu(a.theirs); }});
+}
+
+// Float16 and bfloat16 with numbers, in place, and along dimensions.
+void half_rows(rows &all, at::ScalarType type)
+{
+  operand a = uniform({1000000}, type), b = uniform({1000000}, type),
+          m = uniform({1000, 1000}, type);
+  all.push_back({sized("mul number", type, 1e6),
+                 [=](weir_tensor **out) { return weir_mul_scalar(out, a.ours, weir_float(1.5)); },
+                 [=] { return at::mul(a.theirs, 1.5); }});
+  operand x = uniform({1000000}, type), y = uniform({1000000}, type); // each library's own
+  all.push_back({sized("add_ alpha", type, 1e6),
+                 [=](weir_tensor **) { return weir_add_alpha_(x.ours, b.ours, weir_float(1e-9)); },
+                 [=] { return at::Tensor(y.theirs).add_(b.theirs, 1e-9); }});
+  for (int dim : {0, 1})
+    all.push_back({sized("sum dim", type, 1e6) + (dim ? " 1" : " 0"),
+                   [=](weir_tensor **out) { return weir_sum_dim(out, m.ours, dim, false); },
+                   [=] { return at::sum(m.theirs, dim); }});
+}
+
 void elementwise_rows(rows &all)
 {
   for (int64_t n : {1000, 1000000, 25000000}) {
     unary_rows(all, n, at::kFloat);
     binary_rows(all, n, at::kFloat);
     number_rows(all, n);
+    gelu_row(all, n, at::kFloat);
   }
   for (auto type : {at::kHalf, at::kBFloat16, at::kLong}) {
     operand a = uniform({1000000}, type), b = uniform({1000000}, type);
@@ -206,6 +233,7 @@ void elementwise_rows(rows &all)
     ROW(maximum);
     ROW(eq);
     ROW(lt);
+    ROW(pow);
 #undef ROW
 #define ROW(op)                                                                                    \
   all.push_back({sized(#op, type, 1e6), [=](weir_tensor **out) { return weir_##op(out, a.ours); }, \
@@ -214,9 +242,17 @@ void elementwise_rows(rows &all)
     ROW(relu);
     ROW(exp);
     ROW(tanh);
+    ROW(sigmoid);
     ROW(sum);
     ROW(amax);
+    if (type == at::kLong) continue;
+    ROW(log);
+    ROW(sqrt);
+    ROW(sin);
+    ROW(silu);
 #undef ROW
+    gelu_row(all, 1000000, type);
+    half_rows(all, type);
   }
 }
 
@@ -315,14 +351,19 @@ void reduce_dim_rows(rows &all)
                    [=](weir_tensor **out) { return weir_logsumexp(out, a.ours, dim, false); },
                    [=] { return at::logsumexp(a.theirs, dim); }});
   }
-  all.push_back({"mean 32x64x56^2 dims 0 2 3",
-                 [=](weir_tensor **out) {
-                   const int dims[] = {0, 2, 3};
-                   return weir_mean_dims(out, image.ours, dims, 3, false);
-                 },
-                 [=] {
-                   return at::mean(image.theirs, {0, 2, 3});
-                 }});
+  auto sums = [&](const char *name, const operand &x, std::vector<int> dims) {
+    std::vector<int64_t> theirs(dims.begin(), dims.end());
+    all.push_back({name,
+                   [=](weir_tensor **out) {
+                     return weir_mean_dims(out, x.ours, dims.data(), static_cast<int>(dims.size()),
+                                           false);
+                   },
+                   [=] { return at::mean(x.theirs, theirs); }});
+  };
+  sums("mean 32x64x56^2 dims 0 2 3", image, {0, 2, 3});
+  sums("mean 32x64x56^2 dims 2 3", image, {2, 3});
+  sums("mean 32x64x56^2 dims 0 1", image, {0, 1});
+  sums("mean 32x64x56^2 dims 1", image, {1});
 }
 
 void softmax_rows(rows &all)
