@@ -42,10 +42,15 @@ bench-peers: $(PEERS)/peers $(PEERS)/pytorch.so $(PEERS)/rmm.so $(PEERS)/weir.so
 	@$(MAKE) bench-speed
 
 # Operations beside PyTorch's on the cpu.
-$(PEERS)/speed: tests/peers/speed.cc $(PEERS)/venv/client $(LIB)/libweir.so
+$(PEERS)/%.o: tests/peers/%.cc tests/peers/speed.h $(PEERS)/venv/client
 	$(say) CXX $<
-	$(Q)$(CXX) -O2 -g -std=c++20 -Wall -Wextra -Werror -I. $(CUDAINC) -isystem $(PEERS)/torch/include -o $@ $< \
-	  -L$(PEERS)/torch/lib -L$(LIB) -lweir -ltorch_cpu -lc10 -Wl,-rpath,'$$ORIGIN/torch/lib' -Wl,-rpath,'$$ORIGIN/../lib'
+	$(Q)$(CXX) -O2 -g -std=c++20 -Wall -Wextra -Werror -I. $(CUDAINC) -isystem $(PEERS)/torch/include \
+	  -isystem $(PEERS)/torch/include/torch/csrc/api/include -c -o $@ $<
+
+$(PEERS)/speed: $(PEERS)/speed.o $(PEERS)/speed_training.o $(LIB)/libweir.so
+	$(say) LD $@
+	$(Q)$(CXX) -o $@ $(filter %.o,$^) -L$(PEERS)/torch/lib -L$(LIB) \
+	  -lweir -ltorch_cpu -lc10 -Wl,-rpath,'$$ORIGIN/torch/lib' -Wl,-rpath,'$$ORIGIN/../lib'
 
 bench-speed: $(PEERS)/speed $(SIM)/libcudart.so.13 ## operations beside PyTorch's on the cpu, 1 and 2 threads; prints a table, writes build/peers/speed.json (fetches 3 GB; ROWS="softmax conv2d": only these)
 	@LD_LIBRARY_PATH="$(SIM)" $(PEERS)/speed --json $(PEERS)/speed.json $(ROWS)

@@ -13,7 +13,7 @@
 // The target: of all rows the geometric mean of Weir's time by PyTorch's at most MEAN, of each row at
 // most MOST. Exit status 0 whether it is met or not; 1 where results are unlike or a call failed.
 //
-// A new row is one line in a function named *_rows.
+// A new row is one line in a function named *_rows; those that train are in speed_training.cc.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -29,81 +29,14 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/api/include/torch/version.h>
-#include "core/weir.h"
+#include "tests/peers/speed.h"
 
 namespace
 {
 constexpr double MEAN = 0.8, MOST = 1.25;
 constexpr int ROUNDS = 5;
 
-// ---- operands ----------------------------------------------------------------------------------
-
-weir_dtype dtype_of(at::ScalarType type)
-{
-  switch (type) {
-  case at::kByte:
-    return WEIR_UINT8;
-  case at::kBool:
-    return WEIR_BOOL;
-  case at::kInt:
-    return WEIR_INT32;
-  case at::kLong:
-    return WEIR_INT64;
-  case at::kHalf:
-    return WEIR_FLOAT16;
-  case at::kBFloat16:
-    return WEIR_BFLOAT16;
-  case at::kDouble:
-    return WEIR_FLOAT64;
-  default:
-    return WEIR_FLOAT32;
-  }
-}
-
-at::ScalarType type_of(weir_dtype dtype)
-{
-  for (auto type :
-       {at::kByte, at::kBool, at::kInt, at::kLong, at::kHalf, at::kBFloat16, at::kDouble})
-    if (dtype_of(type) == dtype) return type;
-  return at::kFloat;
-}
-
-// One tensor in both libraries' hands; the memory is PyTorch's.
-struct operand {
-  at::Tensor theirs;
-  weir_tensor *ours = nullptr; // counted
-
-  explicit operand(at::Tensor t) : theirs(std::move(t))
-  {
-    weir_options options = {};
-    options.dtype = dtype_of(theirs.scalar_type());
-    weir_shape shape = weir_shape_of(static_cast<int>(theirs.dim()), theirs.sizes().data());
-    if (weir_tensor_over(&ours, theirs.data_ptr(), shape, theirs.strides().data(), &options,
-                         nullptr, nullptr)) {
-      (void)fprintf(stderr, "speed: %s\n", weir_error_message());
-      exit(1);
-    }
-  }
-  operand(const operand &o) : theirs(o.theirs), ours(weir_tensor_retain(o.ours)) {}
-  operand &operator=(const operand &) = delete;
-  ~operand() { weir_tensor_release(ours); }
-};
-
-operand uniform(std::vector<int64_t> sizes, at::ScalarType type = at::kFloat)
-{
-  at::Tensor t = at::rand(sizes) * 1.8 + 0.1;
-  if (type == at::kLong || type == at::kInt || type == at::kByte) t = t * 50 + 1;
-  if (type == at::kBool) t = t > 1;
-  return operand(t.to(type));
-}
-
 // ---- rows --------------------------------------------------------------------------------------
-
-struct row {
-  std::string name;
-  std::function<weir_status(weir_tensor **out)> ours; // *out is new, or NULL: in place
-  std::function<at::Tensor()> theirs;
-};
 
 struct figures {
   double least = HUGE_VAL, median = 0; // nanoseconds a call
@@ -115,8 +48,6 @@ struct result {
   figures ours, theirs;
   double ratio() const { return ours.least / theirs.least; }
 };
-
-using rows = std::vector<row>;
 
 std::string sized(const char *name, at::ScalarType type, double elements)
 {
@@ -448,6 +379,45 @@ void conv_rows(rows &all)
   }
 }
 
+void average_rows(rows &all)
+{
+  auto average = [&](const char *name, std::vector<int64_t> sizes, int64_t kernel, int64_t stride,
+                     int64_t padding) {
+    operand x = uniform(std::move(sizes));
+    weir_pool_options o = {};
+    o.kernel[0] = o.kernel[1] = kernel;
+    o.stride[0] = o.stride[1] = stride;
+    o.padding[0] = o.padding[1] = padding;
+    all.push_back({std::string("avg_pool2d ") + name,
+                   [=](weir_tensor **out) { return weir_avg_pool2d(out, x.ours, &o); },
+                   [=] { return at::avg_pool2d(x.theirs, kernel, stride, padding); }});
+  };
+  average("32x64x56^2 3x3, 2", {32, 64, 56, 56}, 3, 2, 1);
+  average("64x20x24^2 2x2", {64, 20, 24, 24}, 2, 2, 0);
+  average("32x64x28^2 28x28", {32, 64, 28, 28}, 28, 28, 0);
+  auto adaptive = [&](const char *name, std::vector<int64_t> sizes, int64_t side) {
+    operand x = uniform(std::move(sizes));
+    all.push_back({std::string("adaptive_avg_pool2d ") + name,
+                   [=](weir_tensor **out) {
+                     const int64_t size[] = {side, side};
+                     return weir_adaptive_avg_pool2d(out, x.ours, size);
+                   },
+                   [=] {
+                     return at::adaptive_avg_pool2d(x.theirs, {side, side});
+                   }});
+    all.push_back({std::string("adaptive_max_pool2d ") + name,
+                   [=](weir_tensor **out) {
+                     const int64_t size[] = {side, side};
+                     return weir_adaptive_max_pool2d(out, x.ours, size);
+                   },
+                   [=] {
+                     return std::get<0>(at::adaptive_max_pool2d(x.theirs, {side, side}));
+                   }});
+  };
+  adaptive("32x512x7^2 to 1", {32, 512, 7, 7}, 1);
+  adaptive("32x64x56^2 to 7", {32, 64, 56, 56}, 7);
+}
+
 void pool_rows(rows &all)
 {
   auto pool = [&](const char *name, std::vector<int64_t> sizes, int64_t kernel, int64_t stride,
@@ -465,6 +435,102 @@ void pool_rows(rows &all)
   pool("64x20x24^2 2x2", {64, 20, 24, 24}, 2, 2, 0);
   pool("1x64x224^2 28x28", {1, 64, 224, 224}, 28, 28, 0);
   pool("32x64x28^2 28x28", {32, 64, 28, 28}, 28, 28, 0);
+  average_rows(all);
+}
+
+// Mean, variance, and what follows from them.
+void norm_rows(rows &all)
+{
+  struct shape {
+    const char *name;
+    std::vector<int64_t> sizes;
+  };
+  for (auto type : {at::kFloat, at::kBFloat16})
+    for (auto &s : {shape{"16x128", {16, 128}}, shape{"1024x768", {1024, 768}},
+                    shape{"64x8192", {64, 8192}}}) {
+      int64_t n = s.sizes[1];
+      operand x = uniform(s.sizes, type), w = uniform({n}, type), b = uniform({n}, type);
+      std::string name = std::string(s.name) + (type == at::kFloat ? "" : " bfloat16");
+      all.push_back({"layer_norm " + name,
+                     [=](weir_tensor **out) {
+                       return weir_layer_norm(out, x.ours, weir_shape(n), w.ours, b.ours, 1e-5);
+                     },
+                     [=] { return at::layer_norm(x.theirs, {n}, w.theirs, b.theirs); }});
+      all.push_back(
+          {"rms_norm " + name,
+           [=](weir_tensor **out) { return weir_rms_norm(out, x.ours, weir_shape(n), w.ours, -1); },
+           [=] { return at::rms_norm(x.theirs, {n}, w.theirs); }});
+    }
+  struct image {
+    const char *name;
+    std::vector<int64_t> sizes;
+  };
+  for (auto &s : {image{"32x64x56^2", {32, 64, 56, 56}}, image{"8x512x7^2", {8, 512, 7, 7}},
+                  image{"128x256", {128, 256}}}) {
+    int64_t n = s.sizes[1];
+    operand x = uniform(s.sizes), w = uniform({n}), b = uniform({n}), mean = uniform({n}),
+            var = uniform({n}), mean2 = uniform({n}), var2 = uniform({n});
+    for (bool train : {false, true}) {
+      // its own running statistics for each library where they change
+      weir_batch_norm_options o = {train, 0.1, 1e-5};
+      const operand &m = train ? mean2 : mean, &v = train ? var2 : var;
+      all.push_back({std::string("batch_norm ") + s.name + (train ? " train" : " eval"),
+                     [=](weir_tensor **out) {
+                       return weir_batch_norm(out, x.ours, mean.ours, var.ours, w.ours, b.ours, &o);
+                     },
+                     [=] {
+                       return at::batch_norm(x.theirs, w.theirs, b.theirs, m.theirs, v.theirs,
+                                             train, 0.1, 1e-5, false);
+                     }});
+    }
+    if (s.sizes.size() < 4) continue;
+    all.push_back(
+        {std::string("group_norm 32, ") + s.name,
+         [=](weir_tensor **out) { return weir_group_norm(out, x.ours, 32, w.ours, b.ours, 1e-5); },
+         [=] { return at::group_norm(x.theirs, 32, w.theirs, b.theirs); }});
+  }
+}
+
+void attention_rows(rows &all)
+{
+  struct shape {
+    const char *name;
+    std::vector<int64_t> sizes;
+    bool causal;
+  };
+  for (auto &s :
+       {shape{"8x8x128x64", {8, 8, 128, 64}, false}, shape{"2x8x512x64", {2, 8, 512, 64}, false},
+        shape{"2x8x512x64 causal", {2, 8, 512, 64}, true},
+        shape{"1x12x1024x64 causal", {1, 12, 1024, 64}, true},
+        shape{"2x4x16x32", {2, 4, 16, 32}, false}}) {
+    operand q = uniform(s.sizes), k = uniform(s.sizes), v = uniform(s.sizes);
+    weir_attention_options o = {};
+    o.is_causal = s.causal;
+    all.push_back({std::string("attention ") + s.name,
+                   [=](weir_tensor **out) {
+                     return weir_scaled_dot_product_attention(out, q.ours, k.ours, v.ours, &o);
+                   },
+                   [=] {
+                     return at::scaled_dot_product_attention(q.theirs, k.theirs, v.theirs, {}, 0,
+                                                             o.is_causal);
+                   }});
+  }
+}
+
+void loss_rows(rows &all)
+{
+  for (auto sizes : {std::vector<int64_t>{64, 1000}, {512, 50257}, {64, 10}}) {
+    operand x = uniform(sizes), target(at::randint(sizes[1], {sizes[0]}, at::kLong));
+    all.push_back(
+        {"cross_entropy " + std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]),
+         [=](weir_tensor **out) { return weir_cross_entropy(out, x.ours, target.ours, nullptr); },
+         [=] { return at::cross_entropy_loss(x.theirs, target.theirs); }});
+  }
+  operand a = uniform({1000000}), b = uniform({1000000});
+  all.push_back(
+      {"mse_loss 1e6",
+       [=](weir_tensor **out) { return weir_mse_loss(out, a.ours, b.ours, WEIR_REDUCTION_MEAN); },
+       [=] { return at::mse_loss(a.theirs, b.theirs); }});
 }
 
 void join_rows(rows &all)
@@ -708,9 +774,10 @@ int run(const arguments &a)
 {
   std::vector<result> done;
   int unlike = 0;
-  void (*const families[])(rows &) = {elementwise_rows, cast_rows,    strided_rows, reduce_rows,
-                                      reduce_dim_rows,  softmax_rows, product_rows, conv_rows,
-                                      pool_rows,        join_rows};
+  void (*const families[])(rows &) = {elementwise_rows, cast_rows,     strided_rows,   reduce_rows,
+                                      reduce_dim_rows,  softmax_rows,  product_rows,   conv_rows,
+                                      pool_rows,        norm_rows,     attention_rows, loss_rows,
+                                      join_rows,        training_rows, loader_rows};
   (void)printf("Weir beside PyTorch %s; %s\n\n%-38s %2s %10s %10s %6s\n", TORCH_VERSION,
                cpu_model().c_str(), "row", "", "weir", "pytorch", "ratio");
   for (auto family : families) {
