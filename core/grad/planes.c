@@ -61,6 +61,7 @@ static void resample_back(rule_run *k)
 
 static const grad_rule rules[RECORD_KINDS] = {
     [RECORD_MAX_PLACES] = {"MaxPoolWithIndicesBackward0", max_places_back, {KEEP_C}},
+    [RECORD_MAX_POOL2D] = {"MaxPool2DWithIndicesBackward0", max_places_back, {KEEP_C}},
     [RECORD_AVERAGE_POOL] = {"AvgPoolBackward0", average_pool_back, {0}},
     [RECORD_AVERAGE_POOL_BACK] = {"AvgPoolBackwardBackward0", average_pool_again, {0}},
     [RECORD_RESAMPLE] = {"UpsampleBackward0", resample_back, {0}},

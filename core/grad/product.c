@@ -1,8 +1,8 @@
-/* product.c: derivatives of products, convolution, pooling and softmax.
+/* product.c: derivatives of products, convolution and softmax.
  *
- * A convolution's are convolutions themselves: with regard to its input, of the gradient, spread by
- * the stride, with the weights turned; with regard to the weights, of the input with the gradient,
- * images and channels exchanged. */
+ * A convolution's with regard to its input is one itself, of the gradient, spread by the stride, with
+ * the weights turned; with regard to the weights it is made of products (core/ops/conv.c), or, where
+ * it is recorded, of convolutions of the input with the gradient, images and channels exchanged. */
 #include <string.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
@@ -164,6 +164,16 @@ static void conv_weight(rule_run *k, const weir_tensor *a, const weir_tensor *g)
 {
   const weir_shape *w = &k->n->of[1].shape;
   int64_t groups = N[6], outs = w->size[0] / groups, ins = w->size[1];
+  weir_tensor *whole = NULL;
+  if (!k->create_graph) {
+    weir_conv2d_options o = {.stride = {N[0], N[1]},
+                             .padding = {N[2], N[3]},
+                             .dilation = {N[4], N[5]},
+                             .groups = groups};
+    weir_status st = k->c.st ? k->c.st : conv2d_weight_backward(&whole, a, g, *w, &o);
+    give(k, 1, calc_keep(&k->c, st, &whole));
+    return;
+  }
   if (groups == 1) {
     give(k, 1, conv_group(k, a, g, w));
     return;
@@ -201,72 +211,6 @@ static void conv2d_back(rule_run *k)
     conv_weight(k, a, g);
   }
   if (k->n->inputs > 2 && wants_gradient(k, 2)) give(k, 2, c_sum_mask(k, g, 13, false));
-}
-
-/* ---- pooling --------------------------------------------------------------------------------- */
-
-/* The part of t, padded, that place (y, x) of all windows sees. */
-static weir_status window_part(weir_tensor **out, const weir_tensor *t, const int64_t *n,
-                               const weir_tensor *like, int64_t y, int64_t x)
-{
-  WEIR_TENSOR rows = NULL;
-  int dim = t->dims - 2;
-  int64_t at[2] = {y * n[6], x * n[7]};
-  int64_t end[2] = {at[0] + (like->size[dim] - 1) * n[2] + 1,
-                    at[1] + (like->size[dim + 1] - 1) * n[3] + 1};
-  weir_status st = weir_slice(&rows, t, dim, at[0], end[0], n[2]);
-  return st ? st : weir_slice(out, rows, dim + 1, at[1], end[1], n[3]);
-}
-
-/* Adds the gradient of windows whose largest is at (y, x) and was not before. */
-static weir_status pool_place_back(weir_tensor *sum, const weir_tensor *a, weir_tensor *taken,
-                                   const rule_run *k, const weir_tensor *most, int64_t y, int64_t x)
-{
-  WEIR_TENSOR seen = NULL;
-  WEIR_TENSOR is = NULL;
-  WEIR_TENSOR first = NULL;
-  WEIR_TENSOR open = NULL;
-  WEIR_TENSOR to = NULL;
-  WEIR_TENSOR part = NULL;
-  weir_tensor *none = NULL;
-  weir_status st = window_part(&seen, a, N, G, y, x);
-  if (!st) st = weir_eq(&is, seen, most);
-  if (!st) st = weir_logical_not(&open, taken);
-  if (!st) st = weir_logical_and(&first, is, open);
-  if (!st) st = weir_logical_or_(taken, is);
-  if (!st) st = window_part(&to, sum, N, G, y, x);
-  elementwise_call e = {.op = WEIR_OP_WHERE, .count = 3, .numbers = 4};
-  e.t[0] = first, e.t[1] = G, e.number[2] = weir_int(0);
-  if (!st) st = elementwise_run(&none, &e);
-  part = none;
-  return st ? st : weir_add_(to, part);
-}
-
-static void max_pool2d_back(rule_run *k)
-{
-  const weir_tensor *a = operand(k, 0), *most = outcome(k, 0);
-  weir_tensor *wide = NULL, *taken = NULL, *inner = NULL;
-  if (k->create_graph && !k->c.st)
-    k->c.st = weir_fail(WEIR_ENOTSUP, "the derivative of max_pool2d has no derivative itself");
-  if (k->c.st) return;
-  int64_t padding[4] = {N[5], N[5] + N[1] * N[3], N[4], N[4] + N[0] * N[2]};
-  weir_status st = weir_pad(&wide, a, padding, 4, WEIR_PAD_CONSTANT, weir_float(-__builtin_inf()));
-  const weir_tensor *in = calc_keep(&k->c, st, &wide);
-  grad_meta m = k->n->of[0], like = k->n->meta[0];
-  if (k->c.st) return;
-  m.shape = weir_tensor_shape(in);
-  like.dtype = WEIR_BOOL;
-  weir_tensor *sum = c_zeros(k, &m);
-  taken = c_zeros(k, &like);
-  for (int64_t y = 0; y < N[0] && !k->c.st; y++)
-    for (int64_t x = 0; x < N[1] && !k->c.st; x++)
-      k->c.st = pool_place_back(sum, in, taken, k, most, y, x);
-  for (int i = 0; i < 4; i++)
-    padding[i] = -padding[i];
-  if (!k->c.st)
-    give(k, 0,
-         calc_keep(&k->c, weir_pad(&inner, sum, padding, 4, WEIR_PAD_CONSTANT, weir_int(0)),
-                   &inner));
 }
 
 /* ---- softmax --------------------------------------------------------------------------------- */
@@ -310,7 +254,6 @@ static const grad_rule rules[RECORD_KINDS] = {
     [RECORD_MATMUL] = {"MmBackward0", matmul_back, {KEEP_B, KEEP_A}},
     [RECORD_ADDMM] = {"AddmmBackward0", addmm_back, {0, KEEP_C, KEEP_B}},
     [RECORD_CONV2D] = {"ConvolutionBackward0", conv2d_back, {KEEP_B, KEEP_A}},
-    [RECORD_MAX_POOL2D] = {"MaxPool2DWithIndicesBackward0", max_pool2d_back, {KEEP_A | KEEP_OUT}},
     [RECORD_SOFTMAX] = {"SoftmaxBackward0", softmax_back, {KEEP_OUT}},
     [RECORD_LOG_SOFTMAX] = {"LogSoftmaxBackward0", log_softmax_back, {KEEP_OUT}},
     [RECORD_LOGSUMEXP] = {"LogsumexpBackward0", logsumexp_back, {KEEP_A | KEEP_OUT}},

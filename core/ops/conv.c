@@ -7,6 +7,10 @@
  *
  * Pooling takes, for each place of the window that sees an element of some window, the elements it
  * covers as a strided view, and the larger of them and what is there: exact, whatever the device.
+ * Where it is recorded it is the request of pool.c, which says where the largest are.
+ *
+ * The gradient of the weights is, summed over the images, that of the output times the image's
+ * columns.
  *
  * Words. image: one element of the batch. window: what one output element sees. columns: the
  * unfolded windows. */
@@ -399,6 +403,106 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   return st || !said ? st : record_conv(out, &c, a, weight, bias);
 }
 
+/* ---- the gradient of the weights ------------------------------------------------------------- */
+
+/* Of images `first` on, `count` of them: part (count, outs, rows) is the gradient (outs, area) of each
+ * times its columns, transposed. */
+static weir_status weigh_images(const compute_target *t, const conv *c, const weir_tensor *part,
+                                const char *columns, int64_t first, int64_t count)
+{
+  size_t item = itemsize((weir_dtype)c->a->dtype);
+  int64_t rows = c->channels / c->groups * c->kernel[0] * c->kernel[1], outs = c->outs / c->groups;
+  int64_t area = c->size[0] * c->size[1];
+  weir_gemm g = {.dtype = (weir_dtype)c->a->dtype, .alpha = 1, .transb = true, .batch = count};
+  g.m = outs, g.n = rows, g.k = area;
+  g.lda = g.ldb = area, g.ldc = rows;
+  g.stepa = c->outs * area, g.stepb = rows * c->groups * area, g.stepc = c->outs * rows;
+  weir_status st = WEIR_OK;
+  for (int64_t group = 0; group < c->groups && !st; group++) {
+    g.a = data_at(c->out, (first * c->outs + group * outs) * area);
+    g.b = columns + (size_t)(group * rows * area) * item;
+    g.c = data_at(part, group * outs * rows);
+    st = gemm_run(t, &g);
+  }
+  return st;
+}
+
+/* *sum (new, or NULL before the first) becomes itself and the images' parts. */
+static weir_status add_images(weir_tensor **sum, const compute_target *t, const conv *c,
+                              const char *columns, int64_t first, int64_t count, weir_shape weight)
+{
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR all = NULL;
+  weir_shape shape = {.count = 5, .size = {count}};
+  memcpy(shape.size + 1, weight.size, 4 * sizeof *shape.size);
+  weir_status st = tensor_new_beside(&part, c->a, shape);
+  if (!st) st = weigh_images(t, c, part, columns, first, count);
+  if (!st) st = weir_sum_dim(&all, part, 0, false);
+  if (st) return st;
+  if (*sum) return weir_add_(*sum, all);
+  *sum = weir_tensor_retain(all);
+  return WEIR_OK;
+}
+
+static weir_status weigh_all(weir_tensor **sum, const compute_target *t, const conv *c,
+                             weir_shape weight)
+{
+  WEIR_TENSOR columns = NULL;
+  int64_t each, bytes;
+  if (!elements_of(&each, c) ||
+      __builtin_mul_overflow(each, (int64_t)itemsize((weir_dtype)c->a->dtype), &bytes))
+    return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
+  if (!needs_columns(c)) return add_images(sum, t, c, c->a->data, 0, c->n, weight);
+  int64_t chunk = WINDOWS / bytes < c->n ? WINDOWS / bytes : c->n;
+  if (!chunk) chunk = 1;
+  weir_status st = tensor_new_beside(&columns, c->a, weir_shape(chunk, each));
+  for (int64_t i = 0; i < c->n && !st; i += chunk) {
+    int64_t count = c->n - i < chunk ? c->n - i : chunk;
+    st = unfold(t, c, columns, i, count);
+    if (!st) st = add_images(sum, t, c, columns->data, i, count, weight);
+  }
+  return st;
+}
+
+/* Of operands in float32 or float64, with elements. */
+static weir_status weigh(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
+                         weir_shape weight, const weir_conv2d_options *o)
+{
+  WEIR_TENSOR input = NULL;
+  WEIR_TENSOR back = NULL;
+  weir_tensor kernel = {.dims = 4};
+  compute_target t;
+  conv c = {.groups = 1};
+  memcpy(kernel.size, weight.size, 4 * sizeof *kernel.size);
+  describe(&c, a, &kernel, o);
+  memcpy(c.size, grad->size + 2, sizeof c.size);
+  weir_status st = compute_target_of(&t, device_of_tensor(a));
+  if (!st) st = dense(&input, a);
+  if (!st) st = dense(&back, grad);
+  c.a = input, c.out = back;
+  return st ? st : weigh_all(out, &t, &c, weight);
+}
+
+/* The images' parts are summed: shorter dtypes go through float32. */
+weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
+                                   weir_shape weight, const weir_conv2d_options *o)
+{
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR wide_grad = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_dtype d = (weir_dtype)a->dtype, arithmetic = d == WEIR_FLOAT64 ? d : WEIR_FLOAT32;
+  weir_status st = WEIR_OK;
+  *out = NULL;
+  if (!a->numel || !grad->numel) {
+    st = tensor_new_beside(out, a, weight);
+    return st ? st : weir_zero_(*out);
+  }
+  st = weir_to_dtype(&wide, a, arithmetic);
+  if (!st) st = weir_to_dtype(&wide_grad, grad, arithmetic);
+  if (!st) st = weigh(&sum, wide, wide_grad, weight, o);
+  return st ? st : weir_to_dtype(out, sum, d);
+}
+
 /* ---- pooling --------------------------------------------------------------------------------- */
 
 typedef struct pool {
@@ -561,14 +665,35 @@ static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool
   return st ? st : weir_maximum_(to, in);
 }
 
-static __attribute__((cold)) weir_status record_pool(weir_tensor **out, const pool *p,
-                                                     const weir_tensor *a)
+/* Where it is recorded: with the places that the gradient goes back to. */
+static __attribute__((cold)) weir_status recorded_pool(weir_tensor **out, const pool *p,
+                                                       const weir_tensor *a)
 {
-  record r = {.kind = RECORD_MAX_POOL2D, .inputs = 1, .in = &a};
-  for (int i = 0; i < 2; i++) {
-    r.n[i] = p->kernel[i], r.n[2 + i] = p->stride[i];
-    r.n[4 + i] = p->pad[i], r.n[6 + i] = p->dilation[i];
+  WEIR_TENSOR places = NULL;
+  weir_tensor *most = NULL;
+  const weir_tensor *in[3] = {a};
+  record r = {.kind = RECORD_MAX_POOL2D, .inputs = 3, .in = in, .n = {2}};
+  pooling q = {.name = "max_pool2d", .kernel_name = "max_pool2d", .axes = 2, .max = true};
+  q.axis[0] = (weir_axis){.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
+  for (int i = 0; i < 2; i++)
+    q.axis[1 + i] = (weir_axis){.in = p->in[i],
+                                .out = p->size[i],
+                                .kernel = p->kernel[i],
+                                .stride = p->stride[i],
+                                .pad = p->pad[i],
+                                .dilation = p->dilation[i]};
+  weir_status st;
+  {
+    WEIR_UNRECORDED;
+    st = pool_run(&most, &places, a, &q);
+    if (!st) st = format_settle(&most, format_of(a));
   }
+  if (st) {
+    weir_tensor_release(most);
+    return st;
+  }
+  in[2] = places;
+  *out = most;
   return record_made(out, &r, WEIR_OK);
 }
 
@@ -581,6 +706,7 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
   int64_t first[2], last[2];
   weir_status st = check_pool(&p, a, options);
   if (st) return st;
+  if (recorded(a)) return recorded_pool(out, &p, a);
   weir_shape shape = weir_shape_of(a->dims, a->size);
   shape.size[a->dims - 2] = p.size[0];
   shape.size[a->dims - 1] = p.size[1];
@@ -592,5 +718,5 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
     for (int64_t x = first[1]; x < last[1] && !st; x++)
       st = pool_place(*out, a, &p, y, x);
   if (st) weir_tensor_drop(out);
-  return st || !recorded(a) ? st : record_pool(out, &p, a);
+  return st;
 }

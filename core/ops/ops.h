@@ -121,6 +121,12 @@ dim_lines lines_of(const weir_tensor *t, int dim);
 weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, int64_t from,
                      int dim, int64_t length, int step);
 
+/* ---- conv.c ---------------------------------------------------------------------------------- */
+
+/* What comes back to the weights (of this shape) of a conv2d of `a`, 4D, grad being its result's. */
+weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
+                                   weir_shape weight, const weir_conv2d_options *o);
+
 /* ---- pool.c ---------------------------------------------------------------------------------- */
 
 /* Windows over the last `axes` dimensions; axis[3 - axes] is the first of them, those before have

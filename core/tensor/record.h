@@ -33,7 +33,7 @@ enum record_kind {
   RECORD_MATMUL,      /* operands as weir_matmul()'s; matrices' results may have any shape */
   RECORD_ADDMM,       /* c, a, b; p: beta, alpha */
   RECORD_CONV2D,      /* a, weight, bias; stride, padding, dilation, groups */
-  RECORD_MAX_POOL2D,  /* kernel, stride, padding, dilation */
+  RECORD_MAX_POOL2D,  /* a, none, places; 2 */
   RECORD_SOFTMAX,     /* dimension */
   RECORD_LOG_SOFTMAX, /* dimension */
   RECORD_LOGSUMEXP,   /* the mask of dimensions, keepdim */
