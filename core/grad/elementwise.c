@@ -41,7 +41,21 @@ static const weir_tensor *through(rule_run *k, const weir_tensor *t, int i)
   return calc_keep(&k->c, k->c.st ? k->c.st : weir_div_scalar(&o, t, k->n->r.number[i]), &o);
 }
 
-/* ---- one operand ----------------------------------------------------------------------------- */
+/* G times the slope that the device has an operation for, of t. */
+static void slope_of(rule_run *k, weir_op op, const weir_tensor *t, const weir_scalar p[3])
+{
+  weir_tensor *o = NULL;
+  if (k->c.st) return;
+  elementwise_call e = {.op = op, .count = 2, .has_p = weir_op_has_p(op)};
+  e.t[0] = G, e.t[1] = t;
+  for (int i = 0; i < 3; i++)
+    e.p[i] = p[i];
+  give(k, 0, calc_keep(&k->c, elementwise_run(&o, &e), &o));
+}
+
+/* ---- one operand ------------------------------------------------------------------------------
+ * Where the gradient needs a derivative itself, it is made of operations that have one; else the
+ * device has one operation for it, without temporaries. */
 
 static void neg_back(rule_run *k)
 {
@@ -55,7 +69,11 @@ static void abs_back(rule_run *k)
 
 static void relu_back(rule_run *k)
 {
-  give(k, 0, c_where(k, c_gt_s(k, result_of(k), 0), G));
+  static const weir_scalar bound[3] = {{.dtype = WEIR_FLOAT64}};
+  if (k->create_graph)
+    give(k, 0, c_where(k, c_gt_s(k, result_of(k), 0), G));
+  else
+    slope_of(k, WEIR_OP_THRESHOLD_BACKWARD, result_of(k), bound);
 }
 
 static void exp_back(rule_run *k)
@@ -92,12 +110,20 @@ static void cos_back(rule_run *k)
 static void tanh_back(rule_run *k)
 {
   const weir_tensor *t = result_of(k);
-  give(k, 0, c_sub(k, G, c_mul(k, G, c_mul(k, t, t))));
+  if (k->create_graph)
+    give(k, 0, c_sub(k, G, c_mul(k, G, c_mul(k, t, t))));
+  else
+    slope_of(k, WEIR_OP_TANH_BACKWARD, t, k->n->r.number);
 }
 
 static void sigmoid_back(rule_run *k)
 {
-  const weir_tensor *s = result_of(k), *part = c_mul(k, G, s);
+  const weir_tensor *s = result_of(k), *part;
+  if (!k->create_graph) {
+    slope_of(k, WEIR_OP_SIGMOID_BACKWARD, s, k->n->r.number);
+    return;
+  }
+  part = c_mul(k, G, s);
   give(k, 0, c_sub(k, part, c_mul(k, part, s)));
 }
 

@@ -44,6 +44,14 @@ static const weir_tensor *scaled_by(rule_run *k, const weir_tensor *t, double al
   return alpha == 1 ? t : c_mul_s(k, t, alpha);
 }
 
+/* a through g's rows, as b lies in memory: what a leaf's transposed view gets is then the leaf's own. */
+static const weir_tensor *right_factor(rule_run *k, const weir_tensor *a, const weir_tensor *g,
+                                       bool turned)
+{
+  if (turned) return c_transpose(k, c_matmul(k, c_transpose(k, g, -1, -2), a), -1, -2);
+  return c_matmul(k, c_transpose(k, a, -1, -2), g);
+}
+
 /* Of operands a and b, numbers `ia` and `ia` + 1 of the node, whose product times alpha it is. */
 static void product_back(rule_run *k, int ia, double alpha)
 {
@@ -59,7 +67,8 @@ static void product_back(rule_run *k, int ia, double alpha)
   if (wants_gradient(k, ia + 1)) {
     const weir_tensor *a = as_matrix(k, operand(k, ia), false);
     if (folds) a = as_rows(k, a), g = as_rows(k, g);
-    const weir_tensor *gb = c_matmul(k, c_transpose(k, a, -1, -2), g);
+    const weir_tensor *gb =
+        right_factor(k, a, g, k->n->of[ia + 1].turned && k->n->of[ia].shape.count > 1);
     if (sb->count == 1) {
       gb = k->c.st ? NULL : c_sum_mask(k, gb, (1u << (gb->dims - 2)) - 1, false);
       gb = k->c.st ? NULL : c_reshape(k, gb, *sb);

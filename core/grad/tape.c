@@ -16,7 +16,9 @@ static _Atomic uint64_t next_sequence = 1, next_hook = 1;
 
 grad_meta meta_of(const weir_tensor *t)
 {
-  return (grad_meta){weir_shape_of(t->dims, t->size), (weir_dtype)t->dtype, device_of_tensor(t)};
+  bool turned = t->dims == 2 && !t->dense && t->stride[0] == 1 && t->stride[1] == t->size[0];
+  return (grad_meta){weir_shape_of(t->dims, t->size), (weir_dtype)t->dtype, device_of_tensor(t),
+                     turned};
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

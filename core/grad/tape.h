@@ -19,6 +19,7 @@ typedef struct grad_meta {
   weir_shape shape;
   weir_dtype dtype;
   weir_device device;
+  bool turned; /* a matrix whose columns lie one behind the other */
 } grad_meta;
 
 typedef struct grad_edge {
