@@ -302,7 +302,7 @@ static weir_status run_rule(grad_run *run, visit *v)
     return no_room();
   }
   k->c.st = WEIR_OK, k->c.count = 0;
-  k->n = n, k->out = out, k->create_graph = run->create_graph;
+  k->n = n, k->as = NULL, k->out = out, k->create_graph = run->create_graph;
   for (int i = 0; i < RECORD_OUTS; i++) {
     k->g[i] = v->grad[i];
     any |= v->grad[i] != NULL;
@@ -339,6 +339,8 @@ static weir_status run_visit(grad_run *run, size_t place)
 static weir_status check_root(const weir_tensor *t, const weir_tensor *gradient, int i)
 {
   text_buffer one, two;
+  weir_status st = node_current(t);
+  if (st) return st;
   if (!t->node)
     return weir_fail(WEIR_EINVAL,
                      "element %d of tensors does not require grad and does not have a grad_fn", i);
@@ -415,6 +417,8 @@ static weir_status check_inputs(wanted *want, const weir_tensor *const *inputs, 
 {
   for (int i = 0; i < of; i++) {
     if (!inputs[i]) return weir_fail(WEIR_EINVAL, "weir_grad: input %d is NULL", i);
+    weir_status st = node_current(inputs[i]);
+    if (st) return st;
     if (!inputs[i]->node)
       return weir_fail(WEIR_EINVAL, "One of the differentiated Tensors does not require grad");
     want[i] = (wanted){inputs[i]->node, inputs[i]->output, NULL};

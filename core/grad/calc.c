@@ -71,28 +71,36 @@ static const weir_tensor *kept_at(rule_run *k, int at)
     return NULL;
   }
   if (kept->t->storage->version == kept->version) return kept->t;
-  const grad_node *by = result >= 0 ? k->n : kept->t->node;
+  const grad_edge *from = result >= 0 ? NULL : &k->n->edge[at];
+  const grad_node *by = from ? from->node : k->n;
   k->c.st = say_changed(kept, by && by->rule ? by->rule->name : NULL,
-                        result >= 0 ? (unsigned)result : kept->t->output);
+                        from ? from->output : (unsigned)result);
   return NULL;
+}
+
+/* What was kept, as the result of a node: for derivatives of derivatives. */
+static const weir_tensor *made_by(rule_run *k, const weir_tensor *t, const grad_node *n,
+                                  uint32_t output)
+{
+  weir_tensor *again = NULL;
+  if (!t || !n || !k->create_graph) return t;
+  t = calc_keep(&k->c, tensor_alias(&again, t), &again);
+  if (!t) return NULL;
+  again->node = node_retain((grad_node *)n);
+  again->output = output;
+  return t;
 }
 
 const weir_tensor *operand(rule_run *k, int i)
 {
-  return kept_at(k, i);
+  const grad_edge *from = &k->n->edge[i];
+  return made_by(k, kept_at(k, i), from->node, from->output);
 }
 
 const weir_tensor *outcome(rule_run *k, int i)
 {
-  weir_tensor *again = NULL;
   const weir_tensor *t = kept_at(k, k->n->inputs + i);
-  if (!t || !k->create_graph) return t;
-  t = calc_keep(&k->c, tensor_alias(&again, t), &again);
-  if (again && t) {
-    again->node = node_retain((grad_node *)k->n);
-    again->output = (uint32_t)i;
-  }
-  return t;
+  return made_by(k, t, k->as ? k->as : k->n, k->as ? 0 : (uint32_t)i);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */

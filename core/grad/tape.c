@@ -23,7 +23,7 @@ grad_meta meta_of(const weir_tensor *t)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static weir_status node_new(grad_node **out, int inputs)
+weir_status node_new(grad_node **out, int inputs)
 {
   size_t n = (size_t)inputs;
   size_t bytes = sizeof(grad_node) + n * (sizeof(grad_meta) + sizeof(grad_edge)) +
@@ -43,9 +43,13 @@ static weir_status node_new(grad_node **out, int inputs)
 
 void node_forget(grad_node *n)
 {
-  for (int i = 0; i < n->inputs + RECORD_OUTS; i++)
+  for (int i = 0; i < n->inputs + RECORD_OUTS; i++) {
+    weir_tensor *t = n->kept[i].t;
+    if (t && i < n->inputs) atomic_fetch_sub_explicit(&t->kept, 1, memory_order_relaxed);
     weir_tensor_drop(&n->kept[i].t);
+  }
   n->kept_gone = n->keeps;
+  if (n->inner) node_forget(n->inner);
 }
 
 static bool last_count(grad_node *n)
@@ -81,6 +85,8 @@ void node_release(grad_node *n)
     for (int i = 0; i < RECORD_OUTS; i++)
       weir_tensor_drop(&now->grad[i]);
     free_hooks(now);
+    node_release(now->inner);
+    free(now->history);
     free(now);
   }
   within = false;
@@ -88,12 +94,14 @@ void node_release(grad_node *n)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static void attach(weir_tensor *t, grad_node *n, int output)
+void node_attach(weir_tensor *t, grad_node *n, int output)
 {
-  if (t->node) node_release(t->node);
+  grad_node *before = t->node;
   t->node = node_retain(n);
   t->output = (uint32_t)output;
   t->extras = true;
+  t->renewed |= atomic_load_explicit(&t->kept, memory_order_relaxed) > 0;
+  node_release(before);
 }
 
 static weir_status keep_operand(grad_node *n, const record *r, int i)
@@ -106,10 +114,10 @@ static weir_status keep_operand(grad_node *n, const record *r, int i)
     WEIR_UNRECORDED;
     weir_status st = weir_clone(&kept->t, t);
     if (st) return st;
-    if (t->node) attach(kept->t, t->node, (int)t->output); /* for derivatives of derivatives */
   } else {
     kept->t = weir_tensor_retain((weir_tensor *)t);
   }
+  atomic_fetch_add_explicit(&kept->t->kept, 1, memory_order_relaxed);
   kept->version = kept->t->storage->version;
   return WEIR_OK;
 }
@@ -142,11 +150,20 @@ static unsigned connect(grad_node *n, const record *r)
   return bits;
 }
 
-static weir_status node_of(grad_node **out, const record *r, const grad_rule *rule)
+static weir_status current_operands(const record *r)
+{
+  weir_status st = WEIR_OK;
+  for (int i = 0; i < r->inputs && !st; i++)
+    if (r->in[i]) st = node_current(r->in[i]);
+  return st;
+}
+
+weir_status node_of(grad_node **out, const record *r, const grad_rule *rule)
 {
   grad_node *n;
-  weir_status st = node_new(&n, r->inputs);
+  weir_status st = current_operands(r);
   *out = NULL;
+  if (!st) st = node_new(&n, r->inputs);
   if (st) return st;
   n->rule = rule;
   n->r = *r;
@@ -181,6 +198,22 @@ static bool has_gradient(const weir_tensor *t)
   return dtype_is_floating((weir_dtype)t->dtype);
 }
 
+/* Of a view: where its operand lies. What a library function made with recording off is one that the
+ * caller made with it on. */
+static void note_operand(grad_node *n, const record *r)
+{
+  const weir_tensor *t = r->in[0];
+  weir_tensor *out = r->out[0];
+  int64_t each = (int64_t)itemsize((weir_dtype)t->dtype);
+  if (out->storage != t->storage) return;
+  for (int d = 0; d < t->dims; d++)
+    n->r.n[VIEW_STRIDES + d] = t->stride[d];
+  n->r.n[VIEW_OFFSET] = t->data ? (t->data - (char *)t->storage->data) / each : 0;
+  n->r.n[VIEW_SHARES] = true;
+  out->created = t->created > VIEW_OF_PARTS ? VIEW_OF_PARTS : t->created;
+  out->seen = t->seen;
+}
+
 static weir_status record_new(const record *r)
 {
   const grad_rule *rule;
@@ -189,8 +222,9 @@ static weir_status record_new(const record *r)
   if (st || !rule->run || !has_gradient(r->out[0])) return st;
   st = node_of(&n, r, rule);
   if (st) return st;
+  if (r->kind >= RECORD_SHAPE && r->kind <= RECORD_DIAGONAL) note_operand(n, r);
   for (int i = 0; i < RECORD_OUTS; i++)
-    if (r->out[i] && has_gradient(r->out[i])) attach(r->out[i], n, i);
+    if (r->out[i] && has_gradient(r->out[i])) node_attach(r->out[i], n, i);
   node_release(n);
   return WEIR_OK;
 }
@@ -200,7 +234,7 @@ static weir_status record_new(const record *r)
 /* Whether the node is that of views alone, down to a leaf. */
 static bool views_of_leaf(const grad_node *n)
 {
-  while (n->rule && n->r.kind >= RECORD_SHAPE && n->r.kind <= RECORD_DIAGONAL && n->edge[0].node)
+  while (is_view_node(n))
     n = n->edge[0].node;
   return !n->rule;
 }
@@ -216,51 +250,90 @@ static weir_status check_leaf(const weir_tensor *t)
   return WEIR_OK;
 }
 
-static weir_status check_written(const weir_tensor *t)
+static const char no_grad_view[] =
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the no_grad block (if you "
+    "don't "
+    "want the inplace to be tracked) or both outside (if you want the inplace to be tracked).";
+static const char one_of_views[] =
+    " This view is the output of a function that returns multiple views. Such functions do not "
+    "allow "
+    "the output views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one.";
+
+weir_status check_created(const weir_tensor *t, bool indirect)
 {
-  const tensor_storage *s = t->storage;
-  uint32_t sharing = atomic_load_explicit(&s->refs, memory_order_relaxed) -
-                     atomic_load_explicit(&s->aliases, memory_order_relaxed);
-  weir_status st = check_leaf(t);
-  if (st) return st;
-  if (sharing + t->alias > 1)
-    return weir_fail(WEIR_ENOTSUP, "a tensor whose memory other tensors share is changed in place "
-                                   "by an operation that requires a gradient, and Weir records no "
-                                   "such change for them: clone() it first, or make the whole of "
-                                   "its parts by cat() or stack()");
-  return WEIR_OK;
+  static const char *const makers[] = {
+      [VIEW_UNBIND] = "Unbind", [VIEW_SPLIT] = "Split", [VIEW_SPLIT_SIZES] = "SplitWithSizes"};
+  const char *what = indirect ? "its base or another view of its base has been" : "is being";
+  const char *why = t->created == VIEW_NO_GRAD ? no_grad_view : one_of_views;
+  if (t->created == VIEW_PLAIN) return WEIR_OK;
+  if (!t->node)
+    return weir_fail(WEIR_EINVAL,
+                     "A view was created in no_grad mode and %s modified inplace with grad mode "
+                     "enabled.%s",
+                     what, why);
+  bool own = t->created <= VIEW_OF_PARTS;
+  const char *by = own ? t->node->rule ? t->node->rule->name : "" : makers[t->created];
+  const char *end = strstr(by, "Backward"); /* torch says "View" of "ViewBackward0" */
+  int length = (int)(end ? (size_t)(end - by) : strlen(by));
+  unsigned output = own ? t->output : t->part;
+  if (t->created == VIEW_NO_GRAD)
+    return weir_fail(
+        WEIR_EINVAL,
+        "Output %u of %.*s is a view of a view which was created in no_grad mode and %s "
+        "modified inplace with grad mode enabled.%s",
+        output, length, by, what, why);
+  return weir_fail(WEIR_EINVAL, "Output %u of %.*s is a view and %s modified inplace.%s", output,
+                   length, by, what, why);
 }
 
 static weir_status record_change(grad_node **out, const record *r)
 {
   const grad_rule *rule;
+  weir_tensor *t = r->out[0];
   *out = NULL;
-  weir_status st = check_written(r->out[0]);
+  weir_status st = check_created(t, false);
+  if (!st) st = node_current(t);
+  if (!st) st = check_leaf(t);
   if (!st) st = rule_for(&rule, r);
-  if (st || !has_gradient(r->out[0])) return st;
-  return node_of(out, r, rule);
+  if (st || !has_gradient(t)) return st;
+  return memory_is_shared(t) ? shared_change(out, r, rule) : node_of(out, r, rule);
 }
 
 static void changed(grad_node *n, weir_tensor *self, bool done)
 {
   if (!n) return;
   if (done) {
-    grad_kept *kept = &n->kept[n->inputs];
+    grad_node *of = n->inner ? n->inner : n;
+    grad_kept *kept = &of->kept[of->inputs];
     if (kept->t) kept->version = kept->t->storage->version;
-    attach(self, n, 0);
+    if (n->inner)
+      shared_changed(n, self);
+    else
+      node_attach(self, n, 0);
   }
   node_release(n);
 }
 
 static weir_status refuse(const char *function, const weir_tensor *self)
 {
-  weir_status st = self ? check_leaf(self) : WEIR_OK;
+  weir_status st = self ? node_current(self) : WEIR_OK;
+  if (!st && self) st = check_leaf(self);
   const char *prefix = strncmp(function, "weir_", 5) ? "weir_" : "";
   return st ? st
             : weir_fail(WEIR_ENOTSUP, "derivative for %s%s is not implemented", prefix, function);
 }
 
-static const recorder tape = {record_new, record_change, changed, node_release, refuse};
+static const recorder tape = {.made = record_new,
+                              .before = record_change,
+                              .after = changed,
+                              .release = node_release,
+                              .refresh = history_refresh,
+                              .view_made = history_view_made,
+                              .view_gone = history_view_gone,
+                              .memory_gone = history_memory_gone,
+                              .refuse = refuse};
 
 static __attribute__((constructor)) void set_recorder(void)
 {
@@ -277,6 +350,7 @@ const grad_rule *rule_of(const record *r)
   if (!rule) rule = product_rule(r);
   if (!rule) rule = indexing_rule(r);
   if (!rule) rule = planes_rule(r);
+  if (!rule) rule = shared_rule(r);
   return rule ? rule : linalg_rule(r);
 }
 
@@ -300,6 +374,8 @@ static weir_status make_leaf(weir_tensor *t)
 weir_status weir_requires_grad_(weir_tensor *t, bool requires_grad)
 {
   WEIR_REQUIRE(t);
+  weir_status st = node_current(t);
+  if (st) return st;
   if (t->node && t->node->rule && !requires_grad)
     return weir_fail(WEIR_EINVAL,
                      "you can only change requires_grad flags of leaf variables. If you want to "
@@ -313,17 +389,17 @@ weir_status weir_requires_grad_(weir_tensor *t, bool requires_grad)
 
 bool weir_tensor_requires_grad(const weir_tensor *t)
 {
-  return t && t->node;
+  return t && requires_gradient(t);
 }
 
 bool weir_tensor_is_leaf(const weir_tensor *t)
 {
-  return t && !(t->node && t->node->rule);
+  return t && !(requires_gradient(t) && t->node && t->node->rule);
 }
 
 const char *weir_tensor_grad_fn(const weir_tensor *t)
 {
-  return t && t->node && t->node->rule ? t->node->rule->name : "";
+  return t && requires_gradient(t) && t->node && t->node->rule ? t->node->rule->name : "";
 }
 
 uint32_t weir_tensor_version(const weir_tensor *t)
@@ -333,7 +409,7 @@ uint32_t weir_tensor_version(const weir_tensor *t)
 
 weir_tensor *weir_tensor_grad(const weir_tensor *t)
 {
-  return t && t->node ? t->node->grad[t->output] : NULL;
+  return t && requires_gradient(t) && t->node ? t->node->grad[t->output] : NULL;
 }
 
 static weir_status check_grad(const weir_tensor *t, const weir_tensor *grad)
@@ -351,10 +427,11 @@ static weir_status check_grad(const weir_tensor *t, const weir_tensor *grad)
 weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad)
 {
   WEIR_REQUIRE(t);
-  if (!grad && !t->node) return WEIR_OK;
+  weir_status st = node_current(t);
+  if (st || (!grad && !t->node)) return st;
   if (!t->node || t->node->rule)
     return weir_fail(WEIR_EINVAL, "a gradient is set of a leaf that requires one");
-  weir_status st = grad ? check_grad(t, grad) : WEIR_OK;
+  st = grad ? check_grad(t, grad) : WEIR_OK;
   if (st) return st;
   HOLD_LOCK(&grad_lock);
   (void)weir_tensor_retain(grad);
@@ -366,6 +443,8 @@ weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad)
 weir_status weir_retain_grad(weir_tensor *t)
 {
   WEIR_REQUIRE(t);
+  weir_status st = node_current(t);
+  if (st) return st;
   if (!t->node)
     return weir_fail(WEIR_EINVAL, "can't retain_grad on Tensor that has requires_grad=False");
   t->node->retains[t->output] = true;
@@ -374,13 +453,20 @@ weir_status weir_retain_grad(weir_tensor *t)
 
 weir_status weir_detach(weir_tensor **out, const weir_tensor *t)
 {
+  static _Atomic uint32_t next_family = 1;
   WEIR_REQUIRE_OUT(out, t);
-  return tensor_alias(out, t);
+  weir_status st = tensor_part(out, t, t->dims, t->size, t->stride, 0);
+  if (st) return st;
+  (*out)->created = VIEW_PLAIN;
+  (*out)->family = atomic_fetch_add_explicit(&next_family, 1, memory_order_relaxed);
+  return WEIR_OK;
 }
 
 weir_status weir_register_hook(uint64_t *id, weir_tensor *t, weir_grad_hook hook, void *context)
 {
   WEIR_REQUIRE(t, hook);
+  weir_status st = node_current(t);
+  if (st) return st;
   if (!t->node)
     return weir_fail(WEIR_EINVAL,
                      "cannot register a hook on a tensor that doesn't require gradient");

@@ -75,8 +75,19 @@ struct grad_node {
   uint32_t numbers;               /* bit i: operand i is none, or a number */
   weir_tensor *grad[RECORD_OUTS]; /* owned: of a leaf [0]; of results that retain it */
   grad_hook *hooks;               /* owned */
+  grad_node *inner;               /* COPY_SLICES: a count: the operation on the part */
+  struct grad_history *history;   /* COPY_SLICES: owned: for a memory that has none yet */
   grad_node *next;                /* while it is freed */
 };
+
+/* What a node of a view says behind its own arguments: where the operand lies in memory that they
+ * share. */
+enum { VIEW_STRIDES = WEIR_MAX_DIMS, VIEW_OFFSET = 2 * WEIR_MAX_DIMS, VIEW_SHARES };
+static inline bool is_view_node(const grad_node *n)
+{
+  return n->rule && n->r.kind >= RECORD_SHAPE && n->r.kind <= RECORD_DIAGONAL &&
+         n->r.n[VIEW_SHARES];
+}
 
 /* The rule of an operation; NULL: it has no derivative; its run is NULL: results have none. */
 const grad_rule *rule_of(const record *r);
@@ -89,17 +100,44 @@ const grad_rule *product_rule(const record *r);
 const grad_rule *indexing_rule(const record *r);
 const grad_rule *planes_rule(const record *r);
 const grad_rule *linalg_rule(const record *r);
+const grad_rule *shared_rule(const record *r);
 
 grad_meta meta_of(const weir_tensor *t);
+weir_status node_new(grad_node **out, int inputs);
+/* The node of an operation whose rule is known. */
+weir_status node_of(grad_node **out, const record *r, const grad_rule *rule);
 void node_release(grad_node *n);
 static inline grad_node *node_retain(grad_node *n)
 {
   atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
   return n;
 }
+/* t is that result of n. */
+void node_attach(weir_tensor *t, grad_node *n, int output);
 /* Gives back what was kept. */
 void node_forget(grad_node *n);
 extern pthread_mutex_t grad_lock; /* over gradients and hooks of leaves */
+
+/* ---- shared.c: changes in place of memory that tensors share ---------------------------------- */
+
+/* Whether a change in place of t is one of other tensors, too. */
+bool memory_is_shared(const weir_tensor *t);
+/* Before such a change; after it, where it was done. */
+weir_status shared_change(grad_node **out, const record *r, const grad_rule *rule);
+void shared_changed(grad_node *n, weir_tensor *self);
+/* Whether it may be changed, as torch's views: it is to be, or, indirect, its base was. Errors:
+ * EINVAL. */
+weir_status check_created(const weir_tensor *t, bool indirect);
+/* recorder's. */
+weir_status history_refresh(weir_tensor *t);
+void history_view_made(weir_tensor *view);
+void history_view_gone(weir_tensor *t);
+void history_memory_gone(tensor_storage *s);
+/* t's node is what its memory's history says. */
+static inline weir_status node_current(const weir_tensor *t)
+{
+  return t->storage->history ? history_refresh((weir_tensor *)t) : WEIR_OK;
+}
 
 /* ---- calc.c: rules as expressions ------------------------------------------------------------- */
 
@@ -117,6 +155,7 @@ struct rule_run {
   const grad_node *n;
   const weir_tensor *g[RECORD_OUTS]; /* borrowed; NULL: that result has none */
   weir_tensor **out;                 /* one an operand, counted; NULL: none */
+  const grad_node *as;               /* the node of its result, where it is not n; NULL: n */
   bool create_graph;
 };
 

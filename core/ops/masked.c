@@ -322,7 +322,8 @@ weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask, const 
   weir_status st = check_masked_scatter(t, mask, source);
   if (!st) st = indexing_apart(t, source, mask);
   if (!st) st = masked_part(&places, &part, t, mask, source);
-  return st || !places->numel ? st : weir_put_(t, places, part, false);
+  if (st || (!places->numel && !recorded(t) && !recorded(source))) return st;
+  return weir_put_(t, places, part, false);
 }
 
 /* ---- repeat_interleave ----------------------------------------------------------------------- */

@@ -326,6 +326,7 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
     if (keepdim || !(mask >> i & 1)) shape.size[shape.count++] = result->size[i];
   st = weir_view(&shaped, result, shape);
   if (!st) st = weir_to_dtype(out, shaped, gives);
+  if (!st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
   return st || !said ? st : record_of(out, a, RECORD_LOGSUMEXP, mask, keepdim, 0, 0);
 }
 

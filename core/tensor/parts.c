@@ -29,6 +29,7 @@ weir_status weir_unbind(weir_tensor **out, int *count, int room, const weir_tens
   for (; i < t->size[dim] && !st; i++)
     st = weir_select(&out[i], t, dim, i);
   if (!st) *count = i;
+  if (!st) number_parts(out, i, VIEW_UNBIND);
   return drop_parts(out, i, st);
 }
 
@@ -68,6 +69,7 @@ weir_status weir_split_with_sizes(weir_tensor **out, const weir_tensor *t, const
   int i = 0;
   for (int64_t from = 0; i < count && !st; from += sizes[i++])
     st = weir_narrow(&out[i], t, dim, from, sizes[i]);
+  if (!st) number_parts(out, i, VIEW_SPLIT_SIZES);
   return drop_parts(out, i, st);
 }
 

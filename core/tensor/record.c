@@ -5,6 +5,12 @@ const recorder *tensor_recorder;
 
 __thread bool thread_grad_off __attribute__((tls_model("initial-exec")));
 
+bool requires_gradient(const weir_tensor *t)
+{
+  if (t->storage->history && tensor_recorder->refresh((weir_tensor *)t)) return true;
+  return t->node;
+}
+
 bool recorded_any(const weir_tensor *const *list, int count)
 {
   for (int i = 0; i < count; i++)

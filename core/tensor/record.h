@@ -77,6 +77,11 @@ enum record_kind {
   RECORD_EIGH,
   RECORD_SVD, /* whether u and vh are square */
   RECORD_PINV,
+  /* of memory that tensors share, all its elements in a row */
+  RECORD_STRIDED,      /* some of them: strides of the result, first element, how many there are */
+  RECORD_STRIDED_BACK, /* the same arguments: zeros with the operand there */
+  RECORD_STRIDED_SCATTER, /* the same: the first operand with the second there */
+  RECORD_COPY_SLICES,     /* the same: an operation in place on those; others' operands behind it */
   /* what the derivatives of these give, with the same arguments */
   RECORD_SLICE_BACK,
   RECORD_UNFOLD_BACK,
@@ -115,6 +120,13 @@ typedef struct recorder {
   /* It was done, or failed. */
   void (*after)(grad_node *node, weir_tensor *self, bool done);
   void (*release)(grad_node *node);
+  /* A tensor of memory with a history: its node becomes what recorded changes in place of the memory
+   * left. Errors: ENOMEM; EINVAL: a view of which torch knows no history any more. */
+  weir_status (*refresh)(weir_tensor *t);
+  /* A new view of such memory; a tensor of it that goes; the memory itself. */
+  void (*view_made)(weir_tensor *view);
+  void (*view_gone)(weir_tensor *t);
+  void (*memory_gone)(tensor_storage *s);
   /* What an operation says that has no derivative; self: what it would change in place, or NULL. */
   weir_status (*refuse)(const char *function, const weir_tensor *self);
 } recorder;
@@ -124,10 +136,15 @@ extern const recorder *tensor_recorder; /* core/grad sets it as the library is l
 /* Recording is off in this thread: weir_set_grad_enabled(), or it pauses. */
 extern __thread bool thread_grad_off __attribute__((tls_model("initial-exec")));
 
+/* Whether t requires a gradient, where it, or its memory, has a history; then also where that cannot
+ * be said: recording fails. */
+bool requires_gradient(const weir_tensor *t);
+
 /* Whether what is calculated from t is recorded. */
 static inline bool recorded(const weir_tensor *t)
 {
-  return __builtin_expect(t->node != NULL, 0) && !thread_grad_off;
+  if (__builtin_expect(!t->node && !t->storage->history, 1)) return false;
+  return !thread_grad_off && (!t->storage->history || requires_gradient(t));
 }
 
 /* The same of a list; NULLs are none. */
@@ -162,6 +179,15 @@ static inline void record_resume(const bool *was)
 
 #define WEIR_UNRECORDED                                                                            \
   bool unrecorded_ __attribute__((cleanup(record_resume), unused)) = record_pause()
+
+/* Views that one function gave say so. */
+static inline void number_parts(weir_tensor *const *out, int count, enum view_created created)
+{
+  for (int i = 0; i < count && !thread_grad_off; i++) {
+    out[i]->created = (uint8_t)created;
+    out[i]->part = (uint16_t)i;
+  }
+}
 
 /* Records what made *out, its one result; dropped where that fails. `st`: what making it said,
  * returned where it is an error. */

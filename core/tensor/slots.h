@@ -12,7 +12,7 @@
 enum slot_kind { SLOT_TENSOR, SLOT_STORAGE, SLOTS };
 
 enum {
-  SLOT_TENSOR_BYTES = 184,
+  SLOT_TENSOR_BYTES = 200,
   SLOT_STORAGE_BYTES = 128 /* the head of a storage, and 64 bytes of elements */
 };
 

@@ -10,6 +10,7 @@
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/host_cache.h"
+#include "core/tensor/record.h"
 #include "core/tensor/slots.h"
 
 enum { ALIGNMENT = 64, SMALL = 512, LARGE = HOST_BLOCK_LEAST };
@@ -164,6 +165,7 @@ bool storage_pinned(const tensor_storage *s)
 static void storage_end(tensor_storage *s)
 {
   announce_gone(s);
+  if (s->history) tensor_recorder->memory_gone(s);
   switch (s->kind) {
   case STORAGE_PINNED:
     (void)weir_pinned_free(s->data);

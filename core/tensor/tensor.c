@@ -138,6 +138,10 @@ static inline weir_status make_tensor(weir_tensor **out, tensor_storage *storage
   t->name = NULL;
   t->node = NULL;
   t->alias = false;
+  t->created = VIEW_PLAIN;
+  t->family = t->seen = 0;
+  atomic_init(&t->kept, 0);
+  t->renewed = false;
   t->data = data;
   if (strides)
     fill_strided(t, dims, sizes, strides);
@@ -168,6 +172,15 @@ weir_status tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, 
   return st;
 }
 
+/* What a view says of how it came to be. */
+static inline void note_view(weir_tensor *view, const weir_tensor *of)
+{
+  uint8_t created = of->created > VIEW_OF_PARTS ? VIEW_OF_PARTS : of->created;
+  view->created = thread_grad_off ? VIEW_NO_GRAD : created;
+  view->family = of->family;
+  if (__builtin_expect(of->storage->history != NULL, 0)) tensor_recorder->view_made(view);
+}
+
 weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const int64_t *sizes,
                         const int64_t *strides, int64_t offset)
 {
@@ -175,7 +188,9 @@ weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const
   char *data = t->data; /* NULL: of no bytes */
   atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
   if (data) data += offset * (int64_t)itemsize((weir_dtype)t->dtype);
-  return make_tensor(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
+  weir_status st = make_tensor(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
+  if (__builtin_expect(!st, 1)) note_view(*out, t);
+  return st;
 }
 
 weir_status tensor_alias(weir_tensor **out, const weir_tensor *t)
@@ -220,12 +235,32 @@ static __attribute__((cold, noinline)) void release_extras(weir_tensor *t)
   if (t->alias) atomic_fetch_sub_explicit(&t->storage->aliases, 1, memory_order_relaxed);
 }
 
+/* The caller's is the last count that is not a node's. A node that it has got since then may lead
+ * back to those that keep it. */
+static __attribute__((cold, noinline)) void left_to_nodes(weir_tensor *t)
+{
+  if (t->alias) return;
+  if (t->renewed) {
+    tensor_recorder->release(t->node);
+    t->node = NULL;
+  }
+  if (t->storage->history) {
+    tensor_recorder->view_gone(t);
+    return;
+  }
+  t->alias = t->extras = true;
+  atomic_fetch_add_explicit(&t->storage->aliases, 1, memory_order_relaxed);
+}
+
 void weir_tensor_release(weir_tensor *t)
 {
   if (!t) return;
-  if (atomic_load_explicit(&t->refs, memory_order_acquire) != 1 &&
-      atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
-    return;
+  uint32_t refs = atomic_load_explicit(&t->refs, memory_order_acquire);
+  if (refs != 1) {
+    if (refs - 1 == atomic_load_explicit(&t->kept, memory_order_relaxed)) left_to_nodes(t);
+    if (atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1) return;
+  }
+  if (__builtin_expect(t->storage->history != NULL, 0)) tensor_recorder->view_gone(t);
   if (__builtin_expect(t->extras, 0)) release_extras(t);
   storage_release(t->storage);
   slot_give(SLOT_TENSOR, t);

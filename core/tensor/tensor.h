@@ -26,13 +26,26 @@ typedef struct tensor_storage {
   uint8_t kind;             /* enum storage_kind */
   bool pinned;              /* our page-locked host memory; of STORAGE_OVER ask storage_pinned() */
   _Atomic uint32_t version; /* changes in place so far */
-  _Atomic uint32_t aliases; /* of `refs`: those of tensors through which nothing is changed */
+  _Atomic uint32_t aliases; /* of `refs`: of tensors that nodes alone hold, and do not change */
   weir_device device;       /* with its index */
   void *data;               /* by `kind`; NULL: no bytes */
   uint64_t bytes;
   void (*release)(void *context); /* STORAGE_OVER; NULL: nobody */
   void *context;                  /* its owner's */
+  struct grad_history *history;   /* owned: recorded changes in place of memory that is shared
+                                   * (record.h); NULL: none */
 } tensor_storage;
+
+/* How a tensor came to share another's memory, where that says whether it may be changed in place
+ * by an operation that is recorded. */
+enum view_created {
+  VIEW_PLAIN,    /* a view, or none */
+  VIEW_NO_GRAD,  /* while recording was off */
+  VIEW_OF_PARTS, /* of one of those below */
+  VIEW_UNBIND,   /* one of the results of a function that gives several views */
+  VIEW_SPLIT,
+  VIEW_SPLIT_SIZES
+};
 
 struct weir_tensor {
   _Atomic uint32_t refs;
@@ -48,6 +61,12 @@ struct weir_tensor {
                            * gradient gathers; NULL: it requires none (record.h) */
   uint32_t output;        /* which result of the node it is */
   bool alias;             /* one of storage->aliases */
+  uint8_t created;        /* enum view_created */
+  uint16_t part;          /* which of several views */
+  uint32_t family;        /* detach() begins another: the rest know nothing of its changes */
+  uint32_t seen;          /* of its family's history: up to which change `node` holds */
+  _Atomic uint32_t kept;  /* of `refs`: those of nodes that need its elements */
+  bool renewed;           /* `node` became another while nodes kept it */
 };
 
 static inline weir_device device_of_tensor(const weir_tensor *t)

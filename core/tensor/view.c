@@ -391,6 +391,7 @@ static weir_status pieces(weir_tensor **out, int *count, const weir_tensor *t, i
     st = slice_dim(&out[i], t, dim, i * each, left < each ? left : each, 1);
   }
   if (!st) *count = (int)number;
+  if (!st) number_parts(out, i, VIEW_SPLIT);
   return drop_parts(out, i, st);
 }
 

@@ -12,8 +12,11 @@
  * Gradients are where their tensors are, of their dtype and shape. Only floating point has them:
  * complex64 has none here. Words of errors are torch's.
  *
- * Views: what changes a tensor in place whose memory other tensors share is refused (ENOTSUP) where
- * it would have to be recorded for them, too. */
+ * Changes in place are recorded, of views too: all tensors that share the memory have then been
+ * changed, but for what detach() made. Refused as in torch, with its words: a leaf that requires a
+ * gradient, a view of one, a view made while nothing was recorded, one of several that a function gave
+ * (unbind, split, chunk). One view more may be changed than in torch: one that was made before its
+ * base had a history. */
 #ifndef WEIR_GRAD_H
 #define WEIR_GRAD_H
 
@@ -48,7 +51,8 @@ WEIR_PUBLIC weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad);
 /* Of what is no leaf, too, backward leaves the gradient. Errors: EINVAL, "can't retain_grad on
  * Tensor that has requires_grad=False". */
 WEIR_PUBLIC weir_status weir_retain_grad(weir_tensor *t);
-/* The same elements in the same memory, with no history. */
+/* The same elements in the same memory, with no history; changes of it in place are not recorded for
+ * t, whose version counts them. */
 WEIR_PUBLIC weir_status weir_detach(weir_tensor **out, const weir_tensor *t);
 
 /* Is called with t's gradient as soon as it is whole (borrowed); *out, NULL before, may be set to

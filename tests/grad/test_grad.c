@@ -300,7 +300,46 @@ static weir_status bent_lines(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_glu(out, cut, 1);
 }
 
-static const function_of_one functions[] = {chosen,
+/* A copy of a, parts of which are changed: through a view, one of that, and whole windows. */
+static weir_status rewritten(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR row_of_a = NULL;
+  WEIR_TENSOR line = NULL;
+  WEIR_TENSOR some = NULL;
+  WEIR_TENSOR turned = NULL;
+  weir_status st = weir_clone(out, a);
+  if (!st) st = weir_transpose(&turned, *out, 0, 1);
+  if (!st) st = weir_select(&line, turned, 1, 1);
+  if (!st) st = weir_slice(&some, line, 0, 0, 4, 2);
+  if (!st) st = weir_mul_scalar_(some, weir_int(3));
+  if (!st) st = weir_select(&row_of_a, a, 0, 2);
+  if (!st) st = weir_mul_(line, row_of_a);
+  if (!st) st = weir_neg_(some);
+  if (!st) st = weir_add_(turned, turned);
+  return st;
+}
+
+/* Rows written to what has no history, windows that overlap read from it. */
+static weir_status filled(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR to = NULL;
+  WEIR_TENSOR ahead = NULL;
+  weir_options o = {.dtype = WEIR_FLOAT64, .device = weir_tensor_device(a)};
+  weir_status st = weir_ones(&to, weir_shape(2, 4), &o);
+  if (!st) st = weir_unfold(&ahead, to, 1, 3, 1);
+  for (int i = 0; i < 2 && !st; i++) {
+    WEIR_TENSOR from = NULL;
+    WEIR_TENSOR place = NULL;
+    st = weir_select(&from, a, 0, 2 - i);
+    if (!st) st = weir_select(&place, to, 0, i);
+    if (!st) st = i ? weir_copy_(place, from, false) : weir_sub_(place, from);
+  }
+  return st ? st : weir_mul(out, ahead, ahead);
+}
+
+static const function_of_one functions[] = {rewritten,
+                                            filled,
+                                            chosen,
                                             in_order,
                                             averages,
                                             weir_neg,
@@ -514,11 +553,43 @@ START_TEST(what_cannot_go_back_is_refused_in_torchs_words)
           weir_backward(s, NULL, false));
   EXPECT(a, 1, 2, 3, 4);
   weir_ok(weir_mul_scalar(&y, a, weir_int(2)));
-  weir_tensor *part = NULL;
-  weir_ok(weir_select(&part, y, 0, 0));
-  ck_assert_int_eq(weir_zero_(part), WEIR_ENOTSUP);
-  weir_tensor_release(part);
   weir_ok(weir_zero_(y));
+}
+END_TEST
+
+START_TEST(views_that_torch_lets_nothing_change_are_refused)
+{
+  WEIR_TENSOR a = leaf_of(four, weir_shape(4), cpu);
+  WEIR_TENSOR of_leaf = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR unseen = NULL;
+  WEIR_TENSOR apart = NULL;
+  WEIR_TENSOR again = NULL;
+  weir_tensor *parts[4];
+  int count;
+  weir_ok(weir_select(&of_leaf, a, 0, 0));
+  refused(WEIR_EINVAL,
+          "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+          weir_zero_(of_leaf));
+  weir_ok(weir_mul_scalar(&y, a, weir_int(2)));
+  WEIR_NO_GRAD weir_ok(weir_select(&unseen, y, 0, 0));
+  weir_ok(weir_unbind(parts, &count, 4, y, 0));
+  refused_with(WEIR_EINVAL, "A view was created in no_grad mode and is being modified inplace with",
+               weir_mul_(unseen, of_leaf));
+  refused_with(WEIR_EINVAL,
+               "Output 2 of Unbind is a view and is being modified inplace. This view is the "
+               "output of a function that returns multiple views.",
+               weir_zero_(parts[2]));
+  weir_ok(weir_detach(&apart, y)); /* as in torch, its changes are its own */
+  weir_ok(weir_mul_(apart, a));
+  ck_assert_str_eq(weir_tensor_grad_fn(y), "MulBackward0");
+  weir_ok(weir_relu_(y));
+  refused_with(WEIR_EINVAL,
+               "Output 1 of Unbind is a view and its base or another view of its base has been "
+               "modified inplace.",
+               weir_neg(&again, parts[1]));
+  for (int i = 0; i < 4; i++)
+    weir_tensor_release(parts[i]);
 }
 END_TEST
 
@@ -560,6 +631,68 @@ START_TEST(changes_in_place_are_gone_back_through)
   weir_ok(weir_sum(&s, y));
   weir_ok(weir_backward(s, NULL, false));
   EXPECT(weir_tensor_grad(a), 0, 0, 12, 16);
+}
+END_TEST
+
+/* What a change keeps lies in the memory whose history keeps the change. */
+START_TEST(a_history_ends_with_the_last_tensor_of_its_memory)
+{
+  WEIR_TENSOR a = leaf_of(four, weir_shape(4), cpu);
+  slot_list_most = 0; /* nothing is kept for later */
+  thread_slot_list.most[SLOT_TENSOR] = thread_slot_list.most[SLOT_STORAGE] = 0;
+  int64_t had = 0;
+  weir_status st = WEIR_OK;
+  for (int round = 0; round < 8; round++) { /* Check allocates, too: it is asked later */
+    weir_tensor *y = NULL, *part = NULL, *square = NULL;
+    had = live;
+    if (!st) st = weir_mul_scalar(&y, a, weir_int(2));
+    if (!st) st = weir_slice(&part, y, 0, 0, 2, 1);
+    if (!st) st = weir_mul(&square, part, part); /* keeps the part, */
+    if (!st) st = weir_copy_(part, square, false);
+    if (!st) st = weir_tanh_(part); /* and this one what it wrote */
+    weir_tensor_release(square);
+    weir_tensor_release(y);
+    weir_tensor_release(part);
+  }
+  ck_assert_int_eq(st, WEIR_OK);
+  ck_assert_int_le(live, had); /* slots from before may be given back */
+}
+END_TEST
+
+START_TEST(a_change_of_a_view_is_one_of_all_that_share_its_memory)
+{
+  WEIR_TENSOR a = leaf_of(four, weir_shape(4), cpu);
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR pair = NULL;
+  WEIR_TENSOR last = NULL;
+  WEIR_TENSOR s = NULL;
+  WEIR_TENSOR t = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_tensor *out = NULL;
+  weir_grad_options create = {.create_graph = true};
+  const weir_tensor *of[] = {NULL}, *with[] = {a};
+  weir_ok(weir_mul_scalar(&y, a, weir_int(2)));
+  weir_ok(weir_slice(&last, y, 0, 3, 4, 1));
+  weir_ok(weir_slice(&pair, y, 0, 2, 4, 1));
+  weir_ok(weir_mul_(pair, pair)); /* 2a, 2a, 4aa, 4aa */
+  ck_assert_str_eq(weir_tensor_grad_fn(last), "AsStridedBackward0");
+  weir_ok(weir_sum(&t, last));
+  of[0] = t;
+  weir_ok(weir_grad(&out, of, 1, with, 1, &(weir_grad_options){.retain_graph = true}));
+  EXPECT(out, 0, 0, 0, 32);
+  weir_tensor_drop(&out);
+  weir_ok(weir_zero_(last));
+  weir_tensor_drop(&s);
+  weir_ok(weir_sum(&s, y));
+  of[0] = s;
+  weir_ok(weir_grad(&out, of, 1, with, 1, &create));
+  EXPECT(out, 2, 2, 24, 0);
+  weir_ok(weir_sum(&sum, out));
+  weir_tensor_drop(&out);
+  of[0] = sum;
+  weir_ok(weir_grad(&out, of, 1, with, 1, NULL));
+  EXPECT(out, 0, 0, 8, 0);
+  weir_tensor_drop(&out);
 }
 END_TEST
 
@@ -792,11 +925,14 @@ static weir_status step_of(weir_tensor *w, const weir_tensor *x)
   WEIR_TENSOR r = NULL;
   WEIR_TENSOR p = NULL;
   WEIR_TENSOR q = NULL;
+  WEIR_TENSOR part = NULL;
   WEIR_TENSOR s = NULL;
   weir_status st = weir_linear(&h, x, w, NULL);
   if (!st) st = weir_relu(&r, h);
   if (!st) st = weir_log_softmax(&p, r, 1);
   if (!st) st = weir_mul(&q, p, x);
+  if (!st) st = weir_select(&part, q, 0, 0);
+  if (!st) st = weir_mul_(part, part);
   if (!st) st = weir_add_(q, x);
   if (!st) st = weir_mean(&s, q);
   return st ? st : weir_backward(s, NULL, false);
@@ -854,8 +990,11 @@ int main(void)
   tcase_add_test(c, factorisations_without_a_derivative_say_so_on_the_way_back);
   tcase_add_test(c, gradients_gather_until_they_are_taken_away);
   tcase_add_test(c, what_cannot_go_back_is_refused_in_torchs_words);
+  tcase_add_test(c, views_that_torch_lets_nothing_change_are_refused);
   tcase_add_loop_test(c, what_indices_write_counts_as_a_change, 0, 2);
   tcase_add_test(c, changes_in_place_are_gone_back_through);
+  tcase_add_test(c, a_change_of_a_view_is_one_of_all_that_share_its_memory);
+  tcase_add_test(c, a_history_ends_with_the_last_tensor_of_its_memory);
   tcase_add_test(c, what_is_calculated_under_the_guard_has_no_history);
   tcase_add_test(c, hooks_see_and_change_gradients);
   tcase_add_test(c, derivatives_have_derivatives);

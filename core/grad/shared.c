@@ -1,0 +1,449 @@
+/* shared.c: recorded changes in place of memory that tensors share.
+ *
+ * What was calculated of one tensor of a memory changes when another is written. As torch's
+ * CopySlices, a change of a view is one of the whole: the memory gets a history, the node that has
+ * all its elements in a row as its result. A change in place of t adds a node to it, which takes the
+ * gradient of the whole apart: what lies in t goes through the operation's own rule, the rest to what
+ * was there before. Tensors of the memory learn of it when they are next asked (history_refresh):
+ * their node becomes t's part of the whole.
+ *
+ * Before the first change each tensor of a memory has its own node, or none. They are views of one
+ * base: up the nodes of views from any of them is the base's, and where it lies was written down by
+ * the view next to it (layout_of_base). So the first history begins there.
+ *
+ * Life. A history belongs to its memory, and ends with the last tensor of it but those that only
+ * nodes hold: these may be the history's own.
+ *
+ * Words. whole: all elements of a memory, in a row. layout: where a tensor lies in its whole.
+ * family: tensors of a memory but for what detach() set apart; each has its own history. */
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/lock.h"
+#include "core/grad/tape.h"
+
+#define G (k->g[0])
+#define N (k->n->r.n)
+
+/* A layout, as in record.n: strides first. */
+enum { OFFSET = WEIR_MAX_DIMS, WHOLE, DIMS, SIZES, LAYOUT = SIZES + WEIR_MAX_DIMS };
+_Static_assert((int)LAYOUT <= (int)RECORD_NUMBERS, "a layout in a record");
+
+typedef struct grad_history {
+  struct grad_history *next; /* owned: another family's */
+  uint32_t family;
+  uint32_t changes; /* so far, from 1 */
+  grad_node *node;  /* a count: whose result is the whole */
+  weir_dtype dtype; /* of its elements */
+} grad_history;
+
+static pthread_mutex_t history_lock = PTHREAD_MUTEX_INITIALIZER; /* over lists */
+
+static weir_shape shape_in(const int64_t *n)
+{
+  return weir_shape_of((int)n[DIMS], n + SIZES);
+}
+
+static void layout_of(int64_t *n, const weir_tensor *t)
+{
+  const tensor_storage *s = t->storage;
+  int64_t each = (int64_t)itemsize((weir_dtype)t->dtype);
+  for (int d = 0; d < t->dims; d++)
+    n[d] = t->stride[d], n[SIZES + d] = t->size[d];
+  n[DIMS] = t->dims;
+  n[OFFSET] = t->data ? (t->data - (char *)s->data) / each : 0;
+  n[WHOLE] = (int64_t)s->bytes / each;
+}
+
+/* Whether several of its elements may be one. */
+static bool may_overlap(const int64_t *n)
+{
+  bool used[WEIR_MAX_DIMS] = {false};
+  int64_t reach = 0;
+  for (int i = 0; i < n[DIMS]; i++) {
+    int next = -1;
+    for (int d = 0; d < n[DIMS]; d++)
+      if (!used[d] && n[SIZES + d] > 1 && (next < 0 || n[d] < n[next])) next = d;
+    if (next < 0) return false;
+    if (n[next] <= reach) return true;
+    used[next] = true;
+    reach += n[next] * (n[SIZES + next] - 1);
+  }
+  return false;
+}
+
+/* ---- between a part and the whole ------------------------------------------------------------ */
+
+static weir_status said_as(weir_tensor **out, enum record_kind kind, const weir_tensor *const *in,
+                           int inputs, const int64_t *n)
+{
+  record r = {.kind = kind, .inputs = inputs, .in = in};
+  memcpy(r.n, n, LAYOUT * sizeof *n);
+  return record_made(out, &r, WEIR_OK);
+}
+
+static weir_status part_view(weir_tensor **out, const weir_tensor *whole, const int64_t *n)
+{
+  return tensor_part(out, whole, (int)n[DIMS], n + SIZES, n, n[OFFSET]);
+}
+
+/* The part of a whole, which is dense. */
+static weir_status part_of(weir_tensor **out, const weir_tensor *whole, const int64_t *n)
+{
+  weir_status st = part_view(out, whole, n);
+  return st || !recorded(whole) ? st : said_as(out, RECORD_STRIDED, &whole, 1, n);
+}
+
+/* Adds elements of g to places of the whole, several perhaps to one. */
+static weir_status add_to_places(weir_tensor *whole, const weir_tensor *g, const int64_t *n)
+{
+  WEIR_TENSOR all = NULL;
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR row = NULL;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(g)};
+  weir_status st = weir_arange(&all, weir_int(0), weir_int(n[WHOLE]), weir_int(1), &o);
+  if (!st) st = part_view(&part, all, n);
+  if (!st) st = weir_reshape(&places, part, weir_shape(-1));
+  if (!st) st = weir_reshape(&row, g, weir_shape(-1));
+  return st ? st : weir_index_add_(whole, 0, places, row);
+}
+
+/* Zeros, with g in its place. */
+static weir_status whole_of(weir_tensor **out, const weir_tensor *g, const int64_t *n)
+{
+  WEIR_TENSOR part = NULL;
+  bool said = recorded(g);
+  weir_options o = {.dtype = (weir_dtype)g->dtype, .device = device_of_tensor(g)};
+  WEIR_UNRECORDED;
+  weir_status st = weir_zeros(out, weir_shape(n[WHOLE]), &o);
+  if (!st && g->numel && may_overlap(n))
+    st = add_to_places(*out, g, n);
+  else if (!st && !(st = part_view(&part, *out, n)))
+    st = weir_copy_(part, g, false);
+  if (st) weir_tensor_drop(out);
+  return st || !said ? st : said_as(out, RECORD_STRIDED_BACK, &g, 1, n);
+}
+
+/* `whole` with `part`, NULL: with zeros, in its place. */
+static weir_status whole_with(weir_tensor **out, const weir_tensor *whole, const weir_tensor *part,
+                              const int64_t *n)
+{
+  WEIR_TENSOR place = NULL;
+  const weir_tensor *in[2] = {whole, part};
+  bool said = recorded_any(in, 2);
+  WEIR_UNRECORDED;
+  weir_status st = weir_clone(out, whole);
+  if (!st) st = part_view(&place, *out, n);
+  if (!st) st = part ? weir_copy_(place, part, false) : weir_zero_(place);
+  if (st) weir_tensor_drop(out);
+  return st || !said ? st : said_as(out, RECORD_STRIDED_SCATTER, in, 2, n);
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static const weir_tensor *c_part_of(rule_run *k, const weir_tensor *whole)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *dense = c_contiguous(k, whole);
+  return calc_keep(&k->c, k->c.st ? k->c.st : part_of(&o, dense, N), &o);
+}
+
+static const weir_tensor *c_whole_with(rule_run *k, const weir_tensor *whole,
+                                       const weir_tensor *part)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *dense = c_contiguous(k, whole);
+  return calc_keep(&k->c, k->c.st ? k->c.st : whole_with(&o, dense, part, N), &o);
+}
+
+static void strided_back(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  give(k, 0, calc_keep(&k->c, whole_of(&o, G, N), &o));
+}
+
+static void strided_again(rule_run *k)
+{
+  give(k, 0, c_part_of(k, G));
+}
+
+static void strided_scatter_back(rule_run *k)
+{
+  if (wants_gradient(k, 0)) give(k, 0, c_whole_with(k, G, NULL));
+  if (wants_gradient(k, 1)) give(k, 1, c_part_of(k, G));
+}
+
+static weir_status part_node(grad_node **out, grad_node *whole, const int64_t *n, weir_dtype dtype,
+                             weir_device device);
+
+/* Runs the operation's own rule of the part of the gradient; *in is as its node's results were. */
+static void run_inner(rule_run *k, rule_run *in)
+{
+  grad_node *inner = k->n->inner, *as = NULL;
+  in->c.st = WEIR_OK, in->c.count = 0;
+  in->n = inner, in->create_graph = k->create_graph;
+  in->g[0] = c_part_of(k, G);
+  for (int i = 1; i < RECORD_OUTS; i++)
+    in->g[i] = NULL;
+  if (!k->c.st && k->create_graph)
+    k->c.st = part_node(&as, (grad_node *)k->n, N, inner->meta[0].dtype, inner->meta[0].device);
+  in->as = as;
+  if (!k->c.st && inner->rule->run) inner->rule->run(in);
+  if (!k->c.st) k->c.st = in->c.st;
+  calc_drop(&in->c, 0);
+  node_release(as);
+}
+
+/* What the rule gave is what this node gives, but of the operand that was changed: its gradient is
+ * put in the place of the part's. */
+static void copy_slices_back(rule_run *k)
+{
+  int inputs = k->n->inputs;
+  weir_tensor **given = calloc((size_t)inputs, sizeof(weir_tensor *));
+  rule_run *in = malloc(sizeof *in);
+  if (!given || !in) {
+    k->c.st = weir_fail(WEIR_ENOMEM, "no host memory to go back through the graph");
+  } else {
+    in->out = given;
+    run_inner(k, in);
+    for (int i = 1; i < inputs; i++)
+      give(k, i, given[i]);
+    const weir_tensor *part = given[0];
+    if (part && !k->c.st && part->dtype != G->dtype) part = c_as(k, part, (weir_dtype)G->dtype);
+    if (wants_gradient(k, 0)) give(k, 0, c_whole_with(k, G, part));
+  }
+  for (int i = 0; given && i < inputs; i++)
+    weir_tensor_release(given[i]);
+  free(given);
+  free(in);
+}
+
+static const grad_rule rules[] = {
+    {"AsStridedBackward0", strided_back, {0}},
+    {"AsStridedBackwardBackward0", strided_again, {0}},
+    {"AsStridedScatterBackward0", strided_scatter_back, {0}},
+    {"CopySlices", copy_slices_back, {0}},
+};
+
+const grad_rule *shared_rule(const record *r)
+{
+  int at = (int)r->kind - RECORD_STRIDED;
+  return at >= 0 && r->kind <= RECORD_COPY_SLICES ? &rules[at] : NULL;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static grad_meta whole_meta(const int64_t *n, weir_dtype dtype, weir_device device)
+{
+  return (grad_meta){.shape = weir_shape(n[WHOLE]), .dtype = dtype, .device = device};
+}
+
+/* A node of that kind, with no edges yet. */
+static weir_status layout_node(grad_node **out, enum record_kind kind, int inputs, const int64_t *n)
+{
+  weir_status st = node_new(out, inputs);
+  if (st) return st;
+  (*out)->r.kind = kind;
+  memcpy((*out)->r.n, n, LAYOUT * sizeof *n);
+  (*out)->rule = shared_rule(&(*out)->r);
+  (*out)->outputs = 1;
+  return WEIR_OK;
+}
+
+/* Of a tensor that lies in a whole. */
+static weir_status part_node(grad_node **out, grad_node *whole, const int64_t *n, weir_dtype dtype,
+                             weir_device device)
+{
+  weir_status st = layout_node(out, RECORD_STRIDED, 1, n);
+  if (st) return st;
+  (*out)->meta[0] = (grad_meta){.shape = shape_in(n), .dtype = dtype, .device = device};
+  (*out)->of[0] = whole_meta(n, dtype, device);
+  (*out)->edge[0] = (grad_edge){node_retain(whole), 0};
+  return WEIR_OK;
+}
+
+/* Up the nodes of views: the base's result, and where it lies. */
+static grad_edge layout_of_base(int64_t *n, const weir_tensor *t)
+{
+  grad_edge base = {t->node, t->output};
+  layout_of(n, t);
+  while (is_view_node(base.node)) {
+    const grad_node *v = base.node;
+    const weir_shape *s = &v->of[0].shape;
+    for (int d = 0; d < s->count; d++)
+      n[d] = v->r.n[VIEW_STRIDES + d], n[SIZES + d] = s->size[d];
+    n[DIMS] = s->count;
+    n[OFFSET] = v->r.n[VIEW_OFFSET];
+    base = v->edge[0];
+  }
+  return base;
+}
+
+/* The first history: of the whole that the base lies in. */
+static weir_status first_whole(grad_node **out, const weir_tensor *t)
+{
+  int64_t n[LAYOUT] = {0};
+  grad_edge base = layout_of_base(n, t);
+  weir_status st = layout_node(out, RECORD_STRIDED_BACK, 1, n);
+  if (st) return st;
+  (*out)->meta[0] = whole_meta(n, (weir_dtype)t->dtype, device_of_tensor(t));
+  (*out)->of[0] = (grad_meta){
+      .shape = shape_in(n), .dtype = (weir_dtype)t->dtype, .device = device_of_tensor(t)};
+  (*out)->edge[0] = (grad_edge){node_retain(base.node), base.output};
+  return WEIR_OK;
+}
+
+/* ---- histories ------------------------------------------------------------------------------- */
+
+/* Under history_lock. */
+static grad_history *history_of(const weir_tensor *t)
+{
+  grad_history *h = t->storage->history;
+  while (h && h->family != t->family)
+    h = h->next;
+  return h;
+}
+
+/* *out: a count of what the whole is before t is changed; NULL: it has no history. */
+static weir_status whole_before(grad_node **out, const weir_tensor *t)
+{
+  *out = NULL;
+  {
+    HOLD_LOCK(&history_lock);
+    grad_history *h = history_of(t);
+    if (h) *out = node_retain(h->node);
+  }
+  return *out || !t->node ? WEIR_OK : first_whole(out, t);
+}
+
+bool memory_is_shared(const weir_tensor *t)
+{
+  const tensor_storage *s = t->storage;
+  uint32_t sharing = atomic_load_explicit(&s->refs, memory_order_relaxed) -
+                     atomic_load_explicit(&s->aliases, memory_order_relaxed);
+  return s->history || sharing > 1;
+}
+
+/* The node of the whole; whole: what it was, a count that is stolen. */
+static weir_status wrap(grad_node **out, const weir_tensor *t, grad_node *inner, grad_node *whole)
+{
+  int64_t n[LAYOUT] = {0};
+  layout_of(n, t);
+  weir_status st = layout_node(out, RECORD_COPY_SLICES, inner->inputs, n);
+  if (st) return st;
+  grad_node *made = *out;
+  made->meta[0] = made->of[0] = whole_meta(n, (weir_dtype)t->dtype, device_of_tensor(t));
+  made->edge[0] = (grad_edge){whole, 0};
+  for (int i = 1; i < inner->inputs; i++) {
+    made->of[i] = inner->of[i];
+    made->edge[i] = inner->edge[i];
+    if (made->edge[i].node) (void)node_retain(made->edge[i].node);
+  }
+  made->inner = inner;
+  made->history = calloc(1, sizeof *made->history);
+  if (made->history) return WEIR_OK;
+  made->inner = NULL, made->edge[0].node = NULL;
+  node_release(made);
+  return weir_fail(WEIR_ENOMEM, "no host memory for the history of a tensor");
+}
+
+weir_status shared_change(grad_node **out, const record *r, const grad_rule *rule)
+{
+  const weir_tensor *t = r->out[0];
+  grad_node *whole = NULL, *inner = NULL;
+  weir_status st = whole_before(&whole, t);
+  if (!st) st = node_of(&inner, r, rule);
+  if (!st) st = wrap(out, t, inner, whole);
+  if (!st) return WEIR_OK;
+  *out = NULL;
+  node_release(inner);
+  node_release(whole);
+  return st;
+}
+
+void shared_changed(grad_node *n, weir_tensor *self)
+{
+  grad_node *before;
+  {
+    HOLD_LOCK(&history_lock);
+    grad_history *h = history_of(self);
+    if (!h) {
+      h = n->history;
+      n->history = NULL;
+      *h = (grad_history){self->storage->history, self->family, 0, NULL, (weir_dtype)self->dtype};
+      self->storage->history = h;
+    }
+    before = h->node;
+    h->node = node_retain(n);
+    h->changes++;
+  }
+  node_release(before);
+}
+
+/* ---- tensors of a memory with a history ------------------------------------------------------- */
+
+weir_status history_refresh(weir_tensor *t)
+{
+  grad_node *whole = NULL, *made;
+  uint32_t changes = 0;
+  int64_t n[LAYOUT] = {0};
+  if (t->alias) return WEIR_OK;
+  {
+    HOLD_LOCK(&history_lock);
+    grad_history *h = history_of(t);
+    if (!h || h->changes == t->seen || h->dtype != (weir_dtype)t->dtype) return WEIR_OK;
+    whole = node_retain(h->node);
+    changes = h->changes;
+  }
+  layout_of(n, t);
+  weir_status st = check_created(t, true);
+  if (!st) st = part_node(&made, whole, n, (weir_dtype)t->dtype, device_of_tensor(t));
+  node_release(whole);
+  if (st) return st;
+  node_attach(t, made, 0);
+  t->seen = changes;
+  node_release(made);
+  return WEIR_OK;
+}
+
+void history_view_made(weir_tensor *view)
+{
+  HOLD_LOCK(&history_lock);
+  const grad_history *h = history_of(view);
+  view->seen = h ? h->changes : 0;
+}
+
+static void free_histories(grad_history *h)
+{
+  while (h) {
+    grad_history *next = h->next;
+    node_release(h->node);
+    free(h);
+    h = next;
+  }
+}
+
+/* From here on t counts as one of those that nodes keep. */
+void history_view_gone(weir_tensor *t)
+{
+  tensor_storage *s = t->storage;
+  grad_history *ended = NULL;
+  if (t->alias) return;
+  {
+    HOLD_LOCK(&history_lock);
+    t->alias = t->extras = true;
+    uint32_t aliases = atomic_fetch_add_explicit(&s->aliases, 1, memory_order_relaxed) + 1;
+    if (aliases == atomic_load_explicit(&s->refs, memory_order_relaxed)) {
+      ended = s->history;
+      s->history = NULL;
+    }
+  }
+  free_histories(ended);
+}
+
+void history_memory_gone(tensor_storage *s)
+{
+  grad_history *ended = s->history;
+  s->history = NULL;
+  free_histories(ended);
+}
