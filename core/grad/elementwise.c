@@ -216,7 +216,7 @@ static void pow_back(rule_run *k)
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-/* Half to each of equals; a number, which is a bound, takes all that is on it. */
+/* Half to each of equals; beside a number, which is a bound, none: so torch's clamp since 2.15. */
 static void extreme_back(rule_run *k, bool largest)
 {
   const weir_tensor *half, *a, *b;
