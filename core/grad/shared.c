@@ -31,7 +31,7 @@ _Static_assert((int)LAYOUT <= (int)RECORD_NUMBERS, "a layout in a record");
 typedef struct grad_history {
   struct grad_history *next; /* owned: another family's */
   uint32_t family;
-  uint32_t changes; /* so far, from 1 */
+  uint32_t version; /* of the storage, after the last change */
   grad_node *node;  /* a count: whose result is the whole */
   weir_dtype dtype; /* of its elements */
 } grad_history;
@@ -375,7 +375,7 @@ void shared_changed(grad_node *n, weir_tensor *self)
     }
     before = h->node;
     h->node = node_retain(n);
-    h->changes++;
+    h->version = self->storage->version;
   }
   node_release(before);
 }
@@ -385,15 +385,16 @@ void shared_changed(grad_node *n, weir_tensor *self)
 weir_status history_refresh(weir_tensor *t)
 {
   grad_node *whole = NULL, *made;
-  uint32_t changes = 0;
+  uint32_t version = 0;
   int64_t n[LAYOUT] = {0};
   if (t->alias) return WEIR_OK;
   {
     HOLD_LOCK(&history_lock);
     grad_history *h = history_of(t);
-    if (!h || h->changes == t->seen || h->dtype != (weir_dtype)t->dtype) return WEIR_OK;
+    if (!h || h->dtype != (weir_dtype)t->dtype) return WEIR_OK;
+    if ((int32_t)(h->version - t->seen) <= 0) return WEIR_OK;
     whole = node_retain(h->node);
-    changes = h->changes;
+    version = h->version;
   }
   layout_of(n, t);
   weir_status st = check_created(t, true);
@@ -401,16 +402,9 @@ weir_status history_refresh(weir_tensor *t)
   node_release(whole);
   if (st) return st;
   node_attach(t, made, 0);
-  t->seen = changes;
+  t->seen = version;
   node_release(made);
   return WEIR_OK;
-}
-
-void history_view_made(weir_tensor *view)
-{
-  HOLD_LOCK(&history_lock);
-  const grad_history *h = history_of(view);
-  view->seen = h ? h->changes : 0;
 }
 
 static void free_histories(grad_history *h)

@@ -211,7 +211,6 @@ static void note_operand(grad_node *n, const record *r)
   n->r.n[VIEW_OFFSET] = t->data ? (t->data - (char *)t->storage->data) / each : 0;
   n->r.n[VIEW_SHARES] = true;
   out->created = t->created > VIEW_OF_PARTS ? VIEW_OF_PARTS : t->created;
-  out->seen = t->seen;
 }
 
 static weir_status record_new(const record *r)
@@ -330,7 +329,6 @@ static const recorder tape = {.made = record_new,
                               .after = changed,
                               .release = node_release,
                               .refresh = history_refresh,
-                              .view_made = history_view_made,
                               .view_gone = history_view_gone,
                               .memory_gone = history_memory_gone,
                               .refuse = refuse};

@@ -130,12 +130,14 @@ void shared_changed(grad_node *n, weir_tensor *self);
 weir_status check_created(const weir_tensor *t, bool indirect);
 /* recorder's. */
 weir_status history_refresh(weir_tensor *t);
-void history_view_made(weir_tensor *view);
 void history_view_gone(weir_tensor *t);
 void history_memory_gone(tensor_storage *s);
-/* t's node is what its memory's history says. */
+/* t's node is what its memory's history says. Errors: also EINVAL: t is one of several views, and its
+ * base was changed. */
 static inline weir_status node_current(const weir_tensor *t)
 {
+  if (t->created >= VIEW_OF_PARTS && t->node && t->seen != t->storage->version)
+    return check_created(t, true);
   return t->storage->history ? history_refresh((weir_tensor *)t) : WEIR_OK;
 }
 

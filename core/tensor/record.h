@@ -123,8 +123,7 @@ typedef struct recorder {
   /* A tensor of memory with a history: its node becomes what recorded changes in place of the memory
    * left. Errors: ENOMEM; EINVAL: a view of which torch knows no history any more. */
   weir_status (*refresh)(weir_tensor *t);
-  /* A new view of such memory; a tensor of it that goes; the memory itself. */
-  void (*view_made)(weir_tensor *view);
+  /* A tensor of such memory that goes; the memory itself. */
   void (*view_gone)(weir_tensor *t);
   void (*memory_gone)(tensor_storage *s);
   /* What an operation says that has no derivative; self: what it would change in place, or NULL. */

@@ -178,7 +178,7 @@ static inline void note_view(weir_tensor *view, const weir_tensor *of)
   uint8_t created = of->created > VIEW_OF_PARTS ? VIEW_OF_PARTS : of->created;
   view->created = thread_grad_off ? VIEW_NO_GRAD : created;
   view->family = of->family;
-  if (__builtin_expect(of->storage->history != NULL, 0)) tensor_recorder->view_made(view);
+  view->seen = atomic_load_explicit(&of->storage->version, memory_order_relaxed);
 }
 
 weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const int64_t *sizes,

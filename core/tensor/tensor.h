@@ -64,7 +64,7 @@ struct weir_tensor {
   uint8_t created;        /* enum view_created */
   uint16_t part;          /* which of several views */
   uint32_t family;        /* detach() begins another: the rest know nothing of its changes */
-  uint32_t seen;          /* of its family's history: up to which change `node` holds */
+  uint32_t seen;          /* the version of the storage that `node` holds for; of a view at least */
   _Atomic uint32_t kept;  /* of `refs`: those of nodes that need its elements */
   bool renewed;           /* `node` became another while nodes kept it */
 };
