@@ -98,6 +98,7 @@ const grad_rule *reduction_rule(const record *r);
 const grad_rule *shape_rule(const record *r);
 const grad_rule *product_rule(const record *r);
 const grad_rule *indexing_rule(const record *r);
+const grad_rule *scatter_reduce_rule(const record *r);
 const grad_rule *planes_rule(const record *r);
 const grad_rule *linalg_rule(const record *r);
 const grad_rule *shared_rule(const record *r);
@@ -172,6 +173,9 @@ static inline bool wants_gradient(const rule_run *k, int i)
 }
 /* The gradient of operand i. */
 void give(rule_run *k, int i, const weir_tensor *t);
+/* The gradient of operand 1, which was written somewhere: in its shape, which may have more than was
+ * read. */
+void give_written(rule_run *k, const weir_tensor *t);
 /* What was kept of operand i, of result i. Errors: EINVAL: it was changed, or given back. */
 const weir_tensor *operand(rule_run *k, int i);
 const weir_tensor *outcome(rule_run *k, int i);

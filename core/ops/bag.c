@@ -6,6 +6,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
+#include "core/tensor/record.h"
 
 /* What is asked for, all of it checked. */
 typedef struct bags {
@@ -200,20 +201,72 @@ static weir_status sum_bags(weir_tensor **out, const bags *b, const weir_tensor 
   return st ? st : weir_div_(*out, counts);
 }
 
-/* 0 in a bag of nothing. */
-static weir_status largest_of_bags(weir_tensor **out, const bags *b, const weir_tensor *number,
-                                   weir_tensor *rows, const weir_tensor *padding)
+/* The largest of each bag, each column by itself; index: the bag of each element of rows. */
+static weir_status bag_extremes(weir_tensor **out, const bags *b, const weir_tensor *rows,
+                                const weir_tensor *index, weir_scatter_op op)
+{
+  WEIR_TENSOR none = NULL;
+  weir_status st = weir_new_zeros(&none, rows, weir_shape(b->all, rows->size[1]), NULL);
+  return st ? st : weir_scatter_reduce(out, none, 0, index, rows, op, false);
+}
+
+/* Which row the largest of each bag is in, the first of equals; 0 for a bag of nothing. */
+static weir_status bag_places(weir_tensor **out, const bags *b, const weir_tensor *rows,
+                              const weir_tensor *index, const weir_tensor *most)
+{
+  WEIR_TENSOR own = NULL;
+  WEIR_TENSOR is = NULL;
+  WEIR_TENSOR place = NULL;
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR last = NULL;
+  WEIR_TENSOR rank = NULL;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(rows)};
+  weir_scalar end = weir_int(rows->size[0] - 1);
+  weir_status st = weir_gather(&own, most, 0, index);
+  if (!st) st = weir_isclose(&is, rows, own, 0, 0, true);
+  if (!st) st = weir_arange(&place, weir_int(0), weir_int(rows->size[0]), weir_int(1), &o);
+  if (!st) st = weir_unsqueeze(&column, place, 1);
+  if (!st) st = weir_full(&last, weir_shape_of(0, NULL), end, &o);
+  if (!st) st = weir_where(&rank, is, column, last);
+  return st ? st : bag_extremes(out, b, rank, index, WEIR_SCATTER_AMIN);
+}
+
+/* The elements of rows at those places, 0 where a bag has no row. */
+static weir_status taken_rows(weir_tensor **out, const bags *b, const weir_tensor *rows,
+                              const weir_tensor *places, const weir_tensor *number)
 {
   WEIR_TENSOR none = NULL;
   WEIR_TENSOR column = NULL;
+  weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(rows)};
+  weir_status st = weir_ones(&none, weir_shape(b->all), &o);
+  if (!st) st = weir_index_fill_(none, 0, number, weir_bool(false));
+  if (!st) st = weir_unsqueeze(&column, none, 1);
+  if (!st) st = weir_gather(out, rows, 0, places);
+  return st ? st : weir_masked_fill_(*out, column, weir_int(0));
+}
+
+/* 0 in a bag of nothing. To be differentiated it is the elements themselves that are taken: of equals
+ * one has the gradient, as in torch. */
+static weir_status largest_of_bags(weir_tensor **out, const bags *b, const weir_tensor *number,
+                                   weir_tensor *rows, const weir_tensor *padding)
+{
+  WEIR_TENSOR column = NULL;
   WEIR_TENSOR index = NULL;
   WEIR_TENSOR empty = NULL;
+  WEIR_TENSOR most = NULL;
+  WEIR_TENSOR places = NULL;
   weir_status st = WEIR_OK;
   if (padding) st = weir_masked_fill_(rows, padding, weir_float(-INFINITY));
-  if (!st) st = weir_new_zeros(&none, rows, weir_shape(b->all, rows->size[1]), NULL);
   if (!st) st = weir_unsqueeze(&column, number, 1);
   if (!st) st = weir_expand(&index, column, weir_tensor_shape(rows));
-  if (!st) st = weir_scatter_reduce(out, none, 0, index, rows, WEIR_SCATTER_AMAX, false);
+  if (!st && recorded(rows) && rows->numel) {
+    WEIR_UNRECORDED;
+    st = bag_extremes(&most, b, rows, index, WEIR_SCATTER_AMAX);
+    if (!st) st = bag_places(&places, b, rows, index, most);
+  }
+  if (!st)
+    st = places ? taken_rows(out, b, rows, places, number)
+                : bag_extremes(out, b, rows, index, WEIR_SCATTER_AMAX);
   if (st || !padding) return st;
   st = weir_eq_scalar(&empty, *out, weir_float(-INFINITY));
   return st ? st : weir_masked_fill_(*out, empty, weir_int(0));

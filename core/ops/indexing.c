@@ -678,14 +678,21 @@ weir_status weir_scatter_reduce(weir_tensor **out, const weir_tensor *a, int dim
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index, src);
-  WEIR_NO_DERIVATIVE(a, src);
+  const weir_tensor *in[3] = {a, src, index};
   scattering s = {WEIR_INDEX_ADD, "scatter", dim, index, src, {0}};
   weir_status st = check_scatter(&s, a);
   if (!st && index->numel) st = check_scatter_op(a, op);
   if (!st) st = indexing_copy(out, a);
   if (!st) s.op = scatter_rules[op].op;
-  if (!st) st = run_scatter_reduce(*out, &s, op, include_self);
-  return drop_failed(out, st);
+  bool said = recorded_any(in, 2);
+  {
+    WEIR_UNRECORDED;
+    if (!st) st = run_scatter_reduce(*out, &s, op, include_self);
+    st = drop_failed(out, st);
+  }
+  if (st || !said) return st;
+  record r = {.kind = RECORD_SCATTER_REDUCE, .inputs = 3, .in = in, .n = {s.dim, op, include_self}};
+  return record_made(out, &r, st);
 }
 
 /* In place several requests follow each other, any of which may fail: they are done to a copy. */
@@ -694,11 +701,13 @@ weir_status weir_scatter_reduce_(weir_tensor *t, int dim, const weir_tensor *ind
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index, src);
-  WEIR_NO_DERIVATIVE_(t, src);
   WEIR_TENSOR whole = NULL;
+  WEIR_TENSOR before = NULL;
   weir_status st = indexing_apart(t, src, index);
-  if (!st) st = weir_scatter_reduce(&whole, t, dim, index, src, op, include_self);
-  return st ? st : change_end(NULL, t, loop_copy(t, whole));
+  if (!st && recorded_any((const weir_tensor *[]){t, src}, 2)) st = weir_clone(&before, t);
+  const weir_tensor *self = before ? before : t;
+  if (!st) st = weir_scatter_reduce(&whole, self, dim, index, src, op, include_self);
+  return st ? st : weir_copy_(t, whole, false);
 }
 
 /* ---- take_along_dim -------------------------------------------------------------------------- */

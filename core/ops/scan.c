@@ -21,8 +21,10 @@ static const struct scan_rule {
 #undef ROW
 };
 
-/* 0: it has no derivative. */
 static const enum record_kind scan_kinds[WEIR_SCAN_COUNT] = {[WEIR_SCAN_CUMSUM] = RECORD_CUMSUM,
+                                                             [WEIR_SCAN_CUMPROD] = RECORD_CUMPROD,
+                                                             [WEIR_SCAN_LOGCUMSUMEXP] =
+                                                                 RECORD_LOGCUMSUMEXP,
                                                              [WEIR_SCAN_CUMMAX] = RECORD_CUMMAX,
                                                              [WEIR_SCAN_CUMMIN] = RECORD_CUMMIN};
 
@@ -67,7 +69,6 @@ static weir_status scan_run(weir_tensor **out, weir_tensor **index, weir_scan_op
   bool widens = (op == WEIR_SCAN_CUMSUM || op == WEIR_SCAN_CUMPROD) && dtype_is_integral_or_bool(d);
   weir_status st = dim_resolve(&at, dim, a->dims);
   if (st) return st;
-  if (!scan_kinds[op]) WEIR_NO_DERIVATIVE_AS(scan_rules[op].name, NULL, a);
   if (widens) d = WEIR_INT64;
   bool nothing = index && (!a->dims || !a->numel); /* there torch asks for no kernel */
   if (!nothing && !(scan_rules[op].computes >> d & 1))
@@ -93,11 +94,13 @@ static weir_status scan_run(weir_tensor **out, weir_tensor **index, weir_scan_op
 static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
 {
   WEIR_TENSOR result = NULL;
+  WEIR_TENSOR before = NULL;
   int at;
   weir_status st = dim_resolve(&at, dim, a->dims);
   if (!st && a->dtype == WEIR_BOOL && a->dims && a->numel)
     return not_implemented(scan_absent[op], device_of_tensor(a), WEIR_BOOL);
-  if (!st) st = scan_run(&result, NULL, op, a, dim);
+  if (!st && recorded(a)) st = weir_clone(&before, a); /* a derivative may need what a was */
+  if (!st) st = scan_run(&result, NULL, op, before ? before : a, dim);
   return st ? st : weir_copy_(a, result, false);
 }
 

@@ -1,5 +1,6 @@
 /* scatter_view.c: copies of tensors in which a part is another tensor: a diagonal, a place of a
  * dimension, a slice. */
+#include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
@@ -22,10 +23,26 @@ static weir_status fill_part_with(const weir_tensor *view, const weir_tensor *sr
   return st ? st : loop_copy(view, src);
 }
 
-static weir_status drop_unless_good(weir_tensor **out, weir_status st)
+/* What a clone of a becomes: src is put into its part `view`, which is released; `st`: what making
+ * both said. n: the numbers of the record. */
+static weir_status scatter_into(weir_tensor **out, weir_tensor *view, weir_status st,
+                                const weir_tensor *a, const weir_tensor *src, enum record_kind kind,
+                                const int64_t *n)
 {
+  record r = {.kind = kind, .inputs = 2, .in = (const weir_tensor *[]){a, src}};
+  if (!st) st = fill_part_with(view, src);
+  weir_tensor_release(view);
   if (st) weir_tensor_drop(out);
-  return st;
+  if (st || !recorded_any(r.in, 2)) return st;
+  memcpy(r.n, n, 4 * sizeof *n);
+  return record_made(out, &r, st);
+}
+
+/* A copy without a history. */
+static weir_status plain_clone(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_UNRECORDED;
+  return weir_clone(out, a);
 }
 
 weir_status weir_diagonal_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *src,
@@ -33,12 +50,11 @@ weir_status weir_diagonal_scatter(weir_tensor **out, const weir_tensor *a, const
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, src);
-  WEIR_NO_DERIVATIVE(a, src);
-  WEIR_TENSOR view = NULL;
-  weir_status st = weir_clone(out, a);
+  weir_tensor *view = NULL;
+  weir_status st = plain_clone(out, a);
   if (!st) st = weir_diagonal(&view, *out, offset, dim1, dim2);
-  if (!st) st = fill_part_with(view, src);
-  return drop_unless_good(out, st);
+  return scatter_into(out, view, st, a, src, RECORD_DIAGONAL_SCATTER,
+                      (const int64_t[4]){offset, dim1, dim2, 0});
 }
 
 weir_status weir_select_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *src,
@@ -46,12 +62,11 @@ weir_status weir_select_scatter(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, src);
-  WEIR_NO_DERIVATIVE(a, src);
-  WEIR_TENSOR view = NULL;
-  weir_status st = weir_clone(out, a);
+  weir_tensor *view = NULL;
+  weir_status st = plain_clone(out, a);
   if (!st) st = weir_select(&view, *out, dim, index);
-  if (!st) st = fill_part_with(view, src);
-  return drop_unless_good(out, st);
+  return scatter_into(out, view, st, a, src, RECORD_SELECT_SCATTER,
+                      (const int64_t[4]){dim, index, 0, 0});
 }
 
 weir_status weir_slice_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *src,
@@ -59,10 +74,9 @@ weir_status weir_slice_scatter(weir_tensor **out, const weir_tensor *a, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, src);
-  WEIR_NO_DERIVATIVE(a, src);
-  WEIR_TENSOR view = NULL;
-  weir_status st = weir_clone(out, a);
+  weir_tensor *view = NULL;
+  weir_status st = plain_clone(out, a);
   if (!st) st = weir_slice(&view, *out, dim, start, end, step);
-  if (!st) st = fill_part_with(view, src);
-  return drop_unless_good(out, st);
+  return scatter_into(out, view, st, a, src, RECORD_SLICE_SCATTER,
+                      (const int64_t[4]){dim, start, end, step});
 }

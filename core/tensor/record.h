@@ -63,10 +63,16 @@ enum record_kind {
   RECORD_TAKE,
   RECORD_PUT, /* whether it adds */
   RECORD_MASKED_FILL,
-  RECORD_CUMSUM,       /* dimension */
-  RECORD_MAX_PLACES,   /* how many dimensions windows have */
-  RECORD_AVERAGE_POOL, /* a pooling, as core/ops/pool.c puts it */
-  RECORD_RESAMPLE,     /* a weir_resample, as core/ops/interpolate.c puts it; also back */
+  RECORD_CUMSUM,           /* dimension */
+  RECORD_CUMPROD,          /* dimension */
+  RECORD_LOGCUMSUMEXP,     /* dimension */
+  RECORD_SCATTER_REDUCE,   /* dimension, weir_scatter_op, include_self */
+  RECORD_SELECT_SCATTER,   /* as SELECT; operands: a, what is put into it */
+  RECORD_SLICE_SCATTER,    /* dimension, start, end, step */
+  RECORD_DIAGONAL_SCATTER, /* as DIAGONAL */
+  RECORD_MAX_PLACES,       /* how many dimensions windows have */
+  RECORD_AVERAGE_POOL,     /* a pooling, as core/ops/pool.c puts it */
+  RECORD_RESAMPLE,         /* a weir_resample, as core/ops/interpolate.c puts it; also back */
   RECORD_INV,
   RECORD_DET,
   RECORD_SLOGDET,

@@ -287,6 +287,51 @@ static weir_status of_three(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_clamp_tensor(out, part, turned, x);
 }
 
+static weir_status running(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_status st = weir_cumprod(&product, a, 1);
+  if (!st) st = weir_logcumsumexp(&sum, product, 0);
+  return st ? st : weir_cumprod(out, sum, 0);
+}
+
+/* The places that scatter_reduce() below writes; some are written twice, some are not. */
+static weir_status some_places(weir_tensor **out, const weir_tensor *a)
+{
+  static const int64_t at[] = {0, 2, 2, 1, 1, 3};
+  weir_options o = as(WEIR_INT64, weir_tensor_device(a));
+  return weir_tensor_from(out, at, WEIR_INT64, weir_shape(2, 3), &o);
+}
+
+static weir_status scattered(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR now = NULL;
+  weir_status st = some_places(&places, a);
+  if (!st) st = weir_flip(&turned, a, (const int[]){0, 1}, 2);
+  if (!st) st = weir_select(&row, turned, 0, 1);
+  if (!st) st = weir_select_scatter(&now, a, row, 0, -1);
+  for (int op = WEIR_SCATTER_SUM; op <= WEIR_SCATTER_AMIN && !st; op++) {
+    WEIR_TENSOR was = now;
+    now = NULL;
+    st = weir_scatter_reduce(&now, was, 1, places, turned, (weir_scatter_op)op, op != 2);
+  }
+  if (!st) st = weir_clone(out, now);
+  return st;
+}
+
+static weir_status largest_rows(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR places = NULL;
+  weir_embedding_bag_options largest = {.mode = WEIR_BAG_MAX};
+  weir_status st = some_places(&places, a);
+  if (!st) st = weir_remainder_scalar_(places, weir_int(3));
+  return st ? st : weir_embedding_bag(out, places, a, NULL, NULL, &largest);
+}
+
 static weir_status bent_lines(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_TENSOR e = NULL;
@@ -378,6 +423,9 @@ static const function_of_one functions[] = {rewritten,
                                             atanh_of_fraction,
                                             of_two,
                                             of_three,
+                                            running,
+                                            scattered,
+                                            largest_rows,
                                             bent_lines,
                                             solution,
                                             eigenvectors,
@@ -614,8 +662,8 @@ START_TEST(what_indices_write_counts_as_a_change)
   weir_ok(weir_sum(&s, e));
   refused_with(WEIR_EINVAL, "one of the variables needed for gradient computation has been",
                weir_backward(s, NULL, false));
-  refused(WEIR_ENOTSUP, "derivative for weir_cumprod is not implemented",
-          weir_cumprod(&refusal, a, 0));
+  refused(WEIR_ENOTSUP, "derivative for weir_unique is not implemented",
+          weir_unique(&refusal, NULL, NULL, a));
 }
 END_TEST
 

@@ -847,6 +847,8 @@ class Program(Slopes):
         choice = self.r.choice([self.unary, self.binary, self.binary, self.number, self.reduce, self.view, self.view,
                                 self.arrange, self.product, self.in_place, self.choose, self.choose, self.order,
                                 self.planes, self.matrices, self.factored, self.function, self.two, self.three, self.activation])
+                                self.planes, self.matrices, self.function, self.two, self.three, self.activation,
+                                self.running, self.reduced_to, self.part_replaced, self.bag])
         got = choice(t, w)
         if not got:
             return

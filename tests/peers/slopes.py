@@ -15,6 +15,10 @@ UNARY = {  # a name, and how a leaf is brought to where it is defined
 PLAIN = "silu mish hardsigmoid hardswish logsigmoid selu relu6 tanhshrink softsign".split()
 
 
+class Bag(C.Structure):
+    _fields_ = [("mode", C.c_int), ("include_last_offset", C.c_bool), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
+
+
 class Slopes:
     def brought(self, t, w, where):
         n = self.new
@@ -117,3 +121,78 @@ class Slopes:
             return name, lambda: f.hardtanh(t, -.5, .75), lambda: n(name, w, d(-.5), d(.75))
         v = r.choice([.1, 1, .5])
         return f"{name} {v}", lambda: getattr(f, name)(t, v), lambda: n(name, w, d(v))
+
+    def running(self, t, w):
+        r, n = self.r, self.new
+        if not t.dim():
+            return None
+        d = r.randrange(-t.dim(), t.dim())
+        name = r.choice("cumprod cumprod logcumsumexp cumprod_".split())
+        if name == "cumprod_":
+            def ours():
+                x = n("mul_scalar", w, scalar(2))
+                self.w.check(self.w.lib.weir_cumprod_(x, d))
+                return x
+            return f"{name} {d}", lambda: (t * 2).cumprod_(d), ours
+        return f"{name} {d}", lambda: getattr(torch, name)(t, d), lambda: n(name, w, d)
+
+    def reduced_to(self, t, w):
+        r, n = self.r, self.new
+        if not t.dim():
+            return None
+        d, op, include = r.randrange(-t.dim(), t.dim()), r.randrange(5), r.random() < .5
+        name = "sum prod mean amax amin".split()[op]
+        sizes = [r.randint(1, 4) if a == d % t.dim() else r.randint(1, v) for a, v in enumerate(t.shape)]
+        i = torch.randint(0, t.shape[d], sizes)
+        j = self.whole(i)
+        u, v = self.leaf(sizes, r.random() < .8)
+        if name == "prod":
+            zeros = torch.zeros_like(t.detach()).scatter_add(d, i, (u.detach() == 0).double())
+            self.twice = self.twice and not bool((zeros > 1).any()) and not bool((t == 0).any())
+        if r.random() < .3:
+            def ours():
+                x = n("mul_scalar", w, scalar(2))
+                self.w.check(self.w.lib.weir_scatter_reduce_(x, d, j, v, op, include))
+                return x
+            return f"scatter_reduce_ {name} {d} {include}", lambda: (t * 2).scatter_reduce_(d, i, u, name, include_self=include), ours
+        return (f"scatter_reduce {name} {d} {i.tolist()} {include}", lambda: t.scatter_reduce(d, i, u, name, include_self=include),
+                lambda: n("scatter_reduce", w, d, j, v, op, include))
+
+    def part_replaced(self, t, w):
+        r, n = self.r, self.new
+        if not t.dim():
+            return None
+        d, kind = r.randrange(-t.dim(), t.dim()), r.choice("select slice diagonal".split())
+        size, big = t.shape[d], C.c_int64
+        if kind == "select":
+            i = r.randrange(-size, size)
+            u, v = self.leaf(list(t.select(d, i).shape))
+            return f"select_scatter {d} {i}", lambda: t.select_scatter(u, d, i), lambda: n("select_scatter", w, v, d, big(i))
+        if kind == "slice":
+            start, step = r.randrange(size), r.choice([1, 2])
+            u, v = self.leaf(list(torch.ops.aten.slice(t, d, start, 99, step).shape))
+            return (f"slice_scatter {d} {start} {step}", lambda: t.slice_scatter(u, d, start, 99, step),
+                    lambda: n("slice_scatter", w, v, d, big(start), big(99), big(step)))
+        if t.dim() < 2:
+            return None
+        e, offset = (d + 1) % t.dim(), r.choice([0, 0, 1])
+        u, v = self.leaf(list(t.diagonal(offset, d, e).shape))
+        return (f"diagonal_scatter {offset} {d} {e}", lambda: t.diagonal_scatter(u, offset, d, e),
+                lambda: n("diagonal_scatter", w, v, big(offset), d, e))
+
+    def bag(self, t, w):
+        r, n = self.r, self.new
+        if t.dim() != 2 or t.shape[0] < 2:
+            return None
+        mode = r.randrange(3)
+        name = "mean sum max".split()[mode]
+        i = torch.randint(0, t.shape[0], (r.randint(1, 7),))
+        starts = torch.tensor([0] + sorted(r.choices(range(len(i) + 1), k=r.randint(0, 3))))
+        padding = r.choice([None, None, 1])
+        o = Bag(mode, False, padding is not None, padding or 0)
+        j, k = self.whole(i), self.whole(starts)
+        u, v = self.leaf([len(i)]) if name == "sum" and r.random() < .6 else (None, None)
+        self.twice = False
+        return (f"bag {name} {i.tolist()} {starts.tolist()} {padding}",
+                lambda: torch.nn.functional.embedding_bag(i, t, starts, mode=name, per_sample_weights=u, padding_idx=padding),
+                lambda: n("embedding_bag", j, w, k, v, C.byref(o)))

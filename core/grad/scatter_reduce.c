@@ -1,0 +1,149 @@
+/* scatter_reduce.c: derivatives of scatter_reduce: what several elements became one by a sum, a
+ * product, a mean or the largest or smallest of them.
+ *
+ * Words. self: what is scattered into. source: as many elements as there are indices. lost: places
+ * of self that some index writes, where self itself does not count. */
+#include <math.h>
+#include "core/grad/tape.h"
+
+#define G      (k->g[0])
+#define DIM    ((int)k->n->r.n[0])
+#define OP     ((weir_scatter_op)k->n->r.n[1])
+#define WITH   (k->n->r.n[2] != 0) /* self counts */
+#define PLACES (operand(k, 2))
+
+static const weir_tensor *gathered(rule_run *k, const weir_tensor *t)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *index = PLACES;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_gather(&o, t, DIM, index), &o);
+}
+
+/* t plus, at their places, the source's elements. */
+static const weir_tensor *with_added(rule_run *k, const weir_tensor *t, const weir_tensor *source)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *index = PLACES;
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_scatter_add(&o, t, DIM, index, source), &o);
+}
+
+static const weir_tensor *multiplied(rule_run *k, const weir_tensor *t, const weir_tensor *source)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *index = PLACES;
+  weir_status st = k->c.st;
+  if (!st) st = weir_scatter_reduce(&o, t, DIM, index, source, WEIR_SCATTER_PROD, WITH);
+  return calc_keep(&k->c, st, &o);
+}
+
+static const weir_tensor *filled_like(rule_run *k, const weir_tensor *t, double value)
+{
+  weir_tensor *o = NULL;
+  weir_status st = k->c.st;
+  return calc_keep(&k->c, st ? st : weir_full_like(&o, t, weir_float(value), NULL), &o);
+}
+
+/* What is read of the source: as much as there are indices. */
+static const weir_tensor *used_source(rule_run *k)
+{
+  const weir_tensor *source = operand(k, 1), *index = PLACES;
+  for (int d = 0; d < (k->c.st ? 0 : index->dims); d++) {
+    weir_tensor *o = NULL;
+    if (source->size[d] == index->size[d]) continue;
+    source = calc_keep(&k->c, weir_narrow(&o, source, d, 0, index->size[d]), &o);
+    if (k->c.st) return NULL;
+  }
+  return source;
+}
+
+/* To self, without what is lost. */
+static void give_self(rule_run *k, const weir_tensor *t)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *index = PLACES;
+  if (!WITH) {
+    weir_status st = k->c.st;
+    if (!st) st = weir_scatter_value(&o, t, DIM, index, weir_int(0));
+    t = calc_keep(&k->c, st, &o);
+  }
+  give(k, 0, t);
+}
+
+/* How many elements each is the mean of, at least 1. */
+static const weir_tensor *numbers_of_terms(rule_run *k)
+{
+  const weir_tensor *index = PLACES;
+  if (k->c.st) return NULL;
+  grad_meta m = k->n->of[1];
+  m.shape = weir_tensor_shape(index);
+  const weir_tensor *ones = c_add_s(k, c_zeros(k, &m), 1);
+  const weir_tensor *count = with_added(k, filled_like(k, G, WITH), ones);
+  return c_maximum_s(k, count, 1);
+}
+
+static void linear_back(rule_run *k)
+{
+  const weir_tensor *g = G;
+  if (OP == WEIR_SCATTER_MEAN) g = c_div(k, g, numbers_of_terms(k));
+  if (wants_gradient(k, 0)) give_self(k, g);
+  if (wants_gradient(k, 1)) give_written(k, gathered(k, g));
+}
+
+/* Of self the product of the source; of the source that of the others: where it is the one 0 among
+ * them the product without it. */
+static void product_back(rule_run *k)
+{
+  const weir_tensor *self = operand(k, 0), *source = used_source(k), *result = outcome(k, 0);
+  if (k->c.st) return;
+  if (wants_gradient(k, 0)) {
+    const weir_tensor *safe = c_pick(k, c_eq_s(k, self, 0), filled_like(k, self, 1), self);
+    give_self(k, c_div(k, c_mul(k, G, multiplied(k, safe, source)), safe));
+  }
+  if (!wants_gradient(k, 1)) return;
+  const weir_tensor *zero = c_eq_s(k, source, 0), *ones = filled_like(k, source, 1);
+  grad_meta m = k->n->of[0];
+  const weir_tensor *count = with_added(k, c_zeros(k, &m), c_as(k, zero, m.dtype));
+  const weir_tensor *single = c_logical_and(k, zero, c_eq_s(k, gathered(k, count), 1));
+  const weir_tensor *rest = multiplied(k, self, c_pick(k, single, ones, source));
+  const weir_tensor *through =
+      c_div(k, gathered(k, c_mul(k, G, result)), c_pick(k, zero, ones, source));
+  give_written(k, c_pick(k, single, gathered(k, c_mul(k, G, rest)), through));
+}
+
+/* Shared by all that are equal to it, self among them even where it does not count, as torch has it. */
+static void largest_back(rule_run *k)
+{
+  const weir_tensor *self = operand(k, 0), *source = used_source(k), *result = outcome(k, 0);
+  const weir_tensor *own = c_eq(k, self, result), *theirs = c_eq(k, source, gathered(k, result));
+  if (k->c.st) return;
+  const weir_tensor *count =
+      with_added(k, c_as(k, own, k->n->meta[0].dtype), c_as(k, theirs, k->n->meta[0].dtype));
+  const weir_tensor *part = c_div(k, G, count);
+  if (wants_gradient(k, 0)) give_self(k, c_where(k, own, part));
+  if (wants_gradient(k, 1)) give_written(k, c_where(k, theirs, gathered(k, part)));
+}
+
+static void scatter_reduce_back(rule_run *k)
+{
+  if (OP == WEIR_SCATTER_PROD)
+    product_back(k);
+  else if (OP == WEIR_SCATTER_AMAX || OP == WEIR_SCATTER_AMIN)
+    largest_back(k);
+  else
+    linear_back(k);
+}
+
+/* Sums and means need no elements. */
+static const grad_rule linear_rule = {
+    "ScatterReduceBackward0", scatter_reduce_back, {KEEP_C, KEEP_C}};
+static const grad_rule whole_rule = {
+    "ScatterReduceBackward0",
+    scatter_reduce_back,
+    {KEEP_A | KEEP_B | KEEP_C | KEEP_OUT, KEEP_A | KEEP_B | KEEP_C | KEEP_OUT}};
+
+const grad_rule *scatter_reduce_rule(const record *r)
+{
+  if (r->kind != RECORD_SCATTER_REDUCE) return NULL;
+  bool linear = r->n[1] == WEIR_SCATTER_SUM || r->n[1] == WEIR_SCATTER_MEAN;
+  return linear ? &linear_rule : &whole_rule;
+}
