@@ -300,18 +300,34 @@ static weir_status by_heads(weir_tensor **out, const multihead *h, const weir_te
   return st ? st : weir_transpose(out, split, 1, 2);
 }
 
-/* q, k, v by heads. One product where all are the same. */
+/* Rows `from` to `to` - 1 of three of the joined weight, at once: outs of them. */
+static weir_status project_joined(weir_tensor *flat[3], const weir_module *m, const weir_tensor *t,
+                                  int from, int to)
+{
+  const multihead *h = m->data;
+  int64_t e = h->features;
+  WEIR_TENSOR weight = NULL;
+  WEIR_TENSOR bias = NULL;
+  WEIR_TENSOR all = NULL;
+  weir_tensor *b = m->slot[IN_BIAS].t;
+  weir_status st = weir_narrow(&weight, m->slot[IN_WEIGHT].t, 0, from * e, (to - from) * e);
+  if (!st && b) st = weir_narrow(&bias, b, 0, from * e, (to - from) * e);
+  if (!st) st = weir_linear(&all, t, weight, bias);
+  for (int i = from; i < to && !st; i++)
+    st = weir_narrow(&flat[i], all, -1, (i - from) * e, e);
+  return st;
+}
+
+/* q, k, v by heads. One product for those that are of the same tensor. */
 static weir_status project_all(weir_tensor *out[3], const weir_module *m, weir_tensor *const in[3])
 {
   const multihead *h = m->data;
   weir_tensor *flat[3] = {NULL, NULL, NULL};
-  WEIR_TENSOR all = NULL;
-  bool one = !h->apart && in[0] == in[1] && in[1] == in[2];
+  int joined = h->apart || in[1] != in[2] ? 3 : in[0] == in[1] ? 0 : 1;
   weir_status st = WEIR_OK;
-  if (one) st = weir_linear(&all, in[0], m->slot[IN_WEIGHT].t, m->slot[IN_BIAS].t);
-  for (int i = 0; i < 3 && !st; i++)
-    st = one ? weir_narrow(&flat[i], all, -1, i * h->features, h->features)
-             : project(&flat[i], m, in[i], i);
+  for (int i = 0; i < joined && !st; i++)
+    st = project(&flat[i], m, in[i], i);
+  if (!st && joined < 3) st = project_joined(flat, m, in[joined], joined, 3);
   for (int i = 0; i < 3 && !st; i++)
     st = by_heads(&out[i], h, flat[i]);
   for (int i = 0; i < 3; i++)

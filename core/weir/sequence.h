@@ -111,6 +111,50 @@ typedef struct weir_transformer_encode_options {
 WEIR_PUBLIC weir_status weir_transformer_encode(weir_tensor **out, weir_module *m, weir_tensor *src,
                                                 const weir_transformer_encode_options *options);
 
+/* TransformerDecoderLayer(d_model, nhead): self_attn, multihead_attn, linear1, dropout, linear2,
+ * norm1 to norm3, dropout1 to dropout3; called with two tensors, tgt and memory. options and errors
+ * as of an encoder's layer. */
+WEIR_PUBLIC weir_status weir_module_transformer_decoder_layer(
+    weir_module **out, int64_t d_model, int64_t nhead, const weir_transformer_options *options);
+/* TransformerDecoder(layer, num_layers, norm): as weir_module_transformer_encoder(). Errors: EINVAL,
+ * layer is no TransformerDecoderLayer. */
+WEIR_PUBLIC weir_status weir_module_transformer_decoder(weir_module **out, weir_module *layer,
+                                                        int64_t num_layers, weir_module *norm);
+
+/* What a call of either takes beside tgt and memory; masks as those of weir_multihead_options. */
+typedef struct weir_transformer_decode_options {
+  const weir_tensor *tgt_mask;                /* borrowed; (T, T) or (N heads, T, T) */
+  const weir_tensor *memory_mask;             /* borrowed; (T, S) or (N heads, T, S) */
+  const weir_tensor *tgt_key_padding_mask;    /* borrowed; (N, T) */
+  const weir_tensor *memory_key_padding_mask; /* borrowed; (N, S) */
+  bool tgt_is_causal, memory_is_causal; /* place i sees places 0 to i; torch wants a mask, too */
+} weir_transformer_decode_options;
+
+/* Calls m, a TransformerDecoder or a layer of one, with all of it: tgt and out (T, N, d_model),
+ * memory (S, N, d_model). Errors: those of weir_multihead_attention(). */
+WEIR_PUBLIC weir_status weir_transformer_decode(weir_tensor **out, weir_module *m, weir_tensor *tgt,
+                                                weir_tensor *memory,
+                                                const weir_transformer_decode_options *options);
+
+/* Transformer(d_model, nhead, num_encoder_layers, num_decoder_layers): encoder and decoder, each
+ * with a norm behind its layers; all matrices are xavier_uniform_ at first. Called with two tensors,
+ * src and tgt. torch's usual: 512, 8, 6, 6. options NULL: none. */
+WEIR_PUBLIC weir_status weir_module_transformer(weir_module **out, int64_t d_model, int64_t nhead,
+                                                int64_t num_encoder_layers,
+                                                int64_t num_decoder_layers,
+                                                const weir_transformer_options *options);
+/* Calls m, a Transformer, with all of it (encode, decode: NULL: none): src (S, N, d_model), tgt and
+ * out (T, N, d_model). Errors: "the batch number of src and tgt must be equal"; "the feature number
+ * of src and tgt must be equal to d_model"; those of weir_multihead_attention(). */
+WEIR_PUBLIC weir_status weir_transformer(weir_tensor **out, weir_module *m, weir_tensor *src,
+                                         weir_tensor *tgt,
+                                         const weir_transformer_encode_options *encode,
+                                         const weir_transformer_decode_options *decode);
+/* A mask (size, size) to be added: -infinity above the diagonal, else 0. options NULL: the default
+ * dtype, the cpu. Transformer.generate_square_subsequent_mask(). */
+WEIR_PUBLIC weir_status weir_generate_square_subsequent_mask(weir_tensor **out, int64_t size,
+                                                             const weir_options *options);
+
 /* ---- recurrent layers ------------------------------------------------------------------------ */
 
 typedef struct weir_recurrent_options {

@@ -1,4 +1,4 @@
-/* test_transformer.c: TransformerEncoderLayer and TransformerEncoder: beside numbers that PyTorch
+/* test_transformer.c: TransformerEncoderLayer, TransformerEncoder, their decoding kin, Transformer: beside numbers that PyTorch
  * 2.15 gave in float64, their names, texts and masks; on the cpu (loop 0) and on cuda:0 of the
  * software device (1). */
 #include <math.h>
@@ -226,6 +226,104 @@ START_TEST(dropout_is_active_in_training_alone)
 }
 END_TEST
 
+/* A decoder's layer whose parameters begin with the number of their place. */
+static weir_module *decoder_layer_of(weir_transformer_options o)
+{
+  weir_module *m;
+  int at = 0;
+  weir_ok(weir_module_transformer_decoder_layer(&m, E, HEADS, &o));
+  weir_ok(weir_module_visit(m, WEIR_PARAMETERS, fill_parameter, &at));
+  return m;
+}
+
+START_TEST(a_decoder_gives_torchs_numbers)
+{
+  static const double after[8] = {-1.137179915, -0.359723154, 0.809610796, 0.540957821,
+                                  -1.197063425, -0.232832374, 0.767109897, 0.572817394};
+  static const double before[8] = {1.189486742, -1.856258001, 0.991345168,  1.219343809,
+                                   5.218623112, -3.438972223, -3.433118916, 4.560457232};
+  weir_device d = encoder_device(_i);
+  weir_transformer_options o = float64_on(d);
+  weir_transformer_decode_options causal = {.tgt_is_causal = true};
+  WEIR_MODULE m = NULL;
+  WEIR_MODULE n = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR memory = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR z = NULL;
+  x = numbers_from(5, weir_shape(L, N, E), d);
+  memory = numbers_from(40, weir_shape(L + 1, N, E), d);
+  m = decoder_layer_of(o);
+  weir_ok(weir_module_call_many(&y, m, (weir_tensor *[]){x, memory}, 2));
+  output_is(y, after, 12.701938957);
+  o.norm_first = true;
+  o.activation = "gelu";
+  n = decoder_layer_of(o);
+  weir_ok(weir_transformer_decode(&z, n, x, memory, &causal));
+  output_is(z, before, 83.514186406);
+}
+END_TEST
+
+START_TEST(a_transformer_is_its_encoder_then_its_decoder)
+{
+  weir_device d = encoder_device(_i);
+  weir_transformer_options o = float64_on(d);
+  weir_options on = o.tensor;
+  weir_transformer_encode_options see = {.is_causal = true};
+  weir_transformer_decode_options back = {.memory_is_causal = true};
+  WEIR_MODULE m = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR t = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR memory = NULL;
+  WEIR_TENSOR expected = NULL;
+  WEIR_TENSOR mask = NULL;
+  weir_ok(weir_module_transformer(&m, E, HEADS, 2, 1, &o));
+  ck_assert_ptr_nonnull(weir_module_parameter(m, "encoder.layers.1.norm2.bias"));
+  ck_assert_ptr_nonnull(weir_module_parameter(m, "decoder.layers.0.multihead_attn.in_proj_bias"));
+  ck_assert_ptr_nonnull(weir_module_parameter(m, "decoder.norm.weight"));
+  x = numbers_from(5, weir_shape(L + 1, N, E), d);
+  t = numbers_from(9, weir_shape(L, N, E), d);
+  weir_ok(weir_generate_square_subsequent_mask(&mask, L, &on));
+  back.tgt_mask = mask;
+  weir_ok(weir_transformer(&y, m, x, t, &see, &back));
+  weir_ok(weir_transformer_encode(&memory, weir_module_child(m, "encoder"), x, &see));
+  back.tgt_mask = NULL;
+  back.tgt_is_causal = true; /* which is what the mask says */
+  weir_ok(weir_transformer_decode(&expected, weir_module_child(m, "decoder"), t, memory, &back));
+  rig_same(y, expected, 1e-12);
+}
+END_TEST
+
+START_TEST(what_is_no_decoder_is_refused)
+{
+  WEIR_MODULE relu = NULL;
+  WEIR_MODULE m = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR more = NULL;
+  weir_tensor *y;
+  weir_module *other, *layer;
+  weir_ok(weir_module_relu(&relu));
+  x = rig_tensor(weir_shape(2, 3, 4), CPU, 1);
+  wide = rig_tensor(weir_shape(2, 3, 5), CPU, 1);
+  more = rig_tensor(weir_shape(2, 2, 4), CPU, 1);
+  weir_ok(weir_module_transformer_encoder_layer(&layer, 4, 2, NULL));
+  weir_not(WEIR_EINVAL, "the layer is TransformerEncoderLayer, no TransformerDecoderLayer",
+           weir_module_transformer_decoder(&other, layer, 2, NULL));
+  weir_not(WEIR_EINVAL, "a ReLU is no TransformerDecoder",
+           weir_transformer_decode(&y, relu, x, x, NULL));
+  weir_not(WEIR_EINVAL, "a ReLU is no Transformer", weir_transformer(&y, relu, x, x, NULL, NULL));
+  weir_ok(weir_module_transformer(&m, 4, 2, 1, 1, NULL));
+  weir_not(WEIR_EINVAL, "the batch number of src and tgt must be equal",
+           weir_transformer(&y, m, x, more, NULL, NULL));
+  weir_not(WEIR_EINVAL, "the feature number of src and tgt must be equal to d_model",
+           weir_transformer(&y, m, x, wide, NULL, NULL));
+  weir_not(WEIR_EINVAL, "Transformer.forward() takes 2 tensors but 1 were passed",
+           weir_module_call(&y, m, x));
+}
+END_TEST
+
 START_TEST(what_is_no_encoder_is_refused)
 {
   WEIR_MODULE relu = NULL;
@@ -253,6 +351,9 @@ int main(void)
   TCase *c = rig_case(suite);
   tcase_add_test(c, names_have_torchs_order_and_text);
   tcase_add_test(c, what_is_no_encoder_is_refused);
+  tcase_add_test(c, what_is_no_decoder_is_refused);
+  tcase_add_loop_test(c, a_decoder_gives_torchs_numbers, 0, 2);
+  tcase_add_loop_test(c, a_transformer_is_its_encoder_then_its_decoder, 0, 2);
   tcase_add_loop_test(c, a_layer_gives_torchs_numbers, 0, 2);
   tcase_add_loop_test(c, an_encoder_is_its_layer_again_and_again_then_norm, 0, 2);
   tcase_add_loop_test(c, masks_say_what_is_seen, 0, 2);

@@ -1,4 +1,4 @@
-"""Cases of ops.py: losses as modules, pads, Upsample and other layers of torch.nn that are a function and its arguments.
+"""Cases of ops.py: losses as modules, decoders and Transformer, pads, Upsample and other layers of torch.nn that are a function and its arguments.
 A mixin of its Calls. What torch prints of a module, the names and order of its state and what it gives are compared.
 
 Names that are put together here: constant_pad1d constant_pad2d constant_pad3d reflection_pad1d
@@ -11,7 +11,8 @@ import torch
 
 from losses import REDUCTIONS, ClassOptions
 from networks import MODES, Interpolation, three
-from tensors import NUMBERS, Options, scalar
+from sequence import Encode, Norm, Transformer
+from tensors import NUMBERS, Options, scalar, shape
 
 P = C.c_void_p
 FLOATS = [torch.float32] * 3 + [torch.float64]
@@ -37,6 +38,11 @@ PADS = {"constant": "ConstantPad", "reflection": "ReflectionPad", "replication":
 
 class BagLayer(C.Structure):
     _fields_ = [("tensor", Options), ("mode", C.c_int), ("include_last_offset", C.c_bool), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
+
+
+class Decode(C.Structure):
+    _fields_ = [(n, P) for n in ("tgt_mask", "memory_mask", "tgt_key_padding_mask", "memory_key_padding_mask")] + [
+        ("tgt_is_causal", C.c_bool), ("memory_is_causal", C.c_bool)]
 
 
 class Modules:
@@ -204,3 +210,83 @@ class Modules:
         ours = [t if t is None else self.w.of(t) for t in tensors]
         self.run_layer(theirs, "embedding_bag", [C.c_int64(5), C.c_int64(3), C.byref(o)], tensors, ours, torch.ones(()) * 8, 16)
         self.end([w for w in ours if w is not None])
+
+    # ---- decoders, Transformer
+
+    def masks(self, rows, columns, n, heads, kind):
+        """A mask of places, seldom of each head, and one of padding; either may be missing."""
+        r = self.r
+        out = []
+        for sizes in (r.choice([[rows, columns], [(n or 1) * heads, rows, columns]]), [n] * (n > 0) + [columns]):
+            if r.random() < .5:
+                out.append((None, None))
+                continue
+            mask, w = self.tensor(sizes if r.random() < .98 else [7] * len(sizes), kind, small=True)
+            out.append(self.first_seen(mask, w) if kind == torch.bool else (mask, w))
+        return out
+
+    def decoder(self):
+        """TransformerDecoderLayer, TransformerDecoder (layers), Transformer (both)."""
+        r, nn = self.r, torch.nn
+        heads, whole, layers = r.choice([1, 2]), r.random() < .4, r.choice([0, 1, 2])
+        e, wide = heads * r.choice([1, 2, 4]), r.choice([1, 3, 8])
+        first, before, bias, gelu = (r.random() < p for p in (.5, .5, .7, .5))
+        eps, dtype = r.choice([1e-5, 1e-2]), r.choice([torch.float32] * 3 + [torch.float64])
+        o = Options(dtype=NUMBERS[dtype])
+        activation = "gelu" if gelu else "relu"
+        own = (wide, 0, activation) + ((None, None) if whole else ()) + (eps, first, before, bias)
+        how = Transformer(o, wide, 0, True, activation.encode() if gelu or r.random() < .5 else None, eps, first, before, not bias)
+        arguments = C.c_int64(e), C.c_int64(heads), C.byref(how)
+        if whole:
+            counts = r.choice([1, 2]), r.choice([1, 2])
+            theirs, name = nn.Transformer(e, heads, *counts, *own, dtype=dtype), "transformer"
+            arguments = arguments[:2] + tuple(C.c_int64(c) for c in counts) + arguments[2:]
+        else:
+            theirs, name = nn.TransformerDecoderLayer(e, heads, *own, dtype=dtype), "transformer_decoder_layer"
+        if layers and not whole:
+            norm = r.random() < .5
+            theirs, name = nn.TransformerDecoder(theirs, layers, nn.LayerNorm(e, dtype=dtype) if norm else None), "transformer_decoder"
+            arguments = (self.w.new("module_transformer_decoder_layer", *arguments), C.c_int64(layers),
+                         self.w.new("module_layer_norm", shape([e]), C.byref(Norm(o))) if norm else None)
+        for p in theirs.parameters():
+            nn.init.normal_(p, 0, .5)
+        m = self.module(name, theirs, *arguments)
+        self.state_names(name, theirs, m)
+        n, s, t = r.choice([0, 1, 2, 3]), r.choice([1, 2, 5]), r.choice([1, 2, 4])
+        def sizes(length):
+            wrong = r.random() < .02
+            lead = [n + (wrong and whole), length] if first else [length, n + (wrong and whole)]
+            return (lead if n else [length]) + [e + (wrong and whole and r.random() < .5)]
+        (x, wx), (y, wy) = self.tensor(sizes(s), dtype, small=True), self.tensor(sizes(t), dtype, small=True)
+        s, t = (v.shape[1 if first and n else 0] for v in (x, y))  # one that was 1 may be repeated
+        if not whole and {x.shape[-1], y.shape[-1]} != {e}:
+            self.w.lib.weir_module_release(m)
+            return self.end([wx, wy])
+        kind = r.choice([torch.bool, dtype])
+        src, tgt = self.masks(s, s, n, heads, kind), self.masks(t, t, n, heads, kind)
+        memory = self.masks(t, s, n, heads, kind)
+        causal = tgt[0][0] is None and r.random() < .3
+        mask = nn.Transformer.generate_square_subsequent_mask(t, dtype=dtype) if causal else tgt[0][0]
+        held = [w for part in (src, tgt, memory) for _, w in part]
+        decode = Decode(tgt[0][1], memory[0][1], tgt[1][1], memory[1][1], causal, False)
+        what = (f"{type(theirs).__name__} {e} {heads} {wide} layers {layers} first {first} before {before} bias {bias} {activation} {dtype} of {tuple(x.shape)} "
+                f"{tuple(y.shape)} {kind} causal {causal} masks {[None if k is None else tuple(k.shape) for part in (src, tgt, memory) for k, _ in part]}")
+        keywords = {"tgt_mask": mask, "memory_mask": memory[0][0], "tgt_key_padding_mask": tgt[1][0], "memory_key_padding_mask": memory[1][0]}
+        keywords.update({"src_mask": src[0][0], "src_key_padding_mask": src[1][0]} if whole else {})
+        def run():
+            torch.backends.mha.set_fastpath_enabled(False)
+            try:
+                return theirs(*((x, y) if whole else (y, x)), **keywords).detach()
+            except AssertionError as error:
+                raise RuntimeError(str(error).replace("torch.Size", "weir.Size")) from error
+        def ours():
+            if whole:
+                return self.w.new("transformer", m, wx, wy, C.byref(Encode(src[0][1], src[1][1], False)), C.byref(decode))
+            return self.w.new("transformer_decode", m, wy, wx, C.byref(decode))
+        self.own_strides = True
+        self.judge(what, run, ours, torch.ones(()) * 30, 256)
+        if causal:
+            self.judge("the causal mask", lambda: mask, lambda: self.w.new("generate_square_subsequent_mask", C.c_int64(t), C.byref(o)))
+        self.own_strides = False
+        self.w.lib.weir_module_release(m)
+        self.end([w for w in [wx, wy] + held if w])
