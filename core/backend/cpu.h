@@ -38,8 +38,9 @@ typedef struct cpu_sum {
   double f[2]; /* real, imaginary */
   double c[2]; /* what f lost by rounding */
   int64_t i;
-  int64_t at; /* place of the extreme; -1: none yet */
-  double p;   /* NORM: the exponent; VAR: what is taken from each element first */
+  int64_t at;    /* place of the extreme; -1: none yet */
+  bool anywhere; /* nothing asks for that place: folds of float32 do not look for it */
+  double p;      /* NORM: the exponent; VAR: what is taken from each element first */
 } cpu_sum;
 
 /* Takes n elements more, the first of which has the place `first`. */
@@ -61,6 +62,7 @@ typedef struct cpu_level {
   void (*add_row)(double *sum, double *lost, const double *x, int64_t n); /* n sums at once */
   void (*add_narrow_row)(double *sum, const float *x, int64_t n);
   void (*add_four_rows)(double *sum, const float *const x[4], int64_t n);
+  void (*best_of_rows)(float *best, const float *x, int64_t n, bool least);   /* NaN is better */
   void (*random)(double *out, const weir_random *r, int64_t from, int64_t n); /* from is even */
 } cpu_level;
 
@@ -87,6 +89,11 @@ void cpu_walk_start(cpu_walk *w, const weir_operand *o, int dims, const int64_t 
 static inline bool cpu_walk_is_flat(const cpu_walk *w)
 {
   return !w->dims;
+}
+/* How many elements follow each other from here. */
+static inline int64_t cpu_walk_run(const cpu_walk *w)
+{
+  return !w->dims ? INT64_MAX : w->stride[w->dims - 1] == 1 ? w->left : 1;
 }
 /* The next n elements (as many as `room` holds), contiguous: where they are, or copied into `room`. */
 const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room);

@@ -814,7 +814,7 @@ enum { NARROW_LANES = 32 };
   static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
   {                                                                                                \
     const float *x = in;                                                                           \
-    double sum[NARROW_LANES] = {0};                                                                \
+    double sum[NARROW_LANES] = {0}, rest = 0;                                                      \
     int64_t i = 0;                                                                                 \
     (void)first;                                                                                   \
     for (; i + NARROW_LANES <= n; i += NARROW_LANES)                                               \
@@ -822,30 +822,37 @@ enum { NARROW_LANES = 32 };
         double v = (double)x[i + k];                                                               \
         sum[k] += (__VA_ARGS__);                                                                   \
       }                                                                                            \
-    for (int k = 0; i < n; i++, k++) {                                                             \
+    for (; i < n; i++) {                                                                           \
       double v = (double)x[i];                                                                     \
-      sum[k] += (__VA_ARGS__);                                                                     \
+      rest += (__VA_ARGS__);                                                                       \
     }                                                                                              \
     for (int half = NARROW_LANES / 2; half; half /= 2)                                             \
       for (int k = 0; k < half; k++)                                                               \
         sum[k] += sum[k + half];                                                                   \
-    add_exactly(&s->f[0], &s->c[0], sum[0]);                                                       \
+    add_exactly(&s->f[0], &s->c[0], sum[0] + rest);                                                \
   }
 
 /* Four neighbours of a lane are added in float32 first: what that rounds is at most 2 units of the
  * last place of their sum. */
+CPU_INLINE void add_four_lanes(double sum[NARROW_LANES / 2], const float *x)
+{
+  enum { L = NARROW_LANES / 2 };
+  for (int k = 0; k < L; k++)
+    sum[k] += (double)((x[k] + x[L + k]) + (x[2 * L + k] + x[3 * L + k]));
+}
+
 static void narrow_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
 {
   enum { L = NARROW_LANES / 2 };
   const float *x = in;
   double sum[L] = {0};
+  float last[4 * L] = {0};
   int64_t i = 0;
   (void)first;
   for (; i + 4 * L <= n; i += 4 * L)
-    for (int k = 0; k < L; k++)
-      sum[k] += (double)((x[i + k] + x[i + L + k]) + (x[i + 2 * L + k] + x[i + 3 * L + k]));
-  for (int k = 0; i < n; i++, k = (k + 1) % L)
-    sum[k] += (double)x[i];
+    add_four_lanes(sum, x + i);
+  memcpy(last, x + i, (size_t)(n - i) * sizeof *x);
+  add_four_lanes(sum, last);
   for (int half = L / 2; half; half /= 2)
     for (int k = 0; k < half; k++)
       sum[k] += sum[k + half];
@@ -862,6 +869,34 @@ static void add_four_rows(double *sum, const float *const x[4], int64_t n)
 static void add_narrow_row(double *sum, const float *x, int64_t n)
 {
   LOOP sum[i] += (double)x[i];
+}
+
+/* best[i], or x[i] where that is better. */
+static void best_of_rows(float *best, const float *x, int64_t n, bool least)
+{
+  if (least)
+    LOOP best[i] = ((x[i] < best[i]) | (x[i] != x[i])) ? x[i] : best[i];
+  else
+    LOOP best[i] = ((x[i] > best[i]) | (x[i] != x[i])) ? x[i] : best[i];
+}
+
+static void narrow_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const float *x = in;
+  double p[NARROW_LANES];
+  int64_t i = 0;
+  (void)first;
+  for (int k = 0; k < NARROW_LANES; k++)
+    p[k] = 1;
+  for (; i + NARROW_LANES <= n; i += NARROW_LANES)
+    for (int k = 0; k < NARROW_LANES; k++)
+      p[k] *= (double)x[i + k];
+  for (; i < n; i++)
+    s->f[0] *= (double)x[i];
+  for (int half = NARROW_LANES / 2; half; half /= 2)
+    for (int k = 0; k < half; k++)
+      p[k] *= p[k + half];
+  s->f[0] *= p[0];
 }
 
 NARROW_SUM_OF(narrow_nansum, v == v ? v : 0)
@@ -902,7 +937,7 @@ CPU_INLINE bool has_float(const float *x, int n, float e)
   return found;
 }
 
-/* Of a block without NaN, which is looked for beside. */
+/* Of a block without NaN, which is looked for beside. The last elements may be taken twice. */
 #define NARROW_EXTREME(name, careful, better)                                                      \
   static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
   {                                                                                                \
@@ -913,13 +948,15 @@ CPU_INLINE bool has_float(const float *x, int n, float e)
     int64_t i = 0, at = 0;                                                                         \
     for (int k = 0; k < L; k++)                                                                    \
       best[k] = x[0];                                                                              \
-    for (; i + 2 * L <= n; i += 2 * L)                                                             \
+    for (; i < n && n >= 2 * L; i += 2 * L) {                                                      \
+      if (i > n - 2 * L) i = n - 2 * L;                                                            \
       for (int k = 0; k < L; k++) {                                                                \
         float a = x[i + k], b = x[i + L + k];                                                      \
         nan[k] |= -(int32_t)__builtin_isunordered(a, b);                                           \
         a = a better b ? a : b;                                                                    \
         best[k] = a better best[k] ? a : best[k];                                                  \
       }                                                                                            \
+    }                                                                                              \
     for (; i < n; i++) {                                                                           \
       any |= x[i] != x[i];                                                                         \
       best[0] = x[i] better best[0] ? x[i] : best[0];                                              \
@@ -934,9 +971,9 @@ CPU_INLINE bool has_float(const float *x, int n, float e)
       return;                                                                                      \
     }                                                                                              \
     if (s->at >= 0 && !(e better s->f[0])) return;                                                 \
-    while (at + 2 * L <= n && !has_float(x + at, 2 * L, e))                                        \
+    while (!s->anywhere && at + 2 * L <= n && !has_float(x + at, 2 * L, e))                        \
       at += 2 * L;                                                                                 \
-    while (x[at] != e)                                                                             \
+    while (!s->anywhere && x[at] != e)                                                             \
       at++;                                                                                        \
     s->f[0] = e;                                                                                   \
     s->at = first + at;                                                                            \
@@ -1060,7 +1097,7 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
 #define NARROW_var    narrow_var
 #define NARROW_max    narrow_max
 #define NARROW_min    narrow_min
-#define NARROW_prod   NULL
+#define NARROW_prod   narrow_prod
 #define NARROW_all    NULL
 #define NARROW_any    NULL
 #define NARROW_ENTRY(name, text, gives, computes, order, empty, host, ...)                         \
@@ -1076,4 +1113,5 @@ const cpu_level CPU_LEVEL = {
     .add_row = add_row,
     .add_narrow_row = add_narrow_row,
     .add_four_rows = add_four_rows,
+    .best_of_rows = best_of_rows,
     .random = random_block};

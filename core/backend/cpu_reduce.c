@@ -9,13 +9,15 @@
  * Sums whose elements are few, or far apart where the results' are not: a tile of results is summed
  * at once, a row of elements at a time. Else, many results: the threads share the results. Few
  * results of many elements each: they share the elements, in pieces of PIECE (more where there
- * would be more than PIECES), whose sums are then put together in order. */
+ * would be more than PIECES), whose sums are then put together in order. The largest and the least are
+ * tiled as sums are. */
 #include <math.h>
 #include <string.h>
 #include "core/backend/cpu.h"
 #include "core/backend/threads.h"
 
-enum { PIECE = 1 << 16, PIECES = 256, TILE = 256, FEW = 64 };
+enum { PIECE = 1 << 16, PIECES = 256, TILE = 512, FEW = 64, SOME = 16 };
+enum { LINE = 1 << 12 };       /* elements of a result that are folded at once, a tile of results */
 enum { FLAT_BLOCK = 1 << 14 }; /* elements that lie as a fold takes them */
 
 /* What is known of a reduction from its row. */
@@ -47,37 +49,39 @@ typedef struct work {
   weir_dtype wide;  /* INT64, FLOAT64, COMPLEX64: what a result is before it is rounded */
   weir_dtype folds; /* wide, or FLOAT32: what fold takes */
   cpu_fold fold;
-  int64_t output; /* shared by its elements: which result */
-  int64_t piece;  /* elements */
-  cpu_sum *sums;  /* shared by its elements: a sum a piece */
+  weir_operand inner; /* the input, its strides those of the reduced dimensions */
+  int64_t tile;       /* results */
+  int64_t output;     /* shared by its elements: which result */
+  int64_t piece;      /* elements */
+  cpu_sum *sums;      /* shared by its elements: a sum a piece */
 } work;
 
-static cpu_sum empty_sum(enum fold fold)
+static cpu_sum empty_sum(weir_reduce_op op)
 {
-  cpu_sum s = {.at = -1};
+  enum fold fold = rows[op].fold;
+  cpu_sum s = {.at = -1, .anywhere = op == WEIR_REDUCE_MAX || op == WEIR_REDUCE_MIN};
   if (fold == FOLD_prod || fold == FOLD_all) s.f[0] = 1, s.i = 1;
   return s;
 }
 
 /* Where result number `output` has its elements and itself. */
-static weir_operand operand_at(const weir_operand *o, const weir_reduce *r, int64_t output)
+static char *place_of_result(const weir_operand *o, const weir_reduce *r, int64_t output)
 {
-  weir_operand m = *o;
   int64_t elements = 0;
-  for (int d = r->kept - 1; d >= 0; d--) {
+  for (int d = r->kept - 1; d > 0; d--) {
     elements += output % r->size[d] * o->stride[d];
     output /= r->size[d];
   }
-  m.data = (char *)o->data + elements * (int64_t)cpu_dtype_bytes(o->dtype);
-  return m;
+  if (r->kept) elements += output * o->stride[0];
+  return (char *)o->data + elements * (int64_t)cpu_dtype_bytes(o->dtype);
 }
 
 /* What is taken from all elements of a variance first, so that their squares are small: one of them.
  */
-static double first_of(const weir_operand *in)
+static double first_of(const char *data, weir_dtype dtype)
 {
   double first;
-  cpu_level_in_use()->cast[WEIR_FLOAT64][in->dtype](&first, in->data, 1);
+  cpu_level_in_use()->cast[WEIR_FLOAT64][dtype](&first, data, 1);
   return isfinite(first) ? first : 0;
 }
 
@@ -95,23 +99,32 @@ static const void *fold_operand(const work *w, const void *x, weir_dtype from, i
   return room[1];
 }
 
+/* How many elements are folded at once: more where they lie as the fold takes them. */
+static int64_t fold_most(const work *w, const cpu_walk *walk, weir_dtype from)
+{
+  int64_t run = cpu_walk_run(walk);
+  if (from != w->in || w->in != w->folds) /* they need room */
+    return w->folds == WEIR_FLOAT32 && cpu_dtype_bytes(from) <= 4 ? CPU_SHORT_BLOCK : CPU_BLOCK;
+  return run >= FLAT_BLOCK ? FLAT_BLOCK : run >= CPU_BLOCK / 4 ? run : CPU_BLOCK;
+}
+
 static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t to)
 {
   const weir_reduce *r = w->r;
   _Alignas(64) char taken[CPU_BLOCK * CPU_ELEMENT], room[2][CPU_BLOCK * CPU_ELEMENT];
-  weir_operand in = operand_at(&r->in, r, output);
-  cpu_sum s = empty_sum(rows[r->op].fold);
+  const char *data = place_of_result(&r->in, r, output);
+  weir_dtype dtype = r->in.dtype;
+  cpu_sum s = empty_sum(r->op);
   cpu_walk walk;
   if (from == to) return s;
-  s.p = rows[r->op].fold == FOLD_var ? first_of(&in) : r->p;
-  memmove(in.stride, in.stride + r->kept, (size_t)(r->dims - r->kept) * sizeof *in.stride);
-  cpu_walk_start(&walk, &in, r->dims - r->kept, r->size + r->kept, from);
-  bool as_is = in.dtype == w->in && w->in == w->folds; /* converted elements need room */
-  int64_t most = as_is && cpu_walk_is_flat(&walk) ? FLAT_BLOCK : CPU_BLOCK;
+  s.p = rows[r->op].fold == FOLD_var ? first_of(data, dtype) : r->p;
+  cpu_walk_start(&walk, &w->inner, r->dims - r->kept, r->size + r->kept, from);
+  walk.at += data - (const char *)r->in.data;
   for (int64_t n; from < to; from += n) {
+    int64_t most = fold_most(w, &walk, dtype);
     n = to - from < most ? to - from : most;
     const void *x = cpu_walk_take(&walk, n, taken);
-    w->fold(&s, fold_operand(w, x, in.dtype, n, room), n, from);
+    w->fold(&s, fold_operand(w, x, dtype, n, room), n, from);
   }
   return s;
 }
@@ -125,16 +138,17 @@ static double total(const cpu_sum *s, int part)
 }
 
 /* `value` of `from`, rounded to the compute dtype and stored as out's. */
-static void store_value(const weir_operand *out, const work *w, const void *value, weir_dtype from)
+static void store_value(void *out, const work *w, const void *value, weir_dtype from)
 {
-  if (from == WEIR_FLOAT64 && w->r->compute == WEIR_FLOAT32 && out->dtype == WEIR_FLOAT32) {
-    *(float *)out->data = (float)*(const double *)value;
+  weir_dtype dtype = w->r->out.dtype;
+  if (from == WEIR_FLOAT64 && w->r->compute == WEIR_FLOAT32 && dtype == WEIR_FLOAT32) {
+    *(float *)out = (float)*(const double *)value;
     return;
   }
   char rounded[CPU_ELEMENT];
   const cpu_level *level = cpu_level_in_use();
   level->cast[w->r->compute][from](rounded, value, 1);
-  level->cast[out->dtype][w->r->compute](out->data, rounded, 1);
+  level->cast[dtype][w->r->compute](out, rounded, 1);
 }
 
 /* The variance (STD: its root), and what elements are more than s->p on average. */
@@ -157,35 +171,31 @@ static double real_result(const work *w, int64_t output, const cpu_sum *s)
     return r->p == 0 || r->p == 1 ? sum : r->p == 2 ? sqrt(sum) : pow(sum, 1 / r->p);
   if (fold != FOLD_var) return sum / (r->op == WEIR_REDUCE_MEAN ? (double)r->each : 1);
   double v = variance(r, s, &more), mean = s->p + more;
-  if (r->mean.data) {
-    weir_operand out = operand_at(&r->mean, r, output);
-    store_value(&out, w, &mean, WEIR_FLOAT64);
-  }
+  if (r->mean.data) store_value(place_of_result(&r->mean, r, output), w, &mean, WEIR_FLOAT64);
   return v;
 }
 
 static void finish(const work *w, int64_t output, const cpu_sum *s)
 {
   const weir_reduce *r = w->r;
-  weir_operand out = operand_at(&r->out, r, output);
+  char *out = place_of_result(&r->out, r, output);
+  weir_dtype dtype = r->out.dtype;
   double scale = r->op == WEIR_REDUCE_MEAN ? (double)r->each : 1;
   double real = real_result(w, output, s);
   float complex[2] = {(float)real, (float)(total(s, 1) / scale)};
   int gives = rows[r->op].gives;
-  if (r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX) {
-    weir_operand index = operand_at(&r->index, r, output);
-    memcpy(index.data, &s->at, sizeof s->at);
-  }
+  if (r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX)
+    memcpy(place_of_result(&r->index, r, output), &s->at, sizeof s->at);
   if (gives == WEIR_GIVES_PLACE)
-    cpu_level_in_use()->cast[out.dtype][WEIR_INT64](out.data, &s->at, 1);
+    cpu_level_in_use()->cast[dtype][WEIR_INT64](out, &s->at, 1);
   else if (gives == WEIR_GIVES_BOOL || gives == WEIR_GIVES_COUNT)
-    cpu_level_in_use()->cast[out.dtype][WEIR_INT64](out.data, &s->i, 1);
+    cpu_level_in_use()->cast[dtype][WEIR_INT64](out, &s->i, 1);
   else if (w->wide == WEIR_INT64)
-    store_value(&out, w, &s->i, WEIR_INT64);
+    store_value(out, w, &s->i, WEIR_INT64);
   else if (w->wide == WEIR_FLOAT64)
-    store_value(&out, w, &real, WEIR_FLOAT64);
+    store_value(out, w, &real, WEIR_FLOAT64);
   else
-    store_value(&out, w, complex, WEIR_COMPLEX64);
+    store_value(out, w, complex, WEIR_COMPLEX64);
 }
 
 /* ---- pieces put together --------------------------------------------------------------------- */
@@ -248,11 +258,17 @@ static void some_pieces(void *arg, int64_t from, int64_t to)
   }
 }
 
+/* In the same pieces as threads would share. */
 static void some_results(void *arg, int64_t from, int64_t to)
 {
   const work *w = arg;
+  int64_t each = w->r->each, piece = w->piece;
   for (int64_t o = from; o < to; o++) {
-    cpu_sum s = fold_range(w, o, 0, w->r->each);
+    cpu_sum s = fold_range(w, o, 0, each < piece ? each : piece);
+    for (int64_t p = piece; p < each; p += piece) {
+      cpu_sum next = fold_range(w, o, p, each - p < piece ? each : p + piece);
+      combine_sums(w, &s, &next);
+    }
     finish(w, o, &s);
   }
 }
@@ -274,10 +290,37 @@ static void large_results(work *w)
 
 /* ---- tiles of results ------------------------------------------------------------------------ */
 
+/* Whether rows of results are float32 or shorter, one element behind the other. */
+static bool has_narrow_rows(const work *w)
+{
+  const weir_reduce *r = w->r;
+  return r->kept && w->folds == WEIR_FLOAT32 && r->in.dtype == w->in &&
+         r->in.stride[r->kept - 1] == 1;
+}
+
+/* n elements of such a row as float32: themselves or in `room`. */
+static const float *narrow_row(const work *w, const char *at, int64_t n, float room[TILE])
+{
+  if (w->in == WEIR_FLOAT32) return (const float *)(const void *)at;
+  cpu_level_in_use()->cast[WEIR_FLOAT32][w->in](room, at, n);
+  return room;
+}
+
+/* Whether each result's elements follow each other, few enough for one fold. */
+static bool has_lines(const work *w)
+{
+  const weir_reduce *r = w->r;
+  bool one = rows[r->op].fold == FOLD_sum || r->op == WEIR_REDUCE_MAX || r->op == WEIR_REDUCE_MIN;
+  return one && r->kept && r->dims == r->kept + 1 && r->in.stride[r->kept] == 1 && r->each &&
+         r->each <= LINE && w->folds == WEIR_FLOAT32 && r->in.dtype == w->in;
+}
+
 static bool is_tiled(const work *w)
 {
   const weir_reduce *r = w->r;
-  if (w->wide != WEIR_FLOAT64 || rows[r->op].fold != FOLD_sum) return false;
+  if (has_lines(w)) return true;
+  bool best = (r->op == WEIR_REDUCE_MAX || r->op == WEIR_REDUCE_MIN) && has_narrow_rows(w);
+  if (!best && (w->wide != WEIR_FLOAT64 || rows[r->op].fold != FOLD_sum)) return false;
   if (!r->kept || r->dims == r->kept || r->size[r->kept - 1] < 8 || !r->each) return false;
   if (r->each > PIECE && r->outputs < FEW) return false;
   return r->each < FEW || r->in.stride[r->dims - 1] != 1;
@@ -316,30 +359,59 @@ static const double *row_of(const work *w, const char *at, int64_t n,
   return (const double *)(const void *)room[1];
 }
 
-/* Whether rows of results are float32, one element behind the other. */
-static bool has_narrow_rows(const work *w)
-{
-  const weir_reduce *r = w->r;
-  return w->folds == WEIR_FLOAT32 && r->in.dtype == WEIR_FLOAT32 && rows[r->op].fold == FOLD_sum &&
-         r->in.stride[r->kept - 1] == 1;
-}
-
 /* The sums of n neighbouring results, four rows at a time, in double without what is lost. */
 static void sum_narrow_rows(const work *w, const char *at, double *sum, int64_t n)
 {
   const weir_reduce *r = w->r;
-  int64_t place[WEIR_DIMS] = {0}, i = 0, bytes = (int64_t)sizeof(float);
+  int64_t place[WEIR_DIMS] = {0}, i = 0, bytes = (int64_t)cpu_dtype_bytes(r->in.dtype);
   const float *four[4];
+  _Alignas(64) float room[4][TILE];
   for (; i + 4 <= r->each; i += 4) {
     for (int k = 0; k < 4; k++) {
-      four[k] = (const float *)(const void *)at;
+      four[k] = narrow_row(w, at, n, room[k]);
       at += step_element(r, place) * bytes;
     }
     cpu_level_in_use()->add_four_rows(sum, four, n);
   }
   for (; i < r->each; i++) {
-    cpu_level_in_use()->add_narrow_row(sum, (const float *)(const void *)at, n);
+    cpu_level_in_use()->add_narrow_row(sum, narrow_row(w, at, n, room[0]), n);
     at += step_element(r, place) * bytes;
+  }
+}
+
+/* The largest or least of n neighbouring results, as doubles. */
+static void best_rows(const work *w, const char *at, double *sum, int64_t n)
+{
+  const weir_reduce *r = w->r;
+  const cpu_level *level = cpu_level_in_use();
+  bool least = r->op == WEIR_REDUCE_MIN;
+  int64_t place[WEIR_DIMS] = {0}, bytes = (int64_t)cpu_dtype_bytes(r->in.dtype);
+  float best[TILE], room[TILE];
+  memcpy(best, narrow_row(w, at, n, room), (size_t)n * sizeof *best);
+  for (int64_t i = 1; i < r->each; i++) {
+    at += step_element(r, place) * bytes;
+    level->best_of_rows(best, narrow_row(w, at, n, room), n, least);
+  }
+  level->cast[WEIR_FLOAT64][WEIR_FLOAT32](sum, best, n);
+}
+
+/* n neighbouring results, each of a line. */
+static void fold_lines(const work *w, const char *at, double *sum, double *lost, int64_t n)
+{
+  const weir_reduce *r = w->r;
+  const cpu_level *level = cpu_level_in_use();
+  int64_t step = r->in.stride[r->kept - 1] * (int64_t)cpu_dtype_bytes(w->in);
+  _Alignas(64) float room[LINE];
+  for (int64_t j = 0; j < n; j++, at += step) {
+    cpu_sum s = empty_sum(r->op);
+    const void *x = at;
+    if (w->in != WEIR_FLOAT32) {
+      level->cast[WEIR_FLOAT32][w->in](room, at, r->each);
+      x = room;
+    }
+    w->fold(&s, x, r->each, 0);
+    sum[j] = s.f[0];
+    lost[j] = s.c[0];
   }
 }
 
@@ -354,32 +426,56 @@ static void sum_rows(const work *w, const char *at, double *sum, double *lost, i
   }
 }
 
+/* Neighbouring results that are stored as they are calculated. */
+static void finish_tile(const work *w, int64_t output, double *sum, const double *lost, int64_t n)
+{
+  const weir_reduce *r = w->r;
+  double scale = r->op == WEIR_REDUCE_MEAN ? (double)r->each : 1;
+  const weir_operand *out = &r->out;
+  if (out->dtype == r->compute && out->stride[r->kept - 1] == 1) {
+    for (int64_t j = 0; j < n; j++)
+      sum[j] = (isfinite(sum[j]) ? sum[j] + lost[j] : sum[j]) / scale;
+    cpu_level_in_use()->cast[out->dtype][WEIR_FLOAT64](place_of_result(out, r, output), sum, n);
+    return;
+  }
+  for (int64_t j = 0; j < n; j++) {
+    cpu_sum s = {.f = {sum[j]}, .c = {lost[j]}};
+    finish(w, output + j, &s);
+  }
+}
+
 static void some_tiles(void *arg, int64_t from, int64_t to)
 {
   const work *w = arg;
   const weir_reduce *r = w->r;
-  int64_t last = r->size[r->kept - 1], tiles = (last - 1) / TILE + 1;
+  int64_t last = r->size[r->kept - 1], tile = w->tile, tiles = (last - 1) / tile + 1;
   for (int64_t t = from; t < to; t++) {
-    int64_t first = t % tiles * TILE, n = last - first < TILE ? last - first : TILE;
+    int64_t first = t % tiles * tile, n = last - first < tile ? last - first : tile;
     int64_t output = t / tiles * last + first;
     double sum[TILE] = {0}, lost[TILE] = {0};
-    const char *at = operand_at(&r->in, r, output).data;
-    if (has_narrow_rows(w))
+    const char *at = place_of_result(&r->in, r, output);
+    if (has_lines(w))
+      fold_lines(w, at, sum, lost, n);
+    else if (rows[r->op].fold != FOLD_sum)
+      best_rows(w, at, sum, n);
+    else if (has_narrow_rows(w))
       sum_narrow_rows(w, at, sum, n);
     else
       sum_rows(w, at, sum, lost, n);
-    for (int64_t j = 0; j < n; j++) {
-      cpu_sum s = {.f = {sum[j]}, .c = {lost[j]}};
-      finish(w, output + j, &s);
-    }
+    finish_tile(w, output, sum, lost, n);
   }
 }
 
+/* A result does not depend on the tile it is in. */
 static void share_tiles(work *w)
 {
   const weir_reduce *r = w->r;
-  int64_t last = r->size[r->kept - 1], tiles = r->outputs / last * ((last - 1) / TILE + 1);
-  int64_t each = r->each * (last < TILE ? last : TILE);
+  int64_t last = r->size[r->kept - 1], threads = weir_get_num_threads();
+  w->tile = TILE;
+  while (w->tile > FEW && r->outputs < threads * w->tile)
+    w->tile /= 2;
+  int64_t tiles = r->outputs / last * ((last - 1) / w->tile + 1);
+  int64_t each = r->each * (last < w->tile ? last : w->tile);
   parallel_for(tiles, CPU_GRAIN / each + 1, some_tiles, w);
 }
 
@@ -400,12 +496,16 @@ weir_status cpu_reduce(void *self, void *stream, const weir_reduce *r)
     w.folds = WEIR_FLOAT32;
   }
   if (!w.fold) return cpu_no_kernel(rows[r->op].name, r->compute);
+  w.inner.data = r->in.data;
+  w.inner.dtype = r->in.dtype;
+  memcpy(w.inner.stride, r->in.stride + r->kept,
+         (size_t)(r->dims - r->kept) * sizeof *r->in.stride);
   int64_t least = (r->each + PIECES - 1) / PIECES;
   w.piece = least > PIECE ? least : PIECE;
   int64_t grain = CPU_GRAIN / (r->each + 1) + 1;
   if (is_tiled(&w))
     share_tiles(&w);
-  else if (r->each > PIECE)
+  else if (r->each > PIECE && r->outputs < SOME)
     large_results(&w);
   else
     parallel_for(r->outputs, grain, some_results, &w);
