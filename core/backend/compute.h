@@ -473,6 +473,24 @@ typedef struct weir_softmax_request {
   bool logarithm;
 } weir_softmax_request;
 
+/* Rows of `each` elements, normalised: LAYER (x - mean) / sqrt(variance + eps) weight + bias, RMS
+ * x / sqrt(mean of squares + eps) weight + bias, AFFINE x weight + bias. Element i of row r has element
+ * r % groups (each / inner) + i / inner of weight and bias; all contiguous. grad: what comes back for
+ * the result of LAYER or RMS; out is what goes on to `in`. Calculated in float32 (float64 in float64),
+ * which weight and bias are. */
+enum weir_norm_kind { WEIR_NORM_LAYER, WEIR_NORM_RMS, WEIR_NORM_AFFINE };
+typedef struct weir_norm_request {
+  weir_dtype dtype; /* of in, grad, out: FLOAT16, BFLOAT16, FLOAT32, FLOAT64 */
+  int32_t kind;     /* enum weir_norm_kind */
+  const void *in;
+  const void *weight, *bias; /* NULL: 1, 0 */
+  const void *grad;          /* NULL: forward */
+  void *out;                 /* forward: may be `in` */
+  int64_t rows, each;        /* none is 0 */
+  int64_t groups, inner;     /* divide rows, each */
+  double eps;
+} weir_norm_request;
+
 /* ---- indexing ---------------------------------------------------------------------------------
  * Elements of `self` chosen by index tensors, read or written. Where element i of the loop is in
  * self: self's strides times i's coordinates, which choose along dimensions that no index does, and
@@ -681,6 +699,7 @@ typedef struct weir_compute {
   weir_status (*im2col)(void *self, void *stream, const weir_im2col *c);
   weir_status (*conv)(void *self, void *stream, const weir_conv *c); /* NULL: im2col and gemm */
   weir_status (*softmax)(void *self, void *stream, const weir_softmax_request *s);
+  weir_status (*norm)(void *self, void *stream, const weir_norm_request *n);
   weir_status (*index)(void *self, void *stream, const weir_indexing *r);
   weir_status (*places)(void *self, void *stream, const weir_places *p);
   weir_status (*pool)(void *self, void *stream, const weir_pool *p);

@@ -137,6 +137,7 @@ weir_status cpu_factor(void *self, void *stream, const weir_factor *f);
 weir_status cpu_conv(void *self, void *stream, const weir_conv *c);
 weir_status cpu_update(void *self, void *stream, const weir_update *u);
 weir_status cpu_softmax(void *self, void *stream, const weir_softmax_request *s);
+weir_status cpu_norm(void *self, void *stream, const weir_norm_request *n);
 weir_status cpu_index(void *self, void *stream, const weir_indexing *r);
 weir_status cpu_places(void *self, void *stream, const weir_places *p);
 weir_status cpu_pool(void *self, void *stream, const weir_pool *p);

@@ -24,8 +24,24 @@ typedef struct cpu_softmax_kernels {
                        int64_t stride, bool logarithm);
 } cpu_softmax_kernels;
 
+/* A row of n elements, of weir_norm_request's kind; weight and bias (NULL: 1, 0) are the row's. back:
+ * out is not x. affine: rows whose elements have one weight and one bias, of `groups` after each
+ * other, the first row being number `first`. */
+typedef struct cpu_norm_row {
+  int64_t n, inner; /* elements; those that have the same weight */
+  const void *weight, *bias;
+  double eps;
+  int32_t kind; /* enum weir_norm_kind */
+} cpu_norm_row;
+typedef struct cpu_norm_kernels {
+  void (*row)(void *out, const void *x, const cpu_norm_row *r);
+  void (*row_back)(void *out, const void *grad, const void *x, const cpu_norm_row *r);
+  void (*affine)(void *out, const void *x, const weir_norm_request *q, int64_t first, int64_t rows);
+} cpu_norm_kernels;
+
 typedef struct cpu_row_level {
   cpu_softmax_kernels softmax[CPU_FLOATS];
+  cpu_norm_kernels norm[CPU_FLOATS];
 } cpu_row_level;
 
 extern const cpu_row_level cpu_rows_base, cpu_rows_avx2, cpu_rows_avx512;

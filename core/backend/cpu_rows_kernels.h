@@ -44,12 +44,12 @@ ROW_INLINE double double_exp(double x)
   return exp(x);
 }
 
-/* What n elements come to, in lanes. */
+/* What n elements come to, in lanes; m: a number all of them need. */
 #define SUM_OF(T, name, ...)                                                                       \
-  ROW_INLINE double T##_##name(const T *x, const T *y, int64_t n)                                  \
+  ROW_INLINE double T##_##name(const T *x, const T *y, T m, int64_t n)                             \
   {                                                                                                \
     double total = 0;                                                                              \
-    (void)y;                                                                                       \
+    (void)y, (void)m;                                                                              \
     for (int64_t from = 0; from < n; from += PART) {                                               \
       int64_t end = n - from < PART ? n : from + PART, i = from;                                   \
       T lane[LANES] = {0}, sum = 0;                                                                \
@@ -99,7 +99,7 @@ ROW_INLINE double double_exp(double x)
       T *e = logarithm ? part : r + from;                                                          \
       const T *at = x + from;                                                                      \
       WEIR_IVDEP for (int64_t i = 0; i < count; i++) e[i] = T##_exp(at[i] - most);                 \
-      sum += T##_sum(e, NULL, count);                                                              \
+      sum += T##_sum(e, NULL, 0, count);                                                           \
     }                                                                                              \
     T by = (T)(logarithm ? log(sum) : 1 / sum);                                                    \
     if (logarithm)                                                                                 \
@@ -112,7 +112,7 @@ ROW_INLINE double double_exp(double x)
                                    bool logarithm)                                                 \
   {                                                                                                \
     const T *g = grad, *y = result;                                                                \
-    T *r = out, sum = (T)(logarithm ? T##_sum(g, y, n) : T##_dot(g, y, n));                        \
+    T *r = out, sum = (T)(logarithm ? T##_sum(g, y, 0, n) : T##_dot(g, y, 0, n));                  \
     if (logarithm)                                                                                 \
       EACH r[i] = g[i] - T##_exp(y[i]) * sum;                                                      \
     else                                                                                           \
@@ -178,12 +178,80 @@ ROW_INLINE double double_exp(double x)
         WEIR_IVDEP for (int64_t j = 0; j < width; j++) r[j] = y[j] * (g[j] - total[j]);            \
   }
 
+/* ---- rows with a mean of 0 and a variance of 1 -------------------------------------------------- */
+
+#define NORM(T)                                                                                    \
+  SUM_OF(T, squares, (x[k] - m) * (x[k] - m))                                                      \
+  SUM_OF(T, centred, x[k] * (y[k] - m))                                                            \
+                                                                                                   \
+  /* What x is less by, and times. */                                                              \
+  ROW_INLINE T T##_statistics(const T *x, const cpu_norm_row *p, T *times)                         \
+  {                                                                                                \
+    bool layer = p->kind == WEIR_NORM_LAYER;                                                       \
+    T mean = layer ? (T)(T##_sum(x, NULL, 0, p->n) / (double)p->n) : 0;                            \
+    *times = 1;                                                                                    \
+    if (p->kind != WEIR_NORM_AFFINE)                                                               \
+      *times = (T)(1 / sqrt(T##_squares(x, NULL, mean, p->n) / (double)p->n + p->eps));            \
+    return mean;                                                                                   \
+  }                                                                                                \
+                                                                                                   \
+  static void T##_norm_row(void *out, const void *in, const cpu_norm_row *p)                       \
+  {                                                                                                \
+    const T *x = in, *w = p->weight, *b = p->bias;                                                 \
+    int64_t n = p->n;                                                                              \
+    T *r = out, times, mean = T##_statistics(x, p, &times);                                        \
+    if (p->inner > 1 || (!w && !b))                                                                \
+      for (int64_t c = 0, from = 0, each = w || b ? p->inner : n; from < n; c++, from += each) {   \
+        T scale = w ? times * w[c] : times, more = b ? b[c] : 0;                                   \
+        WEIR_IVDEP for (int64_t i = from; i < from + each; i++) r[i] =                             \
+            (x[i] - mean) * scale + more;                                                          \
+      }                                                                                            \
+    else if (w && b)                                                                               \
+      EACH r[i] = (x[i] - mean) * times * w[i] + b[i];                                             \
+    else if (w)                                                                                    \
+      EACH r[i] = (x[i] - mean) * times * w[i];                                                    \
+    else                                                                                           \
+      EACH r[i] = (x[i] - mean) * times + b[i];                                                    \
+  }                                                                                                \
+                                                                                                   \
+  static void T##_norm_row_back(void *out, const void *grad, const void *in,                       \
+                                const cpu_norm_row *p)                                             \
+  {                                                                                                \
+    const T *g = grad, *x = in, *w = p->weight;                                                    \
+    int64_t n = p->n;                                                                              \
+    T *r = out, times, mean = T##_statistics(x, p, &times);                                        \
+    if (!w)                                                                                        \
+      memmove(r, g, (size_t)n * sizeof *r);                                                        \
+    else if (p->inner == 1)                                                                        \
+      EACH r[i] = g[i] * w[i];                                                                     \
+    else                                                                                           \
+      for (int64_t c = 0, from = 0; from < n; c++, from += p->inner)                               \
+        WEIR_IVDEP for (int64_t i = from; i < from + p->inner; i++) r[i] = g[i] * w[c];            \
+    double by = T##_centred(r, x, mean, n) * (double)times / (double)n;                            \
+    T less = p->kind == WEIR_NORM_LAYER ? (T)(T##_sum(r, NULL, 0, n) / (double)n) : 0;             \
+    T slope = (T)(by * (double)times);                                                             \
+    EACH r[i] = times * (r[i] - less - (x[i] - mean) * slope);                                     \
+  }                                                                                                \
+                                                                                                   \
+  static void T##_affine(void *out, const void *in, const weir_norm_request *q, int64_t first,     \
+                         int64_t rows)                                                             \
+  {                                                                                                \
+    const T *x = in, *w = q->weight, *b = q->bias;                                                 \
+    int64_t n = q->each, c = first % q->groups;                                                    \
+    T *r = out;                                                                                    \
+    for (int64_t row = 0; row < rows; row++, x += n, r += n, c = c + 1 < q->groups ? c + 1 : 0) {  \
+      T scale = w ? w[c] : 1, more = b ? b[c] : 0;                                                 \
+      EACH r[i] = x[i] * scale + more;                                                             \
+    }                                                                                              \
+  }
+
 #define SOFTMAX(T)                                                                                 \
   SUM_OF(T, sum, x[k])                                                                             \
   SUM_OF(T, dot, x[k] * y[k])                                                                      \
   LARGEST(T)                                                                                       \
   SOFTMAX_ROW(T)                                                                                   \
-  SOFTMAX_COLUMNS(T)
+  SOFTMAX_COLUMNS(T)                                                                               \
+  NORM(T)
 #define SOFTMAX_KERNELS(T)                                                                         \
   {                                                                                                \
     T##_softmax_row, T##_softmax_columns, T##_softmax_row_back, T##_softmax_columns_back           \
@@ -192,4 +260,6 @@ ROW_INLINE double double_exp(double x)
 SOFTMAX(float)
 SOFTMAX(double)
 
-const cpu_row_level ROW_LEVEL = {.softmax = {SOFTMAX_KERNELS(float), SOFTMAX_KERNELS(double)}};
+const cpu_row_level ROW_LEVEL = {.softmax = {SOFTMAX_KERNELS(float), SOFTMAX_KERNELS(double)},
+                                 .norm = {{float_norm_row, float_norm_row_back, float_affine},
+                                          {double_norm_row, double_norm_row_back, double_affine}}};

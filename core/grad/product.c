@@ -1,4 +1,4 @@
-/* product.c: derivatives of products, convolution and softmax.
+/* product.c: derivatives of products, convolution, softmax and normalised rows.
  *
  * A convolution's with regard to its input is one itself, of the gradient, spread by the stride, with
  * the weights turned; with regard to the weights it is made of products (core/ops/conv.c), or, where
@@ -259,10 +259,78 @@ static void logsumexp_back(rule_run *k)
   give(k, 0, c_mul(k, c_reshape(k, G, s), c_exp(k, c_sub(k, a, r))));
 }
 
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+/* t, of the wide dtype, as (images, groups, channels of a group, places of a channel). */
+static const weir_tensor *as_channels(rule_run *k, const weir_tensor *t, weir_dtype wide)
+{
+  return c_reshape(k, c_as(k, t, wide), weir_shape(N[1] / N[3], N[3], N[2] / N[4], N[4]));
+}
+
+enum { ROWS = 12, PARAMETERS = 9 }; /* masks: what a row has; what shares a weight */
+
+static const weir_tensor *row_means(rule_run *k, const weir_tensor *t)
+{
+  return c_mul_s(k, c_sum_mask(k, t, ROWS, true), 1 / (double)N[2]);
+}
+
+/* x without what it is more by and times what it is less by; that is *rstd. */
+static const weir_tensor *normal_rows(rule_run *k, const weir_tensor *x, const weir_tensor **rstd)
+{
+  if (N[0] == WEIR_NORM_LAYER) x = c_sub(k, x, row_means(k, x));
+  const weir_tensor *var = row_means(k, c_mul(k, x, x));
+  *rstd = c_pow_s(k, c_add_s(k, var, k->n->r.p[0]), -0.5);
+  return c_mul(k, x, *rstd);
+}
+
+/* By operations that are recorded, too. */
+static void norm_input(rule_run *k, const weir_tensor *x, const weir_tensor *g)
+{
+  const weir_tensor *rstd, *w = is_number(k, 1) ? NULL : operand(k, 1);
+  weir_dtype wide = x ? (weir_dtype)x->dtype : WEIR_FLOAT32;
+  const weir_tensor *y = normal_rows(k, x, &rstd);
+  if (w) g = c_mul(k, g, c_reshape(k, c_as(k, w, wide), weir_shape(N[3], N[2] / N[4], 1)));
+  const weir_tensor *rest = c_mul(k, y, row_means(k, c_mul(k, g, y)));
+  if (N[0] == WEIR_NORM_LAYER) rest = c_add(k, rest, row_means(k, g));
+  const weir_tensor *back = c_mul(k, rstd, c_sub(k, g, rest));
+  give(k, 0, c_as(k, c_reshape(k, back, k->n->of[0].shape), k->n->of[0].dtype));
+}
+
+static void norm_parameter(rule_run *k, int i, const weir_tensor *t)
+{
+  const weir_tensor *sum = c_sum_mask(k, t, PARAMETERS, false);
+  give(k, i, c_as(k, c_reshape(k, sum, k->n->of[i].shape), k->n->of[i].dtype));
+}
+
+static void rows_norm_back(rule_run *k)
+{
+  const weir_tensor *rstd, *y = NULL;
+  weir_tensor *o = NULL, *alone = NULL;
+  weir_dtype d = k->n->of[0].dtype, wide = d == WEIR_FLOAT64 ? d : WEIR_FLOAT32;
+  bool input = wants_gradient(k, 0), weight = k->n->inputs > 1 && wants_gradient(k, 1);
+  const weir_tensor *a = input || weight ? operand(k, 0) : NULL, *w = NULL;
+  const weir_tensor *g = as_channels(k, G, wide);
+  if (input && k->create_graph) norm_input(k, as_channels(k, a, wide), g);
+  if (input && !k->create_graph) {
+    if (!is_number(k, 1)) w = operand(k, 1);
+    weir_status st = k->c.st ? k->c.st : norm_back(&o, G, a, w, N, k->n->r.p[0]);
+    give(k, 0, calc_keep(&k->c, st, &o));
+  }
+  if (weight && k->create_graph) y = normal_rows(k, as_channels(k, a, wide), &rstd);
+  if (weight && !k->create_graph) {
+    a = c_as(k, a, wide);
+    weir_status st = k->c.st ? k->c.st : norm_alone(&alone, a, N, k->n->r.p[0]);
+    y = as_channels(k, calc_keep(&k->c, st, &alone), wide);
+  }
+  if (weight) norm_parameter(k, 1, c_mul(k, g, y));
+  if (k->n->inputs > 2 && wants_gradient(k, 2)) norm_parameter(k, 2, g);
+}
+
 static const grad_rule rules[RECORD_KINDS] = {
     [RECORD_MATMUL] = {"MmBackward0", matmul_back, {KEEP_B, KEEP_A}},
     [RECORD_ADDMM] = {"AddmmBackward0", addmm_back, {0, KEEP_C, KEEP_B}},
     [RECORD_CONV2D] = {"ConvolutionBackward0", conv2d_back, {KEEP_B, KEEP_A}},
+    [RECORD_NORM] = {"NativeLayerNormBackward0", rows_norm_back, {KEEP_A | KEEP_B, KEEP_A}},
     [RECORD_SOFTMAX] = {"SoftmaxBackward0", softmax_back, {KEEP_OUT}},
     [RECORD_LOG_SOFTMAX] = {"LogSoftmaxBackward0", log_softmax_back, {KEEP_OUT}},
     [RECORD_LOGSUMEXP] = {"LogsumexpBackward0", logsumexp_back, {KEEP_A | KEEP_OUT}},

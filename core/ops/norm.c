@@ -1,9 +1,9 @@
-/* norm.c: normalisation, dropout, distances: made of other operations, so that they run wherever
- * those do and have derivatives where those have.
+/* norm.c: normalisation; dropout, distances, pixels, which are made of other operations.
  *
- * What is normalised goes through mean and variance of elements that belong together, in float32
- * where the dtype is shorter, and then is x * scale + shift, scale and shift being small; layer_norm
- * and rms_norm have a scale for each row and one for each place of a row.
+ * layer_norm, rms_norm and group_norm are rows, contiguous, and one request (weir_norm_request), whose
+ * derivative is in core/grad/product.c. batch_norm's channels are no rows: what its mean and variance
+ * are found by other operations, in float32 where the dtype is shorter, and then is x * scale + shift,
+ * scale and shift being small: the request again, or where it is recorded operations, too.
  *
  * Words. wide: the dtype that is calculated in. affine: weight and bias, which may be missing. */
 #include <float.h>
@@ -12,6 +12,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/record.h"
 
 /* ---- what they share ------------------------------------------------------------------------- */
 
@@ -55,16 +56,6 @@ static weir_status check_mixed(const weir_tensor *a, const weir_tensor *const *p
   return WEIR_OK;
 }
 
-/* Rows, or channels, of one mean and one variance: 1 / sqrt(var + eps) in place of the variance. */
-static weir_status statistics_of(weir_tensor **rstd, weir_tensor **mean, const weir_tensor *x,
-                                 const int *dims, int count, double eps)
-{
-  WEIR_TENSOR var = NULL;
-  weir_status st = weir_var_mean_dims(&var, mean, x, dims, count, 0, true);
-  if (!st) st = weir_add_scalar_(var, weir_float(eps));
-  return st ? st : weir_rsqrt(rstd, var);
-}
-
 /* scale = rstd weight, shift = bias - mean scale; what is missing is 1 or 0. */
 static weir_status scale_and_shift(weir_tensor **scale, weir_tensor **shift,
                                    const weir_tensor *rstd, const weir_tensor *mean,
@@ -87,6 +78,84 @@ static weir_status apply_scale(weir_tensor **out, const weir_tensor *x, const we
   if (!st) st = weir_add_(y, shift);
   if (!st) st = weir_reshape(&shaped, y, shape);
   return st ? st : weir_to_dtype(out, shaped, dtype);
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+/* t in the wide dtype, dense; NULL is NULL. */
+static weir_status wide_dense(weir_tensor **out, const weir_tensor *t, weir_dtype wide)
+{
+  WEIR_TENSOR same = NULL;
+  *out = NULL;
+  if (!t) return WEIR_OK;
+  weir_status st = weir_to_dtype(&same, t, wide);
+  return st ? st : weir_contiguous(out, same);
+}
+
+/* q: kind, sizes, eps. grad NULL: forward. *out is new, of a's shape and dtype. */
+static weir_status run_norm(weir_tensor **out, weir_norm_request *q, const weir_tensor *a,
+                            const weir_tensor *grad, const weir_tensor *weight,
+                            const weir_tensor *bias)
+{
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR g = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR b = NULL;
+  compute_target t;
+  weir_status st = compute_target_of(&t, device_of_tensor(a));
+  if (!st && !t.compute->norm) st = compute_target_lacks(&t, "norm");
+  if (!st) st = weir_contiguous(&x, a);
+  if (!st && grad) st = weir_contiguous(&g, grad);
+  if (!st) st = wide_dense(&w, weight, wide_dtype(a));
+  if (!st) st = wide_dense(&b, bias, wide_dtype(a));
+  if (!st) st = tensor_new_beside(out, x, weir_shape_of(a->dims, a->size));
+  if (st) return st;
+  q->dtype = (weir_dtype)x->dtype;
+  q->in = x->data;
+  q->grad = g ? g->data : NULL;
+  q->weight = w ? w->data : NULL;
+  q->bias = b ? b->data : NULL;
+  q->out = (*out)->data;
+  st = compute_target_done(&t, t.compute->norm(t.self, t.stream, q), "norm");
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* The rows of a, which has elements: kind, groups, inner and eps are q's. */
+static weir_status norm_rows(weir_tensor **out, weir_norm_request *q, const weir_tensor *a,
+                             const weir_tensor *weight, const weir_tensor *bias)
+{
+  const weir_tensor *in[3] = {a, weight, bias};
+  bool said = recorded_any(in, 3);
+  weir_status st;
+  q->rows = a->numel / q->each;
+  {
+    WEIR_UNRECORDED;
+    st = run_norm(out, q, a, NULL, weight, bias);
+  }
+  if (st || !said) return st;
+  record r = {.kind = RECORD_NORM, .inputs = 3, .in = in, .p = {q->eps}};
+  r.n[0] = q->kind, r.n[1] = q->rows, r.n[2] = q->each, r.n[3] = q->groups, r.n[4] = q->inner;
+  return record_made(out, &r, WEIR_OK);
+}
+
+static weir_norm_request norm_of_record(const int64_t *n, double eps)
+{
+  return (weir_norm_request){
+      .kind = (int32_t)n[0], .rows = n[1], .each = n[2], .groups = n[3], .inner = n[4], .eps = eps};
+}
+
+weir_status norm_back(weir_tensor **out, const weir_tensor *grad, const weir_tensor *a,
+                      const weir_tensor *weight, const int64_t *n, double eps)
+{
+  weir_norm_request q = norm_of_record(n, eps);
+  return run_norm(out, &q, a, grad, weight, NULL);
+}
+
+weir_status norm_alone(weir_tensor **out, const weir_tensor *a, const int64_t *n, double eps)
+{
+  weir_norm_request q = norm_of_record(n, eps);
+  return run_norm(out, &q, a, NULL, NULL, NULL);
 }
 
 /* ---- layer_norm, rms_norm -------------------------------------------------------------------- */
@@ -129,35 +198,12 @@ static weir_status check_rows(const weir_tensor *a, weir_shape shape, const weir
   return WEIR_OK;
 }
 
-/* The last dimensions of a. */
-static int last_dims(int *dims, const weir_tensor *a, weir_shape shape)
+static int64_t elements_in(weir_shape shape)
 {
+  int64_t count = 1;
   for (int i = 0; i < shape.count; i++)
-    dims[i] = a->dims - shape.count + i;
-  return shape.count;
-}
-
-static weir_status run_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape shape,
-                                  const weir_tensor *weight, const weir_tensor *bias, double eps)
-{
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR rstd = NULL;
-  WEIR_TENSOR mean = NULL;
-  WEIR_TENSOR y = NULL;
-  WEIR_TENSOR w = NULL;
-  WEIR_TENSOR b = NULL;
-  WEIR_TENSOR whole = NULL;
-  int dims[WEIR_MAX_DIMS], count = last_dims(dims, a, shape);
-  weir_status st = weir_to_dtype(&x, a, wide_dtype(a));
-  if (!st) st = statistics_of(&rstd, &mean, x, dims, count, eps);
-  if (!st) st = weir_sub(&y, x, mean);
-  if (!st) st = weir_mul_(y, rstd);
-  if (!st) st = widened(&w, weight, shape, wide_dtype(a));
-  if (!st && w) st = weir_mul_(y, w);
-  if (!st) st = widened(&b, bias, shape, wide_dtype(a));
-  if (!st && b) st = weir_add_(y, b);
-  if (!st) st = weir_contiguous(&whole, y);
-  return st ? st : weir_to_dtype(out, whole, (weir_dtype)a->dtype);
+    count *= shape.size[i];
+  return count;
 }
 
 weir_status weir_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape shape,
@@ -171,7 +217,9 @@ weir_status weir_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape 
   if (!st && !dtype_is_floating((weir_dtype)a->dtype))
     st = not_implemented("LayerNormKernelImpl", device_of_tensor(a), (weir_dtype)a->dtype);
   if (!st && !a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
-  return st ? st : run_layer_norm(out, a, shape, weight, bias, eps);
+  weir_norm_request q = {
+      .kind = WEIR_NORM_LAYER, .each = elements_in(shape), .groups = 1, .inner = 1, .eps = eps};
+  return st ? st : norm_rows(out, &q, a, weight, bias);
 }
 
 static double epsilon_of(weir_dtype d)
@@ -184,30 +232,15 @@ weir_status weir_rms_norm(weir_tensor **out, const weir_tensor *a, weir_shape sh
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR square = NULL;
-  WEIR_TENSOR mean = NULL;
-  WEIR_TENSOR rstd = NULL;
-  WEIR_TENSOR y = NULL;
-  WEIR_TENSOR w = NULL;
-  WEIR_TENSOR whole = NULL;
-  weir_dtype wide = wide_dtype(a);
-  int dims[WEIR_MAX_DIMS];
   weir_status st = check_rows(a, shape, weight, NULL, "");
   if (!st && !dtype_is_floating((weir_dtype)a->dtype))
     st = not_implemented("rms_norm", device_of_tensor(a), (weir_dtype)a->dtype);
   if (st) return st;
-  int count = last_dims(dims, a, shape);
-  st = weir_to_dtype(&x, a, wide);
-  if (!st) st = weir_mul(&square, x, x);
-  if (!st) st = weir_mean_dims(&mean, square, dims, count, true);
-  if (!st) st = weir_add_scalar_(mean, weir_float(eps < 0 ? epsilon_of(wide) : eps));
-  if (!st) st = weir_rsqrt(&rstd, mean);
-  if (!st) st = weir_mul(&y, x, rstd);
-  if (!st) st = widened(&w, weight, shape, wide);
-  if (!st && w) st = weir_mul_(y, w);
-  if (!st) st = weir_contiguous(&whole, y);
-  return st ? st : weir_to_dtype(out, whole, (weir_dtype)a->dtype);
+  if (!a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  weir_norm_request q = {
+      .kind = WEIR_NORM_RMS, .each = elements_in(shape), .groups = 1, .inner = 1, .eps = eps};
+  if (eps < 0) q.eps = epsilon_of(wide_dtype(a));
+  return norm_rows(out, &q, a, weight, NULL);
 }
 
 /* ---- batch_norm ------------------------------------------------------------------------------ */
@@ -287,6 +320,17 @@ static weir_status follow(weir_tensor *running_mean, weir_tensor *running_var,
   return st;
 }
 
+/* x scale + shift, one each for a channel, by the request. */
+static weir_status scale_channels(weir_tensor **out, const weir_tensor *a, const weir_tensor *scale,
+                                  const weir_tensor *shift)
+{
+  int64_t channels = a->size[1], area = a->numel / a->size[0] / channels;
+  weir_norm_request q = {.kind = WEIR_NORM_AFFINE, .each = area, .groups = channels, .inner = area};
+  if (area == 1) q.each = channels, q.groups = 1;
+  q.rows = a->numel / q.each;
+  return run_norm(out, &q, a, NULL, scale, shift);
+}
+
 /* Statistics of the batch. */
 static weir_status batch_statistics(weir_tensor **rstd, weir_tensor **mean, weir_tensor **var,
                                     const weir_tensor *x, double eps)
@@ -327,7 +371,8 @@ static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
   WEIR_TENSOR var = NULL;
   weir_dtype wide = wide_dtype(a);
   weir_shape shape = beside_channels(a->size[1], a->dims);
-  weir_status st = weir_to_dtype(&x, a, wide);
+  bool said = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
+  weir_status st = o->training || said ? weir_to_dtype(&x, a, wide) : WEIR_OK;
   if (!st)
     st = o->training
              ? batch_statistics(&rstd, &mean, &var, x, o->eps)
@@ -335,7 +380,9 @@ static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
   if (!st) st = widened(&w, weight, shape, wide);
   if (!st) st = widened(&b, bias, shape, wide);
   if (!st) st = scale_and_shift(&scale, &shift, rstd, mean, w, b);
-  if (!st)
+  if (!st && !said)
+    st = scale_channels(out, a, scale, shift);
+  else if (!st)
     st = apply_scale(out, x, scale, shift, weir_shape_of(a->dims, a->size), (weir_dtype)a->dtype);
   if (!st && var)
     st = follow(running_mean, running_var, mean, var, (double)values_of_channel(a), o->momentum);
@@ -424,27 +471,16 @@ weir_status weir_group_norm(weir_tensor **out, const weir_tensor *a, int64_t gro
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR rstd = NULL;
-  WEIR_TENSOR mean = NULL;
-  WEIR_TENSOR w = NULL;
-  WEIR_TENSOR b = NULL;
-  WEIR_TENSOR scale = NULL;
-  WEIR_TENSOR shift = NULL;
-  weir_dtype wide = wide_dtype(a);
   weir_status st = check_group_norm(a, groups, weight, bias);
   if (st) return st;
   if (!a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
-  int64_t n = a->size[0], each = a->size[1] / groups;
-  weir_shape parameter = weir_shape(groups, each, 1);
-  st = widened(&x, a, weir_shape(n, groups, each, a->numel / n / a->size[1]), wide);
-  if (!st) st = statistics_of(&rstd, &mean, x, (const int[]){2, 3}, 2, eps);
-  if (!st) st = widened(&w, weight, parameter, wide);
-  if (!st) st = widened(&b, bias, parameter, wide);
-  if (!st) st = scale_and_shift(&scale, &shift, rstd, mean, w, b);
-  return st ? st
-            : apply_scale(out, x, scale, shift, weir_shape_of(a->dims, a->size),
-                          (weir_dtype)a->dtype);
+  int64_t area = a->numel / a->size[0] / a->size[1];
+  weir_norm_request q = {.kind = WEIR_NORM_LAYER,
+                         .each = a->size[1] / groups * area,
+                         .groups = groups,
+                         .inner = area,
+                         .eps = eps};
+  return norm_rows(out, &q, a, weight, bias);
 }
 
 /* (n channels) of (channels), repeated; NULL is NULL. */

@@ -127,6 +127,14 @@ weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, 
 weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
                                    weir_shape weight, const weir_conv2d_options *o);
 
+/* ---- norm.c ---------------------------------------------------------------------------------- */
+
+/* Of a RECORD_NORM, n and eps being its numbers: what comes back to its operand `a`; what a becomes
+ * without weight and bias. */
+weir_status norm_back(weir_tensor **out, const weir_tensor *grad, const weir_tensor *a,
+                      const weir_tensor *weight, const int64_t *n, double eps);
+weir_status norm_alone(weir_tensor **out, const weir_tensor *a, const int64_t *n, double eps);
+
 /* ---- pool.c ---------------------------------------------------------------------------------- */
 
 /* Windows over the last `axes` dimensions; axis[3 - axes] is the first of them, those before have

@@ -34,6 +34,7 @@ enum record_kind {
   RECORD_ADDMM,       /* c, a, b; p: beta, alpha */
   RECORD_CONV2D,      /* a, weight, bias; stride, padding, dilation, groups */
   RECORD_MAX_POOL2D,  /* a, none, places; 2 */
+  RECORD_NORM,        /* a, weight, bias; kind, rows, each, groups, inner; eps */
   RECORD_SOFTMAX,     /* dimension */
   RECORD_LOG_SOFTMAX, /* dimension */
   RECORD_LOGSUMEXP,   /* the mask of dimensions, keepdim */

@@ -65,6 +65,7 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
 const weir_compute cuda_compute = {.map = cuda_map,
                                    .reduce = cuda_reduce,
                                    .softmax = cuda_softmax,
+                                   .norm = cuda_norm,
                                    .update = cuda_update,
                                    .scan = cuda_scan,
                                    .sort_rows = cuda_sort_rows,

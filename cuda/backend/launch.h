@@ -57,6 +57,10 @@
   X(softmax_bfloat16, softmax)                                                                     \
   X(softmax_float32, softmax)                                                                      \
   X(softmax_float64, softmax)                                                                      \
+  X(rows_norm_float16, norm)                                                                       \
+  X(rows_norm_bfloat16, norm)                                                                      \
+  X(rows_norm_float32, norm)                                                                       \
+  X(rows_norm_float64, norm)                                                                       \
   X(gemm_float32, gemm)                                                                            \
   X(gemm_float16, gemm)                                                                            \
   X(gemm_bfloat16, gemm)                                                                           \
@@ -132,6 +136,7 @@
   X(reduce)                                                                                        \
   X(update)                                                                                        \
   X(softmax)                                                                                       \
+  X(norm)                                                                                          \
   X(gemm)                                                                                          \
   X(thin)                                                                                          \
   X(scan)                                                                                          \
@@ -187,11 +192,12 @@ k_number k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */
 weir_status cuda_no_kernel(const char *what, weir_dtype dtype);
 
-/* map.c, reduce.c, order.c, softmax.c, gemm.c, index.c, compute.c, window.c: the functions of weir_compute. */
+/* map.c, reduce.c, order.c, softmax.c, norm.c, gemm.c, index.c, compute.c, window.c: the functions of weir_compute. */
 weir_status cuda_map(void *self, void *stream, const weir_loop *l);
 weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r);
 weir_status cuda_update(void *self, void *stream, const weir_update *u);
 weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s);
+weir_status cuda_norm(void *self, void *stream, const weir_norm_request *q);
 weir_status cuda_scan(void *self, void *stream, const weir_scan *s);
 weir_status cuda_sort_rows(void *self, void *stream, const weir_sort_rows *s);
 weir_status cuda_search(void *self, void *stream, const weir_search *s);

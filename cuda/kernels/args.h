@@ -199,6 +199,11 @@ typedef struct k_softmax {
   int32_t lanes; /* threads a row has; a power of two */
 } k_softmax;
 
+typedef struct k_norm {
+  weir_norm_request of;
+  int32_t lanes; /* threads a row has; a power of two */
+} k_norm;
+
 enum { WEIR_K_THIN = 8 }; /* rows of a thin product, at most */
 
 typedef struct k_gemm {

@@ -1,7 +1,7 @@
 # The engine's kernels: fat binaries inside libweir-cuda.so, and the same sources compiled for the host as
 # twins that the software device runs (libweir-twins.so beside it; no part of the product).
 
-KERNELS      := map functions reduce softmax update gemm thin scan order index others window
+KERNELS      := map functions reduce softmax norm update gemm thin scan order index others window
 KERNELS_OBJ  := $(OBJ)/cuda/kernels
 KERNELS_HDRS := $(wildcard cuda/kernels/*.h) core/backend/compute.h core/backend/half.h core/backend/philox.h core/backend/sort_key.h core/backend/special.h core/backend/update.h core/backend/window.h
 

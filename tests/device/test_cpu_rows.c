@@ -1,4 +1,4 @@
-/* test_cpu_rows.c: what the cpu calculates of whole rows (softmax), against long double; the same
+/* test_cpu_rows.c: what the cpu calculates of whole rows (softmax, norms), against long double; the same
  * bits by any number of threads and at every level of processor. */
 #include <check.h>
 #include <math.h>
@@ -155,6 +155,127 @@ START_TEST(infinities_of_softmax_are_as_torchs)
 }
 END_TEST
 
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+static char weight[MOST * 8], bias[MOST * 8];
+
+static void run_norm(const weir_norm_request *q)
+{
+  ck_assert_int_eq(weir_cpu_backend.compute->norm(weir_cpu_backend.self, NULL, q), WEIR_OK);
+}
+
+/* The weight, or the bias, of element i of a row. */
+static long double parameter_of(const weir_norm_request *q, const void *memory, int64_t row,
+                                int64_t i, double none)
+{
+  weir_dtype wide = q->dtype == WEIR_FLOAT64 ? WEIR_FLOAT64 : WEIR_FLOAT32;
+  int64_t at = row % q->groups * (q->each / q->inner) + i / q->inner;
+  return memory ? row_value(memory, wide, at) : (long double)none;
+}
+
+typedef struct norm_sums {
+  long double mean, times, grads, products; /* the last two: means of what comes back */
+} norm_sums;
+
+static norm_sums sums_of(const weir_norm_request *q, int64_t row)
+{
+  norm_sums s = {.times = 1};
+  int64_t base = row * q->each;
+  long double square = 0;
+  for (int64_t i = 0; i < q->each && q->kind == WEIR_NORM_LAYER; i++)
+    s.mean += row_value(q->in, q->dtype, base + i) / (long double)q->each;
+  for (int64_t i = 0; i < q->each; i++) {
+    long double x = row_value(q->in, q->dtype, base + i) - s.mean;
+    square += x * x / (long double)q->each;
+  }
+  if (q->kind != WEIR_NORM_AFFINE) s.times = 1 / sqrtl(square + q->eps);
+  for (int64_t i = 0; i < q->each && q->grad; i++) {
+    long double x = (row_value(q->in, q->dtype, base + i) - s.mean) * s.times;
+    long double g = row_value(q->grad, q->dtype, base + i) * parameter_of(q, q->weight, row, i, 1);
+    if (q->kind == WEIR_NORM_LAYER) s.grads += g / (long double)q->each;
+    s.products += g * x / (long double)q->each;
+  }
+  return s;
+}
+
+static void check_norm(const weir_norm_request *q)
+{
+  for (int64_t row = 0; row < q->rows; row++) {
+    norm_sums s = sums_of(q, row);
+    for (int64_t i = 0; i < q->each; i++) {
+      int64_t at = row * q->each + i;
+      long double x = (row_value(q->in, q->dtype, at) - s.mean) * s.times;
+      long double w = parameter_of(q, q->weight, row, i, 1), want;
+      want = x * w + parameter_of(q, q->bias, row, i, 0);
+      if (q->grad)
+        want = s.times * (row_value(q->grad, q->dtype, at) * w - s.grads - x * s.products);
+      long double got = row_value(q->out, q->dtype, at);
+      long double wide = ref_ulp(16 + fabsl(s.mean * s.times) * 4,
+                                 q->dtype == WEIR_FLOAT64 ? WEIR_FLOAT64 : WEIR_FLOAT32);
+      ck_assert_msg(fabsl(got - want) <= ref_ulp(fabsl(want), q->dtype) + 8 * wide,
+                    "kind %d dtype %d, %lld of %lld by %lld: %Lg, not %Lg", q->kind, q->dtype,
+                    (long long)i, (long long)q->rows, (long long)q->each, got, want);
+    }
+  }
+}
+
+/* rows, each, groups, inner */
+static const int64_t norm_shapes[][4] = {{1, 1, 1, 1},    {3, 31, 1, 1},   {7, 1500, 1, 1},
+                                         {6, 12, 3, 4},   {8, 49, 4, 49},  {4, 640, 2, 64},
+                                         {10, 33, 5, 33}, {2, 20000, 1, 1}};
+enum { NORM_SHAPES = sizeof norm_shapes / sizeof *norm_shapes, NORM_KINDS = 5 };
+
+/* kind 0 to 2: forward; 3, 4: what comes back through LAYER, RMS. */
+static weir_norm_request norm_request(weir_dtype d, int shape, int kind, bool parameters)
+{
+  weir_norm_request q = {.dtype = d, .kind = kind % 3, .in = in, .out = out, .eps = 0.01};
+  weir_dtype wide = d == WEIR_FLOAT64 ? WEIR_FLOAT64 : WEIR_FLOAT32;
+  q.rows = norm_shapes[shape][0], q.each = norm_shapes[shape][1];
+  q.groups = norm_shapes[shape][2], q.inner = norm_shapes[shape][3];
+  int64_t count = q.rows * q.each, has = q.groups * (q.each / q.inner);
+  fill_row_values(in, d, count, -2, 4);
+  fill_row_values(grad, d, count, -1, 1);
+  fill_row_values(weight, wide, has, 0.5, 2);
+  fill_row_values(bias, wide, has, -1, 1);
+  if (kind > 2) q.grad = grad;
+  if (parameters) q.weight = weight, q.bias = bias;
+  return q;
+}
+
+START_TEST(norms_of_every_dtype_and_shape_are_those_of_long_double)
+{
+  for (int k = 0; k < NORM_SHAPES; k++)
+    for (int kind = 0; kind < NORM_KINDS; kind++)
+      for (int parameters = 0; parameters < 2; parameters++) {
+        cpu_level_most = (k + kind) % 3;
+        weir_norm_request q = norm_request(dtypes[_i], k, kind, parameters);
+        run_norm(&q);
+        check_norm(&q);
+      }
+}
+END_TEST
+
+START_TEST(threads_and_levels_change_no_bit_of_norms)
+{
+  for (int k = 0; k < NORM_SHAPES; k++)
+    for (int kind = 0; kind < NORM_KINDS; kind++) {
+      weir_norm_request q = norm_request(dtypes[_i], k, kind, true);
+      size_t bytes = (size_t)(q.rows * q.each) * ref_bytes(q.dtype);
+      cpu_level_most = 0;
+      ck_assert_int_eq(weir_set_num_threads(1), WEIR_OK);
+      run_norm(&q);
+      memcpy(again, out, bytes);
+      for (int level = 1; level < 3; level++) {
+        cpu_level_most = level;
+        ck_assert_int_eq(weir_set_num_threads(level * 2), WEIR_OK);
+        memset(out, 0, bytes);
+        run_norm(&q);
+        ck_assert_msg(!memcmp(out, again, bytes), "kind %d at level %d", kind, level);
+      }
+    }
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu rows");
@@ -164,6 +285,8 @@ int main(void)
   tcase_add_loop_test(t, threads_and_levels_change_no_bit_of_softmax, 0, DTYPES);
   tcase_add_loop_test(t, softmax_may_be_in_the_place_of_its_input, 0, DTYPES);
   tcase_add_test(t, infinities_of_softmax_are_as_torchs);
+  tcase_add_loop_test(t, norms_of_every_dtype_and_shape_are_those_of_long_double, 0, DTYPES);
+  tcase_add_loop_test(t, threads_and_levels_change_no_bit_of_norms, 0, DTYPES);
   suite_add_tcase(s, t);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_ENV);

@@ -428,6 +428,18 @@ END_TEST
 
 /* ---- normalisation --------------------------------------------------------------------------- */
 
+/* Whether b, wherever it is, is a to `digits`. */
+static bool all_close(const weir_tensor *a, const weir_tensor *b, double digits)
+{
+  WEIR_TENSOR here = NULL;
+  weir_options o = {.dtype = weir_tensor_dtype(a)};
+  bool same = false;
+  o.device = weir_tensor_device(a);
+  weir_ok(weir_to(&here, b, &o));
+  weir_ok(weir_allclose(&same, a, here, digits, digits, false));
+  return same;
+}
+
 START_TEST(rows_and_groups_have_no_mean_and_length_one)
 {
   WEIR_TENSOR a = NULL;
@@ -448,6 +460,37 @@ START_TEST(rows_and_groups_have_no_mean_and_length_one)
   is_on(r[3], device(_i));
   for (int i = 0; i < 4; i++)
     weir_tensor_drop(&r[i]);
+}
+END_TEST
+
+/* The same rows on the cpu: forward, with parameters, and what comes back. */
+START_TEST(long_rows_and_what_comes_back_are_the_same_on_every_device)
+{
+  static const weir_dtype types[] = {WEIR_FLOAT32, WEIR_FLOAT16, WEIR_BFLOAT16, WEIR_FLOAT64};
+  devices(2);
+  for (int k = 0; k < 12; k++) {
+    weir_tensor *x[2] = {NULL}, *w[2] = {NULL}, *g[2] = {NULL}, *y[2] = {NULL}, *back[2] = {NULL};
+    weir_dtype d = types[k % 4];
+    int64_t groups = k % 3 + 1;
+    weir_manual_seed((uint64_t)k);
+    for (int i = 0; i < 2; i++) {
+      weir_options o = as(d, i ? device(_i) : WEIR_CPU);
+      weir_ok(i ? weir_to(&x[1], x[0], &o) : weir_randn(&x[0], weir_shape(4, 6, 70), &o));
+      weir_ok(i ? weir_to(&g[1], g[0], &o) : weir_randn(&g[0], weir_shape(4, 6, 70), &o));
+      weir_ok(i ? weir_to(&w[1], w[0], &o) : weir_rand(&w[0], weir_shape(6), &o));
+      weir_ok(weir_group_norm(&y[i], x[i], groups, w[i], w[i], 0.5));
+      int64_t n[5] = {k & 1 ? WEIR_NORM_RMS : WEIR_NORM_LAYER, 4 * groups, 420 / groups, groups,
+                      70};
+      weir_ok(norm_back(&back[i], g[i], x[i], w[i], n, 0.5));
+    }
+    is_on(back[1], device(_i));
+    double digits = d == WEIR_FLOAT64 ? 1e-12 : d == WEIR_FLOAT32 ? 1e-4 : 3e-2;
+    ck_assert(all_close(y[0], y[1], digits) && all_close(back[0], back[1], digits));
+    for (int i = 0; i < 2; i++) {
+      weir_tensor_drop(&x[i]), weir_tensor_drop(&w[i]), weir_tensor_drop(&g[i]);
+      weir_tensor_drop(&y[i]), weir_tensor_drop(&back[i]);
+    }
+  }
 }
 END_TEST
 
@@ -710,6 +753,7 @@ int main(void)
                                 images_in_other_sizes,
                                 what_interpolation_gives_back_is_its_transpose,
                                 rows_and_groups_have_no_mean_and_length_one,
+                                long_rows_and_what_comes_back_are_the_same_on_every_device,
                                 running_statistics_follow_the_batch,
                                 normalisation_refuses_what_torchs_does,
                                 dropout_leaves_the_same_elements_on_every_device,

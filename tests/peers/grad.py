@@ -310,16 +310,38 @@ class Program(Slopes):
                     lambda: n("pad", w, longs(p), len(p), m, scalar(0)))
         return None
 
+    def norm(self):
+        r, n, f = self.r, self.new, torch.nn.functional
+        name = r.choice("layer_norm rms_norm group_norm".split())
+        lead, last = [r.randint(1, 3) for _ in range(r.randint(1, 2))], [r.randint(2, 4) for _ in range(r.randint(1, 2))]
+        if name == "group_norm":
+            groups, each = r.choice([(1, 3), (2, 2), (3, 1)])
+            a, x = self.leaf([lead[0], groups * each] + last)
+            size = [groups * each]
+        else:
+            a, x = self.leaf(lead + last)
+            size = last
+        b, y = self.leaf(size) if r.random() < .7 else (None, None)
+        c, z = self.leaf(size) if b is not None and r.random() < .8 else (None, None)  # PyTorch wants a weight beside a bias
+        what, eps = f"{name} {list(a.shape)} {size} {b is not None} {c is not None}", C.c_double(.1)
+        if name == "rms_norm":
+            return what, lambda: f.rms_norm(a, size, b, .1), lambda: n(name, x, shape(size), y, eps)
+        if name == "layer_norm":
+            return what, lambda: f.layer_norm(a, size, b, c, .1), lambda: n(name, x, shape(size), y, z, eps)
+        return what, lambda: f.group_norm(a, groups, b, c, .1), lambda: n(name, x, C.c_int64(groups), y, z, eps)
+
     def product(self, t, w):
         r, n = self.r, self.new
-        kind = r.choice("matmul matmul linear addmm conv2d max_pool2d".split())
+        kind = r.choice("matmul matmul linear addmm conv2d max_pool2d norm norm".split())
+        if kind == "norm":
+            return self.norm()
         if kind in ("conv2d", "max_pool2d"):
             h, wd = r.randint(3, 7), r.randint(3, 7)
             groups, ins, outs = r.choice([(1, 2, 3), (2, 2, 4), (1, 1, 2), (3, 3, 3)])
             lead = [r.randint(1, 3)] if r.random() < .8 else []
             a, x = self.leaf(lead + [ins, h, wd])
             if kind == "max_pool2d":
-                self.twice = False
+                self.twice = False  # PyTorch's second derivative is 0 where ours is none
                 s, p, dl = r.choice([1, 2, 3]), r.choice([0, 1]), r.choice([1, 1, 2])
                 kk = 2 if not p else r.choice([2, 3])
                 if (kk - 1) * dl + 1 > min(h, wd) + 2 * p:
