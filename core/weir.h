@@ -11,6 +11,7 @@
 #define WEIR_H
 
 #include "core/base/status.h"
+#include "core/weir/amp.h"
 #include "core/weir/blas.h"
 #include "core/weir/checkpoint.h"
 #include "core/weir/cuda.h"

@@ -12,6 +12,7 @@
 #include "core/base/map.h"
 #include "core/base/require.h"
 #include "core/grad/tape.h"
+#include "core/tensor/autocast.h"
 
 typedef struct visit {
   grad_node *node;                /* a count */
@@ -389,6 +390,7 @@ static weir_status go_back(grad_run *run, const weir_tensor *const *roots, int c
   weir_grad_guard guard __attribute__((cleanup(weir_grad_guard_leave))) =
       weir_guard_of_grad(run->create_graph);
   (void)guard;
+  WEIR_NO_AUTOCAST;
   weir_status st = WEIR_OK;
   for (int i = 0; i < count && !st; i++)
     st = check_root(roots[i], gradients ? gradients[i] : NULL, i);

@@ -331,6 +331,7 @@ static const recorder tape = {.made = record_new,
                               .refresh = history_refresh,
                               .view_gone = history_view_gone,
                               .memory_gone = history_memory_gone,
+                              .is_leaf = weir_tensor_is_leaf,
                               .refuse = refuse};
 
 static __attribute__((constructor)) void set_recorder(void)

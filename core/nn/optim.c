@@ -547,6 +547,11 @@ weir_status weir_optimizer_load_state(weir_optimizer *o, const weir_tensors *sta
   return st;
 }
 
+weir_tensor *optimizer_parameter(const weir_optimizer *o, int i)
+{
+  return i < o->slots ? o->slot[i].p : NULL;
+}
+
 /* ---- gradients ------------------------------------------------------------------------------- */
 
 /* The gradients that are there, borrowed; *count of them, into room for as many as parameters. */

@@ -11,6 +11,9 @@ double optimizer_initial_rate(weir_optimizer *o, int group, double first);
  * no value. */
 void optimizer_set_rate(weir_optimizer *o, int group, double lr, double momentum);
 
+/* Parameter number i of all groups (borrowed); NULL: there are fewer. */
+weir_tensor *optimizer_parameter(const weir_optimizer *o, int i);
+
 /* Puts a number of a state there, as a tensor without dimensions. */
 weir_status optim_put_number(weir_tensors *set, const char *name, double value, weir_dtype dtype);
 

@@ -20,6 +20,7 @@
 #include "core/weir/grad.h"
 #include "core/weir/parallel.h"
 #include "core/weir/trace.h"
+#include "core/tensor/autocast.h"
 
 /* ---- replicas -------------------------------------------------------------------------------- */
 
@@ -213,8 +214,9 @@ typedef struct job {
   weir_stream *stream; /* the caller's current one there; NULL: the cpu */
   weir_tensor *out;    /* new */
   weir_status status;
-  char text[512];    /* of status: the sentence */
-  bool unrecorded;   /* as the caller's thread has it */
+  char text[512];          /* of status: the sentence */
+  bool unrecorded;         /* as the caller's thread has it */
+  autocast_state autocast; /* the same */
   const char *under; /* where in its modules the caller is, for its thread; NULL: this is it */
   pthread_t thread;
   bool started;
@@ -225,11 +227,13 @@ static void *run_job(void *argument)
   job *j = argument;
   weir_guard guard = {.device = -1, .of = {-1, -1}};
   bool was = weir_set_grad_enabled(!j->unrecorded);
+  autocast_state before = autocast_adopt(&j->autocast);
   if (j->under) weir_module_path_push(j->under);
   j->status = j->stream ? weir_stream_enter(&guard, j->stream) : WEIR_OK;
   if (!j->status) j->status = weir_module_call_many(&j->out, j->module, j->in, j->each);
   weir_guard_leave(&guard);
   if (j->under) weir_module_path_pop();
+  autocast_back(&before);
   (void)weir_set_grad_enabled(was);
   if (j->status) (void)snprintf(j->text, sizeof j->text, "%s", weir_error_message());
   return NULL;
@@ -280,7 +284,8 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
     jobs[i] = (job){.module = modules[i],
                     .in = inputs + (ptrdiff_t)i * each,
                     .each = each,
-                    .unrecorded = thread_grad_off};
+                    .unrecorded = thread_grad_off,
+                    .autocast = thread_autocast};
     if (devices[i].type == WEIR_DEVICE_CUDA) st = weir_current_stream(&jobs[i].stream, devices[i]);
   }
   if (!st) {

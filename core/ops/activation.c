@@ -5,6 +5,7 @@
 #include "core/stream/async_error.h"
 #include "core/weir/functions.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 
 #define ACTIVATION(name, op)                                                                       \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
@@ -256,6 +257,7 @@ weir_status weir_prelu(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_CASTS(PRELU, a, weight);
   WEIR_TENSOR channels = NULL;
   weir_shape shape = {.count = a->dims > 1 ? a->dims : a->dims == 1};
   weir_status st = check_prelu(a, weight);

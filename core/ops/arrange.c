@@ -8,6 +8,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, int64_t from,
                      int dim, int64_t length, int step)
@@ -68,6 +69,7 @@ static weir_status join_at_least(weir_tensor **out, const weir_tensor *const *te
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, tensors);                                                                \
+    WEIR_CASTS_LIST(CAT, tensors, count);                                                          \
     if (count < 1) return weir_fail(WEIR_EINVAL, #name " expects a non-empty TensorList");         \
     return join_at_least(out, tensors, count, dims, dim);                                          \
   }

@@ -9,6 +9,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 
 enum {
   PRODUCTS_CPU = 1 << 20,  /* of a block, elements */
@@ -312,5 +313,11 @@ weir_status weir_scaled_dot_product_attention(weir_tensor **out, const weir_tens
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, query, key, value);
-  return attention_run(out, NULL, query, key, value, options);
+  static const weir_attention_options none = {0};
+  weir_attention_options o = options ? *options : none;
+  const weir_tensor *mask = o.mask;
+  WEIR_CASTS(ATTENTION, query, key, value);
+  WEIR_CASTS_MORE(ATTENTION, mask);
+  o.mask = mask;
+  return attention_run(out, NULL, query, key, value, &o);
 }

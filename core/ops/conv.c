@@ -21,6 +21,7 @@
 #include "core/ops/ops.h"
 #include "core/tensor/format.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */
 
@@ -382,6 +383,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_CASTS(CONVOLUTION, a, weight, bias);
   conv c = {.groups = 1};
   compute_target t;
   WEIR_TENSOR input = NULL;

@@ -14,6 +14,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 
 /* A convolution that is asked for. */
 typedef struct convolution {
@@ -322,6 +323,7 @@ static weir_status run_convolution(weir_tensor **out, convolution *c)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, weight);                                                              \
+    WEIR_CASTS(CONVOLUTION, a, weight, bias);                                                      \
     convolution c = convolution_of("conv" #n "d", n, a, weight, bias, options);                    \
     return run_convolution(out, &c);                                                               \
   }
@@ -546,6 +548,7 @@ static weir_status run_transposed(weir_tensor **out, convolution *c)
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, weight);                                                              \
+    WEIR_CASTS(CONVOLUTION, a, weight, bias);                                                      \
     convolution c = convolution_of("conv_transpose" #n "d", n, a, weight, bias, options);          \
     return run_transposed(out, &c);                                                                \
   }
@@ -559,6 +562,7 @@ weir_status weir_conv_transpose1d(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_CASTS(CONVOLUTION, a, weight, bias);
   WEIR_TENSOR image = NULL;
   WEIR_TENSOR kernel = NULL;
   WEIR_TENSOR y = NULL;

@@ -14,6 +14,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 
 enum { LETTERS = 52, ELLIPSIS = LETTERS, MOST_LABELS = 64 };
 
@@ -448,6 +449,7 @@ weir_status weir_einsum(weir_tensor **out, const char *equation_text,
   if (count < 1) return weir_fail(WEIR_EINVAL, "einsum(): must provide at least one operand");
   for (int i = 0; i < count; i++)
     if (!tensors[i]) return weir_fail(WEIR_EINVAL, "%s: tensors[%d] is NULL", __func__, i);
+  WEIR_CASTS_LIST(EINSUM, tensors, count);
   equation e = {.text = equation_text, .tensor = tensors, .operands = count};
   const char *arrow = strstr(equation_text, "->");
   for (int k = 0; k < LETTERS; k++)

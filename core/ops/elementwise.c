@@ -10,6 +10,7 @@
 #include "core/base/require.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 #define NO_NULL NULL
 #define NO_NEGATES                                                                                 \
@@ -411,8 +412,56 @@ static __attribute__((cold)) weir_status run_recorded(weir_tensor **out, const e
   return st;
 }
 
+/* The row of an operation on tensors, AUTOCAST_ROWS: none. */
+static enum autocast_row row_of(weir_op op)
+{
+  switch ((int)op) {
+  case WEIR_OP_ACOS:
+  case WEIR_OP_ASIN:
+  case WEIR_OP_COSH:
+  case WEIR_OP_ERFINV:
+  case WEIR_OP_EXP:
+  case WEIR_OP_EXPM1:
+  case WEIR_OP_LOG:
+  case WEIR_OP_LOG10:
+  case WEIR_OP_LOG2:
+  case WEIR_OP_LOG1P:
+  case WEIR_OP_RECIPROCAL:
+  case WEIR_OP_RSQRT:
+  case WEIR_OP_SINH:
+  case WEIR_OP_TAN:
+  case WEIR_OP_POW:
+  case WEIR_OP_SOFTPLUS:
+    return AUTOCAST_FUNCTION;
+  case WEIR_OP_ADDCDIV:
+    return AUTOCAST_ADDCDIV;
+  case WEIR_OP_ADDCMUL:
+    return AUTOCAST_ADDCMUL;
+  case WEIR_OP_ATAN2:
+    return AUTOCAST_ATAN2;
+  default:
+    return AUTOCAST_ROWS;
+  }
+}
+
+/* elementwise_run() while autocast is on; another function that calls this one has had its casts. */
+static __attribute__((cold)) weir_status run_autocast(weir_tensor **out, const elementwise_call *e)
+{
+  elementwise_call c = *e;
+  autocast_held held __attribute__((cleanup(autocast_end))) = {0};
+  enum autocast_row row = row_of(e->op);
+  weir_status st = WEIR_OK;
+  for (int i = 0; i < e->count; i++)
+    if (e->numbers >> i & 1) c.t[i] = NULL;
+  if (row != AUTOCAST_ROWS) st = autocast_operands(&held, row, c.t, e->count);
+  if (st) return st;
+  return has_recorded(&c) ? run_recorded(out, &c) : run_unrecorded(out, &c);
+}
+
 weir_status elementwise_run(weir_tensor **out, const elementwise_call *e)
 {
+  if (__builtin_expect(thread_autocast.on, 0) && !e->self && !op_called)
+    return run_autocast(out, e);
   if (has_recorded(e)) return run_recorded(out, e);
   weir_status st = run_unrecorded(out, e);
   if (e->self && !st) tensor_changes(e->self);

@@ -15,6 +15,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
@@ -256,6 +257,7 @@ weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.inv";
   WEIR_TENSOR lu = NULL;
   WEIR_TENSOR wide = NULL;
@@ -335,6 +337,7 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(FACTOR, a, b);
   static const char name[] = "linalg.solve";
   WEIR_TENSOR columns = NULL;
   WEIR_TENSOR many_a = NULL;
@@ -402,6 +405,7 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.cholesky";
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR turned = NULL;
@@ -455,6 +459,7 @@ weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, cons
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(q);
   WEIR_REQUIRE_OUT(r, a);
+  WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.qr";
   WEIR_TENSOR wide_q = NULL;
   WEIR_TENSOR wide_r = NULL;
@@ -499,6 +504,7 @@ weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_te
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(values);
   WEIR_REQUIRE_OUT(vectors, a);
+  WEIR_CASTS(FACTOR, a);
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
   weir_status st = eigh_wide(&wide_values, &wide_vectors, a, upper, "linalg.eigh");
@@ -511,6 +517,7 @@ weir_status weir_eigvalsh(weir_tensor **out, const weir_tensor *a, bool upper)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(FACTOR, a);
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
   if (recorded(a)) return weir_eigh(out, &wide_vectors, a, upper);
@@ -599,6 +606,7 @@ weir_status weir_svd(weir_tensor **u, weir_tensor **s, weir_tensor **vh, const w
   WEIR_REQUIRE_OUT(u);
   WEIR_REQUIRE_OUT(s);
   WEIR_REQUIRE_OUT(vh, a);
+  WEIR_CASTS(FACTOR, a);
   svd_parts p = {NULL, NULL, NULL};
   weir_status st = svd_wide(&p, a, "linalg.svd");
   if (!st && full_matrices) st = complete_svd(&p);
@@ -628,6 +636,7 @@ weir_status weir_svdvals(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(FACTOR, a);
   return singular_values(out, a, "linalg.svd");
 }
 
@@ -680,6 +689,7 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(FACTOR, a);
   WEIR_TENSOR wide = NULL;
   text_buffer t;
   svd_parts p = {NULL, NULL, NULL};
@@ -709,6 +719,7 @@ weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rto
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(FACTOR, a);
   WEIR_UNRECORDED;
   static const char name[] = "weir.linalg.matrix_rank";
   WEIR_TENSOR cutoff = NULL;
@@ -734,6 +745,7 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(FACTOR, a, b);
   static const char name[] = "weir.linalg.lstsq";
   WEIR_TENSOR columns = NULL;
   WEIR_TENSOR inverse = NULL;
@@ -805,7 +817,10 @@ weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n
   WEIR_TENSOR inverse = NULL;
   weir_status st = check_square(a, "linalg.matrix_power");
   if (st) return st;
-  if (n > 0) return positive_power(out, a, (uint64_t)n);
+  if (n > 0) {
+    WEIR_CASTS_WHERE(n > 1 ? AUTOCAST_MATMUL : AUTOCAST_NONE, a);
+    return positive_power(out, a, (uint64_t)n);
+  }
   if (n == 0) {
     st = wide_identity(&one, a);
     return st ? st : weir_to_dtype(out, one, (weir_dtype)a->dtype);
@@ -896,6 +911,7 @@ weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, ord);
+  WEIR_CASTS(NORM, a);
   static const int last[] = {-2, -1};
   WEIR_TENSOR moved = NULL;
   WEIR_TENSOR norm = NULL;

@@ -6,6 +6,7 @@
 #include "core/stream/async_error.h"
 #include "core/weir/functions.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 
 /* ---- one operand ----------------------------------------------------------------------------- */
 
@@ -36,6 +37,7 @@ weir_status weir_square(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(FUNCTION, a);
   return weir_pow_scalar(out, a, weir_int(2));
 }
 

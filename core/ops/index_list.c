@@ -12,6 +12,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 typedef struct index_list {
   weir_tensor *of[WEIR_MAX_DIMS]; /* by dimension, owned; NULL: all of it */
@@ -311,6 +312,7 @@ weir_status weir_index_put(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, values);
+  WEIR_CASTS(INDEX_PUT, a, values);
   if (recorded(a) || recorded(values)) {
     WEIR_TENSOR places = NULL;
     WEIR_TENSOR wide = NULL;

@@ -10,6 +10,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
@@ -314,12 +315,13 @@ static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, wei
   return WEIR_OK;
 }
 
-#define SLICES(name, op)                                                                           \
+#define SLICES(name, op, row)                                                                      \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, int dim,                        \
                           const weir_tensor *index, const weir_tensor *source)                     \
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, index, source);                                                       \
+    WEIR_CASTS(row, a, source);                                                                    \
     return slices_new(out, WEIR_INDEX_##op, a, dim, index, source);                                \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *t, int dim, const weir_tensor *index,                    \
@@ -329,8 +331,8 @@ static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, wei
     WEIR_REQUIRE(t, index, source);                                                                \
     return slices_in_place(WEIR_INDEX_##op, t, dim, index, source);                                \
   }
-SLICES(index_add, ADD)
-SLICES(index_copy, SET)
+SLICES(index_add, ADD, NONE)
+SLICES(index_copy, SET, INDEX_COPY)
 
 weir_status weir_index_add_alpha(weir_tensor **out, const weir_tensor *a, int dim,
                                  const weir_tensor *index, const weir_tensor *source,
@@ -556,12 +558,13 @@ static weir_status scatter_in_place(scattering *s, weir_tensor *t)
   return st ? st : change_end(node, t, run_scatter(s, t));
 }
 
-#define SCATTER(function, op)                                                                      \
+#define SCATTER(function, op, row)                                                                 \
   weir_status weir_##function(weir_tensor **out, const weir_tensor *a, int dim,                    \
                               const weir_tensor *index, const weir_tensor *src)                    \
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, index, src);                                                          \
+    WEIR_CASTS(row, a, src);                                                                       \
     scattering s = {WEIR_INDEX_##op, "scatter", dim, index, src, {0}};                             \
     return scatter_new(out, &s, a);                                                                \
   }                                                                                                \
@@ -573,8 +576,8 @@ static weir_status scatter_in_place(scattering *s, weir_tensor *t)
     scattering s = {WEIR_INDEX_##op, "scatter", dim, index, src, {0}};                             \
     return scatter_in_place(&s, t);                                                                \
   }
-SCATTER(scatter, SET)
-SCATTER(scatter_add, ADD)
+SCATTER(scatter, SET, NONE)
+SCATTER(scatter_add, ADD, INDEX_PUT)
 
 weir_status weir_scatter_value(weir_tensor **out, const weir_tensor *a, int dim,
                                const weir_tensor *index, weir_scalar value)

@@ -7,6 +7,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 /* torch's names, and how many axes a mode is for; 0: any. */
 static const struct mode_row {
@@ -193,6 +194,7 @@ weir_status weir_interpolate(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_CASTS_WHERE(options->mode == WEIR_INTERPOLATE_AREA ? AUTOCAST_NONE : AUTOCAST_RESAMPLING, a);
   weir_resample r = {.align = options->align_corners};
   weir_status st = check_mode(a, options);
   if (!st) st = fill_resample(&r, a, options);

@@ -3,6 +3,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 /* torch skips these: a tensor of shape [0] goes with any other. */
 static bool skipped(const weir_tensor *t)
@@ -85,6 +86,7 @@ weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int c
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, tensors);
+  WEIR_CASTS_LIST(CAT, tensors, count);
   weir_shape shape = {0, {0}};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   int64_t from = 0;
@@ -123,6 +125,7 @@ weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, tensors);
+  WEIR_CASTS_LIST(CAT, tensors, count);
   categories c = {0};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_shape shape = {0, {0}};

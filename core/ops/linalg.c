@@ -8,6 +8,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 
 /* ---- tensordot, inner, outer ----------------------------------------------------------------- */
 
@@ -145,6 +146,7 @@ weir_status weir_tensordot_dims(weir_tensor **out, const weir_tensor *a, const w
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   if (count > 0) WEIR_REQUIRE(dims_a, dims_b);
+  WEIR_CASTS(TENSORDOT, a, b);
   return run_tensordot(out, a, b, dims_a, dims_b, count);
 }
 
@@ -152,6 +154,7 @@ weir_status weir_tensordot(weir_tensor **out, const weir_tensor *a, const weir_t
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(TENSORDOT, a, b);
   int dims_a[WEIR_DIMS], dims_b[WEIR_DIMS];
   if (count < 0)
     return weir_fail(WEIR_EINVAL, "tensordot expects dims >= 0, but got dims=%d", count);
@@ -172,6 +175,7 @@ weir_status weir_inner(weir_tensor **out, const weir_tensor *a, const weir_tenso
   static const int last = -1;
   text_buffer ta, tb;
   if (!a->dims || !b->dims) return weir_mul(out, a, b);
+  WEIR_CASTS(TENSORDOT, a, b);
   if (a->size[a->dims - 1] != b->size[b->dims - 1])
     return weir_fail(WEIR_EINVAL,
                      "inner() the last dimension must match on both input tensors but got shapes "
@@ -237,6 +241,7 @@ weir_status weir_addr(weir_tensor **out, const weir_tensor *c, const weir_tensor
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_CASTS(MATVEC, c, a, b);
   WEIR_TENSOR product = NULL;
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR first = NULL;
@@ -367,6 +372,7 @@ weir_status weir_multi_dot(weir_tensor **out, const weir_tensor *const *tensors,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, tensors);
+  WEIR_CASTS_LIST(MULTI_DOT, tensors, count);
   if (count < 2)
     return weir_fail(WEIR_EINVAL, "multi_dot(): expected at least 2 tensors but got %d", count);
   for (int i = 0; i < count; i++)
@@ -503,6 +509,7 @@ weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(CDIST, a, b);
   weir_status st = check_distance(a, b, p);
   if (st) return st;
   weir_shape shape = weir_shape_of(a->dims - 2, a->size);
@@ -589,6 +596,7 @@ weir_status weir_cross(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(CROSS, a, b);
   WEIR_TENSOR plus = NULL;
   WEIR_TENSOR minus = NULL;
   int at;

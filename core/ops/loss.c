@@ -8,6 +8,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 
 /* *out (new) is what the reduction makes of all. */
 static weir_status reduced(weir_tensor **out, const weir_tensor *all, weir_reduction reduction)
@@ -247,7 +248,10 @@ weir_status weir_nll_loss(weir_tensor **out, const weir_tensor *a, const weir_te
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
+  const weir_tensor *weight = options ? options->weight : NULL;
+  WEIR_CASTS(LOSS, a, weight);
   class_loss c = class_loss_of(a, target, options);
+  c.weight = weight;
   weir_status st = check_nll(&c);
   return st ? st : losses_of_classes(out, &c, false);
 }
@@ -325,7 +329,10 @@ weir_status weir_cross_entropy(weir_tensor **out, const weir_tensor *a, const we
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
   WEIR_TENSOR logs = NULL;
+  const weir_tensor *weight = options ? options->weight : NULL;
+  WEIR_CASTS(LOSS, a, target, weight);
   class_loss c = class_loss_of(a, target, options);
+  c.weight = weight;
   bool same =
       a->dims == target->dims && !memcmp(a->size, target->size, (size_t)a->dims * sizeof *a->size);
   weir_status st = check_reduction(c.reduction);
@@ -367,6 +374,7 @@ weir_status weir_mse_loss(weir_tensor **out, const weir_tensor *a, const weir_te
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(LOSS, a, b);
   WEIR_TENSOR off = NULL;
   WEIR_TENSOR square = NULL;
   weir_status st = check_reduction(reduction);
@@ -380,6 +388,7 @@ weir_status weir_l1_loss(weir_tensor **out, const weir_tensor *a, const weir_ten
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(LOSS, a, b);
   WEIR_TENSOR off = NULL;
   WEIR_TENSOR size = NULL;
   weir_status st = check_reduction(reduction);
@@ -412,6 +421,7 @@ weir_status weir_smooth_l1_loss(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(LOSS, a, b);
   WEIR_TENSOR off = NULL;
   WEIR_TENSOR size = NULL;
   WEIR_TENSOR losses = NULL;
@@ -430,6 +440,7 @@ weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a, const weir_
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(LOSS, a, b);
   WEIR_TENSOR off = NULL;
   WEIR_TENSOR size = NULL;
   WEIR_TENSOR losses = NULL;
@@ -512,6 +523,11 @@ weir_status weir_binary_cross_entropy(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
+  if (__builtin_expect(thread_autocast.on, 0) && !op_before_ && autocast_is_on(a) &&
+      device_of_tensor(a).type == WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_ENOTSUP, "weir.nn.functional.binary_cross_entropy and weir.nn.BCELoss "
+                                   "are unsafe to autocast.");
+  WEIR_CASTS(BCE, a, target, weight);
   WEIR_TENSOR yes = NULL;
   WEIR_TENSOR no = NULL;
   WEIR_TENSOR off = NULL;
@@ -562,6 +578,16 @@ static weir_status positive_part(weir_tensor **out, const weir_tensor *a, const 
   return st ? st : weir_mul(out, factor, logs);
 }
 
+/* Of operands in the order of the function's; under autocast. */
+static __attribute__((cold)) weir_status
+logits_cast(weir_tensor **out, const weir_tensor **operands, weir_reduction reduction)
+{
+  autocast_held held __attribute__((cleanup(autocast_end))) = {0};
+  const weir_tensor *const *t = operands;
+  weir_status st = autocast_list(&held, AUTOCAST_LOSS, &t, 4);
+  return st ? st : weir_binary_cross_entropy_with_logits(out, t[0], t[1], t[2], t[3], reduction);
+}
+
 weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_tensor *a,
                                                   const weir_tensor *target,
                                                   const weir_tensor *weight,
@@ -570,6 +596,8 @@ weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
+  if (__builtin_expect(thread_autocast.on, 0) && !op_before_)
+    return logits_cast(out, (const weir_tensor *[]){a, target, weight, pos_weight}, reduction);
   WEIR_TENSOR negative = NULL;
   WEIR_TENSOR first = NULL;
   WEIR_TENSOR second = NULL;
@@ -596,6 +624,7 @@ weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tens
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_CASTS(LOSS, a, target);
   WEIR_TENSOR own = NULL;
   WEIR_TENSOR cross = NULL;
   WEIR_TENSOR losses = NULL;
@@ -683,6 +712,7 @@ weir_status weir_cosine_embedding_loss(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b, target);
+  WEIR_CASTS(LOSS, a, b, target);
   WEIR_TENSOR cosine = NULL;
   WEIR_TENSOR negative = NULL;
   WEIR_TENSOR above = NULL;
@@ -709,6 +739,7 @@ weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, co
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b, target);
+  WEIR_CASTS(LOSS, a, b, target);
   WEIR_TENSOR off = NULL;
   WEIR_TENSOR negative = NULL;
   WEIR_TENSOR product = NULL;
@@ -737,6 +768,7 @@ weir_status weir_hinge_embedding_loss(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_CASTS(LOSS, a, target);
   WEIR_TENSOR rest = NULL;
   WEIR_TENSOR below = NULL;
   WEIR_TENSOR zero = NULL;
@@ -762,6 +794,7 @@ weir_status weir_soft_margin_loss(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_CASTS(LOSS, a, target);
   WEIR_TENSOR negative = NULL;
   WEIR_TENSOR product = NULL;
   WEIR_TENSOR power = NULL;
@@ -781,6 +814,7 @@ weir_status weir_triplet_margin_loss(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, positive_one, negative_one);
+  WEIR_CASTS(LOSS, a, positive_one, negative_one);
   WEIR_TENSOR near = NULL;
   WEIR_TENSOR far = NULL;
   WEIR_TENSOR off = NULL;

@@ -11,6 +11,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 static _Atomic bool tf32, reduced_precision = true, deterministic;
 
@@ -287,6 +288,7 @@ weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(DOT, a, b);
   weir_status st = check_same_device(a, b);
   if (!st) st = check_dot(a, b);
   return st ? st : product_of(out, no_batch, a, b, &no_batch);
@@ -296,6 +298,7 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(MATVEC, a, b);
   weir_status st = check_same_device(a, b);
   if (!st && !a->dims)
     st = weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
@@ -323,6 +326,7 @@ weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(MATMUL, a, b);
   weir_status st = check_mm(a, b, "mm");
   if (!st) st = check_mm_dtypes(a, b);
   return st ? st : product_of(out, weir_shape(a->size[0], b->size[1]), a, b, &no_batch);
@@ -332,6 +336,7 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(MATMUL, a, b);
   weir_status st = check_same_device(a, b);
   if (st) return st;
   if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
@@ -382,6 +387,7 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_CASTS(MATMUL, c, a, b);
   WEIR_TENSOR wide = NULL;
   weir_status st = check_addmm_dtypes(c, a, b);
   if (!st) st = check_mm(a, b, "addmm");
@@ -413,6 +419,7 @@ weir_status weir_addmv(weir_tensor **out, const weir_tensor *c, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_CASTS(MATVEC, c, a, b);
   WEIR_TENSOR wide = NULL;
   weir_status st = check_same_device(c, a);
   if (!st) st = check_same_device(a, b);
@@ -451,6 +458,7 @@ weir_status weir_addbmm(weir_tensor **out, const weir_tensor *c, const weir_tens
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_CASTS(MATMUL, c, a, b);
   static const int rows_first[] = {1, 0, 2};
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR turned = NULL;
@@ -500,6 +508,7 @@ weir_status weir_baddbmm(weir_tensor **out, const weir_tensor *c, const weir_ten
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_CASTS(MATMUL, c, a, b);
   WEIR_TENSOR wide = NULL;
   weir_shape shape = weir_shape(0, 0, 0);
   weir_status st = check_same_device(c, a);
@@ -598,6 +607,7 @@ weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tens
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(MATMUL, a, b);
   weir_status st = check_same_device(a, b);
   if (st) return st;
   if (!a->dims || !b->dims)
@@ -624,6 +634,7 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_CASTS(MATMUL, a, weight, bias);
   WEIR_TENSOR rows = NULL;
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR flat = NULL;

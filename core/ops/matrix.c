@@ -5,6 +5,7 @@
 #include "core/ops/ops.h"
 #include "core/tensor/create.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 /* ---- triangles ------------------------------------------------------------------------------- */
 
@@ -147,6 +148,7 @@ weir_status weir_trace(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
+  WEIR_CASTS(QUANTILE, t);
   WEIR_TENSOR diagonal = NULL;
   if (t->dtype == WEIR_BOOL && device_of_tensor(t).type == WEIR_DEVICE_CPU)
     return not_implemented("trace", device_of_tensor(t), WEIR_BOOL);

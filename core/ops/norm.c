@@ -12,6 +12,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 #include "core/tensor/record.h"
 
 /* ---- what they share ------------------------------------------------------------------------- */
@@ -211,6 +212,7 @@ weir_status weir_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(NORMALISATION, a, weight, bias);
   const weir_tensor *parameter[2] = {weight, bias};
   weir_status st = dtype_is_floating((weir_dtype)a->dtype) ? check_mixed(a, parameter, 2) : WEIR_OK;
   if (!st) st = check_rows(a, shape, weight, bias, ", ");
@@ -232,6 +234,7 @@ weir_status weir_rms_norm(weir_tensor **out, const weir_tensor *a, weir_shape sh
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(NORMALISATION, a, weight);
   weir_status st = check_rows(a, shape, weight, NULL, "");
   if (!st && !dtype_is_floating((weir_dtype)a->dtype))
     st = not_implemented("rms_norm", device_of_tensor(a), (weir_dtype)a->dtype);
@@ -471,6 +474,7 @@ weir_status weir_group_norm(weir_tensor **out, const weir_tensor *a, int64_t gro
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(NORMALISATION, a, weight, bias);
   weir_status st = check_group_norm(a, groups, weight, bias);
   if (st) return st;
   if (!a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
@@ -617,6 +621,7 @@ weir_status weir_normalize(weir_tensor **out, const weir_tensor *a, double p, in
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(NORM, a);
   WEIR_TENSOR length = NULL;
   weir_status st = lengths(&length, a, p, dim, eps);
   return st ? st : weir_div(out, a, length);
@@ -634,6 +639,7 @@ weir_status weir_cosine_similarity(weir_tensor **out, const weir_tensor *a, cons
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_CASTS(SIMILARITY, a, b);
   WEIR_TENSOR x = NULL;
   WEIR_TENSOR y = NULL;
   WEIR_TENSOR px = NULL;
@@ -675,7 +681,10 @@ weir_status weir_pairwise_distance(weir_tensor **out, const weir_tensor *a, cons
   WEIR_TENSOR more = NULL;
   weir_status st = weir_sub(&off, a, b);
   if (!st) st = weir_add_scalar(&more, off, weir_float(eps));
-  return st ? st : weir_norm_dim(out, more, p, -1, keepdim);
+  if (st) return st;
+  const weir_tensor *sum = more;
+  WEIR_CASTS(NORM, sum);
+  return weir_norm_dim(out, sum, p, -1, keepdim);
 }
 
 /* ---- pixels ---------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 /* What is asked for of each line. */
 typedef struct ordering {
@@ -369,6 +370,7 @@ weir_status weir_quantile(weir_tensor **out, const weir_tensor *a, double q)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(QUANTILE, a);
   WEIR_TENSOR flat = NULL;
   weir_status st = check_quantile(a, q);
   if (!st) st = weir_reshape(&flat, a, weir_shape(-1));
@@ -380,6 +382,7 @@ weir_status weir_quantile_dim(weir_tensor **out, const weir_tensor *a, double q,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(QUANTILE, a);
   weir_status st = check_quantile(a, q);
   return st ? st : run_quantile(out, a, q, dim, keepdim);
 }

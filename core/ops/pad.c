@@ -8,6 +8,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 typedef struct border {
   int dims;                                            /* that are padded, the last ones */
@@ -211,6 +212,13 @@ static weir_status pad_by_edges(weir_tensor **out, const weir_tensor *t, border 
   return WEIR_OK;
 }
 
+/* torch lists reflection over one and two dimensions, and replication. */
+static enum autocast_row pad_row(weir_pad_mode mode, int count)
+{
+  bool listed = mode == WEIR_PAD_REPLICATE || (mode == WEIR_PAD_REFLECT && count < 6);
+  return listed ? AUTOCAST_PAD_EDGE : AUTOCAST_NONE;
+}
+
 weir_status weir_pad(weir_tensor **out, const weir_tensor *t, const int64_t *padding, int count,
                      weir_pad_mode mode, weir_scalar value)
 {
@@ -225,7 +233,8 @@ weir_status weir_pad(weir_tensor **out, const weir_tensor *t, const int64_t *pad
     return pad_constant(out, t, &b, value);
   case WEIR_PAD_REFLECT:
   case WEIR_PAD_REPLICATE:
-  case WEIR_PAD_CIRCULAR:
+  case WEIR_PAD_CIRCULAR:;
+    WEIR_CASTS_WHERE(pad_row(mode, count), t);
     return pad_by_edges(out, t, &b, count, mode);
   }
   return weir_fail(WEIR_ENOTSUP, "Unrecognised padding mode %d", (int)mode);

@@ -11,6 +11,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 static int64_t or_1(int64_t x)
 {
@@ -380,6 +381,7 @@ static weir_status pool_windows(weir_tensor **out, weir_tensor **indices, const 
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, options);                                                             \
+    WEIR_CASTS_WHERE((n) == 3 ? AUTOCAST_POOL_3D : AUTOCAST_NONE, a);                              \
     pooling p = {.name = "avg_pool" #n "d", .kernel_name = kernel, .axes = n};                     \
     return pool_windows(out, NULL, a, &p, options);                                                \
   }
@@ -395,6 +397,7 @@ AVG_POOL(3, "avg_pool3d_out_frame")
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out);                                                                         \
     WEIR_REQUIRE_OUT(indices, a, options);                                                         \
+    WEIR_CASTS_WHERE((n) == 3 ? AUTOCAST_POOL_3D : AUTOCAST_NONE, a);                              \
     pooling p = {.name = "max_pool" #n "d", .kernel_name = kernel, .axes = n, .max = true};        \
     return pool_windows(out, indices, a, &p, options);                                             \
   }
@@ -407,6 +410,7 @@ weir_status weir_max_pool3d(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_CASTS(POOL_3D, a);
   pooling p = {.name = "max_pool3d", .kernel_name = "max_pool3d", .axes = 3, .max = true};
   return pool_windows(out, NULL, a, &p, options);
 }
@@ -552,6 +556,7 @@ static weir_status pool_adaptive(weir_tensor **out, const weir_tensor *a, poolin
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     WEIR_REQUIRE_OUT(out, a, size);                                                                \
+    WEIR_CASTS_WHERE((n) == 3 ? AUTOCAST_POOL_3D : AUTOCAST_NONE, a);                              \
     pooling p = {.name = "adaptive_" #kind "_pool" #n "d",                                         \
                  .kernel_name = kernel,                                                            \
                  .axes = n,                                                                        \

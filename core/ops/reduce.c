@@ -11,6 +11,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 static const struct rule {
   const char *name;   /* torch's, for messages */
@@ -241,23 +242,45 @@ static weir_status reduce_over(weir_reduce_op op, weir_tensor **out, const weir_
   return st ? st : reduction_run(out, NULL, &r);
 }
 
+/* sum and prod have a row of autocast. */
+static weir_status reduce_cast(weir_reduce_op op, weir_tensor **out, const weir_tensor *a,
+                               const int *dims, int count, bool keepdim)
+{
+  WEIR_OP_LEAF;
+  if (op == WEIR_REDUCE_SUM) {
+    WEIR_CASTS(SUM, a);
+    return reduce_over(op, out, a, dims, count, keepdim);
+  }
+  WEIR_CASTS(PROD, a);
+  return reduce_over(op, out, a, dims, count, keepdim);
+}
+
+static inline weir_status reduce_named(weir_reduce_op op, weir_tensor **out, const weir_tensor *a,
+                                       const int *dims, int count, bool keepdim)
+{
+  bool cast =
+      __builtin_expect(thread_autocast.on, 0) && (op == WEIR_REDUCE_SUM || op == WEIR_REDUCE_PROD);
+  return cast ? reduce_cast(op, out, a, dims, count, keepdim)
+              : reduce_over(op, out, a, dims, count, keepdim);
+}
+
 #define REDUCE(name, op)                                                                           \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return reduce_over(WEIR_REDUCE_##op, out, a, NULL, 0, false);                                  \
+    return reduce_named(WEIR_REDUCE_##op, out, a, NULL, 0, false);                                 \
   }                                                                                                \
   weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)    \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return reduce_over(WEIR_REDUCE_##op, out, a, &dim, 1, keepdim);                                \
+    return reduce_named(WEIR_REDUCE_##op, out, a, &dim, 1, keepdim);                               \
   }                                                                                                \
   weir_status weir_##name##_dims(weir_tensor **out, const weir_tensor *a, const int *dims,         \
                                  int count, bool keepdim)                                          \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
     if (count > 0) WEIR_REQUIRE(dims);                                                             \
-    return reduce_over(WEIR_REDUCE_##op, out, a, dims, count, keepdim);                            \
+    return reduce_named(WEIR_REDUCE_##op, out, a, dims, count, keepdim);                           \
   }
 WEIR_REDUCE_MAP(REDUCE)
 
@@ -449,6 +472,7 @@ weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(SOFTMAX, a);
   return check_softmax(out, a, dim, false);
 }
 
@@ -456,5 +480,6 @@ weir_status weir_log_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(SOFTMAX, a);
   return check_softmax(out, a, dim, true);
 }

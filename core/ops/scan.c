@@ -3,6 +3,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 /* torch's names of the kernels that some dtypes have not. */
 static const char *const scan_absent[WEIR_SCAN_COUNT] = {[WEIR_SCAN_CUMSUM] = "cumsum_out_%s",
@@ -111,6 +112,15 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
     WEIR_REQUIRE_OUT(out, a);                                                                      \
     return scan_run(out, NULL, WEIR_SCAN_##op, a, dim);                                            \
   }
+/* The same under autocast. */
+#define SCAN_CAST(name, op)                                                                        \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, int dim)                        \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_CASTS(CUMULATIVE, a);                                                                     \
+    return scan_run(out, NULL, WEIR_SCAN_##op, a, dim);                                            \
+  }
 #define SCAN_IN_PLACE(name, op)                                                                    \
   weir_status weir_##name##_(weir_tensor *a, int dim)                                              \
   {                                                                                                \
@@ -127,9 +137,9 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
     WEIR_REQUIRE_OUT(indices, a);                                                                  \
     return scan_run(values, indices, WEIR_SCAN_##op, a, dim);                                      \
   }
-SCAN_ONE(cumsum, CUMSUM)
+SCAN_CAST(cumsum, CUMSUM)
 SCAN_IN_PLACE(cumsum, CUMSUM)
-SCAN_ONE(cumprod, CUMPROD)
+SCAN_CAST(cumprod, CUMPROD)
 SCAN_IN_PLACE(cumprod, CUMPROD)
 SCAN_ONE(logcumsumexp, LOGCUMSUMEXP)
 SCAN_BOTH(cummax, CUMMAX)

@@ -8,6 +8,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/record.h"
+#include "core/tensor/autocast.h"
 
 /* ---- variance -------------------------------------------------------------------------------- */
 
@@ -183,6 +184,7 @@ weir_status weir_norm(weir_tensor **out, const weir_tensor *a, double p)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(NORM, a);
   return run_norm(out, a, p, NULL, 0, false);
 }
 
@@ -190,6 +192,7 @@ weir_status weir_norm_dim(weir_tensor **out, const weir_tensor *a, double p, int
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(NORM, a);
   return run_norm(out, a, p, &dim, 1, keepdim);
 }
 
@@ -199,6 +202,7 @@ weir_status weir_norm_dims(weir_tensor **out, const weir_tensor *a, double p, co
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
   if (count > 0) WEIR_REQUIRE(dims);
+  WEIR_CASTS(NORM, a);
   return run_norm(out, a, p, dims, count, keepdim);
 }
 
@@ -334,6 +338,7 @@ weir_status weir_logsumexp(weir_tensor **out, const weir_tensor *a, int dim, boo
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(SOFTMAX, a);
   return run_logsumexp(out, a, &dim, 1, keepdim);
 }
 
@@ -343,5 +348,6 @@ weir_status weir_logsumexp_dims(weir_tensor **out, const weir_tensor *a, const i
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
   if (count > 0) WEIR_REQUIRE(dims);
+  WEIR_CASTS(SOFTMAX, a);
   return run_logsumexp(out, a, dims, count, keepdim);
 }

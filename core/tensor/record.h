@@ -133,6 +133,7 @@ typedef struct recorder {
   /* A tensor of such memory that goes; the memory itself. */
   void (*view_gone)(weir_tensor *t);
   void (*memory_gone)(tensor_storage *s);
+  bool (*is_leaf)(const weir_tensor *t);
   /* What an operation says that has no derivative; self: what it would change in place, or NULL. */
   weir_status (*refuse)(const char *function, const weir_tensor *self);
 } recorder;

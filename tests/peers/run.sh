@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | curves | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in amp | tensors | curves | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -60,12 +60,14 @@ for seed in ${PEERS_SEEDS:-1 2 3}; do
   compare formats "$here/formats.py" "$WEIR_LIBRARY" 5000 "$seed"
   compare grad "$here/grad.py" "$WEIR_LIBRARY" 3000 "$seed"
   compare optim "$here/optim.py" "$WEIR_LIBRARY" 2000 "$seed"
+  compare amp "$here/amp.py" "$WEIR_LIBRARY" 4000 "$seed"
   compare models "$here/models.py" "$out" --small "$seed"
   compare rows "$here/rows.py" "$WEIR_LIBRARY" "$seed"
 done
 seed=
 export LD_LIBRARY_PATH="$out/lib/sim" WEIR_SIM_DEVICES=2
 compare gpus "$here/gpus.py" "$WEIR_LIBRARY"
+compare amp "$here/amp.py" "$WEIR_LIBRARY" 4000
 unset LD_LIBRARY_PATH WEIR_SIM_DEVICES
 compare curves "$here/curves.py" "$out"
 compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"

@@ -149,6 +149,9 @@ GOOD = {
     'weir_schedule_create': {2: lambda m: C.c_int(4)},
     'weir_optimizer_create': {1: lambda m: C.c_int(0), 2: lambda m: m.tensors(1), 3: lambda m: C.c_int(1)},
     'weir_optimizer_add_group': {1: lambda m: m.tensors(1), 2: lambda m: C.c_int(1)},
+    'weir_grad_scaler_new': {1: lambda m: None},
+    'weir_grad_scaler_step': {0: lambda m: m.scaled(), 1: lambda m: m.last},
+    'weir_grad_scaler_update': {0: lambda m: m.scaled()},
     'weir_clip_grad_norm_': {1: lambda m: m.tensors(1), 2: lambda m: C.c_int(1)},
     'weir_clip_grad_value_': {0: lambda m: m.tensors(1), 1: lambda m: C.c_int(1)},
     'weir_loader_create': {1: lambda m: m.dataset()},
@@ -459,6 +462,21 @@ class Maker:
         self.must(getattr(self.lib, name)(C.byref(out), *arguments))
         return out
 
+    def scaler(self):
+        """One that has scaled something."""
+        out = self.made('weir_grad_scaler_new', None)
+        self.made('weir_grad_scaler_scale', out, self.tensor(()))
+        return out
+
+    def scaled(self):
+        """A scaler whose optimizer, self.last, has been unscaled."""
+        out, p = self.scaler(), self.tensor()
+        self.must(self.lib.weir_requires_grad_(p, True))
+        self.must(self.lib.weir_tensor_set_grad(p, self.tensor()))
+        self.last = self.made('weir_optimizer_create', 0, self.room((C.c_void_p * 1)(p.value)), 1, None)
+        self.must(self.lib.weir_grad_scaler_unscale_(out, self.last))
+        return out
+
     def handle(self, of):
         if of == 'weir_tensor *':
             return self.tensor()
@@ -482,6 +500,8 @@ class Maker:
             return self.made('weir_schedule_create', self.handle('weir_optimizer *'), 4, None)
         if of == 'weir_optimizer *':
             return self.made('weir_optimizer_create', 0, self.tensors(1), 1, None)
+        if of == 'weir_grad_scaler *':
+            return self.scaler()
         if of == 'weir_loader *':
             return self.made('weir_loader_create', self.dataset(), None)
         if of == 'weir_loader_iter *':

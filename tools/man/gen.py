@@ -24,7 +24,7 @@ FAMILIES = [
     ('weir_memory', 'device memory and pinned memory',
      ['core/weir/memory.h', 'core/weir/pools.h', 'core/weir/oom.h', 'core/weir/history.h', 'core/weir/torch.h']),
     ('weir_module', 'modules, layers, and several devices at once', ['core/weir/module.h', 'core/weir/layers.h', 'core/weir/sequence.h', 'core/weir/parallel.h']),
-    ('weir_training', 'derivatives, optimizers, learning rates', ['core/weir/grad.h', 'core/weir/optim.h', 'core/weir/schedule.h']),
+    ('weir_training', 'derivatives, optimizers, learning rates, mixed precision', ['core/weir/grad.h', 'core/weir/optim.h', 'core/weir/amp.h', 'core/weir/schedule.h']),
     ('weir_data', 'datasets and loaders', ['core/weir/data.h']),
     ('weir_io', 'tensors in files and in other libraries', ['core/weir/io.h', 'core/weir/checkpoint.h', 'core/weir/shared.h', 'core/weir/dlpack.h']),
     ('weir_tracing', 'memory by tensor and module, written down', ['core/weir/trace.h']),
