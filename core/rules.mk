@@ -28,6 +28,7 @@ EXTRA_core/backend/cpu.c              := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu_kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mf16c)
 EXTRA_core/backend/cpu_kernels_avx512.c := $(CPU_LOOP_FLAGS) \
   $(if $(filter x86_64,$(ARCH)),-mavx512f -mavx512bw -mavx512dq -mavx512vl -mf16c -mprefer-vector-width=512)
+EXTRA_core/backend/cpu_window.c       := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu_copy.c         := -O3
 EXTRA_core/backend/cpu_rows.c         := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu_update.c       := $(CPU_LOOP_FLAGS)

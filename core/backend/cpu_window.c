@@ -12,6 +12,9 @@ typedef struct resampled {
   int64_t at[2], first[2], last[2];
 } resampled;
 
+/* Elements of a wide window that are side by side in vectors; the widest that is narrow. */
+enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
+
 /* clang-format off */
 #define ELEMENT float
 #define MATH    float
@@ -20,6 +23,7 @@ typedef struct resampled {
 #define LOWEST  (-INFINITY)
 #define REALS   1
 #define AVERAGES 1
+#define PLAIN 1
 #define NAME(x) x##_float32
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT double
@@ -29,6 +33,7 @@ typedef struct resampled {
 #define LOWEST  (-(double)INFINITY)
 #define REALS   1
 #define AVERAGES 1
+#define PLAIN 1
 #define NAME(x) x##_float64
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT uint16_t
@@ -38,6 +43,7 @@ typedef struct resampled {
 #define LOWEST  0xfc00
 #define REALS   1
 #define AVERAGES 1
+#define PLAIN 0
 #define NAME(x) x##_float16
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT uint16_t
@@ -47,6 +53,7 @@ typedef struct resampled {
 #define LOWEST  0xff80
 #define REALS   1
 #define AVERAGES 1
+#define PLAIN 0
 #define NAME(x) x##_bfloat16
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT uint8_t
@@ -56,6 +63,7 @@ typedef struct resampled {
 #define LOWEST  0
 #define REALS   0
 #define AVERAGES 0
+#define PLAIN 1
 #define NAME(x) x##_uint8
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int8_t
@@ -65,6 +73,7 @@ typedef struct resampled {
 #define LOWEST  INT8_MIN
 #define REALS   0
 #define AVERAGES 0
+#define PLAIN 1
 #define NAME(x) x##_int8
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int16_t
@@ -74,6 +83,7 @@ typedef struct resampled {
 #define LOWEST  INT16_MIN
 #define REALS   0
 #define AVERAGES 0
+#define PLAIN 1
 #define NAME(x) x##_int16
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int32_t
@@ -83,6 +93,7 @@ typedef struct resampled {
 #define LOWEST  INT32_MIN
 #define REALS   0
 #define AVERAGES 0
+#define PLAIN 1
 #define NAME(x) x##_int32
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int64_t
@@ -92,6 +103,7 @@ typedef struct resampled {
 #define LOWEST  INT64_MIN
 #define REALS   0
 #define AVERAGES 1
+#define PLAIN 1
 #define NAME(x) x##_int64
 #include "core/backend/cpu_window_type.h"
 /* clang-format on */

@@ -1,7 +1,8 @@
 /* cpu_window_type.h: rows of windows for one type of element; cpu_window.c includes it once for
  * each. ELEMENT: as it lies in memory; MATH: what is calculated in; OF(element) and TO(math) convert;
  * LOWEST: the largest of nothing; AVERAGES, REALS: 1 where
- * there are averages, derivatives and interpolation; NAME(x): x of this type. */
+ * there are averages, derivatives and interpolation; PLAIN: 1 where elements compare as they lie in
+ * memory; NAME(x): x of this type. */
 
 #if REALS
 #define IS_NAN(v) ((v) != (v))
@@ -30,6 +31,90 @@ static MATH NAME(window_max)(const ELEMENT *in, const weir_pool *p, const window
   return most;
 }
 
+#if PLAIN
+/* Whether v takes most's place. */
+#define BETTER(v, most) ((v) > (most) || IS_NAN(v))
+
+/* What is `step` elements apart from `in` on, into `count` outputs, each the largest so far. */
+static inline void NAME(max_into)(ELEMENT *restrict to, const ELEMENT *restrict in, int64_t step,
+                                  int64_t count)
+{
+  for (int64_t o = 0; o < count; o++)
+    to[o] = BETTER(in[o * step], to[o]) ? in[o * step] : to[o];
+}
+
+/* The same of wide windows without a place, by vectors. Of equals, and of NaN, any: where there are
+ * two kinds of them the bits are found again one by one. */
+static MATH NAME(wide_max)(const ELEMENT *in, const weir_pool *p, const window_span *z,
+                           const window_span *y, const window_span *x)
+{
+  int64_t rows = p->axis[1].in, columns = p->axis[2].in, width = x->to - x->from, place;
+  int64_t lanes = width < WINDOW_LANES ? width : WINDOW_LANES;
+  ELEMENT lane[WINDOW_LANES], most = LOWEST;
+  for (int64_t l = 0; l < lanes; l++)
+    lane[l] = LOWEST;
+  for (int64_t i = z->from; i < z->to; i += z->step)
+    for (int64_t j = y->from; j < y->to; j += y->step) {
+      const ELEMENT *row = in + (i * rows + j) * columns + x->from;
+      for (int64_t k = 0; k < width; k += lanes)
+        NAME(max_into)(lane, row + k, 1, width - k < lanes ? width - k : lanes);
+    }
+  for (int64_t l = 0; l < lanes; l++)
+    most = BETTER(lane[l], most) ? lane[l] : most;
+  if (REALS && (most == 0 || IS_NAN(most))) return NAME(window_max)(in, p, z, y, x, &place);
+  return most;
+}
+
+/* And their places, of which the first is `from`. */
+static inline void NAME(max_place_into)(ELEMENT *to, int64_t *place, const ELEMENT *in,
+                                        int64_t from, int64_t step, int64_t count)
+{
+  for (int64_t o = 0; o < count; o++) {
+    bool better = BETTER(in[o * step], to[o]);
+    to[o] = better ? in[o * step] : to[o];
+    place[o] = better ? from + o * step : place[o];
+  }
+}
+
+/* One row of inputs, at `base` of the plane, into a row of narrow windows: a place of all of them at
+ * a time. */
+static void NAME(max_columns)(const weir_axis *x, ELEMENT *to, int64_t *place, const ELEMENT *in,
+                              int64_t base)
+{
+  for (int64_t k = 0; k < x->kernel; k++) {
+    int64_t shift = k * x->dilation - x->pad, first = 0, last;
+    if (shift < 0) first = -shift / x->stride + (-shift % x->stride != 0);
+    last = shift < x->in ? (x->in - 1 - shift) / x->stride + 1 : 0;
+    if (last > x->out) last = x->out;
+    if (first >= last) continue;
+    int64_t from = base + first * x->stride + shift;
+    if (place)
+      NAME(max_place_into)(to + first, place + first, in + from, from, x->stride, last - first);
+    else if (x->stride == 1)
+      NAME(max_into)(to + first, in + from, 1, last - first);
+    else if (x->stride == 2)
+      NAME(max_into)(to + first, in + from, 2, last - first);
+    else
+      NAME(max_into)(to + first, in + from, x->stride, last - first);
+  }
+}
+
+static void NAME(max_narrow)(const weir_pool *p, const ELEMENT *in, int64_t at,
+                             const window_span *z, const window_span *y)
+{
+  const weir_axis *a = p->axis;
+  ELEMENT *to = (ELEMENT *)p->to + at;
+  int64_t *place = p->index ? p->index + at : NULL;
+  for (int64_t o = 0; o < a[2].out; o++)
+    to[o] = LOWEST;
+  for (int64_t o = 0; o < a[2].out && place; o++)
+    place[o] = (z->from * a[1].in + y->from) * a[2].in + window_of(&a[2], false, o).from;
+  for (int64_t i = z->from; i < z->to; i += z->step)
+    for (int64_t j = y->from; j < y->to; j += y->step)
+      NAME(max_columns)(&a[2], to, place, in, (i * a[1].in + j) * a[2].in);
+}
+#endif
+
 /* A row of outputs: MAX. */
 static void NAME(max_row)(const weir_pool *p, int64_t plane, int64_t oz, int64_t oy)
 {
@@ -37,14 +122,27 @@ static void NAME(max_row)(const weir_pool *p, int64_t plane, int64_t oz, int64_t
   const ELEMENT *in = (const ELEMENT *)p->from + plane * a[0].in * a[1].in * a[2].in;
   int64_t at = ((plane * a[0].out + oz) * a[1].out + oy) * a[2].out, place;
   window_span z = window_of(&a[0], p->adaptive, oz), y = window_of(&a[1], p->adaptive, oy);
+#if PLAIN
+  if (!p->adaptive && a[2].kernel <= WINDOW_NARROW) {
+    NAME(max_narrow)(p, in, at, &z, &y);
+    return;
+  }
+#endif
   for (int64_t ox = 0; ox < a[2].out; ox++) {
     window_span x = window_of(&a[2], p->adaptive, ox);
+#if PLAIN
+    if (!p->index && x.step == 1 && x.to - x.from > WINDOW_NARROW) {
+      ((ELEMENT *)p->to)[at + ox] = (ELEMENT)NAME(wide_max)(in, p, &z, &y, &x);
+      continue;
+    }
+#endif
     MATH most = NAME(window_max)(in, p, &z, &y, &x, &place);
     ((ELEMENT *)p->to)[at + ox] = place < 0 ? LOWEST : TO(most);
     if (place < 0) place = (z.from * a[1].in + y.from) * a[2].in + x.from; /* as torch's */
     if (p->index) p->index[at + ox] = place;
   }
 }
+#undef BETTER
 
 #if AVERAGES
 static MATH NAME(window_sum)(const ELEMENT *in, const weir_pool *p, const window_span *z,
@@ -167,5 +265,6 @@ static MATH NAME(resample_back)(const weir_resample *r, const window_taps *x, in
 #undef LOWEST
 #undef IS_NAN
 #undef REALS
+#undef PLAIN
 #undef AVERAGES
 #undef NAME

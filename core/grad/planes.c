@@ -7,9 +7,18 @@
 #define G (k->g[0])
 #define N (k->n->r.n)
 
-/* n[0]: how many dimensions windows have. */
+/* To where the largest was; to be differentiated by scatter_add, which has a derivative. */
 static void max_places_back(rule_run *k)
 {
+  if (!k->create_graph) {
+    pooling p;
+    weir_tensor *back = NULL;
+    const weir_tensor *taken = operand(k, 2);
+    pool_of_record(&p, N);
+    p.max = true;
+    give(k, 0, calc_keep(&k->c, k->c.st ? k->c.st : pool_back(&back, G, taken, &p), &back));
+    return;
+  }
   const weir_shape *in = &k->n->of[0].shape, *out = &k->n->meta[0].shape;
   weir_tensor *o = NULL;
   int64_t planes = 1, from = 1, to = 1;
@@ -23,15 +32,10 @@ static void max_places_back(rule_run *k)
   m.shape = weir_shape(planes, from);
   const weir_tensor *places = c_reshape(k, operand(k, 2), weir_shape(planes, to));
   const weir_tensor *g = c_reshape(k, G, weir_shape(planes, to));
-  weir_tensor *sum = c_zeros(k, &m);
+  const weir_tensor *sum = c_zeros(k, &m);
   if (k->c.st) return;
-  weir_status st = WEIR_OK;
-  if (k->create_graph)
-    (void)calc_keep(&k->c, weir_scatter_add(&o, sum, 1, places, g), &o);
-  else
-    st = weir_scatter_add_(sum, 1, places, g);
-  if (st) k->c.st = st;
-  give(k, 0, c_reshape(k, o ? o : sum, *in));
+  const weir_tensor *all = calc_keep(&k->c, weir_scatter_add(&o, sum, 1, places, g), &o);
+  if (all) give(k, 0, c_reshape(k, all, *in));
 }
 
 static void average_pool_back(rule_run *k)

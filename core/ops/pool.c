@@ -10,6 +10,7 @@
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
+#include "core/tensor/format.h"
 #include "core/tensor/record.h"
 #include "core/tensor/autocast.h"
 
@@ -55,14 +56,12 @@ static __attribute__((cold)) weir_status record_windows(weir_tensor *result, con
 {
   const weir_tensor *in[3] = {a, NULL, places};
   record r = {.kind = RECORD_MAX_PLACES, .inputs = 3, .in = in, .out = {result}, .n = {p->axes}};
-  if (!p->max) {
-    int64_t *n = r.n + 1;
-    r.kind = average, r.inputs = 1;
-    *n++ = p->adaptive;
-    *n++ = p->count_pad;
-    *n++ = p->divisor;
-    memcpy(n, p->axis, sizeof p->axis);
-  }
+  int64_t *n = r.n + 1;
+  if (!p->max) r.kind = average, r.inputs = 1;
+  *n++ = p->adaptive;
+  *n++ = p->count_pad;
+  *n++ = p->divisor;
+  memcpy(n, p->axis, sizeof p->axis);
   return tensor_recorder->made(&r);
 }
 
@@ -94,6 +93,7 @@ weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor
     st = tensor_new(&places, WEIR_INT64, device_of_tensor(a), false, shape);
   if (places) q.index = (int64_t *)(void *)places->data;
   if (!st) st = pool_enqueue(&q, p, result, dense);
+  if (!st) st = format_settle(&result, format_of(a));
   if (!st && recorded(a)) st = record_windows(result, a, places, p, RECORD_AVERAGE_POOL);
   if (st) return st;
   *out = weir_tensor_retain(result);
@@ -159,15 +159,16 @@ static int64_t in_of_axis(const weir_axis *x)
   return x->in;
 }
 
-/* What is asked before an output's size can be. */
-static weir_status check_axis(const pooling *p, const weir_axis *x)
+/* What is asked before an output's size can be. In ceil_mode a window may begin inside and end where it
+ * likes: that place must be a number, too. */
+static weir_status check_axis(const pooling *p, const weir_axis *x, bool ceil_mode)
 {
   int64_t span;
   if (!x->stride) return weir_fail(WEIR_EINVAL, "stride should not be zero");
   if (x->pad < 0)
     return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld", (long long)x->pad);
   if (__builtin_mul_overflow(x->kernel - 1, x->dilation, &span) ||
-      __builtin_add_overflow(span, 1, &span) || span > INT64_MAX / 4 || x->pad > INT64_MAX / 8)
+      __builtin_add_overflow(span, 1, &span) || (ceil_mode && span > INT64_MAX / 4))
     return weir_fail(WEIR_EINVAL,
                      "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size "
                      "overflows",
@@ -188,7 +189,7 @@ static int64_t rounded_down(int64_t a, int64_t b)
 /* Output places; strides may still be negative. */
 static void size_axis(weir_axis *x, bool ceil_mode)
 {
-  int64_t room = x->in + 2 * x->pad - x->dilation * (x->kernel - 1) - 1;
+  int64_t room = 2 * x->pad - x->dilation * (x->kernel - 1) - 1 + x->in;
   x->out = rounded_down(room + (ceil_mode ? x->stride - 1 : 0), x->stride) + 1;
   if (ceil_mode && (x->out - 1) * x->stride >= x->in + x->pad) x->out--;
 }
@@ -362,7 +363,7 @@ static weir_status pool_windows(weir_tensor **out, weir_tensor **indices, const 
   st = WEIR_OK;
   fill_axes(p, a, o);
   for (int i = 0; i < 3 && !st; i++)
-    st = check_axis(p, &p->axis[i]);
+    st = check_axis(p, &p->axis[i], o->ceil_mode);
   for (int i = 0; i < 3 && !st; i++)
     size_axis(&p->axis[i], o->ceil_mode);
   if (!st) st = check_sizes(p);
@@ -404,6 +405,20 @@ AVG_POOL(3, "avg_pool3d_out_frame")
 MAX_POOL_INDICES(1, "max_pool2d")
 MAX_POOL_INDICES(2, "max_pool2d")
 MAX_POOL_INDICES(3, "max_pool3d")
+
+weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
+                            const weir_pool2d_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, options);
+  pooling p = {.name = "max_pool2d", .kernel_name = "max_pool2d", .axes = 2, .max = true};
+  weir_pool_options o = {.ceil_mode = false};
+  for (int i = 0; i < 2; i++) {
+    o.kernel[i] = options->kernel[i], o.stride[i] = options->stride[i];
+    o.padding[i] = options->padding[i], o.dilation[i] = options->dilation[i];
+  }
+  return pool_windows(out, NULL, a, &p, &o);
+}
 
 weir_status weir_max_pool3d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool_options *options)
@@ -459,7 +474,7 @@ weir_status weir_max_pool1d(weir_tensor **out, const weir_tensor *a,
     asked = p.axis[2];
   }
   weir_status st = check_max_pool1d(a, &asked);
-  if (!st) st = check_axis(&p, &asked);
+  if (!st) st = check_axis(&p, &asked, options->ceil_mode);
   if (st) return st;
   p.axis[2] = asked;
   size_axis(&p.axis[2], options->ceil_mode);

@@ -71,7 +71,7 @@ enum record_kind {
   RECORD_SELECT_SCATTER,   /* as SELECT; operands: a, what is put into it */
   RECORD_SLICE_SCATTER,    /* dimension, start, end, step */
   RECORD_DIAGONAL_SCATTER, /* as DIAGONAL */
-  RECORD_MAX_PLACES,       /* how many dimensions windows have */
+  RECORD_MAX_PLACES,       /* a pooling, as core/ops/pool.c puts it; operands: a, none, places */
   RECORD_AVERAGE_POOL,     /* a pooling, as core/ops/pool.c puts it */
   RECORD_RESAMPLE,         /* a weir_resample, as core/ops/interpolate.c puts it; also back */
   RECORD_INV,

@@ -37,7 +37,8 @@ class Slopes:
             eps = r.choice([None, .25])
             return f"logit {eps}", lambda: torch.logit(a, eps), lambda: n("logit", b, C.c_double(-1 if eps is None else eps))
         if name == "nan_to_num":
-            a, b = t / t.detach().round(), n("div", w, n("round", n("detach", w)))
+            off = torch.tensor([r.choice([0, 0, math.inf, -math.inf, math.nan]) for _ in range(t.numel())], dtype=torch.float64).reshape(t.shape)
+            a, b = t + off, n("add", w, self.whole(off))
             return name, lambda: a.nan_to_num(1., 2., 3.), lambda: n(name, b, C.c_double(1), C.byref(C.c_double(2)), C.byref(C.c_double(3)))
         if name == "round_decimals":
             return name, lambda: torch.round(t, decimals=1), lambda: n(name, w, 1)
@@ -114,6 +115,7 @@ class Slopes:
             return name, lambda: f.prelu(t, u), lambda: n(name, w, v)
         if name == "softplus":
             beta, threshold = r.choice([1, 2, .5]), r.choice([20, 1])
+            self.twice = self.twice and not bool((t * beta == threshold).any())  # torch's second one has the other side there
             return f"{name} {beta} {threshold}", lambda: f.softplus(t, beta, threshold), lambda: n(name, w, d(beta), d(threshold))
         if name == "threshold":
             return name, lambda: f.threshold(t, .3, 5.), lambda: n(name, w, d(.3), d(5.))
