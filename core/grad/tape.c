@@ -350,6 +350,7 @@ const grad_rule *rule_of(const record *r)
   if (!rule) rule = indexing_rule(r);
   if (!rule) rule = planes_rule(r);
   if (!rule) rule = shared_rule(r);
+  if (!rule) rule = attention_rule(r);
   return rule ? rule : linalg_rule(r);
 }
 

@@ -102,6 +102,7 @@ const grad_rule *scatter_reduce_rule(const record *r);
 const grad_rule *planes_rule(const record *r);
 const grad_rule *linalg_rule(const record *r);
 const grad_rule *shared_rule(const record *r);
+const grad_rule *attention_rule(const record *r);
 
 grad_meta meta_of(const weir_tensor *t);
 weir_status node_new(grad_node **out, int inputs);

@@ -2,14 +2,17 @@
  *
  * Rows of the query are taken in blocks: the products of a block with all keys are the largest thing
  * that lies in memory, and stay in the second cache on the cpu. A causal block leaves out the keys
- * that none of its rows sees. All is made of public operations, so that devices and derivatives
- * need nothing more. */
+ * that none of its rows sees. All is made of public operations, so that devices need nothing more.
+ *
+ * Without a mask and without dropout it is one operation to the tape, which keeps query, key and value;
+ * the way back makes the weights of each block again. Else derivatives are those of its parts. */
 #include <math.h>
 #include <stdlib.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/autocast.h"
+#include "core/tensor/record.h"
 
 enum {
   PRODUCTS_CPU = 1 << 20,  /* of a block, elements */
@@ -281,6 +284,183 @@ static weir_status same_heads(weir_tensor **key, weir_tensor **value, const weir
   return st ? st : repeat_heads(value, v, heads);
 }
 
+/* ---- the way back ---------------------------------------------------------------------------- */
+
+/* What a block adds to the gradients. */
+typedef struct block_gradients {
+  weir_tensor *query, *key, *value; /* owned */
+} block_gradients;
+
+/* The gradient of products, of weights (their softmax) and the gradient of those (stolen). */
+static weir_status products_back(weir_tensor **out, const weir_tensor *weight, weir_tensor *grad,
+                                 bool graph)
+{
+  WEIR_TENSOR of = NULL;
+  WEIR_TENSOR both = NULL;
+  WEIR_TENSOR sum = NULL;
+  WEIR_TENSOR less = NULL;
+  of = grad;
+  if (!graph) return softmax_backward(out, grad, weight, -1, false);
+  weir_status st = weir_mul(&both, grad, weight);
+  if (!st) st = weir_sum_dim(&sum, both, -1, true);
+  if (!st) st = weir_sub(&less, grad, sum);
+  return st ? st : weir_mul(out, less, weight);
+}
+
+/* t is a's transposed matrices times b's. */
+static weir_status turned_product(weir_tensor **t, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_TENSOR turned = NULL;
+  weir_status st = weir_transpose(&turned, a, -1, -2);
+  return st ? st : weir_matmul(t, turned, b);
+}
+
+/* Of rows `from` to `from + rows`, which see the first `keys` keys; a's query is scaled. */
+static weir_status block_back(block_gradients *out, const attention *a, const weir_tensor *grad,
+                              int64_t from, int64_t rows, int64_t keys, bool graph)
+{
+  WEIR_TENSOR products = NULL;
+  WEIR_TENSOR weight = NULL;
+  WEIR_TENSOR g = NULL;
+  WEIR_TENSOR value = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR key = NULL;
+  WEIR_TENSOR back = NULL;
+  WEIR_TENSOR query = NULL;
+  weir_tensor *part = NULL;
+  weir_status st = block_products(&products, a, from, rows, keys);
+  if (!st) st = weir_softmax(&weight, products, -1);
+  weir_tensor_drop(&products);
+  if (!st) st = weir_narrow(&g, grad, -2, from, rows);
+  if (!st) st = turned_product(&out->value, weight, g);
+  if (!st) st = weir_narrow(&value, a->value, -2, 0, keys);
+  if (!st) st = weir_transpose(&turned, value, -1, -2);
+  if (!st) st = weir_matmul(&part, g, turned);
+  if (!st) st = products_back(&back, weight, part, graph);
+  weir_tensor_drop(&weight);
+  weir_tensor_drop(&turned);
+  if (!st) st = weir_narrow(&turned, a->turned, -1, 0, keys);
+  if (!st) st = weir_transpose(&key, turned, -1, -2);
+  if (!st) st = weir_matmul(&out->query, back, key);
+  if (!st) st = weir_narrow(&query, a->query, -2, from, rows);
+  return st ? st : turned_product(&out->key, back, query);
+}
+
+static void drop_gradients(block_gradients *g)
+{
+  weir_tensor_drop(&g->query);
+  weir_tensor_drop(&g->key);
+  weir_tensor_drop(&g->value);
+}
+
+/* Adds `part` to the first rows of sum. */
+static weir_status add_rows(weir_tensor *sum, const weir_tensor *part)
+{
+  WEIR_TENSOR rows = NULL;
+  weir_status st = weir_narrow(&rows, sum, -2, 0, part->size[part->dims - 2]);
+  return st ? st : weir_add_(rows, part);
+}
+
+/* Block by block into out, whose tensors are zeros. */
+static weir_status blocks_back(weir_tensor *const out[3], const attention *a,
+                               const weir_tensor *grad, int64_t block)
+{
+  int64_t all = grad->size[grad->dims - 2], most = a->value->size[a->value->dims - 2];
+  weir_status st = WEIR_OK;
+  for (int64_t from = 0; from < all && !st; from += block) {
+    WEIR_TENSOR place = NULL;
+    block_gradients g = {NULL};
+    int64_t rows = all - from < block ? all - from : block;
+    int64_t keys = a->causal && most > from + rows ? from + rows : most;
+    st = block_back(&g, a, grad, from, rows, keys, false);
+    if (!st) st = weir_narrow(&place, out[0], -2, from, rows);
+    if (!st) st = weir_copy_(place, g.query, false);
+    if (!st) st = add_rows(out[1], g.key);
+    if (!st) st = add_rows(out[2], g.value);
+    drop_gradients(&g);
+  }
+  return st;
+}
+
+weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
+                               const weir_tensor *const in[3], bool causal, double scale,
+                               bool graph)
+{
+  WEIR_TENSOR query = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR unscaled = NULL;
+  block_gradients g = {NULL};
+  out[0] = out[1] = out[2] = NULL;
+  weir_status st = weir_mul_scalar(&query, in[0], weir_float(scale));
+  if (!st) st = weir_transpose(&turned, in[1], -2, -1);
+  if (st) return st;
+  attention a = {.query = query, .turned = turned, .value = in[2], .causal = causal};
+  int64_t rows = query->size[query->dims - 2], block = graph ? rows : block_rows(&a);
+  int64_t keys = in[2]->size[in[2]->dims - 2];
+  if (block == rows) {
+    st = block_back(&g, &a, grad, 0, rows, keys, graph);
+    out[0] = g.query, out[1] = g.key, out[2] = g.value;
+  }
+  for (int i = 0; i < 3 && block != rows && !st; i++)
+    st = weir_zeros_like(&out[i], in[i], NULL);
+  if (block != rows && !st) st = blocks_back(out, &a, grad, block);
+  if (!st && !graph) st = weir_mul_scalar_(out[0], weir_float(scale));
+  if (!st && graph) {
+    unscaled = out[0];
+    st = weir_mul_scalar(&out[0], unscaled, weir_float(scale));
+  }
+  for (int i = 0; i < 3 && st; i++)
+    weir_tensor_drop(&out[i]);
+  return st;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* Whether the tape takes it as one operation. */
+static bool is_one_attention(const weir_tensor *const in[3], const weir_attention_options *o)
+{
+  const weir_tensor *q = in[0];
+  if (o->mask || o->dropout != 0 || !recorded_any(in, 3)) return false;
+  for (int i = 0; i < 3; i++) {
+    if (in[i]->dims != q->dims || !in[i]->numel) return false;
+    for (int d = 0; d < q->dims - 2; d++)
+      if (in[i]->size[d] != q->size[d]) return false;
+  }
+  return true;
+}
+
+/* Sizes have been checked. */
+static weir_status attention_made(weir_tensor **out, weir_tensor **weights,
+                                  const weir_tensor *const in[3], const weir_tensor *turned,
+                                  const weir_attention_options *o)
+{
+  WEIR_TENSOR query = NULL;
+  WEIR_TENSOR mask = NULL;
+  double width = (double)in[0]->size[in[0]->dims - 1];
+  double scale = o->scale != 0 ? o->scale : 1 / sqrt(width);
+  weir_status st = weir_mul_scalar(&query, in[0], weir_float(scale));
+  if (!st && o->mask) st = added_mask(&mask, o->mask, (weir_dtype)in[0]->dtype);
+  attention a = {query, turned, in[2], mask, o->is_causal, !weights, o->dropout};
+  return st ? st : attend(out, weights, &a);
+}
+
+static weir_status record_attention(weir_tensor **out, const weir_tensor *const in[3],
+                                    const weir_tensor *turned, const weir_attention_options *o)
+{
+  double width = (double)in[0]->size[in[0]->dims - 1];
+  record r = {.kind = RECORD_ATTENTION,
+              .inputs = 3,
+              .in = in,
+              .n = {o->is_causal},
+              .p = {o->scale != 0 ? o->scale : 1 / sqrt(width)}};
+  weir_status st;
+  {
+    WEIR_UNRECORDED;
+    st = attention_made(out, NULL, in, turned, o);
+  }
+  return record_made(out, &r, st);
+}
+
 weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_tensor *q,
                           const weir_tensor *k, const weir_tensor *v,
                           const weir_attention_options *options)
@@ -289,9 +469,7 @@ weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_t
   const weir_attention_options *o = options ? options : &none;
   WEIR_TENSOR key = NULL;
   WEIR_TENSOR value = NULL;
-  WEIR_TENSOR query = NULL;
   WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR mask = NULL;
   weir_status st = check_attention(q, k, v, o);
   if (!st && o->enable_gqa) st = same_heads(&key, &value, q, k, v);
   if (key) k = key;
@@ -299,12 +477,9 @@ weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_t
   if (!st) st = weir_transpose(&turned, k, -2, -1);
   if (!st) st = check_attention_sizes(q, turned, v, o->mask, o->dropout);
   if (st) return st;
-  double width = (double)q->size[q->dims - 1];
-  double scale = o->scale != 0 ? o->scale : 1 / sqrt(width);
-  st = weir_mul_scalar(&query, q, weir_float(scale));
-  if (!st && o->mask) st = added_mask(&mask, o->mask, (weir_dtype)q->dtype);
-  attention a = {query, turned, v, mask, o->is_causal, !weights, o->dropout};
-  return st ? st : attend(out, weights, &a);
+  const weir_tensor *in[3] = {q, k, v};
+  if (!weights && is_one_attention(in, o)) return record_attention(out, in, turned, o);
+  return attention_made(out, weights, in, turned, o);
 }
 
 weir_status weir_scaled_dot_product_attention(weir_tensor **out, const weir_tensor *query,

@@ -179,6 +179,12 @@ weir_status gemm_run(const compute_target *t, weir_gemm *g);
 weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_tensor *query,
                           const weir_tensor *key, const weir_tensor *value,
                           const weir_attention_options *options);
+/* What comes back through attention without a mask and without dropout: `grad` came for the result, in:
+ * query, key, value, whose dimensions but the two last are the same. out: new, one of each. graph: made of
+ * operations that have a derivative. */
+weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
+                               const weir_tensor *const in[3], bool causal, double scale,
+                               bool graph);
 /* Elements of *t, which is exchanged, become 0 with probability p, the others are scaled by 1 / (1
  * - p). */
 weir_status drop_elements(weir_tensor **t, double p);

@@ -38,6 +38,7 @@ enum record_kind {
   RECORD_SOFTMAX,     /* dimension */
   RECORD_LOG_SOFTMAX, /* dimension */
   RECORD_LOGSUMEXP,   /* the mask of dimensions, keepdim */
+  RECORD_ATTENTION,   /* query, key, value; whether it is causal; p: scale */
   RECORD_CAT,         /* dimension */
   RECORD_STACK,       /* dimension */
   RECORD_FLIP,        /* the mask of dimensions */

@@ -382,7 +382,31 @@ static weir_status filled(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_mul(out, ahead, ahead);
 }
 
-static const function_of_one functions[] = {rewritten,
+/* Weight and bias are rows of a, too. */
+static weir_status rows_of_one_size(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR weight = NULL;
+  WEIR_TENSOR bias = NULL;
+  weir_status st = weir_select(&weight, a, 0, 0);
+  if (!st) st = weir_select(&bias, a, 0, 1);
+  return st ? st : weir_layer_norm(out, a, weir_shape(4), weight, bias, 0.1);
+}
+
+/* Query and key are halves, the value is all; the first row sees one key. */
+static weir_status attended(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR query = NULL;
+  WEIR_TENSOR key = NULL;
+  weir_attention_options o = {.is_causal = true};
+  weir_status st = weir_narrow(&query, a, 1, 0, 2);
+  if (!st) st = weir_narrow(&key, a, 1, 2, 2);
+  return st ? st : weir_scaled_dot_product_attention(out, query, key, a, &o);
+}
+
+static const function_of_one functions[] = {rows_of_one_size,
+                                            attended,
+                                            weir_relu,
+                                            rewritten,
                                             filled,
                                             chosen,
                                             in_order,
@@ -971,13 +995,17 @@ static weir_status step_of(weir_tensor *w, const weir_tensor *x)
 {
   WEIR_TENSOR h = NULL;
   WEIR_TENSOR r = NULL;
+  WEIR_TENSOR n = NULL;
+  WEIR_TENSOR a = NULL;
   WEIR_TENSOR p = NULL;
   WEIR_TENSOR q = NULL;
   WEIR_TENSOR part = NULL;
   WEIR_TENSOR s = NULL;
   weir_status st = weir_linear(&h, x, w, NULL);
   if (!st) st = weir_relu(&r, h);
-  if (!st) st = weir_log_softmax(&p, r, 1);
+  if (!st) st = weir_layer_norm(&n, r, weir_shape(2), NULL, NULL, 1);
+  if (!st) st = weir_scaled_dot_product_attention(&a, n, h, r, NULL);
+  if (!st) st = weir_log_softmax(&p, a, 1);
   if (!st) st = weir_mul(&q, p, x);
   if (!st) st = weir_select(&part, q, 0, 0);
   if (!st) st = weir_mul_(part, part);

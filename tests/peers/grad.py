@@ -33,6 +33,10 @@ class Pool(C.Structure):
     _fields_ = [("kernel", C.c_int64 * 2), ("stride", C.c_int64 * 2), ("padding", C.c_int64 * 2), ("dilation", C.c_int64 * 2)]
 
 
+class Attend(C.Structure):
+    _fields_ = [("mask", C.c_void_p), ("is_causal", C.c_bool), ("dropout", C.c_double), ("scale", C.c_double), ("enable_gqa", C.c_bool)]
+
+
 class Windows(C.Structure):
     _fields_ = [("kernel", C.c_int64 * 3), ("stride", C.c_int64 * 3), ("padding", C.c_int64 * 3), ("dilation", C.c_int64 * 3),
                 ("ceil_mode", C.c_bool), ("exclude_pad", C.c_bool), ("divisor_override", C.c_int64)]
@@ -64,6 +68,14 @@ def alive(t):
         return t.grad_fn or True
     except RuntimeError:
         return False
+
+
+def attention(q, k, v, causal, scale):
+    """In operations whose derivatives have derivatives."""
+    x = q @ k.transpose(-1, -2) * (scale or q.shape[-1] ** -.5)
+    if causal:
+        x = x.masked_fill(torch.ones(x.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+    return x.softmax(-1) @ v
 
 
 class Program(Slopes):
@@ -332,7 +344,7 @@ class Program(Slopes):
 
     def product(self, t, w):
         r, n = self.r, self.new
-        kind = r.choice("matmul matmul linear addmm conv2d max_pool2d norm norm".split())
+        kind = r.choice("matmul matmul linear addmm conv2d max_pool2d norm norm attention".split())
         if kind == "norm":
             return self.norm()
         if kind in ("conv2d", "max_pool2d"):
@@ -359,6 +371,16 @@ class Program(Slopes):
                     lambda: n("conv2d", x, y, z, C.byref(o)))
         if not t.dim():
             return None
+        if kind == "attention":
+            if t.dim() < 2:
+                return None
+            causal, scale = r.random() < .5, r.choice([0, .7])
+            keys, (u, v), (a, x) = r.randint(1, 5), (None, None), (None, None)
+            u, v = self.leaf(list(t.shape[:-2]) + [keys, t.shape[-1]], r.random() < .7)
+            a, x = self.leaf(list(t.shape[:-2]) + [keys, 3], r.random() < .7)
+            o = Attend(None, causal, 0, scale, False)
+            return (f"{kind} {keys} {causal} {scale}", lambda: attention(t, u, a, causal, scale),
+                    lambda: n("scaled_dot_product_attention", w, v, x, C.byref(o)))
         k = t.shape[-1]
         if kind == "linear":
             b, y = self.leaf([r.randint(1, 3), k])
@@ -868,9 +890,8 @@ class Program(Slopes):
         t, w = self.pick()
         choice = self.r.choice([self.unary, self.binary, self.binary, self.number, self.reduce, self.view, self.view,
                                 self.arrange, self.product, self.in_place, self.choose, self.choose, self.order,
-                                self.planes, self.matrices, self.factored, self.function, self.two, self.three, self.activation])
-                                self.planes, self.matrices, self.function, self.two, self.three, self.activation,
-                                self.running, self.reduced_to, self.part_replaced, self.bag])
+                                self.planes, self.matrices, self.factored, self.function, self.two, self.three,
+                                self.activation, self.running, self.reduced_to, self.part_replaced, self.bag])
         got = choice(t, w)
         if not got:
             return

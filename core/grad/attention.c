@@ -1,0 +1,32 @@
+/* attention.c: the derivative of attention.
+ *
+ * What it calculates on the way is larger than its operands, so it is not kept but calculated again:
+ * the weights of a block of rows. */
+#include "core/grad/tape.h"
+#include "core/ops/ops.h"
+
+#define G (k->g[0])
+#define N (k->n->r.n)
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+static void attention_back(rule_run *k)
+{
+  const weir_tensor *in[3] = {operand(k, 0), operand(k, 1), operand(k, 2)};
+  weir_tensor *out[3] = {NULL};
+  if (k->c.st) return;
+  k->c.st = attention_backward(out, G, in, N[0] != 0, k->n->r.p[0], k->create_graph);
+  for (int i = 0; i < 3; i++) {
+    if (wants_gradient(k, i)) give(k, i, out[i]);
+    weir_tensor_release(out[i]);
+  }
+}
+
+#define ALL (KEEP_A | KEEP_B | KEEP_C)
+static const grad_rule attention_gradient = {
+    "ScaledDotProductAttentionBackward0", attention_back, {ALL, ALL, ALL}};
+
+const grad_rule *attention_rule(const record *r)
+{
+  return r->kind == RECORD_ATTENTION ? &attention_gradient : NULL;
+}
