@@ -345,6 +345,9 @@ static weir_status check_root(const weir_tensor *t, const weir_tensor *gradient,
   if (!t->node)
     return weir_fail(WEIR_EINVAL,
                      "element %d of tensors does not require grad and does not have a grad_fn", i);
+  if (!gradient && t->numel == 1 && t->dtype == WEIR_COMPLEX64)
+    return weir_fail(WEIR_EINVAL, "grad can be implicitly created only for real scalar outputs but "
+                                  "got weir.complex64");
   if (!gradient)
     return t->numel == 1
                ? WEIR_OK

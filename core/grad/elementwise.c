@@ -26,19 +26,27 @@ static const weir_tensor *result_of(rule_run *k)
   return outcome(k, 0);
 }
 
+static weir_scalar conjugate(weir_scalar s)
+{
+  if (s.dtype == WEIR_COMPLEX64) s.imag = -s.imag;
+  return s;
+}
+
 /* t times, and through, operand i, which may be a number. */
 static const weir_tensor *times_operand(rule_run *k, const weir_tensor *t, int i)
 {
   weir_tensor *o = NULL;
-  if (!is_number(k, i)) return c_mul(k, t, operand(k, i));
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_mul_scalar(&o, t, k->n->r.number[i]), &o);
+  if (!is_number(k, i)) return c_mul(k, t, c_conj(k, operand(k, i)));
+  weir_scalar by = conjugate(k->n->r.number[i]);
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_mul_scalar(&o, t, by), &o);
 }
 
 static const weir_tensor *through(rule_run *k, const weir_tensor *t, int i)
 {
   weir_tensor *o = NULL;
-  if (!is_number(k, i)) return c_div(k, t, operand(k, i));
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_div_scalar(&o, t, k->n->r.number[i]), &o);
+  if (!is_number(k, i)) return c_div(k, t, c_conj(k, operand(k, i)));
+  weir_scalar by = conjugate(k->n->r.number[i]);
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_div_scalar(&o, t, by), &o);
 }
 
 /* G times the slope that the device has an operation for, of t. */
@@ -64,7 +72,13 @@ static void neg_back(rule_run *k)
 
 static void abs_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, G, c_sign(k, a_of(k))));
+  const weir_tensor *a = a_of(k);
+  if (k->c.st || a->dtype != WEIR_COMPLEX64) {
+    give(k, 0, c_mul(k, G, c_sign(k, a)));
+    return;
+  }
+  const weir_tensor *r = c_abs(k, a); /* the direction; 0 has none */
+  give(k, 0, c_mul(k, G, c_where(k, c_ne_s(k, r, 0), c_div(k, a, r))));
 }
 
 static void relu_back(rule_run *k)
@@ -78,39 +92,39 @@ static void relu_back(rule_run *k)
 
 static void exp_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, G, result_of(k)));
+  give(k, 0, c_mul(k, G, c_conj(k, result_of(k))));
 }
 
 static void log_back(rule_run *k)
 {
-  give(k, 0, c_div(k, G, a_of(k)));
+  give(k, 0, c_div(k, G, c_conj(k, a_of(k))));
 }
 
 static void sqrt_back(rule_run *k)
 {
-  give(k, 0, c_div(k, G, c_mul_s(k, result_of(k), 2)));
+  give(k, 0, c_div(k, G, c_mul_s(k, c_conj(k, result_of(k)), 2)));
 }
 
 static void rsqrt_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, c_mul_s(k, G, -0.5), c_pow_s(k, result_of(k), 3)));
+  give(k, 0, c_mul(k, c_mul_s(k, G, -0.5), c_pow_s(k, c_conj(k, result_of(k)), 3)));
 }
 
 static void sin_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, G, c_cos(k, a_of(k))));
+  give(k, 0, c_mul(k, G, c_conj(k, c_cos(k, a_of(k)))));
 }
 
 static void cos_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, G, c_neg(k, c_sin(k, a_of(k)))));
+  give(k, 0, c_mul(k, G, c_conj(k, c_neg(k, c_sin(k, a_of(k))))));
 }
 
 /* g (1 - t t) */
 static void tanh_back(rule_run *k)
 {
-  const weir_tensor *t = result_of(k);
-  if (k->create_graph)
+  const weir_tensor *t = c_conj(k, result_of(k));
+  if (k->create_graph || k->n->of[0].dtype == WEIR_COMPLEX64)
     give(k, 0, c_sub(k, G, c_mul(k, G, c_mul(k, t, t))));
   else
     slope_of(k, WEIR_OP_TANH_BACKWARD, t, k->n->r.number);
@@ -118,8 +132,8 @@ static void tanh_back(rule_run *k)
 
 static void sigmoid_back(rule_run *k)
 {
-  const weir_tensor *s = result_of(k), *part;
-  if (!k->create_graph) {
+  const weir_tensor *s = c_conj(k, result_of(k)), *part;
+  if (!k->create_graph && k->n->of[0].dtype != WEIR_COMPLEX64) {
     slope_of(k, WEIR_OP_SIGMOID_BACKWARD, s, k->n->r.number);
     return;
   }
@@ -172,7 +186,8 @@ static const weir_tensor *quotient(rule_run *k)
 static void div_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, through(k, G, 1));
-  if (wants_gradient(k, 1)) give(k, 1, c_neg(k, c_mul(k, G, c_div(k, quotient(k), b_of(k)))));
+  if (wants_gradient(k, 1))
+    give(k, 1, c_neg(k, c_mul(k, G, c_conj(k, c_div(k, quotient(k), b_of(k))))));
 }
 
 /* ---- powers ---------------------------------------------------------------------------------- */
@@ -186,7 +201,7 @@ static void pow_base(rule_run *k)
     if (b == 0)
       give(k, 0, k->c.st ? NULL : c_zeros(k, &k->n->of[0]));
     else
-      give(k, 0, c_mul(k, G, c_mul_s(k, c_pow_s(k, a, b - 1), b)));
+      give(k, 0, c_mul(k, G, c_conj(k, c_mul_s(k, c_pow_s(k, a, b - 1), b))));
     return;
   }
   const weir_tensor *b = b_of(k), *part = c_mul(k, b, c_pow(k, a, c_sub_s(k, b, 1)));

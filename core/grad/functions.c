@@ -136,7 +136,7 @@ static void exp2_back(rule_run *k)
 
 static void reciprocal_back(rule_run *k)
 {
-  give(k, 0, c_neg(k, c_mul(k, G, square(k, outcome(k, 0)))));
+  give(k, 0, c_neg(k, c_mul(k, G, square(k, c_conj(k, outcome(k, 0))))));
 }
 
 /* number[0]: how far from 0 and 1 x is brought; below 0: it is not, and beyond them there is none. */

@@ -59,13 +59,13 @@ static void product_back(rule_run *k, int ia, double alpha)
   const weir_tensor *g = c_reshape(k, G, product_shape(sa, sb));
   bool folds = sb->count == 2 && sa->count > 2;
   if (wants_gradient(k, ia)) {
-    const weir_tensor *b = as_matrix(k, operand(k, ia + 1), true);
+    const weir_tensor *b = as_matrix(k, c_conj(k, operand(k, ia + 1)), true);
     const weir_tensor *ga = c_matmul(k, g, c_transpose(k, b, -1, -2));
     if (sa->count == 1) ga = k->c.st ? NULL : c_sum_mask(k, ga, (1u << (ga->dims - 1)) - 1, false);
     give(k, ia, scaled_by(k, ga, alpha));
   }
   if (wants_gradient(k, ia + 1)) {
-    const weir_tensor *a = as_matrix(k, operand(k, ia), false);
+    const weir_tensor *a = as_matrix(k, c_conj(k, operand(k, ia)), false);
     if (folds) a = as_rows(k, a), g = as_rows(k, g);
     const weir_tensor *gb =
         right_factor(k, a, g, k->n->of[ia + 1].turned && k->n->of[ia].shape.count > 1);

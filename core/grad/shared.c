@@ -391,8 +391,8 @@ weir_status history_refresh(weir_tensor *t)
   {
     HOLD_LOCK(&history_lock);
     grad_history *h = history_of(t);
-    if (!h || h->dtype != (weir_dtype)t->dtype) return WEIR_OK;
-    if ((int32_t)(h->version - t->seen) <= 0) return WEIR_OK;
+    if (!h || (int32_t)(h->version - t->seen) <= 0) return WEIR_OK;
+    if (h->dtype != (weir_dtype)t->dtype) return check_created(t, true);
     whole = node_retain(h->node);
     version = h->version;
   }

@@ -185,9 +185,19 @@ weir_status node_of(grad_node **out, const record *r, const grad_rule *rule)
   return st;
 }
 
+/* torch says "View" of "ViewBackward0" in sentences. */
+static int stem_length(const char *name)
+{
+  const char *end = strstr(name, "Backward");
+  return (int)(end ? (size_t)(end - name) : strlen(name));
+}
+
 static weir_status rule_for(const grad_rule **out, const record *r)
 {
   *out = rule_of(r);
+  if (*out && (*out)->run && record_is_complex(r) && !complex_has_rule(r))
+    return weir_fail(WEIR_ENOTSUP, "derivative for %.*s of complex numbers is not implemented",
+                     stem_length((*out)->name), (*out)->name);
   return *out ? WEIR_OK
               : weir_fail(WEIR_ENOTSUP, "derivative for operation %d.%d is not implemented",
                           (int)r->kind, r->op);
@@ -195,7 +205,7 @@ static weir_status rule_for(const grad_rule **out, const record *r)
 
 static bool has_gradient(const weir_tensor *t)
 {
-  return dtype_is_floating((weir_dtype)t->dtype);
+  return dtype_is_floating((weir_dtype)t->dtype) || t->dtype == WEIR_COMPLEX64;
 }
 
 /* Of a view: where its operand lies. What a library function made with recording off is one that the
@@ -267,6 +277,10 @@ weir_status check_created(const weir_tensor *t, bool indirect)
   const char *what = indirect ? "its base or another view of its base has been" : "is being";
   const char *why = t->created == VIEW_NO_GRAD ? no_grad_view : one_of_views;
   if (t->created == VIEW_PLAIN) return WEIR_OK;
+  if (t->created == VIEW_AS_OTHER)
+    return weir_fail(WEIR_ENOTSUP, "a view of complex numbers as real ones, or the reverse, whose "
+                                   "memory is modified inplace has no derivative in Weir: clone() "
+                                   "it first");
   if (!t->node)
     return weir_fail(WEIR_EINVAL,
                      "A view was created in no_grad mode and %s modified inplace with grad mode "
@@ -274,8 +288,7 @@ weir_status check_created(const weir_tensor *t, bool indirect)
                      what, why);
   bool own = t->created <= VIEW_OF_PARTS;
   const char *by = own ? t->node->rule ? t->node->rule->name : "" : makers[t->created];
-  const char *end = strstr(by, "Backward"); /* torch says "View" of "ViewBackward0" */
-  int length = (int)(end ? (size_t)(end - by) : strlen(by));
+  int length = stem_length(by);
   unsigned output = own ? t->output : t->part;
   if (t->created == VIEW_NO_GRAD)
     return weir_fail(
@@ -351,6 +364,7 @@ const grad_rule *rule_of(const record *r)
   if (!rule) rule = planes_rule(r);
   if (!rule) rule = shared_rule(r);
   if (!rule) rule = attention_rule(r);
+  if (!rule) rule = complex_rule(r);
   return rule ? rule : linalg_rule(r);
 }
 

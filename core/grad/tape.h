@@ -103,6 +103,10 @@ const grad_rule *planes_rule(const record *r);
 const grad_rule *linalg_rule(const record *r);
 const grad_rule *shared_rule(const record *r);
 const grad_rule *attention_rule(const record *r);
+const grad_rule *complex_rule(const record *r);
+/* Whether complex numbers are among its operands and result; whether its rule is one of those, too. */
+bool record_is_complex(const record *r);
+bool complex_has_rule(const record *r);
 
 grad_meta meta_of(const weir_tensor *t);
 weir_status node_new(grad_node **out, int inputs);
@@ -246,6 +250,8 @@ CALC_2(maximum)
 CALC_2(minimum)
 #undef CALC_1
 #undef CALC_2
+/* Of complex numbers; of others t itself. */
+const weir_tensor *c_conj(rule_run *k, const weir_tensor *t);
 const weir_tensor *c_matmul(rule_run *k, const weir_tensor *a, const weir_tensor *b);
 /* Operand i, which may have been a number: then one element of the gradient's dtype. */
 const weir_tensor *c_operand(rule_run *k, int i);

@@ -463,3 +463,26 @@ weir_status weir_clamp_(weir_tensor *a, const weir_scalar *low, const weir_scala
   }
 BOUND(clamp_min, &bound, NULL)
 BOUND(clamp_max, NULL, &bound)
+
+/* ---- complex numbers ------------------------------------------------------------------------- */
+
+weir_status weir_conj(weir_tensor **out, const weir_tensor *t)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, t);
+  WEIR_TENSOR real = NULL;
+  WEIR_TENSOR imag = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR pairs = NULL;
+  if (t->dtype != WEIR_COMPLEX64) {
+    *out = weir_tensor_retain((weir_tensor *)t);
+    return WEIR_OK;
+  }
+  weir_status st = weir_real(&real, t);
+  if (!st) st = weir_imag(&imag, t);
+  if (!st) st = weir_neg(&turned, imag);
+  if (!st) st = weir_stack(&pairs, (const weir_tensor *const[]){real, turned}, 2, -1);
+  if (!st) st = weir_view_as_complex(out, pairs);
+  if (!st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
+  return st;
+}

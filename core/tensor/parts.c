@@ -187,6 +187,95 @@ weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, int64_t offse
   return st || !recorded(t) ? st : record_of(out, t, RECORD_DIAGONAL, offset, one, two, 0);
 }
 
+/* ---- complex numbers ------------------------------------------------------------------------- */
+
+static weir_status finish_numbers(weir_tensor **out, const weir_tensor *t, int dims,
+                                  const int64_t *sizes, const int64_t *strides, weir_dtype dtype)
+{
+  bool real = dtype != WEIR_COMPLEX64;
+  weir_status st = tensor_part(out, t, dims, sizes, strides, 0);
+  if (st) return st;
+  (*out)->dtype = (uint8_t)dtype;
+  if ((*out)->created != VIEW_NO_GRAD) (*out)->created = VIEW_AS_OTHER;
+  if (!recorded(t)) return WEIR_OK;
+  return record_of(out, t, real ? RECORD_VIEW_AS_REAL : RECORD_VIEW_AS_COMPLEX, 0, 0, 0, 0);
+}
+
+weir_status weir_view_as_real(weir_tensor **out, const weir_tensor *t)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  int64_t sizes[WEIR_MAX_DIMS + 1], strides[WEIR_MAX_DIMS + 1];
+  if (t->dtype != WEIR_COMPLEX64)
+    return weir_fail(WEIR_EINVAL, "view_as_real is only supported for complex tensors");
+  weir_status st = check_dim_count(t->dims + 1);
+  if (st) return st;
+  for (int d = 0; d < t->dims; d++) {
+    sizes[d] = t->size[d];
+    strides[d] = 2 * t->stride[d];
+  }
+  sizes[t->dims] = 2;
+  strides[t->dims] = 1;
+  return finish_numbers(out, t, t->dims + 1, sizes, strides, WEIR_FLOAT32);
+}
+
+static weir_status check_pairs(const weir_tensor *t)
+{
+  int last = t->dims - 1;
+  if (!t->dims) return weir_fail(WEIR_EINVAL, "Input tensor must have one or more dimensions");
+  if (t->size[last] != 2)
+    return weir_fail(WEIR_EINVAL, "Tensor must have a last dimension of size 2");
+  if (t->stride[last] != 1)
+    return weir_fail(WEIR_EINVAL, "Tensor must have a last dimension with stride 1");
+  for (int d = 0; d < last; d++)
+    if (t->stride[d] % 2)
+      return weir_fail(WEIR_EINVAL,
+                       "Tensor must have a stride divisible by 2 for all but last dimension");
+  return (t->data - (char *)t->storage->data) % (int64_t)itemsize(WEIR_COMPLEX64)
+             ? weir_fail(WEIR_EINVAL, "Tensor must have a storage_offset divisible by 2")
+             : WEIR_OK;
+}
+
+weir_status weir_view_as_complex(weir_tensor **out, const weir_tensor *t)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  int64_t strides[WEIR_MAX_DIMS];
+  if (t->dtype == WEIR_FLOAT16 || t->dtype == WEIR_FLOAT64)
+    return weir_fail(WEIR_ENOTSUP, "view_as_complex: there are no complex numbers of %s here",
+                     weir_dtype_name((weir_dtype)t->dtype));
+  if (t->dtype != WEIR_FLOAT32)
+    return weir_fail(WEIR_EINVAL,
+                     "view_as_complex is only supported for half, float and double tensors, but "
+                     "got a tensor of scalar type: %s",
+                     dtype_title((weir_dtype)t->dtype));
+  weir_status st = check_pairs(t);
+  if (st) return st;
+  for (int d = 0; d < t->dims - 1; d++)
+    strides[d] = t->stride[d] / 2;
+  return finish_numbers(out, t, t->dims - 1, t->size, strides, WEIR_COMPLEX64);
+}
+
+static weir_status part_of_numbers(weir_tensor **out, const weir_tensor *t, int64_t which)
+{
+  WEIR_TENSOR pairs = NULL;
+  weir_status st = weir_view_as_real(&pairs, t);
+  return st ? st : weir_select(out, pairs, -1, which);
+}
+
+weir_status weir_real(weir_tensor **out, const weir_tensor *t)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  if (t->dtype == WEIR_COMPLEX64) return part_of_numbers(out, t, 0);
+  *out = weir_tensor_retain((weir_tensor *)t);
+  return WEIR_OK;
+}
+
+weir_status weir_imag(weir_tensor **out, const weir_tensor *t)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  if (t->dtype == WEIR_COMPLEX64) return part_of_numbers(out, t, 1);
+  return weir_fail(WEIR_EINVAL, "imag is not implemented for tensors with non-complex dtypes.");
+}
+
 /* ---- dimensions ------------------------------------------------------------------------------ */
 
 weir_status weir_swapaxes(weir_tensor **out, const weir_tensor *t, int a, int b)

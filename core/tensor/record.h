@@ -90,6 +90,8 @@ enum record_kind {
   RECORD_STRIDED_BACK, /* the same arguments: zeros with the operand there */
   RECORD_STRIDED_SCATTER, /* the same: the first operand with the second there */
   RECORD_COPY_SLICES,     /* the same: an operation in place on those; others' operands behind it */
+  RECORD_VIEW_AS_REAL,
+  RECORD_VIEW_AS_COMPLEX,
   /* what the derivatives of these give, with the same arguments */
   RECORD_SLICE_BACK,
   RECORD_UNFOLD_BACK,

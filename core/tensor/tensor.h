@@ -41,6 +41,7 @@ typedef struct tensor_storage {
 enum view_created {
   VIEW_PLAIN,    /* a view, or none */
   VIEW_NO_GRAD,  /* while recording was off */
+  VIEW_AS_OTHER, /* whose elements are of another dtype: changes of it are not recorded */
   VIEW_OF_PARTS, /* of one of those below */
   VIEW_UNBIND,   /* one of the results of a function that gives several views */
   VIEW_SPLIT,

@@ -9,8 +9,9 @@
  * (WEIR_NO_GRAD) is each thread's own; several threads may go back at once through graphs that
  * have leaves in common.
  *
- * Gradients are where their tensors are, of their dtype and shape. Only floating point has them:
- * complex64 has none here. Words of errors are torch's.
+ * Gradients are where their tensors are, of their dtype and shape. Floating point has them, and
+ * complex64: the gradient of the real part plus i times that of the imaginary one, as torch's; there
+ * an operation that has none for complex numbers is refused (ENOTSUP). Words of errors are torch's.
  *
  * Changes in place are recorded, of views too: all tensors that share the memory have then been
  * changed, but for what detach() made. Refused as in torch, with its words: a leaf that requires a

@@ -918,6 +918,53 @@ START_TEST(slopes_of_activations_have_slopes)
 }
 END_TEST
 
+/* The gradient of a complex number is that of its parts, as torch's. */
+START_TEST(complex_numbers_have_derivatives)
+{
+  WEIR_TENSOR parts = NULL;
+  WEIR_TENSOR z = NULL;
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR size = NULL;
+  WEIR_TENSOR sum = NULL;
+  WEIR_TENSOR other = NULL;
+  WEIR_TENSOR refusal = NULL;
+  WEIR_TENSOR imag = NULL;
+  const float x[] = {3, 4, 0, 0, 1, -1}, back[] = {1, 1};
+  weir_ok(weir_tensor_from(&parts, x, WEIR_FLOAT32, weir_shape(3, 2), NULL));
+  weir_ok(weir_requires_grad_(parts, true));
+  weir_ok(weir_view_as_complex(&z, parts));
+  ck_assert_str_eq(weir_tensor_grad_fn(z), "ViewAsComplexBackward0");
+  weir_ok(weir_mul(&square, z, z));
+  weir_ok(weir_abs(&size, square)); /* x x + y y */
+  weir_ok(weir_sum(&sum, size));
+  weir_ok(weir_backward(sum, NULL, false));
+  EXPECT(weir_tensor_grad(parts), 6, 8, 0, 0, 2, -2);
+  weir_ok(weir_tensor_set_grad(parts, NULL));
+  weir_ok(weir_conj(&other, z));
+  weir_ok(weir_imag(&imag, other));
+  weir_tensor_drop(&sum);
+  weir_ok(weir_sum(&sum, imag));
+  weir_ok(weir_backward(sum, NULL, false));
+  EXPECT(weir_tensor_grad(parts), 0, -1, 0, -1, 0, -1);
+  weir_tensor_drop(&sum);
+  weir_ok(weir_sum(&sum, square));
+  refused(WEIR_EINVAL,
+          "grad can be implicitly created only for real scalar outputs but got weir.complex64",
+          weir_backward(sum, NULL, false));
+  refused(WEIR_ENOTSUP, "derivative for Prod of complex numbers is not implemented",
+          weir_prod(&refusal, z));
+  refused_with(WEIR_ENOTSUP, "a view of complex numbers as real ones", weir_zero_(imag));
+  weir_tensor_drop(&other);
+  weir_ok(weir_tensor_from(&other, back, WEIR_FLOAT32, weir_shape(2), NULL));
+  refused(WEIR_EINVAL, "view_as_real is only supported for complex tensors",
+          weir_view_as_real(&refusal, other));
+  refused(WEIR_EINVAL, "imag is not implemented for tensors with non-complex dtypes.",
+          weir_imag(&refusal, other));
+  weir_ok(weir_real(&refusal, other));
+  ck_assert_ptr_eq(refusal, other);
+}
+END_TEST
+
 /* ---- many ------------------------------------------------------------------------------------ */
 
 enum { DEEP = 100000, THREADS = 4, TIMES = 50 };
@@ -1075,6 +1122,7 @@ int main(void)
   tcase_add_test(c, hooks_see_and_change_gradients);
   tcase_add_test(c, derivatives_have_derivatives);
   tcase_add_test(c, slopes_of_activations_have_slopes);
+  tcase_add_test(c, complex_numbers_have_derivatives);
   tcase_add_test(c, a_graph_may_be_deep);
   tcase_add_test(c, threads_add_to_the_same_leaf);
   tcase_add_test(c, gradients_return_to_where_operands_are);

@@ -134,6 +134,8 @@ GOOD = {
     'weir_diagonal': {3: lambda m: C.c_int(0)},
     'weir_diag_embed': {3: lambda m: C.c_int(0)},
     'weir_rot90': {3: lambda m: C.c_int(0)},
+    'weir_view_as_real': {1: lambda m: m.made('weir_to_dtype', m.tensor(), C.c_int(9))},
+    'weir_imag': {1: lambda m: m.made('weir_to_dtype', m.tensor(), C.c_int(9))},
     'weir_unflatten': {3: lambda m: Shape(2, (C.c_int64 * 8)(2, 1))},
     'weir_meshgrid': {1: lambda m: m.room((C.c_void_p * 1)(m.tensor((2,)).value))},
     'weir_hstack': {1: lambda m: m.tensors(1)},
