@@ -209,6 +209,10 @@ WEIR_PUBLIC weir_status weir_randperm(weir_tensor **out, int64_t n, const weir_o
  * range in self" (cpu). */
 WEIR_PUBLIC weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices,
                                        const weir_tensor *weight);
+/* In place, unrecorded: rows of weight that indices name are made smaller where their norm_type-norm
+ * is above max_norm: what torch.nn.functional.embedding() does first where it has a max_norm. */
+WEIR_PUBLIC weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indices,
+                                               double max_norm, double norm_type);
 /* The gradient of weight [num_weights, size]: sums of grad's rows by index; those of padding_idx (-1:
  * none) are left out; scale_grad_by_freq: through how often the index is there. */
 WEIR_PUBLIC weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *grad,

@@ -77,6 +77,22 @@ WEIR_PUBLIC weir_status weir_kron(weir_tensor **out, const weir_tensor *a, const
  * dimension -1 must have length 3. Got 2 and 2". */
 WEIR_PUBLIC weir_status weir_cross(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                                    int dim);
+/* Covariances of rows, whose columns are observations, each sum of products through observations -
+ * correction (usual: 1); of integers the default dtype. weir_corrcoef(): through both deviations.
+ * Errors: "cov(): expected input to have two or fewer dimensions but got an input with 3 dimensions".
+ */
+WEIR_PUBLIC weir_status weir_cov(weir_tensor **out, const weir_tensor *a, int64_t correction);
+WEIR_PUBLIC weir_status weir_corrcoef(weir_tensor **out, const weir_tensor *a);
+/* Areas below y along `dim` (usual: -1) by trapezoids that are dx wide (usual: 1): the whole one, or up
+ * to each place but the first. Errors: "trapezoid: received a bool input for `y`, but bool is not
+ * supported". */
+WEIR_PUBLIC weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, int dim);
+WEIR_PUBLIC weir_status weir_cumulative_trapezoid(weir_tensor **out, const weir_tensor *y,
+                                                  double dx, int dim);
+/* a, its parts along `dim` made smaller whose p-norm is above maxnorm. Errors: "renorm: input needs at
+ * least 2 dimensions, got 1 dimensions", "renorm: non-positive-norm not supported". */
+WEIR_PUBLIC weir_status weir_renorm(weir_tensor **out, const weir_tensor *a, double p, int dim,
+                                    double maxnorm);
 /* Powers of a vector's elements as rows of n columns, from n - 1 down to 0, or, increasing, from 0
  * up; integers in int64. Errors: "x must be a one-dimensional tensor.", "N must be non-negative."
  */

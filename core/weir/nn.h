@@ -207,10 +207,41 @@ WEIR_PUBLIC weir_status weir_interpolate(weir_tensor **out, const weir_tensor *a
 WEIR_PUBLIC weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t factor);
 WEIR_PUBLIC weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a,
                                              int64_t factor);
-/* Channels (dimension 1) in `groups` of as many, taken from each group in turn. Errors: "Number of
- * channels must be divisible by groups. Got 4 channels and 3 groups." */
+/* Channels (dimension 1 of at least three) dealt out to `groups` in turn. Errors: "Number of channels
+ * must be divisible by groups. Got 3 channels and 2 groups." */
 WEIR_PUBLIC weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a,
                                              int64_t groups);
+
+/* ---- sliding blocks ---------------------------------------------------------------------------
+ * torch.nn.functional.unfold() and fold(). */
+typedef struct weir_unfold_options {
+  int64_t kernel[2];   /* rows, columns, as all pairs */
+  int64_t dilation[2]; /* elements; 0: 1 */
+  int64_t padding[2];  /* elements of 0 on each side */
+  int64_t stride[2];   /* elements; 0: 1 */
+} weir_unfold_options;
+
+/* Blocks of ([n,] channels, h, w) as columns: [n,] channels kernel[0] kernel[1], blocks. Floating
+ * point, complex64 and bool, as torch. Errors: "Given input with spatial size (2, 2), kernel_size=(3,
+ * 3), ..., calculated shape of the array of sliding blocks as (0, 0), but its components must be at
+ * least one."; "kernel size should be greater than zero, but got kernel_height: 0 kernel_width: 1". */
+WEIR_PUBLIC weir_status weir_unfold_blocks(weir_tensor **out, const weir_tensor *a,
+                                           const weir_unfold_options *options);
+/* The sums of those columns where their blocks were: [n,] channels, output_size[0], output_size[1].
+ * Errors: "Expected size of input's dimension 1 to be divisible by the product of kernel_size, ...";
+ * "... expected size of input's dimension 2 to match the calculated number of sliding blocks ...". */
+WEIR_PUBLIC weir_status weir_fold(weir_tensor **out, const weir_tensor *a,
+                                  const int64_t *output_size, const weir_unfold_options *options);
+
+/* ---- pools of powers --------------------------------------------------------------------------
+ * The norm_type-th root of the sum of each window's powers; of the options kernel, stride and
+ * ceil_mode. Errors: those of avg_pool. */
+WEIR_PUBLIC weir_status weir_lp_pool1d(weir_tensor **out, const weir_tensor *a, double norm_type,
+                                       const weir_pool_options *options);
+WEIR_PUBLIC weir_status weir_lp_pool2d(weir_tensor **out, const weir_tensor *a, double norm_type,
+                                       const weir_pool_options *options);
+WEIR_PUBLIC weir_status weir_lp_pool3d(weir_tensor **out, const weir_tensor *a, double norm_type,
+                                       const weir_pool_options *options);
 
 #ifdef __cplusplus
 }

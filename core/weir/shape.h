@@ -84,6 +84,20 @@ WEIR_PUBLIC weir_status weir_expand_as(weir_tensor **out, const weir_tensor *t,
 WEIR_PUBLIC weir_status weir_meshgrid(weir_tensor **out, const weir_tensor *const *tensors,
                                       int count, bool xy);
 
+/* All rows of one element from each of `count` vectors (at most 7), the last one's first to change;
+ * one vector is given back itself. Errors: "Expect a 1D vector, but got shape [2, 2]",
+ * "meshgrid expects all tensors to have the same dtype". */
+WEIR_PUBLIC weir_status weir_cartesian_prod(weir_tensor **out, const weir_tensor *const *tensors,
+                                            int count);
+
+enum { WEIR_BLOCKS_MAX = 64 }; /* matrices that weir_block_diag() takes */
+
+/* Matrices one behind the other along a diagonal, 0 elsewhere; dtypes are promoted; a vector is a row.
+ * Errors: "weir.block_diag: Input tensors must have 2 or fewer dimensions. Input 0 has 3
+ * dimensions". */
+WEIR_PUBLIC weir_status weir_block_diag(weir_tensor **out, const weir_tensor *const *tensors,
+                                        int count);
+
 /* ---- joining ----------------------------------------------------------------------------------
  * weir_cat() along columns, along rows, along depth: tensors of fewer dimensions get what they
  * lack. Errors: "hstack expects a non-empty TensorList", and weir_cat()'s. */

@@ -230,6 +230,124 @@ START_TEST(windows_refuse_what_torchs_do)
 }
 END_TEST
 
+START_TEST(blocks_are_unfolded_as_columns_and_folded_again)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR columns = NULL;
+  WEIR_TENSOR sums = NULL;
+  weir_tensor *none = NULL;
+  weir_unfold_options two = {.kernel = {2, 2}}, spread = {.kernel = {2, 1}, .dilation = {2, 1}};
+  const int64_t size[] = {3, 3}, wrong[] = {4, 3};
+  devices(2);
+  a = counting(weir_shape(1, 3, 3), WEIR_FLOAT32, device(_i));
+  weir_ok(weir_unfold_blocks(&columns, a, &two));
+  shape_is(columns, weir_shape(4, 4));
+  EXPECT(columns, 0, 1, 3, 4, 1, 2, 4, 5, 3, 4, 6, 7, 4, 5, 7, 8);
+  weir_ok(weir_fold(&sums, columns, size, &two));
+  shape_is(sums, weir_shape(1, 3, 3));
+  EXPECT(sums, 0, 2, 2, 6, 16, 10, 6, 14, 8); /* each as often as blocks see it */
+  refused_with(WEIR_EINVAL, "to match the calculated number of sliding blocks 3 * 2 = 6",
+               weir_fold(&none, columns, wrong, &two));
+  weir_tensor_drop(&columns);
+  weir_ok(weir_unfold_blocks(&columns, a, &spread));
+  EXPECT(columns, 0, 1, 2, 6, 7, 8);
+  two.kernel[0] = 4;
+  refused_with(WEIR_EINVAL, "calculated shape of the array of sliding blocks as (0, 2)",
+               weir_unfold_blocks(&none, a, &two));
+  two.kernel[0] = 0;
+  refused(WEIR_EINVAL,
+          "kernel size should be greater than zero, but got kernel_height: 0 kernel_width: 2",
+          weir_unfold_blocks(&none, a, &two));
+}
+END_TEST
+
+START_TEST(pools_of_powers_are_roots_of_sums)
+{
+  typedef weir_status (*lp_fn)(weir_tensor **, const weir_tensor *, double,
+                               const weir_pool_options *);
+  static const lp_fn of[] = {weir_lp_pool1d, weir_lp_pool2d, weir_lp_pool3d};
+  static const double want[] = {5, 10, 20};
+  devices(2);
+  for (int n = 1; n <= 3; n++) {
+    WEIR_TENSOR a = NULL;
+    WEIR_TENSOR r = NULL;
+    weir_pool_options o = {.kernel = {4, 4, 4}};
+    weir_shape shape = {.count = n + 1, .size = {1, 4, 4, 4}};
+    weir_options options = as(WEIR_FLOAT64, device(_i));
+    weir_ok(weir_full(&a, shape, weir_float(2.5), &options));
+    weir_ok(of[n - 1](&r, a, 2, &o));
+    EXPECT(r, want[n - 1]);
+  }
+}
+END_TEST
+
+START_TEST(channels_are_dealt_out)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR r = NULL;
+  weir_tensor *none = NULL;
+  devices(2);
+  a = counting(weir_shape(1, 6, 1), WEIR_FLOAT32, device(_i));
+  weir_ok(weir_channel_shuffle(&r, a, 2));
+  EXPECT(r, 0, 3, 1, 4, 2, 5);
+  refused(WEIR_EINVAL,
+          "Number of channels must be divisible by groups. Got 6 channels and 4 groups.",
+          weir_channel_shuffle(&none, a, 4));
+}
+END_TEST
+
+static void four_nearly(const weir_tensor *t, double a, double b, double c, double d)
+{
+  const double want[] = {a, b, c, d};
+  double got[4];
+  ck_assert_int_eq(weir_tensor_numel(t), 4);
+  weir_ok(weir_tensor_read(got, sizeof got, WEIR_FLOAT64, t));
+  for (int i = 0; i < 4; i++)
+    ck_assert_double_eq_tol(got[i], want[i], 1e-7);
+}
+
+START_TEST(compositions_give_what_sums_by_hand_do)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR index = NULL;
+  weir_tensor *r = NULL;
+  static const double rows[] = {0, 2, 4, 8, 6, 1}, far[] = {3, 4, 0, 1};
+  static const int64_t first[] = {0, 0};
+  devices(2);
+  weir_options o = as(WEIR_FLOAT64, device(_i)), whole = as(WEIR_INT64, device(_i));
+  weir_ok(weir_tensor_from(&a, rows, WEIR_FLOAT64, weir_shape(2, 3), &o));
+  weir_ok(weir_tensor_from(&b, far, WEIR_FLOAT64, weir_shape(2, 2), &o));
+  weir_ok(weir_tensor_from(&index, first, WEIR_INT64, weir_shape(2), &whole));
+  weir_ok(weir_cov(&r, a, 1));
+  EXPECT(r, 4, -7, -7, 13);
+  weir_tensor_drop(&r);
+  weir_ok(weir_corrcoef(&r, a));
+  four_nearly(r, 1, -7 / sqrt(52), -7 / sqrt(52), 1);
+  weir_tensor_drop(&r);
+  weir_ok(weir_trapezoid(&r, a, 0.5, -1));
+  EXPECT(r, 2, 5.25);
+  weir_tensor_drop(&r);
+  weir_ok(weir_cumulative_trapezoid(&r, a, 2, 1));
+  EXPECT(r, 2, 8, 14, 21);
+  weir_tensor_drop(&r);
+  weir_ok(weir_renorm(&r, b, 2, 0, 2.5));
+  four_nearly(r, 1.5, 2, 0, 1);
+  weir_tensor_drop(&r);
+  weir_ok(weir_block_diag(&r, (const weir_tensor *const[]){b, index}, 2));
+  shape_is(r, weir_shape(3, 4));
+  EXPECT(r, 3, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0);
+  weir_tensor_drop(&r);
+  weir_ok(weir_cartesian_prod(&r, (const weir_tensor *const[]){index, index}, 2));
+  shape_is(r, weir_shape(4, 2));
+  weir_tensor_drop(&r);
+  weir_ok(weir_embedding_renorm_(b, index, 2.5, 2)); /* the other row stays */
+  four_nearly(b, 1.5, 2, 0, 1);
+  refused(WEIR_EINVAL, "renorm: input needs at least 2 dimensions, got 1 dimensions",
+          weir_renorm(&r, index, 2, 0, 1));
+}
+END_TEST
+
 /* ---- convolutions, interpolation --------------------------------------------------------------- */
 
 typedef weir_status (*conv_fn)(weir_tensor **, const weir_tensor *, const weir_tensor *,
@@ -748,6 +866,10 @@ int main(void)
                                 windows_adapt_to_what_is_asked_for,
                                 what_windows_give_back_is_their_transpose,
                                 windows_refuse_what_torchs_do,
+                                blocks_are_unfolded_as_columns_and_folded_again,
+                                pools_of_powers_are_roots_of_sums,
+                                channels_are_dealt_out,
+                                compositions_give_what_sums_by_hand_do,
                                 transposed_convolutions_are_the_transpose_of_convolutions,
                                 volumes_are_convolved_as_their_sum_says,
                                 convolutions_that_keep_the_size,

@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in amp | tensors | curves | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in amp | tensors | composed | curves | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -57,6 +57,7 @@ compare() { # NAME FILE ARGUMENT...
 for seed in ${PEERS_SEEDS:-1 2 3}; do
   compare tensors "$here/tensors.py" "$WEIR_LIBRARY" 2000 "$((seed * 10000))"
   compare ops "$here/ops.py" "$WEIR_LIBRARY" 20000 "$seed"
+  compare composed "$here/composed.py" "$WEIR_LIBRARY" 5000 "$seed"
   compare formats "$here/formats.py" "$WEIR_LIBRARY" 5000 "$seed"
   compare grad "$here/grad.py" "$WEIR_LIBRARY" 3000 "$seed"
   compare optim "$here/optim.py" "$WEIR_LIBRARY" 2000 "$seed"

@@ -16,6 +16,7 @@ FLOATING = (6, 7, 8, 11)
 WITHOUT = [
     ('\\w+_like|new_\\w+', 'of a tensor they have the shape alone'),
     ('detach', 'that is what it is for'),
+    ('embedding_renorm_', 'a bound on what parameters are, under no_grad in torch, too'),
     ('histc', 'numbers of elements; torch gives it none either'),
 ]
 # Arguments, by place, that a result does not depend on, or by steps alone.

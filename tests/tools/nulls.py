@@ -67,7 +67,9 @@ SHAPES.update({
     'weir_instance_norm': (2, 1, 2),
     'weir_pixel_shuffle': (1, 1, 1),
     'weir_pixel_unshuffle': (1, 1, 1),
-    'weir_channel_shuffle': (1, 1, 1),
+    'weir_channel_shuffle': (1, 1, 1), 'weir_unfold_blocks': (1, 2, 2), 'weir_fold': (1, 4), 'weir_cov': (2, 2), 'weir_corrcoef': (2, 2),
+    'weir_lp_pool1d': (1, 1, 2), 'weir_lp_pool2d': (1, 1, 2, 2), 'weir_lp_pool3d': (1, 1, 2, 2, 2), 'weir_trapezoid': (2, 2),
+    'weir_cumulative_trapezoid': (2, 2), 'weir_renorm': (2, 2),
     'weir_group_norm': (2, 2), 'weir_interpolate': (1, 1, 2),
     **{'weir_conv%s%dd' % (k, n): (1, 1) + (2,) * n for k in ('', '_transpose') for n in (1, 2, 3) if (k, n) != ('', 2)}})
 VALUES = {'int': 1, 'unsigned': 1, '_Bool': False, 'int64_t': 1, 'uint64_t': 1, 'size_t': 64, 'ssize_t': 1, 'double': 1.0,
@@ -91,6 +93,10 @@ def pool_options(m):
 
 def dlpack(version):
     return {1: lambda m: m.made('weir_to_dlpack' + version, m.tensor(), None)}
+
+
+def blocks(m):
+    return m.room((C.c_int64 * 8)(1, 1))
 
 
 def pool_3d(m):
@@ -138,6 +144,10 @@ GOOD = {
     'weir_imag': {1: lambda m: m.made('weir_to_dtype', m.tensor(), C.c_int(9))},
     'weir_unflatten': {3: lambda m: Shape(2, (C.c_int64 * 8)(2, 1))},
     'weir_meshgrid': {1: lambda m: m.room((C.c_void_p * 1)(m.tensor((2,)).value))},
+    'weir_cartesian_prod': {1: lambda m: m.room((C.c_void_p * 1)(m.tensor((2,)).value))},
+    'weir_block_diag': {1: lambda m: m.tensors(1)},
+    'weir_unfold_blocks': {2: blocks}, 'weir_fold': {2: lambda m: m.room((C.c_int64 * 2)(2, 2)), 3: blocks},
+    'weir_lp_pool1d': {3: pool_3d}, 'weir_lp_pool2d': {3: pool_3d}, 'weir_lp_pool3d': {3: pool_3d},
     'weir_hstack': {1: lambda m: m.tensors(1)},
     'weir_vstack': {1: lambda m: m.tensors(1)},
     'weir_dstack': {1: lambda m: m.tensors(1)},
@@ -194,7 +204,7 @@ GOOD = {
     'weir_module_load': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
     'weir_trace_start': {0: lambda m: m.path('t')},
     'weir_where': {1: lambda m: m.made('weir_to_dtype', m.tensor(), C.c_int(10))},
-    **{'weir_' + name: {at: lambda m: m.index()} for name, at in (('index_select', 3), ('embedding', 1), ('one_hot', 1))},
+    **{'weir_' + name: {at: lambda m: m.index()} for name, at in (('index_select', 3), ('embedding', 1), ('embedding_renorm_', 1), ('one_hot', 1))},
     **{'weir_' + name + end: {at + (not end): lambda m: m.index(), at + 1 + (not end): lambda m: m.tensor((2, 1))}
        for name, at in (('index_add', 2), ('index_copy', 2), ('index_add_alpha', 2)) for end in ('', '_')},
     **{'weir_index_fill' + end: {2 + (not end): lambda m: m.index()} for end in ('', '_')},

@@ -1,0 +1,282 @@
+/* compose.c: small things made of other operations: covariances, integrals by trapezoids, bounded
+ * norms, matrices along a diagonal, products of sets, channels dealt out. They have derivatives where
+ * those have. */
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+#include "core/tensor/record.h"
+
+/* ---- covariance ------------------------------------------------------------------------------ */
+
+static weir_status check_observations(const char *name, const weir_tensor *a)
+{
+  if (a->dims > 2)
+    return weir_fail(
+        WEIR_EINVAL,
+        "%s(): expected input to have two or fewer dimensions but got an input with %d "
+        "dimensions",
+        name, (int)a->dims);
+  if (a->dtype == WEIR_BOOL)
+    return weir_fail(WEIR_ENOTSUP, "cov(): bool dtype is not supported for input");
+  return WEIR_OK;
+}
+
+/* Of rows of floating point. */
+static weir_status covariance(weir_tensor **out, const weir_tensor *rows, int64_t correction)
+{
+  WEIR_TENSOR mean = NULL;
+  WEIR_TENSOR off = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR quotient = NULL;
+  int64_t left = rows->size[1] - correction;
+  weir_status st = weir_mean_dim(&mean, rows, 1, true);
+  if (!st) st = weir_sub(&off, rows, mean);
+  if (!st) st = weir_t(&turned, off);
+  if (!st) st = weir_mm(&product, off, turned);
+  if (!st) st = weir_div_scalar(&quotient, product, weir_float(left > 0 ? (double)left : 0));
+  if (st) return st;
+  return weir_reshape(out, quotient,
+                      rows->size[0] == 1 ? weir_shape_of(0, NULL) : weir_tensor_shape(quotient));
+}
+
+static weir_status covariance_of(weir_tensor **out, const weir_tensor *a, int64_t correction)
+{
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR wide = NULL;
+  bool whole = dtype_is_integral_or_bool((weir_dtype)a->dtype);
+  weir_shape shape = a->dims < 2 ? weir_shape(1, a->numel) : weir_tensor_shape(a);
+  weir_status st = weir_reshape(&rows, a, shape);
+  if (!st) st = weir_to_dtype(&wide, rows, whole ? weir_get_default_dtype() : (weir_dtype)a->dtype);
+  return st ? st : covariance(out, wide, correction);
+}
+
+weir_status weir_cov(weir_tensor **out, const weir_tensor *a, int64_t correction)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  weir_status st = check_observations("cov", a);
+  return st ? st : covariance_of(out, a, correction);
+}
+
+weir_status weir_corrcoef(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR cov = NULL;
+  WEIR_TENSOR variance = NULL;
+  WEIR_TENSOR deviation = NULL;
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR once = NULL;
+  WEIR_TENSOR both = NULL;
+  weir_scalar least = weir_int(-1), most = weir_int(1);
+  weir_status st = check_observations("corrcoef", a);
+  if (!st) st = covariance_of(&cov, a, 1);
+  if (st) return st;
+  if (!cov->dims) return weir_div(out, cov, cov);
+  st = weir_diagonal(&variance, cov, 0, 0, 1);
+  if (!st) st = weir_sqrt(&deviation, variance);
+  if (!st) st = weir_unsqueeze(&column, deviation, 1);
+  if (!st) st = weir_div(&once, cov, column);
+  if (!st) st = weir_div(&both, once, deviation);
+  return st ? st : weir_clamp(out, both, &least, &most);
+}
+
+/* ---- trapezoids ------------------------------------------------------------------------------ */
+
+/* Sums of neighbours along a dimension that is not empty. */
+static weir_status neighbours_of(weir_tensor **out, const weir_tensor *y, int dim)
+{
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR right = NULL;
+  weir_status st = weir_narrow(&left, y, dim, 0, y->size[dim] - 1);
+  if (!st) st = weir_narrow(&right, y, dim, 1, y->size[dim] - 1);
+  return st ? st : weir_add(out, left, right);
+}
+
+static weir_status refuse_bool_curve(const char *name, const weir_tensor *y)
+{
+  if (y->dtype != WEIR_BOOL) return WEIR_OK;
+  return weir_fail(WEIR_ENOTSUP, "%s: received a bool input for `y`, but bool is not supported",
+                   name);
+}
+
+weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, y);
+  WEIR_TENSOR pairs = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_shape shape = {0, {0}};
+  int at;
+  if (!y->dims)
+    return weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions", dim);
+  weir_status st = dim_resolve(&at, dim, y->dims);
+  if (st) return st;
+  for (int d = 0; d < y->dims; d++)
+    if (d != at) shape.size[shape.count++] = y->size[d];
+  if (!y->size[at]) return weir_new_zeros(out, y, shape, NULL);
+  st = refuse_bool_curve("trapezoid", y);
+  if (!st) st = neighbours_of(&pairs, y, at);
+  if (!st) st = weir_sum_dim(&sum, pairs, at, false);
+  return st ? st : weir_mul_scalar(out, sum, weir_float(dx / 2));
+}
+
+weir_status weir_cumulative_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, y);
+  WEIR_TENSOR pairs = NULL;
+  WEIR_TENSOR sums = NULL;
+  int at;
+  weir_status st = refuse_bool_curve("cumulative_trapezoid", y);
+  if (!st && !y->dims) st = weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor.");
+  if (!st) st = dim_resolve(&at, dim, y->dims);
+  if (st) return st;
+  if (!y->size[at]) return weir_clone(out, y);
+  st = neighbours_of(&pairs, y, at);
+  if (!st) st = weir_cumsum(&sums, pairs, at);
+  return st ? st : weir_mul_scalar(out, sums, weir_float(dx / 2));
+}
+
+/* ---- bounded norms --------------------------------------------------------------------------- */
+
+/* What parts of a have to be multiplied with, so that none of their norms over dims is larger. */
+static weir_status norm_factors(weir_tensor **out, const weir_tensor *a, double p, const int *dims,
+                                int count, double maxnorm)
+{
+  WEIR_TENSOR norm = NULL;
+  WEIR_TENSOR above = NULL;
+  WEIR_TENSOR more = NULL;
+  WEIR_TENSOR scale = NULL;
+  WEIR_TENSOR one = NULL;
+  weir_status st = weir_norm_dims(&norm, a, p, dims, count, true);
+  if (!st) st = weir_gt_scalar(&above, norm, weir_float(maxnorm));
+  if (!st) st = weir_add_scalar(&more, norm, weir_float(1e-7));
+  if (!st) st = weir_scalar_div(&scale, weir_float(maxnorm), more);
+  if (!st) st = weir_ones_like(&one, scale, NULL);
+  return st ? st : weir_where(out, above, scale, one);
+}
+
+static weir_status check_renorm(const weir_tensor *a, double p, double maxnorm)
+{
+  if (p <= 0) return weir_fail(WEIR_EINVAL, "renorm: non-positive-norm not supported");
+  if (maxnorm < 0)
+    return weir_fail(WEIR_EINVAL, "renorm: expected maxnorm to be >= 0 but got %g", maxnorm);
+  if (a->dims < 2)
+    return weir_fail(WEIR_EINVAL, "renorm: input needs at least 2 dimensions, got %d dimensions",
+                     (int)a->dims);
+  return WEIR_OK;
+}
+
+weir_status weir_renorm(weir_tensor **out, const weir_tensor *a, double p, int dim, double maxnorm)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR factors = NULL;
+  int dims[WEIR_MAX_DIMS], count = 0, at;
+  weir_status st = check_renorm(a, p, maxnorm);
+  if (!st) st = dim_resolve(&at, dim, a->dims);
+  if (st) return st;
+  for (int d = 0; d < a->dims; d++)
+    if (d != at) dims[count++] = d;
+  st = norm_factors(&factors, a, p, dims, count, maxnorm);
+  return st ? st : weir_mul(out, a, factors);
+}
+
+/* Rows that are looked up more than once are written as often, with the same elements. */
+weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indices, double max_norm,
+                                   double norm_type)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(weight, indices);
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR factors = NULL;
+  WEIR_TENSOR bounded = NULL;
+  if (weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
+  WEIR_UNRECORDED;
+  weir_status st = weir_reshape(&row, indices, weir_shape(indices->numel));
+  if (!st) st = weir_index_select(&rows, weight, 0, row);
+  if (!st) st = norm_factors(&factors, rows, norm_type, (const int[]){1}, 1, max_norm);
+  if (!st) st = weir_mul(&bounded, rows, factors);
+  return st ? st : weir_index_copy_(weight, 0, row, bounded);
+}
+
+/* ---- matrices, sets, channels ---------------------------------------------------------------- */
+
+/* One of the matrices with 0s on both sides of its columns. */
+static weir_status widened_block(weir_tensor **out, const weir_tensor *t, int64_t before,
+                                 int64_t columns, weir_dtype dtype)
+{
+  WEIR_TENSOR matrix = NULL;
+  WEIR_TENSOR same = NULL;
+  int64_t width = t->dims ? t->size[t->dims - 1] : 1;
+  const int64_t border[2] = {before, columns - before - width};
+  weir_status st = weir_reshape(&matrix, t, weir_shape(t->dims == 2 ? t->size[0] : 1, width));
+  if (!st) st = weir_to_dtype(&same, matrix, dtype);
+  return st ? st : weir_pad(out, same, border, 2, WEIR_PAD_CONSTANT, weir_int(0));
+}
+
+weir_status weir_block_diag(weir_tensor **out, const weir_tensor *const *tensors, int count)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, tensors);
+  weir_tensor *part[WEIR_BLOCKS_MAX] = {NULL};
+  int64_t columns = 0, at = 0;
+  categories c = {0};
+  weir_dtype dtype;
+  weir_status st = WEIR_OK;
+  if (count < 1 || count > WEIR_BLOCKS_MAX)
+    return weir_fail(WEIR_EINVAL, "block_diag: 1 to %d tensors, not %d", WEIR_BLOCKS_MAX, count);
+  for (int i = 0; i < count && !st; i++) {
+    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "block_diag: tensors[%d] is NULL", i);
+    if (tensors[i]->dims > 2)
+      return weir_fail(
+          WEIR_EINVAL,
+          "weir.block_diag: Input tensors must have 2 or fewer dimensions. Input %d has "
+          "%d dimensions",
+          i, (int)tensors[i]->dims);
+    columns += tensors[i]->dims ? tensors[i]->size[tensors[i]->dims - 1] : 1;
+    st = categories_tensor(&c, tensors[i]);
+  }
+  if (!st) st = categories_result(&dtype, &c);
+  for (int i = 0; i < count && !st; i++) {
+    st = widened_block(&part[i], tensors[i], at, columns, dtype);
+    at += tensors[i]->dims ? tensors[i]->size[tensors[i]->dims - 1] : 1;
+  }
+  if (!st) st = weir_cat(out, (const weir_tensor *const *)part, count, 0);
+  for (int i = 0; i < count; i++)
+    weir_tensor_release(part[i]);
+  return st;
+}
+
+weir_status weir_cartesian_prod(weir_tensor **out, const weir_tensor *const *tensors, int count)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, tensors);
+  weir_tensor *grid[WEIR_MAX_DIMS] = {NULL};
+  WEIR_TENSOR stacked = NULL;
+  text_buffer text;
+  if (count < 1 || count > WEIR_MAX_DIMS - 1)
+    return weir_fail(WEIR_EINVAL, "cartesian_prod: 1 to %d tensors, not %d", WEIR_MAX_DIMS - 1,
+                     count);
+  for (int i = 0; i < count; i++) {
+    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "cartesian_prod: tensors[%d] is NULL", i);
+    if (tensors[i]->dims != 1)
+      return weir_fail(WEIR_EINVAL, "Expect a 1D vector, but got shape %s",
+                       shape_format(&text, weir_tensor_shape(tensors[i])));
+  }
+  if (count == 1) {
+    *out = weir_tensor_retain((weir_tensor *)tensors[0]);
+    return WEIR_OK;
+  }
+  weir_status st = weir_meshgrid(grid, tensors, count, false);
+  int64_t rows = 1;
+  for (int i = 0; i < count; i++)
+    rows *= tensors[i]->numel;
+  if (!st) st = weir_stack(&stacked, (const weir_tensor *const *)grid, count, count);
+  for (int i = 0; i < count; i++)
+    weir_tensor_release(grid[i]);
+  return st ? st : weir_reshape(out, stacked, weir_shape(rows, count));
+}
