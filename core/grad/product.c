@@ -140,6 +140,7 @@ static void conv_input(rule_run *k, const weir_tensor *g, const weir_shape *in)
 {
   const weir_tensor *w = operand(k, 1);
   int64_t padding[4], groups = N[6];
+  bool even = true;
   if (k->c.st) return;
   weir_conv2d_options o = {.dilation = {N[4], N[5]}, .groups = groups};
   g = spaced(k, spaced(k, g, 2, N[0]), 3, N[1]);
@@ -148,8 +149,12 @@ static void conv_input(rule_run *k, const weir_tensor *g, const weir_shape *in)
     int64_t span = N[4 + i] * (w->size[2 + i] - 1), before = span - N[2 + i];
     padding[2 - 2 * i] = before;
     padding[2 - 2 * i + 1] = in->size[2 + i] + span - g->size[2 + i] - before;
+    even = even && before >= 0 && padding[2 - 2 * i + 1] == before;
   }
-  g = padded(k, g, padding);
+  if (even)
+    o.padding[0] = padding[2], o.padding[1] = padding[0];
+  else
+    g = padded(k, g, padding);
   const weir_tensor *ga = convolved(k, g, turned_weight(k, w, groups), &o);
   give(k, 0, k->c.st ? NULL : c_reshape(k, ga, k->n->of[0].shape));
 }

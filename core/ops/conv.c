@@ -1,7 +1,7 @@
 /* conv.c: two-dimensional convolution and pooling.
  *
  * A convolution is a product: the weights of a group (out x (channels, kh, kw)) times a matrix
- * whose columns are the windows of one image (weir_im2col). As many images as WINDOWS bytes hold
+ * whose columns are the windows of one image (weir_im2col). As many images as some bytes hold
  * are unfolded at a time; a kernel of one element and stride 1 needs no unfolding. The bias is what
  * the product is added to.
  *
@@ -23,7 +23,9 @@
 #include "core/tensor/record.h"
 #include "core/tensor/autocast.h"
 
-enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */
+/* Bytes of columns at a time, where more than one image fits: as many as half of input and output have,
+ * and from LEAST to MOST. */
+enum { WINDOWS_LEAST = 256 << 10, WINDOWS_MOST = 32 << 20 };
 
 typedef struct conv {
   const weir_tensor *a, *weight; /* borrowed, dense */
@@ -278,6 +280,14 @@ static bool elements_of(int64_t *out, const conv *c)
   return true;
 }
 
+static int64_t column_bytes(const conv *c)
+{
+  int64_t half = (c->a->numel + c->out->numel) / 2,
+          item = (int64_t)itemsize((weir_dtype)c->a->dtype);
+  if (half > WINDOWS_MOST / item) return WINDOWS_MOST;
+  return half * item > WINDOWS_LEAST ? half * item : WINDOWS_LEAST;
+}
+
 static weir_status run_images(const compute_target *t, const conv *c, double beta)
 {
   int64_t each = 0, bytes = 0;
@@ -285,7 +295,8 @@ static weir_status run_images(const compute_target *t, const conv *c, double bet
   weir_status st = WEIR_OK;
   bool fits = elements_of(&each, c) &&
               !__builtin_mul_overflow(each, (int64_t)itemsize((weir_dtype)c->a->dtype), &bytes);
-  int64_t chunk = bytes && WINDOWS / bytes < c->n ? WINDOWS / bytes : c->n;
+  int64_t windows = column_bytes(c);
+  int64_t chunk = bytes && windows / bytes < c->n ? windows / bytes : c->n;
   if (!chunk) chunk = 1;
   if (!needs_columns(c) || (fits && !each)) return multiply(t, c, c->a->data, 0, c->n, beta);
   if (!fits) return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
@@ -455,7 +466,8 @@ static weir_status weigh_all(weir_tensor **sum, const compute_target *t, const c
       __builtin_mul_overflow(each, (int64_t)itemsize((weir_dtype)c->a->dtype), &bytes))
     return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
   if (!needs_columns(c)) return add_images(sum, t, c, c->a->data, 0, c->n, weight);
-  int64_t chunk = WINDOWS / bytes < c->n ? WINDOWS / bytes : c->n;
+  int64_t windows = column_bytes(c);
+  int64_t chunk = windows / bytes < c->n ? windows / bytes : c->n;
   if (!chunk) chunk = 1;
   weir_status st = tensor_new_beside(&columns, c->a, weir_shape(chunk, each));
   for (int64_t i = 0; i < c->n && !st; i += chunk) {
