@@ -113,10 +113,12 @@ class Ties:
         self.steps[-1] = min(self.steps[-1], margin.item())
 
 
-def train(model, x, y, batch, measure, optimizer, schedule, max_norm=None, ties=None):
+def train(model, x, y, batch, measure, optimizer, schedule, max_norm=None, ties=None, steps=STEPS, before=None):
     losses = []
-    for i in range(STEPS):
+    for i in range(steps):
         first = i * batch % len(x)
+        if before:
+            before()
         if ties:
             ties.steps.append(1.)
         optimizer.zero_grad()

@@ -45,6 +45,7 @@ cases=$*
 set --
 for case in $cases; do
   case $case in amp | tensors | composed | curves | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -71,6 +72,7 @@ compare gpus "$here/gpus.py" "$WEIR_LIBRARY"
 compare amp "$here/amp.py" "$WEIR_LIBRARY" 4000
 unset LD_LIBRARY_PATH WEIR_SIM_DEVICES
 compare curves "$here/curves.py" "$out"
+compare memory "$here/memory.py" "$out"
 compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"
 mkdir -p "$scratch/files"
 compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"

@@ -1,8 +1,9 @@
 /* training.h: what the examples that train share: arguments, data, a step, the loop over STEPS of them.
  * A program says by a `trainee` what its data, model, optimizer and loss are.
- *   PROGRAM [--device NAME] [--devices N] [--weights FILE] [--losses FILE.npy] [--memory]
+ *   PROGRAM [--device NAME] [--devices N] [--batch N] [--weights FILE] [--losses FILE.npy]
+ *   [--memory]
  * NAME: "cpu", "cuda:1"; without one, a GPU where there is one. --devices: N GPUs from the first on, each with
- * a part of every batch. --weights: first weights, else random ones. --losses: that of each step. --memory:
+ * a part of every batch. --batch: items of a step, a divisor of how many there are. --weights: first weights, else random ones. --losses: that of each step. --memory:
  * says the most bytes that tensors had on the GPU in a step. */
 #ifndef WEIR_EXAMPLES_TRAINING_H
 #define WEIR_EXAMPLES_TRAINING_H
@@ -17,7 +18,8 @@ enum { STEPS = 200, MOST_DEVICES = 64 };
 
 typedef struct training_arguments {
   weir_device device;
-  int devices; /* 0: `device` alone */
+  int devices;   /* 0: `device` alone */
+  int64_t batch; /* items of a step; 0: the program's */
   bool adam, memory;
   const char *weights, *losses, *text; /* files; NULL: none */
 } training_arguments;
@@ -76,6 +78,12 @@ static inline weir_status read_value(training_arguments *a, const trainee *p, co
     a->devices = (int)strtol(value, &end, 10);
     bool good = *value && !*end && a->devices > 0 && a->devices <= MOST_DEVICES;
     return good ? WEIR_OK : weir_fail(WEIR_EINVAL, "--devices %s: not from 1 to 64", value);
+  }
+  if (!strcmp(name, "--batch")) {
+    a->batch = strtoll(value, &end, 10);
+    return *value && !*end && a->batch > 0
+               ? WEIR_OK
+               : weir_fail(WEIR_EINVAL, "--batch %s: not 1 or more", value);
   }
   if (!strcmp(name, "--weights"))
     a->weights = value;
@@ -145,15 +153,15 @@ static inline weir_status begin_training(training *t, const trainee *p, const tr
 
 /* One step with the items from `first` on; *value is the loss before it. */
 static inline weir_status train_batch(double *value, const training *t, const trainee *p,
-                                      int64_t first)
+                                      int64_t first, int64_t batch)
 {
   WEIR_TENSOR in = NULL;
   WEIR_TENSOR wanted = NULL;
   WEIR_TENSOR out = NULL;
   WEIR_TENSOR loss = NULL;
   weir_scalar number;
-  TRY(weir_narrow(&in, t->x, 0, first, p->batch));
-  TRY(weir_narrow(&wanted, t->y, 0, first, p->batch));
+  TRY(weir_narrow(&in, t->x, 0, first, batch));
+  TRY(weir_narrow(&wanted, t->y, 0, first, batch));
   weir_optimizer_zero_grad(t->optimizer);
   TRY(weir_module_call(&out, t->model, in));
   TRY(p->loss(&loss, out, wanted));
@@ -170,10 +178,10 @@ static inline weir_status train_batch(double *value, const training *t, const tr
 static inline weir_status train_steps(double *losses, const training *t, const trainee *p,
                                       const training_arguments *a)
 {
-  int64_t items = weir_tensor_size(t->x, 0);
+  int64_t items = weir_tensor_size(t->x, 0), batch = a->batch ? a->batch : p->batch;
   for (int i = 0; i < STEPS; i++) {
     if (a->memory && i == STEPS - 1) TRY(weir_memory_reset_peak(a->device));
-    TRY(train_batch(&losses[i], t, p, (int64_t)i * p->batch % items));
+    TRY(train_batch(&losses[i], t, p, (int64_t)i * batch % items, batch));
     if (i % 50 == 0 || i == STEPS - 1) printf("step %3d: loss %.2f\n", i, losses[i]);
   }
   if (a->memory)
