@@ -62,6 +62,7 @@ static void free_hooks(grad_node *n)
   while (n->hooks) {
     grad_hook *h = n->hooks;
     n->hooks = h->next;
+    if (h->destroy) h->destroy(h->context);
     free(h);
   }
 }
@@ -476,9 +477,9 @@ weir_status weir_detach(weir_tensor **out, const weir_tensor *t)
   return WEIR_OK;
 }
 
-weir_status weir_register_hook(uint64_t *id, weir_tensor *t, weir_grad_hook hook, void *context)
+/* new: its function and context. */
+static weir_status add_grad_hook(uint64_t *id, weir_tensor *t, grad_hook new)
 {
-  WEIR_REQUIRE(t, hook);
   weir_status st = node_current(t);
   if (st) return st;
   if (!t->node)
@@ -486,7 +487,9 @@ weir_status weir_register_hook(uint64_t *id, weir_tensor *t, weir_grad_hook hook
                      "cannot register a hook on a tensor that doesn't require gradient");
   grad_hook *h = malloc(sizeof *h);
   if (!h) return weir_fail(WEIR_ENOMEM, "no host memory for a hook");
-  *h = (grad_hook){NULL, t->output, atomic_fetch_add(&next_hook, 1), hook, context};
+  *h = new;
+  h->output = t->output;
+  h->id = atomic_fetch_add(&next_hook, 1);
   if (id) *id = h->id;
   HOLD_LOCK(&grad_lock);
   grad_hook **at = &t->node->hooks;
@@ -494,6 +497,21 @@ weir_status weir_register_hook(uint64_t *id, weir_tensor *t, weir_grad_hook hook
     at = &(*at)->next;
   *at = h;
   return WEIR_OK;
+}
+
+weir_status weir_register_hook(uint64_t *id, weir_tensor *t, weir_grad_hook hook, void *context)
+{
+  WEIR_REQUIRE(t, hook);
+  return add_grad_hook(id, t, (grad_hook){.call = hook, .context = context});
+}
+
+weir_status grad_hook_owned(weir_tensor *t, weir_grad_hook hook, void *context,
+                            void (*destroy)(void *context))
+{
+  weir_status st =
+      add_grad_hook(NULL, t, (grad_hook){.call = hook, .context = context, .destroy = destroy});
+  if (st) destroy(context);
+  return st;
 }
 
 void weir_remove_hook(weir_tensor *t, uint64_t id)

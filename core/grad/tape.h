@@ -37,7 +37,8 @@ typedef struct grad_hook {
   uint32_t output;
   uint64_t id;
   weir_grad_hook call;
-  void *context; /* borrowed */
+  void *context;                  /* borrowed, unless: */
+  void (*destroy)(void *context); /* ends it with the hook; NULL: nothing does */
 } grad_hook;
 
 typedef struct rule_run rule_run;
@@ -123,6 +124,10 @@ void node_attach(weir_tensor *t, grad_node *n, int output);
 /* Gives back what was kept. */
 void node_forget(grad_node *n);
 extern pthread_mutex_t grad_lock; /* over gradients and hooks of leaves */
+
+/* weir_register_hook() of a context that is the hook's: destroy ends it, also where this fails. */
+weir_status grad_hook_owned(weir_tensor *t, weir_grad_hook hook, void *context,
+                            void (*destroy)(void *context));
 
 /* ---- shared.c: changes in place of memory that tensors share ---------------------------------- */
 

@@ -1,6 +1,6 @@
 /* module.c: modules: making, counting, adding, calling. */
 #include "core/base/require.h"
-#include "core/nn/module.h"
+#include "core/nn/hooks.h"
 #include "core/tensor/announce.h"
 
 #include <stdio.h>
@@ -48,6 +48,7 @@ static void destroy_module(weir_module *m)
   }
   if (!m->origin && m->kind->destroy && m->data) m->kind->destroy(m->data);
   weir_module_release(m->origin);
+  module_hooks_release(m->hooks);
   free(m->slot);
   free(m->child);
   free(m->label);
@@ -92,6 +93,7 @@ weir_status module_skeleton(weir_module **out, weir_module *m)
   atomic_init(&copy->training, atomic_load(&m->training));
   copy->kind = m->kind;
   copy->data = data;
+  copy->hooks = module_hooks_retain(m->hooks);
   copy->origin = own ? NULL : weir_module_retain(m);
   copy->slot = calloc(m->slots + 1, sizeof *copy->slot);
   copy->child = calloc(m->children + 1, sizeof *copy->child);
@@ -268,14 +270,8 @@ static __attribute__((cold)) weir_status no_output(const weir_module *m)
 
 __thread module_watcher *module_watched;
 
-weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                  int count)
+weir_status module_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in, int count)
 {
-  WEIR_REQUIRE_OUT(out, m);
-  if (count) WEIR_REQUIRE(in);
-  if (!m->kind->forward)
-    return weir_fail(WEIR_ENOTSUP, "Module [%s] is missing the required \"forward\" function",
-                     m->kind->name);
   weir_module_path_push(m->label ? m->label : m->kind->name);
   weir_status st = m->kind->forward(out, m, in, count);
   if (!st && !*out) st = no_output(m);
@@ -284,6 +280,18 @@ weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor
     module_watched->called(module_watched->user, m, *out);
   if (st) *out = NULL; /* whatever a failed forward has left there */
   return st;
+}
+
+weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor *const *in,
+                                  int count)
+{
+  WEIR_REQUIRE_OUT(out, m);
+  if (count) WEIR_REQUIRE(in);
+  if (!m->kind->forward)
+    return weir_fail(WEIR_ENOTSUP, "Module [%s] is missing the required \"forward\" function",
+                     m->kind->name);
+  return __builtin_expect(m->hooks != NULL, 0) ? module_call_hooked(out, m, in, count)
+                                               : module_forward(out, m, in, count);
 }
 
 weir_status weir_module_call(weir_tensor **out, weir_module *m, weir_tensor *in)

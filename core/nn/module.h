@@ -22,6 +22,8 @@ typedef struct module_child {
   weir_module *m; /* a count of its own */
 } module_child;
 
+typedef struct module_hooks module_hooks; /* hooks.h */
+
 struct weir_module {
   _Atomic uint32_t refs;
   _Atomic bool training;
@@ -33,6 +35,7 @@ struct weir_module {
   size_t slots;
   module_child *child; /* owned, in the order they were added */
   size_t children;
+  module_hooks *hooks; /* a count; NULL: none */
 };
 
 extern const weir_module_class module_list_class; /* ModuleList's */

@@ -216,7 +216,6 @@ PLAIN(channel_shuffle, "ChannelShuffle", groups_describe, (weir_module * *out, i
 
 /* ---- containers ------------------------------------------------------------------------------- */
 
-const weir_module_class module_list_class = {.name = "ModuleList"};
 static const weir_module_class module_dict_class = {.name = "ModuleDict"};
 
 weir_status weir_module_list(weir_module **out, weir_module *const *children, size_t count)

@@ -204,6 +204,8 @@ weir_status weir_module_count_parameters(int64_t *out, const weir_module *m)
   return weir_module_visit(m, WEIR_PARAMETERS, count_elements, out);
 }
 
+const weir_module_class module_list_class = {.name = "ModuleList"};
+
 /* ---- printing: torch's Module.__repr__ ------------------------------------------------------- */
 
 static char *module_text(const weir_module *m, int depth);

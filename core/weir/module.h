@@ -94,6 +94,36 @@ WEIR_PUBLIC weir_status weir_module_call_many(weir_tensor **out, weir_module *m,
 WEIR_PUBLIC void weir_module_train(weir_module *m, bool training);
 WEIR_PUBLIC bool weir_module_is_training(const weir_module *m);
 
+/* ---- hooks ------------------------------------------------------------------------------------
+ * What the program has called around a module's forward, as torch's register_forward_pre_hook(),
+ * register_forward_hook(), register_full_backward_pre_hook(), register_full_backward_hook(). Hooks of
+ * a kind are called in the order in which they were registered; replicas of a module call its hooks.
+ */
+typedef enum weir_module_hook_kind {
+  WEIR_HOOK_FORWARD_PRE,  /* before the forward: may put others in the place of inputs */
+  WEIR_HOOK_FORWARD,      /* after it: may put another in the place of *out */
+  WEIR_HOOK_BACKWARD_PRE, /* *out is the output's gradient, in place of which it may put another */
+  WEIR_HOOK_BACKWARD      /* in are the inputs' gradients: the same; *out is the output's */
+} weir_module_hook_kind;
+
+/* in: `count` tensors (inputs, or their gradients; NULL: it requires none; none before a backward);
+ * out NULL before a forward. All are borrowed; one that the hook puts in a place is new, and stolen. A
+ * status but WEIR_OK ends the call, or the backward, with it. */
+typedef weir_status (*weir_module_hook)(weir_module *m, weir_tensor **in, int count,
+                                        weir_tensor **out, void *user);
+
+/* Registers a hook; *id (may be NULL) names it. user is the hook's from now on, also where this
+ * fails: destroy (may be NULL) ends it when the hook is taken away, or with the module. Gradients of
+ * several inputs (of one dtype, on one device) are shown when all are there; one that the module did
+ * not use is zeros. Where no input requires a gradient, WEIR_HOOK_BACKWARD is called with the
+ * output's, and may give none: "Backward hook for Modules where no input requires gradient should
+ * always return None or None for all gradients." Errors: ENOMEM, EINVAL. */
+WEIR_PUBLIC weir_status weir_module_register_hook(uint64_t *id, weir_module *m,
+                                                  weir_module_hook_kind kind, weir_module_hook hook,
+                                                  void *user, void (*destroy)(void *user));
+/* An id that is not there is nothing. A hook may take itself away. */
+WEIR_PUBLIC void weir_module_remove_hook(weir_module *m, uint64_t id);
+
 /* ---- looking --------------------------------------------------------------------------------- */
 
 /* By dotted path: borrowed, until the module is changed or moved; NULL: there is none. */

@@ -2,7 +2,8 @@
 # engine is linked in; libweir-cuda.so is opened by it, as in tests/cuda.
 
 NNT        := $(O)/tests/nn
-NNT_SUITES := $(addprefix $(NNT)/,test_select test_module test_loader test_layers test_more_layers test_loss_layers test_transformer test_optim test_amp test_parallel)
+NNT_SUITES := $(addprefix $(NNT)/,test_select test_module test_loader test_layers test_more_layers test_loss_layers test_hooks test_transformer \
+                                   test_optim test_amp test_parallel)
 NNT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(call objs,tests/nn/rig.c)
 
 # The engine's requests of host memory go through rig.c, which can refuse one.

@@ -213,7 +213,7 @@ class Modules:
 
     # ---- decoders, Transformer
 
-    def masks(self, rows, columns, n, heads, kind):
+    def attention_masks(self, rows, columns, n, heads, kind):
         """A mask of places, seldom of each head, and one of padding; either may be missing."""
         r = self.r
         out = []
@@ -263,8 +263,8 @@ class Modules:
             self.w.lib.weir_module_release(m)
             return self.end([wx, wy])
         kind = r.choice([torch.bool, dtype])
-        src, tgt = self.masks(s, s, n, heads, kind), self.masks(t, t, n, heads, kind)
-        memory = self.masks(t, s, n, heads, kind)
+        src, tgt = self.attention_masks(s, s, n, heads, kind), self.attention_masks(t, t, n, heads, kind)
+        memory = self.attention_masks(t, s, n, heads, kind)
         causal = tgt[0][0] is None and r.random() < .3
         mask = nn.Transformer.generate_square_subsequent_mask(t, dtype=dtype) if causal else tgt[0][0]
         held = [w for part in (src, tgt, memory) for _, w in part]
@@ -290,3 +290,74 @@ class Modules:
         self.own_strides = False
         self.w.lib.weir_module_release(m)
         self.end([w for w in [wx, wy] + held if w])
+
+    # ---- hooks
+
+    def hooked(self):
+        """A network whose hooks multiply what they see: the order of their calls, the result, all gradients."""
+        r, nn, lib = self.r, torch.nn, self.w.lib
+        kinds = ["forward_pre_hook", "forward_hook", "full_backward_pre_hook", "full_backward_hook"]
+        depth = r.choice([1, 2, 3])
+        theirs = nn.Sequential(*[nn.Linear(3, 3) if i % 2 == 0 else nn.Tanh() for i in range(depth)])
+        children = (P * depth)(*[self.w.new("module_linear", C.c_int64(3), C.c_int64(3), None) if i % 2 == 0 else self.w.new("module_tanh") for i in range(depth)])
+        ours = self.w.new("module_sequential", children, C.c_size_t(depth))
+        lib.weir_module_child.restype = lib.weir_module_parameter.restype = lib.weir_tensor_grad.restype = lib.weir_tensor_retain.restype = P
+        for path, p in theirs.named_parameters():
+            nn.init.normal_(p)
+            w = self.w.of(p.detach())
+            self.w.check(lib.weir_copy_(P(lib.weir_module_parameter(ours, path.encode())), w, False))
+            self.w.release(w)
+        seen, keep, ids, describe = ([], []), [], [], []
+        call = C.CFUNCTYPE(C.c_int, P, C.POINTER(P), C.c_int, C.POINTER(P), P)
+        for number in range(r.randint(1, 6)):
+            kind, factor = r.randrange(4), r.choice([None, 2., -.5])
+            at = r.choice([""] + [str(i) for i in range(depth)])
+            place = 0 if kind in (0, 3) else 1  # what it replaces: inputs, or the output
+            def mine(m, inputs, count, out, user, n=number, f=factor, k=kind, in_=place == 0):
+                seen[1].append((n, None if k == 2 else count))
+                target = inputs if in_ else out
+                if f is not None and target[0]:
+                    target[0] = self.w.new("mul_scalar", P(target[0]), scalar(f)).value
+                return 0
+            def other(module, *a, n=number, f=factor, k=kind):
+                seen[0].append((n, None if k == 2 else len(a[0])))
+                x = a[1] if k == 1 else a[0]
+                if f is None or isinstance(x, tuple) and x[0] is None:
+                    return None
+                return tuple(v * f for v in x) if isinstance(x, tuple) else x * f
+            keep.append(call(mine))
+            name = C.c_uint64()
+            m = P(lib.weir_module_child(ours, at.encode()))
+            self.w.check(lib.weir_module_register_hook(C.byref(name), m, kind, keep[-1], None, None))
+            handle = getattr(theirs.get_submodule(at), "register_" + kinds[kind])(other)
+            ids.append((m, name, handle))
+            describe.append((kinds[kind], at, factor))
+        if r.random() < .3:
+            m, name, handle = r.choice(ids)
+            lib.weir_module_remove_hook(m, name)
+            handle.remove()
+        x = torch.randn(2, 3)
+        wx = self.w.of(x)
+        wanted = r.random() < .7
+        x.requires_grad_(wanted)
+        lib.weir_set_grad_enabled(True)
+        self.w.check(lib.weir_requires_grad_(wx, wanted))
+        def run():
+            y = theirs(x)
+            y.sum().backward()
+            return [y.detach()] + [v.grad for v in [x] * wanted + list(theirs.parameters())]
+        def mine():
+            y = self.w.new("module_call", ours, wx)
+            s = self.w.new("sum", y)
+            self.w.check(lib.weir_backward(s, None, False))
+            self.w.release(s)
+            held = [wx] * wanted + [P(lib.weir_module_parameter(ours, path.encode())) for path, _ in theirs.named_parameters()]
+            return [y] + [P(lib.weir_tensor_retain(P(lib.weir_tensor_grad(v)))) for v in held]
+        self.own_strides = True
+        self.judge(f"hooks of {depth} layers, {describe}, input {wanted}", run, mine, torch.ones(()) * 200, 64)
+        self.own_strides = False
+        if seen[0] != seen[1]:
+            self.complain(f"hooks of {depth} layers: calls", seen[0], seen[1])
+        lib.weir_set_grad_enabled(False)
+        lib.weir_module_release(ours)
+        self.w.release(wx)

@@ -44,8 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in amp | tensors | composed | curves | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
-  case $case in tensors | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in amp | tensors | composed | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -69,7 +68,6 @@ done
 seed=
 export LD_LIBRARY_PATH="$out/lib/sim" WEIR_SIM_DEVICES=2
 compare gpus "$here/gpus.py" "$WEIR_LIBRARY"
-compare amp "$here/amp.py" "$WEIR_LIBRARY" 4000
 unset LD_LIBRARY_PATH WEIR_SIM_DEVICES
 compare curves "$here/curves.py" "$out"
 compare memory "$here/memory.py" "$out"

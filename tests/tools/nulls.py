@@ -283,6 +283,7 @@ GOOD = {
     'weir_stack': {1: lambda m: m.tensors(1)},
     'weir_parallel_gather': {1: lambda m: m.tensors(1)},
     'weir_module_new': {1: lambda m: m.room((C.c_char_p * 5)(b'Net'))},
+    'weir_module_register_hook': {2: lambda m: C.c_int(0), 3: lambda m: m.hook(), 5: lambda m: None},
     'weir_module_call_many': {2: lambda m: m.tensors(1)},
     'weir_summary': {2: lambda m: m.tensors(1)},
     'weir_module_sequential': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
