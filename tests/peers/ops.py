@@ -52,6 +52,15 @@ def pair(a, b):
     return (C.c_int64 * 2)(a, b)
 
 
+def check_mixins(kind):
+    """Parts share a namespace: a name that two of them define would silently be the first one's alone."""
+    where = {}
+    for part in kind.__mro__[1:-1]:
+        for name in vars(part):
+            if not name.startswith("__") and where.setdefault(name, part) is not part:
+                raise SystemExit(f"ops.py: {part.__name__} and {where[name].__name__} both define {name}()")
+
+
 def sentence_of(text):
     """torch says first which product it is; nothing depends on it."""
     text = plain(text)
@@ -604,6 +613,8 @@ class Calls(Draws, Losses, Modules, Networks, Functions, Indices, Linalg, Order,
                               [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances, self.convolution, self.interpolation, self.classes, self.differences] +
                               [self.criterion, self.criterion, self.padded, self.upsampled, self.plain_layer, self.bag_layer, self.decoder, self.hooked])()
 
+
+check_mixins(Calls)
 
 # ---- promotion and random numbers
 

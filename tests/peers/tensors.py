@@ -229,16 +229,16 @@ class Run:
 
     # ---- steps
 
-    def dim(self, t):
+    def view_dim(self, t):
         return self.r.randint(-t.dim() - 1, t.dim())
 
     def view_step(self, t, w):
         r, n = self.r, self.w.new
         kind = r.randrange(14)
-        d = self.dim(t)
+        d = self.view_dim(t)
         a, b = r.randint(-7, 7), r.randint(-7, 7)
         if kind == 0:
-            e = self.dim(t)
+            e = self.view_dim(t)
             return f"transpose {d} {e}", lambda: t.transpose(d, e), lambda: n("transpose", w, d, e)
         if kind == 1:
             return "t", lambda: t.t(), lambda: n("t", w)
@@ -279,7 +279,7 @@ class Run:
             name = "view" if kind == 9 else "reshape"
             return f"{name} {s}", lambda: getattr(t, name)(s), lambda: n(name, w, shape(s))
         if kind == 11:
-            e = self.dim(t)
+            e = self.view_dim(t)
             return f"flatten {d} {e}", lambda: t.flatten(d, e), lambda: n("flatten", w, d, e)
         if kind == 12:
             c = r.randint(-1, 5)
