@@ -272,6 +272,187 @@ STEP(recurrent_cell)
   weir_status st = weir_module_gru_cell(&m, 4, 3, &options);
   return st ? st : weir_recurrent(&r->t[0], &r->t[1], NULL, m, o.bias, o.row, NULL);
 }
+/* What a module made by `st` gives of `count` tensors; m is stolen. */
+static weir_status called(weir_tensor **out, weir_status st, weir_module *m, weir_tensor *const *in,
+                          int count)
+{
+  if (!st) st = weir_module_call_many(out, m, in, count);
+  weir_module_release(m);
+  return st;
+}
+STEP(loss_layer)
+{
+  WEIR_TENSOR target = NULL;
+  weir_module *m = NULL;
+  weir_class_options classes = {.weight = o.bias, .label_smoothing = 0.1};
+  weir_options options = as(WEIR_INT64, o.device);
+  weir_status st = weir_zeros(&target, weir_shape(3), &options);
+  if (!st) st = weir_module_cross_entropy_loss(&m, &classes);
+  return called(OUT, st, m, (weir_tensor *[]){o.a, target}, 2);
+}
+STEP(losses_of_pairs)
+{
+  weir_module *m = NULL;
+  weir_status st = weir_module_bce_with_logits_loss(&m, o.bias, o.bias, WEIR_REDUCTION_MEAN);
+  st = called(&r->t[0], st, m, (weir_tensor *[]){o.a, o.b}, 2);
+  m = NULL;
+  if (!st) st = weir_module_triplet_margin_loss(&m, 1, 2, WEIR_REDUCTION_SUM);
+  if (!st) st = called(&r->t[1], st, m, (weir_tensor *[]){o.a, o.b, o.b}, 3);
+  if (st) weir_tensor_drop(OUT);
+  return st;
+}
+STEP(resized)
+{
+  weir_module *m = NULL;
+  weir_interpolate_options half = {.scale = {0.5}, .mode = WEIR_INTERPOLATE_BILINEAR};
+  weir_status st = weir_module_reflection_pad2d(&m, (const int64_t[]){1, 2, 2, 1});
+  st = called(&r->t[0], st, m, &o.image, 1);
+  m = NULL;
+  if (!st) st = weir_module_upsample(&m, &half);
+  if (!st) st = called(&r->t[1], st, m, &o.image, 1);
+  if (st) weir_tensor_drop(OUT);
+  return st;
+}
+/* Linear, a norm, GELU, Dropout. */
+static weir_status small_network(weir_module **out)
+{
+  weir_module *part[4] = {NULL};
+  weir_layer_options linear = {.tensor = on(o.device)};
+  weir_norm_layer_options norm = {.tensor = on(o.device)};
+  weir_status st = weir_module_linear(&part[0], 4, 4, &linear);
+  if (!st) st = weir_module_layer_norm(&part[1], weir_shape(4), &norm);
+  if (!st) st = weir_module_gelu(&part[2], "tanh");
+  if (!st) st = weir_module_dropout(&part[3], 0.5);
+  if (!st) return weir_module_sequential(out, part, 4);
+  for (int i = 0; i < 4; i++)
+    weir_module_release(part[i]);
+  return st;
+}
+STEP(network)
+{
+  weir_module *m = NULL;
+  weir_status st = small_network(&m);
+  return called(OUT, st, m, &o.a, 1);
+}
+STEP(embedding_layers)
+{
+  WEIR_TENSOR index = NULL;
+  weir_module *m = NULL;
+  weir_options options = as(WEIR_INT64, o.device);
+  weir_embedding_bag_layer_options bag = {.tensor = on(o.device)};
+  weir_embedding_options rows = {.tensor = on(o.device), .has_padding = true};
+  weir_status st = weir_zeros(&index, weir_shape(2, 2), &options);
+  if (!st) st = weir_module_embedding_bag(&m, 4, 3, &bag);
+  st = called(&r->t[0], st, m, &index, 1);
+  m = NULL;
+  if (!st) st = weir_module_embedding(&m, 4, 3, &rows);
+  if (!st) st = called(&r->t[1], st, m, &index, 1);
+  if (st) weir_tensor_drop(OUT);
+  return st;
+}
+STEP(decoder)
+{
+  WEIR_MODULE m = NULL;
+  weir_transformer_options options = {
+      .tensor = on(o.device), .dim_feedforward = 3, .no_dropout = true};
+  weir_transformer_decode_options how = {.tgt_is_causal = true};
+  weir_status st = weir_module_transformer_decoder_layer(&m, 4, 2, &options);
+  return st ? st : weir_transformer_decode(OUT, m, o.a, o.b, &how);
+}
+/* Of the cpu alone, for its many parts. */
+STEP(transformer)
+{
+  WEIR_MODULE m = NULL;
+  weir_transformer_options options = {.dim_feedforward = 3, .no_dropout = true};
+  if (o.device.type != WEIR_DEVICE_CPU) return WEIR_OK;
+  weir_status st = weir_module_transformer(&m, 4, 2, 2, 1, &options);
+  return st ? st : weir_transformer(OUT, m, o.a, o.b, NULL, NULL);
+}
+/* A copy of o.a that requires a gradient. */
+static weir_status trained_copy(weir_tensor **out)
+{
+  weir_status st = weir_clone(out, o.a);
+  if (!st && (st = weir_requires_grad_(*out, true))) weir_tensor_drop(out);
+  return st;
+}
+/* Where memory is short nothing of p has changed. */
+static weir_status whole_or(weir_status st, const weir_tensor *p)
+{
+  char said[256];
+  bool same = true;
+  if (st != WEIR_ENOMEM && st != WEIR_EOOM) return st;
+  (void)snprintf(said, sizeof said, "%s", weir_error_message());
+  weir_status asked = weir_equal(&same, p, o.a);
+  if (asked || !same) return weir_fail(WEIR_EINVAL, "a parameter has changed");
+  return weir_fail(st, "%s", said);
+}
+STEP(back_through_a_network)
+{
+  WEIR_MODULE m = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_status st = small_network(&m);
+  if (!st) st = trained_copy(&x);
+  if (!st) st = weir_module_call(&y, m, x);
+  if (!st) st = weir_sum(&sum, y);
+  if (!st) st = weir_backward(sum, NULL, false);
+  return x ? whole_or(st, x) : st;
+}
+static weir_status keep_gradient(weir_module *m, weir_tensor **in, int count, weir_tensor **out,
+                                 void *user)
+{
+  (void)m;
+  (void)out;
+  (void)user;
+  return count && in[0] ? weir_mul_scalar(in, in[0], weir_float(2)) : WEIR_OK;
+}
+STEP(hooked)
+{
+  WEIR_MODULE m = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_status st = weir_module_tanh(&m);
+  for (int i = WEIR_HOOK_FORWARD_PRE; i <= WEIR_HOOK_BACKWARD && !st; i += WEIR_HOOK_BACKWARD)
+    st = weir_module_register_hook(NULL, m, (weir_module_hook_kind)i, keep_gradient, NULL, NULL);
+  if (!st) st = trained_copy(&x);
+  if (!st) st = weir_module_call(&y, m, x);
+  if (!st) st = weir_sum(&sum, y);
+  return st ? st : weir_backward(sum, NULL, false);
+}
+static weir_status optimizer_step(weir_optim kind)
+{
+  WEIR_OPTIMIZER optimizer = NULL;
+  WEIR_TENSOR p = NULL;
+  weir_optim_options options = weir_optim_defaults(kind);
+  if (kind == WEIR_SGD) options.momentum = 0.9;
+  weir_status st = trained_copy(&p);
+  if (!st) st = weir_tensor_set_grad(p, o.b);
+  if (!st) st = weir_optimizer_create(&optimizer, kind, &p, 1, &options);
+  if (!st) st = weir_optimizer_step(optimizer);
+  return p ? whole_or(st, p) : st;
+}
+STEP(sgd)
+{
+  return optimizer_step(WEIR_SGD);
+}
+STEP(adam)
+{
+  return optimizer_step(WEIR_ADAM);
+}
+STEP(adamw)
+{
+  return optimizer_step(WEIR_ADAMW);
+}
+STEP(rmsprop)
+{
+  return optimizer_step(WEIR_RMSPROP);
+}
+STEP(adagrad)
+{
+  return optimizer_step(WEIR_ADAGRAD);
+}
 /* Of the cpu alone. */
 STEP(solution)
 {
@@ -615,6 +796,20 @@ static const struct step {
              {"MultiheadAttention", multihead, NULL},
              {"LSTM", recurrent, NULL},
              {"GRUCell", recurrent_cell, NULL},
+             {"CrossEntropyLoss", loss_layer, NULL},
+             {"BCEWithLogitsLoss, TripletMarginLoss", losses_of_pairs, NULL},
+             {"ReflectionPad2d, Upsample", resized, NULL},
+             {"Linear, LayerNorm, GELU, Dropout", network, NULL},
+             {"EmbeddingBag, Embedding", embedding_layers, NULL},
+             {"TransformerDecoderLayer", decoder, NULL},
+             {"Transformer", transformer, NULL},
+             {"backward", back_through_a_network, NULL},
+             {"hooks", hooked, NULL},
+             {"SGD", sgd, NULL},
+             {"Adam", adam, NULL},
+             {"AdamW", adamw, NULL},
+             {"RMSprop", rmsprop, NULL},
+             {"Adagrad", adagrad, NULL},
              {"solve", solution, NULL},
              {"qr, pinv", factorisations, NULL},
              {"svd, matrix_norm", matrix_norms, NULL},
