@@ -100,59 +100,28 @@ static real next_of(real x, real y, weir_dtype dtype)
 
 /* ---- floating point -------------------------------------------------------------------------- */
 
+/* What is one function of its own. */
+static real (*const function_of[])(real) = {
+    [WEIR_OP_ERF] = erfl,           [WEIR_OP_ERFC] = erfcl,
+    [WEIR_OP_ERFINV] = erfinv_of,   [WEIR_OP_LGAMMA] = log_gamma_of,
+    [WEIR_OP_DIGAMMA] = digamma_of, [WEIR_OP_LOG1P] = log1pl,
+    [WEIR_OP_EXPM1] = expm1l,       [WEIR_OP_LOG2] = log2l,
+    [WEIR_OP_LOG10] = log10l,       [WEIR_OP_EXP2] = exp2l,
+    [WEIR_OP_TAN] = tanl,           [WEIR_OP_ASIN] = asinl,
+    [WEIR_OP_ACOS] = acosl,         [WEIR_OP_ATAN] = atanl,
+    [WEIR_OP_SINH] = sinhl,         [WEIR_OP_COSH] = coshl,
+    [WEIR_OP_ASINH] = asinhl,       [WEIR_OP_ACOSH] = acoshl,
+    [WEIR_OP_ATANH] = atanhl,       [WEIR_OP_SINC] = sinc_of,
+    [WEIR_OP_FLOOR] = floorl,       [WEIR_OP_CEIL] = ceill,
+    [WEIR_OP_ROUND] = rintl,        [WEIR_OP_TRUNC] = truncl};
+
 static real one_of(const weir_loop *l, real x)
 {
+  if ((size_t)l->op < sizeof function_of / sizeof *function_of && function_of[l->op])
+    return function_of[l->op](x);
   switch (l->op) {
-  case WEIR_OP_ERF:
-    return erfl(x);
-  case WEIR_OP_ERFC:
-    return erfcl(x);
-  case WEIR_OP_ERFINV:
-    return erfinv_of(x);
-  case WEIR_OP_LGAMMA:
-    return log_gamma_of(x);
-  case WEIR_OP_DIGAMMA:
-    return digamma_of(x);
-  case WEIR_OP_LOG1P:
-    return log1pl(x);
-  case WEIR_OP_EXPM1:
-    return expm1l(x);
-  case WEIR_OP_LOG2:
-    return log2l(x);
-  case WEIR_OP_LOG10:
-    return log10l(x);
-  case WEIR_OP_EXP2:
-    return exp2l(x);
-  case WEIR_OP_TAN:
-    return tanl(x);
-  case WEIR_OP_ASIN:
-    return asinl(x);
-  case WEIR_OP_ACOS:
-    return acosl(x);
-  case WEIR_OP_ATAN:
-    return atanl(x);
-  case WEIR_OP_SINH:
-    return sinhl(x);
-  case WEIR_OP_COSH:
-    return coshl(x);
-  case WEIR_OP_ASINH:
-    return asinhl(x);
-  case WEIR_OP_ACOSH:
-    return acoshl(x);
-  case WEIR_OP_ATANH:
-    return atanhl(x);
   case WEIR_OP_RECIPROCAL:
     return 1 / x;
-  case WEIR_OP_SINC:
-    return sinc_of(x);
-  case WEIR_OP_FLOOR:
-    return floorl(x);
-  case WEIR_OP_CEIL:
-    return ceill(x);
-  case WEIR_OP_ROUND:
-    return rintl(x);
-  case WEIR_OP_TRUNC:
-    return truncl(x);
   case WEIR_OP_FRAC:
     return x - truncl(x);
   case WEIR_OP_SIGN:
