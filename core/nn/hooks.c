@@ -276,7 +276,7 @@ static weir_status inputs_gradient(weir_tensor **out, const weir_tensor *grad, v
   if (!p->output || !has_hook(p->hooks, WEIR_HOOK_BACKWARD)) return WEIR_OK;
   weir_tensor **grads = calloc(1, room), **before = calloc(1, room);
   weir_status st = grads && before ? split_gradient(grads, p, grad) : no_room_for_hook();
-  for (int i = 0; i < p->count && !st; i++)
+  for (int i = 0; grads && before && i < p->count && !st; i++)
     before[i] = weir_tensor_retain(grads[i]); /* else another could come to lie there */
   if (!st) st = show_gradients(out, p, grads, before);
   release_list(grads, p->count);

@@ -175,7 +175,6 @@ START_TEST(of_inputs_without_gradients_the_outputs_is_shown)
   weir_device d = hooked_device(_i);
   WEIR_MODULE m = NULL;
   WEIR_TENSOR y = NULL;
-  WEIR_TENSOR z = NULL;
   WEIR_TENSOR x = leaf(3, d);
   weir_ok(weir_requires_grad_(x, false));
   weir_ok(weir_module_new(&m, &kind, NULL));

@@ -201,7 +201,6 @@ START_TEST(more_layers_are_their_functions)
   WEIR_TENSOR x = NULL;
   WEIR_TENSOR y = NULL;
   WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR flat = NULL;
   WEIR_TENSOR split = NULL;
   WEIR_TENSOR turned = NULL;
   x = rig_tensor(weir_shape(2, 6, 4, 5), d, 1);
