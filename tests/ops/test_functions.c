@@ -115,71 +115,76 @@ static double relu6_of(double x)
   return fmin(fmax(x, 0), 6);
 }
 
+/* Functions, what they are in double, and how near they come. */
+static const struct one_operand_row {
+  const char *name;
+  unary *call;
+  unary_in_place *change;
+  double (*reference)(double x);
+  double within;
+} one_operand[] = {
+#define ROW(name, reference, within)                                                               \
+  {                                                                                                \
+#name, weir_##name, weir_##name##_, reference, within                                          \
+  }
+    ROW(erf, erf, 3e-7),
+    ROW(erfc, erfc, 3e-7),
+    ROW(erfinv, erfinv_by_halves, 3e-7),
+    ROW(lgamma, lgamma, 1e-6),
+    ROW(digamma, digamma_by_steps, 1e-6),
+    ROW(log1p, log1p, 3e-7),
+    ROW(expm1, expm1, 3e-7),
+    ROW(log2, log2, 3e-7),
+    ROW(log10, log10, 3e-7),
+    ROW(exp2, exp2, 3e-7),
+    ROW(tan, tan, 3e-7),
+    ROW(asin, asin, 3e-7),
+    ROW(acos, acos, 3e-7),
+    ROW(atan, atan, 3e-7),
+    ROW(sinh, sinh, 3e-7),
+    ROW(cosh, cosh, 3e-7),
+    ROW(asinh, asinh, 3e-7),
+    ROW(acosh, acosh, 3e-7),
+    ROW(atanh, atanh, 3e-7),
+    ROW(reciprocal, reciprocal_of, 1e-7),
+    ROW(sinc, sinc_of, 3e-7),
+    ROW(floor, floor, 0),
+    ROW(ceil, ceil, 0),
+    ROW(round, rint, 0),
+    ROW(trunc, trunc, 0),
+    ROW(frac, frac_of, 0),
+    ROW(sign, sign_of, 0),
+    ROW(sgn, sign_of, 0),
+    ROW(square, square_of, 0),
+    ROW(deg2rad, radians_of, 3e-7),
+    ROW(rad2deg, degrees_of, 3e-7),
+    ROW(silu, silu_of, 3e-7),
+    ROW(mish, mish_of, 1e-6),
+    ROW(hardsigmoid, hardsigmoid_of, 3e-7),
+    ROW(hardswish, hardswish_of, 3e-7),
+    ROW(logsigmoid, logsigmoid_of, 3e-7),
+    ROW(selu, selu_of, 3e-7),
+    ROW(relu6, relu6_of, 0),
+#undef ROW
+};
+
 START_TEST(functions_of_one_operand)
 {
-  static const struct row {
-    const char *name;
-    unary *call;
-    unary_in_place *change;
-    double (*reference)(double x);
-    double within;
-  } all[] = {
-#define ROW(name, reference, within) {#name, weir_##name, weir_##name##_, reference, within}
-      ROW(erf, erf, 3e-7),
-      ROW(erfc, erfc, 3e-7),
-      ROW(erfinv, erfinv_by_halves, 3e-7),
-      ROW(lgamma, lgamma, 1e-6),
-      ROW(digamma, digamma_by_steps, 1e-6),
-      ROW(log1p, log1p, 3e-7),
-      ROW(expm1, expm1, 3e-7),
-      ROW(log2, log2, 3e-7),
-      ROW(log10, log10, 3e-7),
-      ROW(exp2, exp2, 3e-7),
-      ROW(tan, tan, 3e-7),
-      ROW(asin, asin, 3e-7),
-      ROW(acos, acos, 3e-7),
-      ROW(atan, atan, 3e-7),
-      ROW(sinh, sinh, 3e-7),
-      ROW(cosh, cosh, 3e-7),
-      ROW(asinh, asinh, 3e-7),
-      ROW(acosh, acosh, 3e-7),
-      ROW(atanh, atanh, 3e-7),
-      ROW(reciprocal, reciprocal_of, 1e-7),
-      ROW(sinc, sinc_of, 3e-7),
-      ROW(floor, floor, 0),
-      ROW(ceil, ceil, 0),
-      ROW(round, rint, 0),
-      ROW(trunc, trunc, 0),
-      ROW(frac, frac_of, 0),
-      ROW(sign, sign_of, 0),
-      ROW(sgn, sign_of, 0),
-      ROW(square, square_of, 0),
-      ROW(deg2rad, radians_of, 3e-7),
-      ROW(rad2deg, degrees_of, 3e-7),
-      ROW(silu, silu_of, 3e-7),
-      ROW(mish, mish_of, 1e-6),
-      ROW(hardsigmoid, hardsigmoid_of, 3e-7),
-      ROW(hardswish, hardswish_of, 3e-7),
-      ROW(logsigmoid, logsigmoid_of, 3e-7),
-      ROW(selu, selu_of, 3e-7),
-      ROW(relu6, relu6_of, 0),
-#undef ROW
-  };
   devices(2);
-  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+  for (size_t k = 0; k < sizeof one_operand / sizeof *one_operand; k++)
     for (int wide = 0; wide < 2; wide++) {
       double want[COUNT];
       weir_dtype dtype = wide ? WEIR_FLOAT64 : WEIR_FLOAT32;
       WEIR_TENSOR a = doubles_in(xs, COUNT, dtype, _i);
       WEIR_TENSOR b = NULL;
       for (int i = 0; i < COUNT; i++)
-        want[i] = all[k].reference(xs[i]);
-      weir_ok(all[k].call(&b, a));
-      near_to(all[k].name, b, want, all[k].within);
+        want[i] = one_operand[k].reference(xs[i]);
+      weir_ok(one_operand[k].call(&b, a));
+      near_to(one_operand[k].name, b, want, one_operand[k].within);
       is_on(b, device(_i));
       ck_assert_int_eq(weir_tensor_dtype(b), dtype);
-      weir_ok(all[k].change(a));
-      near_to(all[k].name, a, want, all[k].within);
+      weir_ok(one_operand[k].change(a));
+      near_to(one_operand[k].name, a, want, one_operand[k].within);
     }
 }
 END_TEST
@@ -263,102 +268,106 @@ static double ldexp_of(double x, double y)
   return x * exp2(y);
 }
 
+/* Functions and their forms; NULL: there is none. */
+static const struct two_operand_row {
+  const char *name;
+  binary *call;
+  binary_number *number;
+  number_binary *reversed;
+  in_place *change;
+  in_place_number *change_number;
+  double (*reference)(double x, double y);
+} two_operands[] = {
+#define ROW(name, reference)                                                                       \
+  {                                                                                                \
+#name, weir_##name, weir_##name##_scalar, weir_scalar_##name, weir_##name##_,                  \
+        weir_##name##_scalar_, reference                                                           \
+  }
+    ROW(remainder, remainder_of),
+    ROW(fmod, fmod),
+    ROW(xlogy, xlogy_of),
+    ROW(copysign, copysign),
+#undef ROW
+#define ROW(name, reference)                                                                       \
+  {                                                                                                \
+#name, weir_##name, NULL, NULL, weir_##name##_, NULL, reference                                \
+  }
+    ROW(atan2, atan2),
+    ROW(hypot, hypot),
+    ROW(nextafter, nextafter_of),
+    ROW(logaddexp, logaddexp_of),
+    ROW(logaddexp2, logaddexp2_of),
+    ROW(fmax, fmax),
+    ROW(fmin, fmin),
+    ROW(logical_xor, xor_of),
+    ROW(heaviside, heaviside_of),
+    ROW(ldexp, ldexp_of),
+#undef ROW
+};
+
 START_TEST(all_forms_of_two_operands)
 {
-  static const struct row {
-    const char *name;
-    binary *call;
-    binary_number *number;
-    number_binary *reversed;
-    in_place *change;
-    in_place_number *change_number;
-    double (*reference)(double x, double y);
-  } all[] = {
-#define ROW(name, reference)                                                                       \
-  {#name,                                                                                          \
-   weir_##name,                                                                                    \
-   weir_##name##_scalar,                                                                           \
-   weir_scalar_##name,                                                                             \
-   weir_##name##_,                                                                                 \
-   weir_##name##_scalar_,                                                                          \
-   reference}
-      ROW(remainder, remainder_of),
-      ROW(fmod, fmod),
-      ROW(xlogy, xlogy_of),
-      ROW(copysign, copysign),
-#undef ROW
-#define ROW(name, reference) {#name, weir_##name, NULL, NULL, weir_##name##_, NULL, reference}
-      ROW(atan2, atan2),
-      ROW(hypot, hypot),
-      ROW(nextafter, nextafter_of),
-      ROW(logaddexp, logaddexp_of),
-      ROW(logaddexp2, logaddexp2_of),
-      ROW(fmax, fmax),
-      ROW(fmin, fmin),
-      ROW(logical_xor, xor_of),
-      ROW(heaviside, heaviside_of),
-      ROW(ldexp, ldexp_of),
-#undef ROW
-  };
   devices(2);
-  for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+  for (size_t k = 0; k < sizeof two_operands / sizeof *two_operands; k++) {
     double both[COUNT], with[COUNT], from[COUNT];
     WEIR_TENSOR a = doubles_in(xs, COUNT, WEIR_FLOAT32, _i);
     WEIR_TENSOR b = doubles_in(ys, COUNT, WEIR_FLOAT32, _i);
     WEIR_TENSOR c = NULL;
     WEIR_TENSOR r = NULL;
     for (int i = 0; i < COUNT; i++) {
-      both[i] = all[k].reference(xs[i], ys[i]);
-      with[i] = all[k].reference(xs[i], 2);
-      from[i] = all[k].reference(2, ys[i]);
+      both[i] = two_operands[k].reference(xs[i], ys[i]);
+      with[i] = two_operands[k].reference(xs[i], 2);
+      from[i] = two_operands[k].reference(2, ys[i]);
     }
-    weir_ok(all[k].call(&r, a, b));
-    near_to(all[k].name, r, both, 4e-7);
+    weir_ok(two_operands[k].call(&r, a, b));
+    near_to(two_operands[k].name, r, both, 4e-7);
     weir_ok(weir_clone(&c, a));
-    weir_ok(all[k].change(c, b));
-    near_to(all[k].name, c, both, 4e-7);
-    if (!all[k].number) continue;
+    weir_ok(two_operands[k].change(c, b));
+    near_to(two_operands[k].name, c, both, 4e-7);
+    if (!two_operands[k].number) continue;
     weir_tensor_drop(&r);
-    weir_ok(all[k].number(&r, a, weir_float(2)));
-    near_to(all[k].name, r, with, 4e-7);
+    weir_ok(two_operands[k].number(&r, a, weir_float(2)));
+    near_to(two_operands[k].name, r, with, 4e-7);
     weir_tensor_drop(&r);
-    weir_ok(all[k].reversed(&r, weir_int(2), b));
-    near_to(all[k].name, r, from, 4e-7);
-    weir_ok(all[k].change_number(a, weir_int(2)));
-    near_to(all[k].name, a, with, 4e-7);
+    weir_ok(two_operands[k].reversed(&r, weir_int(2), b));
+    near_to(two_operands[k].name, r, from, 4e-7);
+    weir_ok(two_operands[k].change_number(a, weir_int(2)));
+    near_to(two_operands[k].name, a, with, 4e-7);
   }
 }
 END_TEST
 
 /* Each with what it gives for 12 and -10 first, 2 and 9 first, and 12 with 3. */
-START_TEST(functions_of_integers)
-{
-  static const struct row {
-    binary *call;
-    in_place *change;
-    binary_number *number;
-    in_place_number *change_number;
-    number_binary *reversed;
-    double both[2], with, from; /* (12, -10), (2, 9); (12, 3); (3, 9) */
-  } all[] = {
+/* Of 12 and -10, 2 and 9: all forms; NULL: there is none. */
+static const struct whole_row {
+  binary *call;
+  in_place *change;
+  binary_number *number;
+  in_place_number *change_number;
+  number_binary *reversed;
+  double both[2], with, from; /* (12, -10), (2, 9); (12, 3); (3, 9) */
+} of_integers[] = {
 #define ALL(name)                                                                                  \
   weir_##name, weir_##name##_, weir_##name##_scalar, weir_##name##_scalar_, weir_scalar_##name
-      {ALL(bitwise_and), {4, 0}, 0, 1},
-      {ALL(bitwise_or), {-2, 11}, 15, 11},
-      {ALL(bitwise_xor), {-6, 11}, 15, 10},
-      {ALL(bitwise_left_shift), {0, 1024}, 96, 1536},
-      {ALL(bitwise_right_shift), {0, 0}, 1, 0},
-      {ALL(remainder), {-8, 2}, 0, 3},
-      {ALL(fmod), {2, 2}, 0, 3},
+    {ALL(bitwise_and), {4, 0}, 0, 1},
+    {ALL(bitwise_or), {-2, 11}, 15, 11},
+    {ALL(bitwise_xor), {-6, 11}, 15, 10},
+    {ALL(bitwise_left_shift), {0, 1024}, 96, 1536},
+    {ALL(bitwise_right_shift), {0, 0}, 1, 0},
+    {ALL(remainder), {-8, 2}, 0, 3},
+    {ALL(fmod), {2, 2}, 0, 3},
 #undef ALL
-      {weir_gcd, weir_gcd_, NULL, NULL, NULL, {2, 1}, 0, 0},
-      {weir_lcm, weir_lcm_, NULL, NULL, NULL, {60, 18}, 0, 0},
-  };
+    {weir_gcd, weir_gcd_, NULL, NULL, NULL, {2, 1}, 0, 0},
+    {weir_lcm, weir_lcm_, NULL, NULL, NULL, {60, 18}, 0, 0},
+};
+
+START_TEST(functions_of_integers)
+{
   static const weir_dtype dtypes[] = {WEIR_INT16, WEIR_INT32, WEIR_INT64};
   const double x[] = {12, 2}, y[] = {-10, 9};
   devices(2);
-  for (size_t k = 0; k < 3 * sizeof all / sizeof *all; k++) {
-    const struct row *row = &all[k / 3];
+  for (size_t k = 0; k < 3 * sizeof of_integers / sizeof *of_integers; k++) {
+    const struct whole_row *row = &of_integers[k / 3];
     WEIR_TENSOR a = doubles_in(x, 2, dtypes[k % 3], _i);
     WEIR_TENSOR b = doubles_in(y, 2, dtypes[k % 3], _i);
     WEIR_TENSOR c = NULL;
