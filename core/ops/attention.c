@@ -291,15 +291,13 @@ typedef struct block_gradients {
   weir_tensor *query, *key, *value; /* owned */
 } block_gradients;
 
-/* The gradient of products, of weights (their softmax) and the gradient of those (stolen). */
-static weir_status products_back(weir_tensor **out, const weir_tensor *weight, weir_tensor *grad,
-                                 bool graph)
+/* The gradient of products, of weights (their softmax) and the gradient of those. */
+static weir_status products_back(weir_tensor **out, const weir_tensor *weight,
+                                 const weir_tensor *grad, bool graph)
 {
-  WEIR_TENSOR of = NULL;
   WEIR_TENSOR both = NULL;
   WEIR_TENSOR sum = NULL;
   WEIR_TENSOR less = NULL;
-  of = grad;
   if (!graph) return softmax_backward(out, grad, weight, -1, false);
   weir_status st = weir_mul(&both, grad, weight);
   if (!st) st = weir_sum_dim(&sum, both, -1, true);
@@ -327,7 +325,7 @@ static weir_status block_back(block_gradients *out, const attention *a, const we
   WEIR_TENSOR key = NULL;
   WEIR_TENSOR back = NULL;
   WEIR_TENSOR query = NULL;
-  weir_tensor *part = NULL;
+  WEIR_TENSOR part = NULL;
   weir_status st = block_products(&products, a, from, rows, keys);
   if (!st) st = weir_softmax(&weight, products, -1);
   weir_tensor_drop(&products);
@@ -337,6 +335,7 @@ static weir_status block_back(block_gradients *out, const attention *a, const we
   if (!st) st = weir_transpose(&turned, value, -1, -2);
   if (!st) st = weir_matmul(&part, g, turned);
   if (!st) st = products_back(&back, weight, part, graph);
+  weir_tensor_drop(&part);
   weir_tensor_drop(&weight);
   weir_tensor_drop(&turned);
   if (!st) st = weir_narrow(&turned, a->turned, -1, 0, keys);
