@@ -725,6 +725,12 @@ START_TEST(a_history_ends_with_the_last_tensor_of_its_memory)
     weir_tensor_release(square);
     weir_tensor_release(y);
     weir_tensor_release(part);
+    y = square = NULL;
+    if (!st) st = weir_mul_scalar(&y, a, weir_int(2));
+    if (!st) st = weir_mul(&square, y, y);
+    if (!st) st = weir_copy_(y, square, false); /* y becomes what was made of it */
+    weir_tensor_release(square);
+    weir_tensor_release(y);
   }
   ck_assert_int_eq(st, WEIR_OK);
   ck_assert_int_le(live, had); /* slots from before may be given back */
