@@ -14,7 +14,10 @@ $(DEVICE_TESTS): $(O)/tests/device/%: $(OBJ)/tests/device/%.o $(DEVICE_TEST_OBJS
 CPU_TESTS := $(addprefix $(O)/tests/device/,test_cpu_map test_cpu_reduce test_cpu_copy test_cpu_gemm test_cpu_conv test_cpu_rows test_cpu_threads)
 TESTS     += $(CPU_TESTS)
 
-$(CPU_TESTS): $(O)/tests/device/%: $(OBJ)/tests/device/%.o $(OBJ)/tests/device/reference.o $(OBJ)/tests/device/functions.o $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)
+CPU_TESTS_LONG := $(O)/tests/device/test_cpu_map_long
+TESTS_LONG     += $(CPU_TESTS_LONG)
+
+$(CPU_TESTS) $(CPU_TESTS_LONG): $(O)/tests/device/%: $(OBJ)/tests/device/%.o $(OBJ)/tests/device/reference.o $(OBJ)/tests/device/functions.o $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
