@@ -54,6 +54,8 @@ typedef struct cpu_level {
       op[CPU_OPS]
         [WEIR_DTYPES]; /* by compute dtype; NULL: there is none. Of float16 and bfloat16 those that
                                      take them as they are */
+  cpu_kernel short_op[CPU_OPS];                /* of float32 that come from and become float16 or
+                                                  bfloat16; NULL: op's */
   cpu_cast cast[WEIR_DTYPES][WEIR_DTYPES];     /* [to][from] */
   cpu_fold fold[WEIR_REDUCE_COUNT][CPU_WIDES]; /* NULL: there is none */
   cpu_fold narrow_fold[WEIR_REDUCE_COUNT];     /* of float32; NULL: there is none */

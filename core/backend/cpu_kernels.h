@@ -42,6 +42,7 @@ TYPES(BOOL, uint8_t, uint8_t, uint8_t)
 TYPES(FLOAT32, float, float, float)
 TYPES(FLOAT64, double, double, double)
 TYPES(COMPLEX64, complex64, complex128, complex128)
+TYPES(SHORT, float, float, float) /* float16 and bfloat16 as float32 */
 TYPES(FLOAT16, uint16_t, float, float)
 TYPES(BFLOAT16, uint16_t, float, float)
 
@@ -204,6 +205,13 @@ static inline double any_tan(double x)
   X(E, TANH, T, (T)cpu_tanh(x))                                                                    \
   X(E, SIGMOID, T, (T)cpu_sigmoid(x))
 
+/* Exact enough for float16 and bfloat16. */
+#define SHORT_OPS(X, E)                                                                            \
+  X(E, EXP, T, cpu_short_exp(x))                                                                   \
+  X(E, LOG, T, cpu_short_log(x))                                                                   \
+  X(E, SIGMOID, T, cpu_short_sigmoid(x, 1))                                                        \
+  X(E, GELU, T, cpu_short_gelu(x))
+
 #define FLOAT64_OPS(X, E)                                                                          \
   X(E, FLOOR_DIV, T, (T)float_floor_div(x, y))                                                     \
   X(E, POW, T, (T)float_pow(x, y))                                                                 \
@@ -273,14 +281,15 @@ enum {
 #define ENTRY(type, op) [CPU_OP_##op][WEIR_##type] = type##_##op,
 #define ENTRIES_INTEGERS(op)                                                                       \
   ENTRY(UINT8, op) ENTRY(INT8, op) ENTRY(INT16, op) ENTRY(INT32, op) ENTRY(INT64, op)
-#define ENTRIES_REAL(op)     ENTRIES_INTEGERS(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
-#define ENTRIES_BITS(op)     ENTRIES_INTEGERS(op) ENTRY(BOOL, op)
-#define ENTRIES_FLOATS(op)   ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
-#define ENTRIES_FLOATING(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op) ENTRY(COMPLEX64, op)
-#define ENTRIES_NUMBERS(op)  ENTRIES_REAL(op) ENTRY(COMPLEX64, op)
-#define ENTRIES_ORDERED(op)  ENTRIES_REAL(op) ENTRY(BOOL, op)
-#define ENTRIES_EVERY(op)    ENTRIES_ORDERED(op) ENTRY(COMPLEX64, op)
-#define HOST_LOOP(op, set)   ENTRIES_##set(op)
+#define ENTRIES_REAL(op)                ENTRIES_INTEGERS(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
+#define ENTRIES_BITS(op)                ENTRIES_INTEGERS(op) ENTRY(BOOL, op)
+#define ENTRIES_FLOATS(op)              ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
+#define ENTRIES_FLOATING(op)            ENTRY(FLOAT32, op) ENTRY(FLOAT64, op) ENTRY(COMPLEX64, op)
+#define ENTRIES_NUMBERS(op)             ENTRIES_REAL(op) ENTRY(COMPLEX64, op)
+#define ENTRIES_ORDERED(op)             ENTRIES_REAL(op) ENTRY(BOOL, op)
+#define ENTRIES_EVERY(op)               ENTRIES_ORDERED(op) ENTRY(COMPLEX64, op)
+#define SHORT_ENTRY(E, op, result, ...) [CPU_OP_##op] = SHORT_##op,
+#define HOST_LOOP(op, set)              ENTRIES_##set(op)
 #define HOST_CAST(op, set)
 #define OP_ENTRIES(name, text, inputs, gives, takes, computes, keeps, host, ...)                   \
   HOST_##host(name, computes)
@@ -448,6 +457,7 @@ static void FLOAT32_CLAMP(void *out, const void *in, const void *in2, const void
   BOOL_OPS(X, BOOL)                                                                                \
   FLOAT_OPS(X, FLOAT32)                                                                            \
   FLOAT32_OPS(X, FLOAT32)                                                                          \
+  SHORT_OPS(X, SHORT)                                                                              \
   FLOAT_OPS(X, FLOAT64)                                                                            \
   FLOAT64_OPS(X, FLOAT64)                                                                          \
   COMPLEX_OPS(X, COMPLEX64)                                                                        \
@@ -1106,6 +1116,7 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
 const cpu_level CPU_LEVEL = {
     .op = {WEIR_OPS(OP_ENTRIES) ENTRIES_EVERY(ADD_ALPHA) ENTRIES_EVERY(SUB_ALPHA)
                ENTRY(FLOAT16, NEG) ENTRY(FLOAT16, ABS) ENTRY(BFLOAT16, NEG) ENTRY(BFLOAT16, ABS)},
+    .short_op = {SHORT_OPS(SHORT_ENTRY, 0)},
     .cast = {WEIR_DTYPE_MAP(CAST_ENTRIES_ROW)},
     .fold = {WEIR_REDUCE_OPS(FOLD_ENTRY)},
     .narrow_fold = {WEIR_REDUCE_OPS(NARROW_ENTRY)},

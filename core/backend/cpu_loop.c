@@ -332,11 +332,15 @@ weir_status cpu_map(void *self, void *stream, const weir_loop *l)
   weir_dtype type = cpu_kernel_dtype(l->compute);
   w.result = l->op == WEIR_OP_COPY ? l->compute : ops[l->op].truth ? WEIR_BOOL : type;
   if (l->op == WEIR_OP_COPY) return run_parallel(&w);
-  const cpu_kernel *kernels = cpu_level_in_use()->op[l->has_alpha ? op_of(l) : (int)l->op];
+  const cpu_level *level = cpu_level_in_use();
+  const cpu_kernel *kernels = level->op[l->has_alpha ? op_of(l) : (int)l->op];
   w.takes = type;
   w.kernel = kernels[type];
   if (!w.kernel) return cpu_no_kernel(ops[l->op].name, l->compute);
-  if (type != l->compute && kernels[l->compute]) take_as_is(&w, kernels[l->compute]);
+  if (type != l->compute) {
+    if (level->short_op[l->op]) w.kernel = level->short_op[l->op];
+    if (kernels[l->compute]) take_as_is(&w, kernels[l->compute]);
+  }
   if (l->count > CPU_GRAIN || takes_parameters(l) || !is_direct(&w)) return run_parallel(&w);
   w.kernel(l->out.data, l->in[0].data, l->in[1].data, l->in[2].data, l->count, &w.args);
   return loop_status(&w);
