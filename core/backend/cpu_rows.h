@@ -39,9 +39,16 @@ typedef struct cpu_norm_kernels {
   void (*affine)(void *out, const void *x, const weir_norm_request *q, int64_t first, int64_t rows);
 } cpu_norm_kernels;
 
+/* to[i] becomes itself and from[i] added; sums of rows of n elements, through `by`. */
+typedef struct cpu_line_kernels {
+  void (*add)(void *to, const void *from, int64_t n);
+  void (*means)(void *to, const void *x, int64_t rows, int64_t n, double by);
+} cpu_line_kernels;
+
 typedef struct cpu_row_level {
   cpu_softmax_kernels softmax[CPU_FLOATS];
   cpu_norm_kernels norm[CPU_FLOATS];
+  cpu_line_kernels line[CPU_FLOATS];
 } cpu_row_level;
 
 extern const cpu_row_level cpu_rows_base, cpu_rows_avx2, cpu_rows_avx512;

@@ -16,7 +16,7 @@
 #define ROW_INLINE static inline __attribute__((always_inline, unused))
 #define EACH       WEIR_IVDEP for (int64_t i = 0; i < n; i++)
 
-enum { LANES = 32, PART = 1024, FLUSH = 64 };
+enum { LANES = 32, PART = 1024, FLUSH = 64, ABREAST = 16, SHORT = 128 };
 
 /* e^x for x of at most some 80: 1 unit in the last place. Taken apart as 2^k e^r, |r| <= ln 2 / 2;
  * the polynomial is the minimax one of its degree. Results below the least normal number are right,
@@ -52,18 +52,20 @@ ROW_INLINE double double_exp(double x)
     (void)y, (void)m;                                                                              \
     for (int64_t from = 0; from < n; from += PART) {                                               \
       int64_t end = n - from < PART ? n : from + PART, i = from;                                   \
-      T lane[LANES] = {0}, sum = 0;                                                                \
+      T lane[LANES] = {0};                                                                         \
       for (; i + LANES <= end; i += LANES)                                                         \
         for (int j = 0; j < LANES; j++) {                                                          \
           int64_t k = i + j;                                                                       \
           lane[j] += (__VA_ARGS__);                                                                \
         }                                                                                          \
-      for (int64_t k = i; k < end; k++)                                                            \
-        sum += (__VA_ARGS__);                                                                      \
+      for (int j = 0; j < end - i; j++) {                                                          \
+        int64_t k = i + j;                                                                         \
+        lane[j] += (__VA_ARGS__);                                                                  \
+      }                                                                                            \
       for (int half = LANES / 2; half; half /= 2)                                                  \
         for (int j = 0; j < half; j++)                                                             \
           lane[j] += lane[j + half];                                                               \
-      total += (double)(sum + lane[0]);                                                            \
+      total += (double)lane[0];                                                                    \
     }                                                                                              \
     return total;                                                                                  \
   }
@@ -245,13 +247,44 @@ ROW_INLINE double double_exp(double x)
     }                                                                                              \
   }
 
+/* ---- lines of planes --------------------------------------------------------------------------- */
+
+#define LINE(T)                                                                                    \
+  static void T##_line_add(void *to, const void *from, int64_t n)                                  \
+  {                                                                                                \
+    T *r = to;                                                                                     \
+    const T *x = from;                                                                             \
+    EACH r[i] += x[i];                                                                             \
+  }                                                                                                \
+  /* Of short rows some side by side. */                                                           \
+  static void T##_line_means(void *to, const void *from, int64_t rows, int64_t n, double by)       \
+  {                                                                                                \
+    T *r = to, part[ABREAST];                                                                      \
+    const T *x = from;                                                                             \
+    for (int64_t row = 0; row < rows && n > SHORT; row++)                                          \
+      r[row] = (T)(T##_sum(x + row * n, NULL, 0, n) / by);                                         \
+    for (int64_t row = 0; row < rows && n <= SHORT; row += ABREAST, x += ABREAST * n) {            \
+      int64_t has = rows - row < ABREAST ? rows - row : ABREAST;                                   \
+      memset(part, 0, sizeof part);                                                                \
+      for (int64_t i = 0; i < n && has == ABREAST; i++)                                            \
+        for (int j = 0; j < ABREAST; j++)                                                          \
+          part[j] += x[j * n + i];                                                                 \
+      for (int64_t i = 0; i < n && has < ABREAST; i++)                                             \
+        for (int j = 0; j < has; j++)                                                              \
+          part[j] += x[j * n + i];                                                                 \
+      for (int j = 0; j < has; j++)                                                                \
+        r[row + j] = (T)((double)part[j] / by);                                                    \
+    }                                                                                              \
+  }
+
 #define SOFTMAX(T)                                                                                 \
   SUM_OF(T, sum, x[k])                                                                             \
   SUM_OF(T, dot, x[k] * y[k])                                                                      \
   LARGEST(T)                                                                                       \
   SOFTMAX_ROW(T)                                                                                   \
   SOFTMAX_COLUMNS(T)                                                                               \
-  NORM(T)
+  NORM(T)                                                                                          \
+  LINE(T)
 #define SOFTMAX_KERNELS(T)                                                                         \
   {                                                                                                \
     T##_softmax_row, T##_softmax_columns, T##_softmax_row_back, T##_softmax_columns_back           \
@@ -260,6 +293,8 @@ ROW_INLINE double double_exp(double x)
 SOFTMAX(float)
 SOFTMAX(double)
 
-const cpu_row_level ROW_LEVEL = {.softmax = {SOFTMAX_KERNELS(float), SOFTMAX_KERNELS(double)},
-                                 .norm = {{float_norm_row, float_norm_row_back, float_affine},
-                                          {double_norm_row, double_norm_row_back, double_affine}}};
+const cpu_row_level ROW_LEVEL = {
+    .softmax = {SOFTMAX_KERNELS(float), SOFTMAX_KERNELS(double)},
+    .norm = {{float_norm_row, float_norm_row_back, float_affine},
+             {double_norm_row, double_norm_row_back, double_affine}},
+    .line = {{float_line_add, float_line_means}, {double_line_add, double_line_means}}};

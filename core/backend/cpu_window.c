@@ -1,10 +1,19 @@
 /* cpu_window.c: pooling and interpolation on the cpu. A row of results is a part that a thread
- * takes; each element is one thread's sum, in the same order with any number of threads. */
+ * takes; each element is one thread's sum, in the same order with any number of threads. Averages
+ * of float32 and float64 whose windows have several rows are summed in two steps, rows to a line, then
+ * places of the line. */
 #include <stdlib.h>
 #include <string.h>
-#include "core/backend/cpu.h"
+#include "core/backend/cpu_rows.h"
 #include "core/backend/threads.h"
 #include "core/backend/window.h"
+
+enum { LINE_MOST = 2048 /* elements of a line, at most */ };
+
+static const cpu_line_kernels *lines_of(int which)
+{
+  return &cpu_rows_in_use()->line[which - 1];
+}
 
 /* Where a row of inputs lies in what goes back: its places, and the outputs that see them. */
 typedef struct resampled {
@@ -23,7 +32,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  (-INFINITY)
 #define REALS   1
 #define AVERAGES 1
-#define PLAIN 1
+#define PLAIN   1
+#define LINES   1
 #define NAME(x) x##_float32
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT double
@@ -33,7 +43,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  (-(double)INFINITY)
 #define REALS   1
 #define AVERAGES 1
-#define PLAIN 1
+#define PLAIN   1
+#define LINES   2
 #define NAME(x) x##_float64
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT uint16_t
@@ -43,7 +54,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  0xfc00
 #define REALS   1
 #define AVERAGES 1
-#define PLAIN 0
+#define PLAIN   0
+#define LINES   0
 #define NAME(x) x##_float16
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT uint16_t
@@ -53,7 +65,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  0xff80
 #define REALS   1
 #define AVERAGES 1
-#define PLAIN 0
+#define PLAIN   0
+#define LINES   0
 #define NAME(x) x##_bfloat16
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT uint8_t
@@ -63,7 +76,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  0
 #define REALS   0
 #define AVERAGES 0
-#define PLAIN 1
+#define PLAIN   1
+#define LINES   0
 #define NAME(x) x##_uint8
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int8_t
@@ -73,7 +87,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  INT8_MIN
 #define REALS   0
 #define AVERAGES 0
-#define PLAIN 1
+#define PLAIN   1
+#define LINES   0
 #define NAME(x) x##_int8
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int16_t
@@ -83,7 +98,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  INT16_MIN
 #define REALS   0
 #define AVERAGES 0
-#define PLAIN 1
+#define PLAIN   1
+#define LINES   0
 #define NAME(x) x##_int16
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int32_t
@@ -93,7 +109,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  INT32_MIN
 #define REALS   0
 #define AVERAGES 0
-#define PLAIN 1
+#define PLAIN   1
+#define LINES   0
 #define NAME(x) x##_int32
 #include "core/backend/cpu_window_type.h"
 #define ELEMENT int64_t
@@ -103,7 +120,8 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define LOWEST  INT64_MIN
 #define REALS   0
 #define AVERAGES 1
-#define PLAIN 1
+#define PLAIN   1
+#define LINES   0
 #define NAME(x) x##_int64
 #include "core/backend/cpu_window_type.h"
 /* clang-format on */
@@ -114,17 +132,25 @@ typedef void (*pool_row)(const weir_pool *p, int64_t plane, int64_t z, int64_t y
 
 /* By dtype; NULL: there is none. */
 static const struct pool_rows {
-  pool_row max, average, back;
+  pool_row max, average, back, average_line;
 } pool_rows[WEIR_DTYPES] = {
-    [WEIR_FLOAT32] = {max_row_float32, average_row_float32, back_row_float32},
-    [WEIR_FLOAT64] = {max_row_float64, average_row_float64, back_row_float64},
-    [WEIR_FLOAT16] = {max_row_float16, average_row_float16, back_row_float16},
-    [WEIR_BFLOAT16] = {max_row_bfloat16, average_row_bfloat16, back_row_bfloat16},
-    [WEIR_UINT8] = {max_row_uint8, NULL, NULL},
-    [WEIR_INT8] = {max_row_int8, NULL, NULL},
-    [WEIR_INT16] = {max_row_int16, NULL, NULL},
-    [WEIR_INT32] = {max_row_int32, NULL, NULL},
-    [WEIR_INT64] = {max_row_int64, average_row_int64, NULL},
+#define POOL_ROWS(type, average, back, average_line)                                               \
+  {                                                                                                \
+    max_row_##type, average, back, average_line                                                    \
+  }
+#define POOL_FLOATS(type) POOL_ROWS(type, average_row_##type, back_row_##type, NULL)
+#define POOL_LINES(type)                                                                           \
+  POOL_ROWS(type, average_row_##type, back_row_##type, average_line_row_##type)
+#define POOL_INTEGERS(type) POOL_ROWS(type, NULL, NULL, NULL)
+    [WEIR_FLOAT32] = POOL_LINES(float32),
+    [WEIR_FLOAT64] = POOL_LINES(float64),
+    [WEIR_FLOAT16] = POOL_FLOATS(float16),
+    [WEIR_BFLOAT16] = POOL_FLOATS(bfloat16),
+    [WEIR_UINT8] = POOL_INTEGERS(uint8),
+    [WEIR_INT8] = POOL_INTEGERS(int8),
+    [WEIR_INT16] = POOL_INTEGERS(int16),
+    [WEIR_INT32] = POOL_INTEGERS(int32),
+    [WEIR_INT64] = POOL_ROWS(int64, average_row_int64, NULL, NULL),
 };
 
 typedef struct pool_work {
@@ -142,6 +168,39 @@ static void pool_part(void *arg, int64_t from, int64_t to)
   }
 }
 
+/* By lines, where windows have several rows, and lines no more places than windows see. */
+static pool_row row_of_lines(const weir_pool *p)
+{
+  const weir_axis *x = &p->axis[2];
+  if (p->kind != WEIR_POOL_AVERAGE || x->in > LINE_MOST) return NULL;
+  if (!p->adaptive && (x->kernel * x->out < x->in || p->axis[0].kernel * p->axis[1].kernel == 1))
+    return NULL;
+  return pool_rows[p->dtype].average_line;
+}
+
+/* Averages of whole planes. */
+static void whole_planes(void *arg, int64_t from, int64_t to)
+{
+  const pool_work *w = arg;
+  const weir_axis *a = w->p->axis;
+  int64_t each = a[0].in * a[1].in * a[2].in;
+  double by = (double)(w->p->divisor ? w->p->divisor : each);
+  bool wide = w->p->dtype == WEIR_FLOAT64;
+  int64_t size = (int64_t)cpu_dtype_bytes(w->p->dtype);
+  lines_of(wide ? 2 : 1)
+      ->means((char *)w->p->to + from * size, (const char *)w->p->from + from * each * size,
+              to - from, each, by);
+}
+
+static bool is_of_whole_planes(const weir_pool *p)
+{
+  for (int i = 0; i < 3; i++)
+    if (p->axis[i].out != 1 ||
+        (!p->adaptive && (p->axis[i].kernel != p->axis[i].in || p->axis[i].pad)))
+      return false;
+  return p->kind == WEIR_POOL_AVERAGE && pool_rows[p->dtype].average_line;
+}
+
 /* Rows that a thread takes at a time, for `each` steps of work in one. */
 static int64_t rows_at_a_time(double each)
 {
@@ -155,6 +214,12 @@ weir_status cpu_pool(void *self, void *stream, const weir_pool *p)
   const struct pool_rows *r = &pool_rows[p->dtype];
   pool_work w = {.p = p, .row = back ? r->back : p->kind == WEIR_POOL_MAX ? r->max : r->average};
   if (!w.row) return cpu_no_kernel("pool", p->dtype);
+  if (row_of_lines(p)) w.row = row_of_lines(p);
+  if (is_of_whole_planes(p)) {
+    int64_t plane = p->axis[0].in * p->axis[1].in * p->axis[2].in;
+    parallel_for(p->planes, rows_at_a_time((double)plane), whole_planes, &w);
+    return WEIR_OK;
+  }
   double each = 1; /* places of a window */
   for (int i = 0; i < 3; i++)
     each *= p->adaptive ? (double)p->axis[i].in / (double)p->axis[i].out + 1

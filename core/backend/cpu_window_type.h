@@ -2,7 +2,8 @@
  * each. ELEMENT: as it lies in memory; MATH: what is calculated in; OF(element) and TO(math) convert;
  * LOWEST: the largest of nothing; AVERAGES, REALS: 1 where
  * there are averages, derivatives and interpolation; PLAIN: 1 where elements compare as they lie in
- * memory; NAME(x): x of this type. */
+ * memory; LINES: 1 + the place of its kernels of lines in cpu_row_level, or 0; NAME(x): x of this
+ * type. */
 
 #if REALS
 #define IS_NAN(v) ((v) != (v))
@@ -112,6 +113,47 @@ static void NAME(max_narrow)(const weir_pool *p, const ELEMENT *in, int64_t at,
   for (int64_t i = z->from; i < z->to; i += z->step)
     for (int64_t j = y->from; j < y->to; j += y->step)
       NAME(max_columns)(&a[2], to, place, in, (i * a[1].in + j) * a[2].in);
+}
+#endif
+
+#if LINES
+/* A row of outputs whose windows see a line, the sum of the planes' rows that they see. */
+typedef ELEMENT NAME(folded_line)[LINE_MOST];
+
+/* false: they see none. */
+static bool NAME(fold_line)(ELEMENT *line, const ELEMENT *in, const weir_pool *p,
+                            const window_span *z, const window_span *y)
+{
+  int64_t columns = p->axis[2].in;
+  bool some = false;
+  for (int64_t i = z->from; i < z->to; i += z->step)
+    for (int64_t j = y->from; j < y->to; j += y->step) {
+      const ELEMENT *row = in + (i * p->axis[1].in + j) * columns;
+      if (some)
+        lines_of(LINES)->add(line, row, columns);
+      else
+        memcpy(line, row, (size_t)columns * sizeof *line);
+      some = true;
+    }
+  return some;
+}
+
+static void NAME(average_line_row)(const weir_pool *p, int64_t plane, int64_t oz, int64_t oy)
+{
+  const weir_axis *a = p->axis;
+  NAME(folded_line) line;
+  const ELEMENT *in = (const ELEMENT *)p->from + plane * a[0].in * a[1].in * a[2].in;
+  ELEMENT *to = (ELEMENT *)p->to + ((plane * a[0].out + oz) * a[1].out + oy) * a[2].out;
+  window_span z = window_of(&a[0], p->adaptive, oz), y = window_of(&a[1], p->adaptive, oy);
+  bool some = NAME(fold_line)(line, in, p, &z, &y);
+  for (int64_t ox = 0; ox < a[2].out; ox++) {
+    window_span x = window_of(&a[2], p->adaptive, ox);
+    bool none = !some || x.from >= x.to;
+    ELEMENT sum = 0;
+    for (int64_t k = x.from; k < x.to && some; k++)
+      sum += line[k];
+    to[ox] = none ? 0 : sum / (ELEMENT)window_divisor(p, &z, &y, &x);
+  }
 }
 #endif
 
@@ -266,5 +308,6 @@ static MATH NAME(resample_back)(const weir_resample *r, const window_taps *x, in
 #undef IS_NAN
 #undef REALS
 #undef PLAIN
+#undef LINES
 #undef AVERAGES
 #undef NAME

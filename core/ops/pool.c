@@ -541,6 +541,14 @@ static weir_status check_adaptive_filled(const pooling *p, const weir_tensor *a)
   return WEIR_OK;
 }
 
+/* Whether the request is quicker than a mean, and gives the same: the cpu has kernels for it. */
+static bool is_quick_whole(const weir_tensor *a)
+{
+  return a->dense && a->numel && !recorded(a) &&
+         (a->dtype == WEIR_FLOAT32 || a->dtype == WEIR_FLOAT64) &&
+         device_of_tensor(a).type == WEIR_DEVICE_CPU;
+}
+
 static weir_status pool_adaptive(weir_tensor **out, const weir_tensor *a, pooling *p,
                                  const int64_t *size)
 {
@@ -557,7 +565,8 @@ static weir_status pool_adaptive(weir_tensor **out, const weir_tensor *a, poolin
     p->axis[i].out = size[from] == -1 ? p->axis[i].in : size[from];
     one = one && p->axis[i].out == 1;
   }
-  if (one && !p->max) return weir_mean_dims(out, a, (const int[]){-1, -2, -3}, p->axes, true);
+  if (one && !p->max && !is_quick_whole(a))
+    return weir_mean_dims(out, a, (const int[]){-1, -2, -3}, p->axes, true);
   if (p->max) st = check_adaptive_filled(p, a);
   if (!st) st = check_asked(p, a);
   if (!st && !p->max) st = check_adaptive_filled(p, a);
