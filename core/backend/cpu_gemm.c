@@ -8,6 +8,8 @@
  * (cpu_tile.h). The threads share the packing of B, and then the blocks of A; every element of C is
  * summed in the same order whoever does it.
  *
+ * Small products are not packed: what that takes is more than what it saves.
+ *
  * float16 and bfloat16: C is summed in a float32 matrix of its own, and rounded once. complex64:
  * four real products, of real and imaginary parts.
  *
@@ -24,7 +26,8 @@ enum {
   STEPS = 256,
   A_BYTES = 256 << 10, /* of a block of A */
   B_BYTES = 2 << 20,   /* of a block of B */
-  FEW = 1 << 18        /* multiplications one thread does as soon alone */
+  FEW = 1 << 18,       /* multiplications one thread does as soon alone */
+  SMALL = 1 << 15      /* that are done sooner than packed */
 };
 
 typedef struct product {
@@ -223,7 +226,13 @@ static weir_status real_gemm(const weir_gemm *g)
   p.alpha = g->alpha;
   p.add = g->beta != 0;
   if (g->beta != 0) scale(g);
-  return cpu_gemm_thin(g) ? WEIR_OK : multiply(&p);
+  if (cpu_gemm_thin(g)) return WEIR_OK;
+  if (p.k > CPU_SMALL_STEPS || p.m * p.n * p.k > SMALL) return multiply(&p);
+  cpu_small s = {.m = p.m, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .c = p.c, .ldc = p.ldc};
+  s.a_row = p.a_row, s.a_step = p.a_step, s.b_step = p.b_step, s.b_column = p.b_column;
+  s.alpha = p.alpha, s.add = p.add;
+  cpu_tile_in_use()->small[p.type](&s);
+  return WEIR_OK;
 }
 
 /* C = alpha sum + beta C, the sum being float32. */

@@ -11,6 +11,18 @@ enum {
   CPU_THIN_TILES = 2
 };
 
+enum { CPU_SMALL_STEPS = 128 }; /* of a small product, at most */
+
+/* C = alpha A B, or that added to it; distances in elements. */
+typedef struct cpu_small {
+  int64_t m, n, k;
+  const void *a, *b;
+  void *c;
+  int64_t a_row, a_step, b_step, b_column, ldc;
+  double alpha;
+  bool add;
+} cpu_small;
+
 typedef struct cpu_tile_level {
   int rows;  /* of a tile */
   int bytes; /* of a row of a tile */
@@ -23,6 +35,7 @@ typedef struct cpu_tile_level {
                                     const int64_t *offset, void *c_tile, int64_t ldc, bool add);
   void (*thin_tile[WEIR_DTYPES])(int64_t k, const void *a_row, const void *b, const int64_t *offset,
                                  void *c_row, bool add);
+  void (*small[WEIR_DTYPES])(const cpu_small *s);
   double (*dot[WEIR_DTYPES])(int64_t n, const void *x, const void *y);
 } cpu_tile_level;
 

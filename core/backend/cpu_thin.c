@@ -8,7 +8,7 @@
 #include "core/backend/cpu_gemm.h"
 #include "core/backend/threads.h"
 
-enum { TERMS = 256 };
+enum { TERMS = 32 };
 
 typedef struct thin {
   const weir_gemm *g;
@@ -35,8 +35,9 @@ static void take_terms(const thin *t, void *to, int64_t first, int64_t terms)
   }
 }
 
-/* Results `at` to `at` + width: side by side. */
-static void tile_of_results(const thin *t, int64_t at, char *to, bool add)
+/* Results `at` to `at` + count * width: so many tiles side by side. Each takes some terms, then the
+ * next tile as many: the matrix is read row by row. */
+static void tiles_of_results(const thin *t, int64_t at, int64_t count, char *to, bool add)
 {
   _Alignas(64) double vector[TERMS];
   int64_t offset[TERMS];
@@ -45,8 +46,10 @@ static void tile_of_results(const thin *t, int64_t at, char *to, bool add)
   for (int64_t first = 0; first < t->terms; first += TERMS) {
     int64_t terms = t->terms - first < TERMS ? t->terms - first : TERMS;
     take_terms(t, vector, first, terms);
-    t->level->thin_tile[t->g->dtype](terms, vector, t->matrix + (at + first * t->along) * t->size,
-                                     offset, to, add || first > 0);
+    for (int64_t i = 0; i < count; i++)
+      t->level->thin_tile[t->g->dtype](terms, vector,
+                                       t->matrix + (at + i * t->width + first * t->along) * t->size,
+                                       offset, to + i * t->width * t->size, add || first > 0);
   }
 }
 
@@ -56,16 +59,15 @@ static void some_tiles_of_results(void *arg, int64_t from, int64_t to)
 {
   const thin *t = arg;
   _Alignas(64) char again[CPU_TILE_BYTES * CPU_THIN_TILES];
-  for (int64_t tile = from; tile < to; tile++) {
-    int64_t at = tile * t->width;
-    if (at + t->width <= t->results) {
-      tile_of_results(t, at, t->out + at * t->size, t->g->beta != 0);
-      continue;
-    }
-    int64_t begin = t->results - t->width, has = t->results - at;
+  int64_t whole = t->results / t->width;
+  if (from < whole)
+    tiles_of_results(t, from * t->width, (to < whole ? to : whole) - from,
+                     t->out + from * t->width * t->size, t->g->beta != 0);
+  if (to > whole) {
+    int64_t at = whole * t->width, begin = t->results - t->width, has = t->results - at;
     memcpy(again + (at - begin) * t->size, t->out + at * t->size, (size_t)(has * t->size));
     memset(again, 0, (size_t)((at - begin) * t->size));
-    tile_of_results(t, begin, again, t->g->beta != 0);
+    tiles_of_results(t, begin, 1, again, t->g->beta != 0);
     memcpy(t->out + at * t->size, again + (at - begin) * t->size, (size_t)(has * t->size));
   }
 }

@@ -118,14 +118,65 @@ VIRTUAL_TILE(double)
   {                                                                                                \
     T *to = panel;                                                                                 \
     const S *from = matrix;                                                                        \
-    for (int64_t i = 0; i < width && along == 1; i++)                                              \
-      for (int64_t p = 0; p < k; p++)                                                              \
-        to[p * width + i] = i < has ? LOAD(from[i * across + p]) : 0;                              \
+    for (int64_t first = 0; first < k && along == 1; first += 16)                                  \
+      for (int64_t i = 0; i < width; i++)                                                          \
+        for (int64_t p = first; p < k && p < first + 16; p++)                                      \
+          to[p * width + i] = i < has ? LOAD(from[i * across + p]) : 0;                            \
     for (int64_t p = 0; p < k && along != 1; p++)                                                  \
       for (int64_t i = 0; i < width; i++)                                                          \
         to[p * width + i] = i < has ? LOAD(from[i * across + p * along]) : 0;                      \
   }
 #define SELF(x) (x)
+
+/* A product so small that packing would take longer than it: elements of A are read where they are,
+ * and rows of B, but for a copy of those that lie apart or are no vector wide. Each element of C is
+ * summed as a tile sums it. */
+#define SMALL(T)                                                                                   \
+  static void T##_small_rows(const cpu_small *s, const T *b, int64_t b_step, int64_t row,          \
+                             int64_t column, int64_t width)                                        \
+  {                                                                                                \
+    enum { LANES = TILE_BYTES / sizeof(T), ROWS = TILE_ROWS < 8 ? 4 : 8 };                         \
+    int64_t has = s->m - row < ROWS ? s->m - row : ROWS;                                           \
+    const T *a[ROWS];                                                                              \
+    T##_vector sum[ROWS] = {{0}};                                                                  \
+    for (int64_t i = 0; i < ROWS; i++)                                                             \
+      a[i] = (const T *)s->a + (row + (i < has ? i : 0)) * s->a_row;                               \
+    for (int64_t p = 0; p < s->k; p++) {                                                           \
+      T##_vector at = *(const T##_vector *)(b + p * b_step);                                       \
+      UNROLL for (int i = 0; i < ROWS; i++) sum[i] += a[i][p * s->a_step] * at;                    \
+    }                                                                                              \
+    for (int64_t i = 0; i < has; i++) {                                                            \
+      T *to = (T *)s->c + (row + i) * s->ldc + column;                                             \
+      T##_vector r = (T)s->alpha * sum[i];                                                         \
+      if (width == LANES && s->add) r += *(T##_vector *)to;                                        \
+      if (width == LANES)                                                                          \
+        *(T##_vector *)to = r;                                                                     \
+      else                                                                                         \
+        for (int64_t j = 0; j < width; j++)                                                        \
+          to[j] = s->add ? to[j] + r[j] : r[j];                                                    \
+    }                                                                                              \
+  }                                                                                                \
+                                                                                                   \
+  static void T##_small(const cpu_small *s)                                                        \
+  {                                                                                                \
+    enum { LANES = TILE_BYTES / sizeof(T), ROWS = TILE_ROWS < 8 ? 4 : 8 };                         \
+    _Alignas(64) T panel[CPU_SMALL_STEPS * LANES];                                                 \
+    for (int64_t column = 0; column < s->n; column += LANES) {                                     \
+      int64_t width = s->n - column < LANES ? s->n - column : LANES, step = s->b_step;             \
+      const T *b = (const T *)s->b + column * s->b_column;                                         \
+      if (width < LANES || s->b_column != 1) {                                                     \
+        for (int64_t p = 0; p < s->k; p++)                                                         \
+          for (int64_t j = 0; j < LANES; j++)                                                      \
+            panel[p * LANES + j] = j < width ? b[j * s->b_column + p * s->b_step] : 0;             \
+        b = panel, step = LANES;                                                                   \
+      }                                                                                            \
+      for (int64_t row = 0; row < s->m; row += ROWS)                                               \
+        T##_small_rows(s, b, step, row, column, width);                                            \
+    }                                                                                              \
+  }
+SMALL(float)
+SMALL(double)
+
 PACK(pack_float, float, float, SELF)
 PACK(pack_double, double, double, SELF)
 PACK(pack_float16, float, uint16_t, float16_to_float)
@@ -140,5 +191,6 @@ const cpu_tile_level TILE_LEVEL = {
              [WEIR_FLOAT16] = pack_float16,
              [WEIR_BFLOAT16] = pack_bfloat16},
     .virtual_tile = {[WEIR_FLOAT32] = float_virtual_tile, [WEIR_FLOAT64] = double_virtual_tile},
+    .small = {[WEIR_FLOAT32] = float_small, [WEIR_FLOAT64] = double_small},
     .dot = {[WEIR_FLOAT32] = float_dot, [WEIR_FLOAT64] = double_dot},
     .thin_tile = {[WEIR_FLOAT32] = float_thin_tile, [WEIR_FLOAT64] = double_thin_tile}};
