@@ -22,6 +22,7 @@ CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.
 # traps; x86-64 has a second level.
 CPU_LOOP_FLAGS := -O3 -fno-math-errno -fno-trapping-math
 EXTRA_core/backend/cpu_factor.c       := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu_conv.c         := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu_kernels.c      := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu_index.c        := $(CPU_LOOP_FLAGS)
 EXTRA_core/backend/cpu.c              := $(CPU_LOOP_FLAGS)

@@ -14,6 +14,7 @@
  * Words. plane: an image's channel. position: number of an output element, in rows of a phase's
  * length. term: one of what an output is a sum of. chunk: positions that are worked on at a time. */
 #include <string.h>
+#include "core/base/compiler.h"
 #include "core/backend/cpu_gemm.h"
 #include "core/backend/threads.h"
 
@@ -133,21 +134,82 @@ static void convert_every(const work *w, char *to, const char *from, int64_t n, 
   }
 }
 
-/* Row y of a padded plane into a row of each phase that is looked at; in NULL: it is padding. */
-static void copy_row(const work *w, char *plane, const char *in, int64_t y)
+/* What of a padded row goes to a row of one of its phases: n elements of the input from `from` on,
+ * behind `first` zeros. */
+typedef struct phase_row {
+  bool seen;
+  int64_t first, from, n;
+} phase_row;
+
+enum { PHASES = 8 /* whose rows are measured once, not for each row */ };
+
+static phase_row row_of_phase(const work *w, int64_t x)
+{
+  const weir_conv *c = w->c;
+  int64_t step = c->stride[1], pad = c->pad[1];
+  phase_row r = {.seen = is_seen(c, 1, x)};
+  if (!r.seen) return r;
+  r.first = x >= pad ? 0 : (pad - x + step - 1) / step;
+  r.from = r.first * step + x - pad;
+  r.n = r.from < c->size[1] ? in_units(c->size[1] - r.from, step) : 0;
+  if (!r.n) r.first = 0;
+  return r;
+}
+
+/* Elements of 4 bytes, few of them: calls would cost more than they copy. */
+static void copy_few(uint32_t *to, const uint32_t *from, const phase_row *r, int64_t step,
+                     int64_t length)
+{
+  int64_t n = r->n;
+  for (int64_t i = 0; i < r->first; i++)
+    to[i] = 0;
+  to += r->first;
+  if (step == 1)
+    WEIR_IVDEP for (int64_t i = 0; i < n; i++) to[i] = from[i];
+  else if (step == 2)
+    WEIR_IVDEP for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
+  else
+    for (int64_t i = 0; i < n; i++)
+      to[i] = from[i * step];
+  for (int64_t i = n; i < length - r->first; i++)
+    to[i] = 0;
+}
+
+/* A row of the input into `row` of each phase that is looked at. */
+static void copy_row(const work *w, char *row, const char *in, const phase_row *known)
 {
   const weir_conv *c = w->c;
   int64_t step = c->stride[1], area = w->phase[0] * w->phase[1], length = w->phase[1];
-  char *row = plane + (y % c->stride[0] * step * area + y / c->stride[0] * length) * w->size;
   for (int64_t x = 0; x < step; x++, row += area * w->size) {
-    if (!is_seen(c, 1, x)) continue;
-    int64_t first = x >= c->pad[1] ? 0 : (c->pad[1] - x + step - 1) / step;
-    int64_t from = first * step + x - c->pad[1];
-    int64_t n = in && from < c->size[1] ? in_units(c->size[1] - from, step) : 0;
-    if (!n) first = 0;
-    memset(row, 0, (size_t)(first * w->size));
-    if (n) convert_every(w, row + first * w->size, in + from * w->item, n, step);
-    memset(row + (first + n) * w->size, 0, (size_t)((length - first - n) * w->size));
+    phase_row r = known ? known[x] : row_of_phase(w, x);
+    if (!r.seen) continue;
+    if (w->size == 4 && w->item == 4 && length <= 64) {
+      copy_few((uint32_t *)(void *)row, (const uint32_t *)(const void *)in + r.from, &r, step,
+               length);
+      continue;
+    }
+    memset(row, 0, (size_t)(r.first * w->size));
+    if (r.n) convert_every(w, row + r.first * w->size, in + r.from * w->item, r.n, step);
+    memset(row + (r.first + r.n) * w->size, 0, (size_t)((length - r.first - r.n) * w->size));
+  }
+}
+
+/* Rows y, y + stride, ... of a padded plane. */
+static void copy_phase(const work *w, char *plane, const char *in, int64_t y,
+                       const phase_row *known)
+{
+  const weir_conv *c = w->c;
+  int64_t step = c->stride[1], area = w->phase[0] * w->phase[1], length = w->phase[1];
+  char *row = plane + y * step * area * w->size;
+  for (int64_t i = 0; i < w->phase[0]; i++, row += length * w->size) {
+    int64_t at = i * c->stride[0] + y - c->pad[0];
+    if (at >= 0 && at < c->size[0]) {
+      copy_row(w, row, in + at * c->size[1] * w->item, known);
+      continue;
+    }
+    for (int64_t x = 0; x < step; x++)
+      if (known ? known[x].seen : is_seen(c, 1, x))
+        memset(row + x * area * w->size, 0, (size_t)(length * w->size));
   }
 }
 
@@ -156,17 +218,17 @@ static void copy_planes(void *arg, int64_t from, int64_t to)
 {
   const work *w = arg;
   const weir_conv *c = w->c;
-  int64_t channels = c->groups * c->channels, height = w->phase[0] * c->stride[0];
+  int64_t channels = c->groups * c->channels;
+  bool few = c->stride[1] <= PHASES;
+  phase_row known[PHASES];
+  for (int64_t x = 0; few && x < c->stride[1]; x++)
+    known[x] = row_of_phase(w, x);
   for (int64_t i = from; i < to; i++) {
     const char *in =
         (const char *)c->in + (w->first * channels + i) * c->size[0] * c->size[1] * w->item;
     char *plane = w->images + (i / channels * w->image + i % channels * w->plane) * w->size;
-    for (int64_t y = 0; y < height; y++) {
-      int64_t at = y - c->pad[0];
-      bool inside = at >= 0 && at < c->size[0];
-      if (is_seen(c, 0, y % c->stride[0]))
-        copy_row(w, plane, inside ? in + at * c->size[1] * w->item : NULL, y);
-    }
+    for (int64_t y = 0; y < c->stride[0]; y++)
+      if (is_seen(c, 0, y)) copy_phase(w, plane, in, y, few ? known : NULL);
     if (i % channels == channels - 1) /* what tiles read beyond the last plane */
       memset(plane + w->plane * w->size, 0, (size_t)((w->image - channels * w->plane) * w->size));
   }
@@ -195,8 +257,8 @@ static void store_plane(const work *w, char *plane, char *results, int64_t at, i
                         double bias)
 {
   const weir_conv *c = w->c;
-  for (int64_t done = 0; done < n;) {
-    int64_t y = (at + done) / w->phase[1], x = (at + done) % w->phase[1];
+  int64_t y = at / w->phase[1], x = at % w->phase[1];
+  for (int64_t done = 0; done < n; y++, x = 0) {
     int64_t left = least(w->phase[1] - x, n - done);
     int64_t has = x < c->result[1] ? least(c->result[1] - x, left) : 0;
     if (has)

@@ -11,15 +11,23 @@ typedef struct work {
 /* Row y of the output for one (n, c, r, s): out[x] = in[x stride - pad + s dilation], 0 outside. */
 static void unfold_row(char *out, const char *in, const weir_im2col *c, int64_t s, size_t size)
 {
-  for (int64_t x = 0; x < c->ow; x++, out += size) {
-    int64_t at = x * c->stride[1] - c->pad[1] + s * c->dilation[1];
-    if (at < 0 || at >= c->w)
-      memset(out, 0, size);
-    else if (size == 4)
-      memcpy(out, in + at * 4, 4);
-    else
-      memcpy(out, in + at * (int64_t)size, size);
-  }
+  int64_t shift = s * c->dilation[1] - c->pad[1], step = c->stride[1];
+  int64_t first = shift < 0 ? (-shift + step - 1) / step : 0;
+  int64_t end = shift < c->w ? (c->w - 1 - shift) / step + 1 : 0;
+  if (first > c->ow) first = c->ow;
+  if (end > c->ow) end = c->ow;
+  if (end < first) end = first;
+  memset(out, 0, (size_t)first * size);
+  memset(out + end * (int64_t)size, 0, (size_t)(c->ow - end) * size);
+  out += first * (int64_t)size, in += (first * step + shift) * (int64_t)size;
+  if (step == 1)
+    memcpy(out, in, (size_t)(end - first) * size);
+  else if (size == 4)
+    for (int64_t x = first; x < end; x++, out += 4, in += step * 4)
+      memcpy(out, in, 4);
+  else
+    for (int64_t x = first; x < end; x++, out += size, in += step * (int64_t)size)
+      memcpy(out, in, size);
 }
 
 /* Parts are (n, c, r, s), counted row by row. */
