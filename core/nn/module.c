@@ -308,6 +308,11 @@ void weir_module_train(weir_module *m, bool training)
     weir_module_train(m->child[i].m, training);
 }
 
+void weir_module_eval(weir_module *m)
+{
+  weir_module_train(m, false);
+}
+
 bool weir_module_is_training(const weir_module *m)
 {
   return m && atomic_load(&m->training);

@@ -19,6 +19,7 @@
 typedef struct mover {
   weir_options options;
   bool to_cuda; /* by weir_cuda(), which has errors of its own */
+  bool real;    /* complex numbers keep their dtype */
 } mover;
 
 /* A parameter that required a gradient before requires one again, with the one that it has. (Not as
@@ -41,7 +42,7 @@ static weir_status move_one(weir_tensor **out, const weir_tensor *t, const mover
   weir_options o = how->options;
   weir_dtype dtype = weir_tensor_dtype(t);
   weir_status st;
-  if (!weir_dtype_is_floating_point(dtype) && !weir_dtype_is_complex(dtype))
+  if (!weir_dtype_is_floating_point(dtype) && (how->real || !weir_dtype_is_complex(dtype)))
     o.dtype = WEIR_DTYPE_NONE;
   if (o.memory_format > WEIR_CONTIGUOUS_FORMAT &&
       weir_tensor_dim(t) != (o.memory_format == WEIR_CHANNELS_LAST ? 4 : 5))
@@ -119,6 +120,17 @@ weir_status weir_module_cpu(weir_module *m)
   WEIR_REQUIRE(m);
   return move_module(m, &(mover){.options.device = WEIR_CPU});
 }
+
+#define MODULE_AS(name, as)                                                                        \
+  weir_status weir_module_##name(weir_module *m)                                                   \
+  {                                                                                                \
+    WEIR_REQUIRE(m);                                                                               \
+    return move_module(m, &(mover){.options.dtype = as, .real = true});                            \
+  }
+MODULE_AS(half, WEIR_FLOAT16)
+MODULE_AS(bfloat16, WEIR_BFLOAT16)
+MODULE_AS(float, WEIR_FLOAT32)
+MODULE_AS(double, WEIR_FLOAT64)
 
 /* ---- training --------------------------------------------------------------------------------- */
 

@@ -93,6 +93,8 @@ WEIR_PUBLIC weir_status weir_module_call_many(weir_tensor **out, weir_module *m,
 /* A module is at first training; sets it for the module and all below it. Errors: none. */
 WEIR_PUBLIC void weir_module_train(weir_module *m, bool training);
 WEIR_PUBLIC bool weir_module_is_training(const weir_module *m);
+/* weir_module_train(m, false). */
+WEIR_PUBLIC void weir_module_eval(weir_module *m);
 
 /* ---- hooks ------------------------------------------------------------------------------------
  * What the program has called around a module's forward, as torch's register_forward_pre_hook(),
@@ -190,6 +192,11 @@ WEIR_PUBLIC weir_status weir_module_to(weir_module *m, const weir_options *optio
 /* As weir_cuda(), weir_cpu(). */
 WEIR_PUBLIC weir_status weir_module_cuda(weir_module *m, weir_device device);
 WEIR_PUBLIC weir_status weir_module_cpu(weir_module *m);
+/* Floating point alone becomes float16, bfloat16, float32, float64; complex numbers stay. */
+WEIR_PUBLIC weir_status weir_module_half(weir_module *m);
+WEIR_PUBLIC weir_status weir_module_bfloat16(weir_module *m);
+WEIR_PUBLIC weir_status weir_module_float(weir_module *m);
+WEIR_PUBLIC weir_status weir_module_double(weir_module *m);
 
 /* ---- state ----------------------------------------------------------------------------------- */
 

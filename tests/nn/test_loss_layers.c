@@ -1,4 +1,4 @@
-/* test_loss_layers.c: losses as modules, pads, Upsample, distances, EmbeddingBag: they print as
+/* test_loss_layers.c: losses as modules, pads, Upsample, distances, EmbeddingBag, casts: they print as
  * torch's and are what their functions are, on the cpu (loop 0) and on cuda:0 of the software device
  * (1). */
 #include "core/weir/layers.h"
@@ -250,6 +250,32 @@ START_TEST(a_bag_sums_rows_by_its_options)
 }
 END_TEST
 
+START_TEST(a_module_is_cast_by_name_where_it_is_floating_point)
+{
+  weir_status (*const casts[])(weir_module *) = {weir_module_half, weir_module_bfloat16,
+                                                 weir_module_double, weir_module_float};
+  static const weir_dtype dtypes[] = {WEIR_FLOAT16, WEIR_BFLOAT16, WEIR_FLOAT64, WEIR_FLOAT32};
+  weir_device d = layer_device(_i);
+  WEIR_MODULE m = NULL;
+  weir_tensor *number;
+  weir_norm_layer_options o = {.tensor.device = d};
+  weir_options complex = {.dtype = WEIR_COMPLEX64, .device = d};
+  weir_ok(weir_module_batch_norm1d(&m, 3, &o));
+  weir_ok(weir_zeros(&number, weir_shape(2), &complex));
+  weir_ok(weir_module_add_buffer(m, "complex", number, true));
+  for (int i = 0; i < 4; i++) {
+    weir_ok(casts[i](m));
+    ck_assert_int_eq(weir_tensor_dtype(weir_module_parameter(m, "weight")), dtypes[i]);
+    ck_assert_int_eq(weir_tensor_dtype(weir_module_buffer(m, "running_var")), dtypes[i]);
+    ck_assert_int_eq(weir_tensor_dtype(weir_module_buffer(m, "num_batches_tracked")), WEIR_INT64);
+    ck_assert_int_eq(weir_tensor_dtype(weir_module_buffer(m, "complex")), WEIR_COMPLEX64);
+    ck_assert(rig_on(weir_module_parameter(m, "weight"), d));
+  }
+  weir_module_eval(m);
+  ck_assert(!weir_module_is_training(m));
+}
+END_TEST
+
 START_TEST(what_torch_refuses_is_refused)
 {
   WEIR_TENSOR x = NULL;
@@ -284,6 +310,7 @@ int main(void)
   tcase_add_loop_test(c, upsample_is_interpolate_and_one_number_is_of_all_axes, 0, 2);
   tcase_add_loop_test(c, more_layers_are_their_functions, 0, 2);
   tcase_add_loop_test(c, a_bag_sums_rows_by_its_options, 0, 2);
+  tcase_add_loop_test(c, a_module_is_cast_by_name_where_it_is_floating_point, 0, 2);
   tcase_add_test(c, what_torch_refuses_is_refused);
   return rig_run(suite);
 }

@@ -361,3 +361,24 @@ class Modules:
         lib.weir_set_grad_enabled(False)
         lib.weir_module_release(ours)
         self.w.release(wx)
+
+    def cast(self):
+        """A network as another dtype, by the name of the method; evaluated."""
+        r, nn = self.r, torch.nn
+        name = r.choice(["half", "bfloat16", "float", "double"])
+        theirs = nn.BatchNorm1d(3)
+        nn.init.normal_(theirs.weight)
+        m = self.module("batch_norm1d", theirs, C.c_int64(3), None)
+        getattr(theirs, name)().eval()
+        self.w.check(getattr(self.w.lib, "weir_module_" + name)(m))
+        self.w.lib.weir_module_eval(m)
+        t, w = self.tensor([2, 3], theirs.weight.dtype, small=True)
+        def run():
+            with torch.no_grad():
+                return theirs(t)
+        self.own_strides = True
+        if list(t.shape)[1] == 3:
+            self.judge(f"{name} of {theirs}", run, lambda: self.w.new("module_call", m, w), torch.ones(()) * 8, 8)
+        self.own_strides = False
+        self.w.lib.weir_module_release(m)
+        self.w.release(w)
