@@ -368,7 +368,7 @@ static weir_status blocks_back(weir_tensor *const out[3], const attention *a,
   weir_status st = WEIR_OK;
   for (int64_t from = 0; from < all && !st; from += block) {
     WEIR_TENSOR place = NULL;
-    block_gradients g = {NULL};
+    block_gradients g = {.query = NULL};
     int64_t rows = all - from < block ? all - from : block;
     int64_t keys = a->causal && most > from + rows ? from + rows : most;
     st = block_back(&g, a, grad, from, rows, keys, false);
@@ -388,7 +388,7 @@ weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
   WEIR_TENSOR query = NULL;
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR unscaled = NULL;
-  block_gradients g = {NULL};
+  block_gradients g = {.query = NULL};
   out[0] = out[1] = out[2] = NULL;
   weir_status st = weir_mul_scalar(&query, in[0], weir_float(scale));
   if (!st) st = weir_transpose(&turned, in[1], -2, -1);
