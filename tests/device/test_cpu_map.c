@@ -419,9 +419,9 @@ static void levels_agree(const weir_loop *l, int64_t n)
 
 START_TEST(every_level_of_processor_gives_the_same_bits)
 {
-  enum { N = AT_LEVEL(3003, 20003, 20003) };
+  enum { N = AT_LEVEL(3003, 10003, 20003) };
   weir_op op = (weir_op)_i;
-  for (int round = 0; round < AT_LEVEL(1, 2, 2) && is_there(op, WEIR_FLOAT32); round++) {
+  for (int round = 0; round < AT_LEVEL(1, 2, 3) && is_there(op, WEIR_FLOAT32); round++) {
     weir_loop l = {.op = op, .compute = WEIR_FLOAT32, .dims = 1, .size = {N}, .count = N};
     parameters(&l);
     l.has_alpha = false;
