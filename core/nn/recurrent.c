@@ -10,6 +10,7 @@
 #include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/ops/ops.h"
+#include "core/tensor/autocast.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -296,7 +297,7 @@ static weir_status check_input(const weir_module *m, const weir_tensor *in)
     return weir_fail(WEIR_EINVAL, "%s: Expected input to be %dD or %dD, got %dD%s instead",
                      m->kind->name, least, least + 1, (int)in->dims,
                      r->kind == RNN && !r->cell ? " tensor" : "");
-  if (!r->cell && in->dtype != w->dtype) {
+  if (!r->cell && in->dtype != w->dtype && !thread_autocast.on) {
     const char *is = weir_dtype_name((weir_dtype)in->dtype);
     const char *wants = weir_dtype_name((weir_dtype)w->dtype);
     return weir_fail(WEIR_EINVAL,
@@ -516,9 +517,16 @@ static weir_status recurrent_forward(weir_tensor **out, weir_module *m, weir_ten
   if (count != 1 && count != 1 + states)
     return weir_fail(WEIR_EINVAL, "%s.forward() takes 1 or %d tensors but %d were passed",
                      m->kind->name, 1 + states, count);
-  const weir_tensor *h = count > 1 ? in[1] : NULL, *c = count > 2 ? in[2] : NULL;
-  return r->cell ? cell_forward(out, m, in[0], h, c, want)
-                 : layers_forward(out, m, in[0], h, c, want);
+  const weir_tensor *of[] = {in[0], count > 1 ? in[1] : NULL, count > 2 ? in[2] : NULL};
+  autocast_held held __attribute__((cleanup(autocast_end))) = {0};
+  weir_status st = WEIR_OK;
+  if (__builtin_expect(thread_autocast.on, 0)) {
+    bool lstm = r->kind == LSTM && !r->cell;
+    st = autocast_operands(&held, lstm ? AUTOCAST_LSTM : AUTOCAST_RECURRENT, of, 3);
+  }
+  if (st) return st;
+  return r->cell ? cell_forward(out, m, of[0], of[1], of[2], want)
+                 : layers_forward(out, m, of[0], of[1], of[2], want);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */

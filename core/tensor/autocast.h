@@ -54,6 +54,8 @@
   X(QUANTILE, SINGLE, AS_IS) /* also trace */                                                      \
   X(FACTOR, SINGLE, AS_IS)   /* inverses, solutions, factorisations */                             \
   X(EINSUM, LOWER, LOWER)    /* on the cpu by its products: not of one tensor */                   \
+  X(LSTM, LOWER, LOWER)      /* layers: torch's own is oneDNN's or cuDNN's */                      \
+  X(RECURRENT, AS_IS, LOWER) /* GRU, RNN, cells; on the cpu their products are in MATMUL */        \
   X(MULTI_DOT, LOWER, LOWER)                                                                       \
   X(NONE, AS_IS, AS_IS)
 

@@ -70,6 +70,34 @@ START_TEST(operations_choose_their_dtype_by_the_lists_of_the_device)
 }
 END_TEST
 
+/* torch's LSTM is of oneDNN or cuDNN, in the lower dtype whole; its GRU on the cpu is made of products. */
+START_TEST(recurrent_layers_take_and_give_the_lower_dtype)
+{
+  WEIR_TENSOR x = rig_tensor(weir_shape(2, 3, 4), device_of_case(_i), 1);
+  WEIR_MODULE lstm = NULL;
+  WEIR_MODULE gru = NULL;
+  weir_tensor *out = NULL, *h = NULL, *c = NULL;
+  weir_status st;
+  weir_ok(weir_module_lstm(&lstm, 4, 4, NULL));
+  weir_ok(weir_module_gru(&gru, 4, 4, NULL));
+  weir_ok(weir_module_to(lstm, &(weir_options){.device = device_of_case(_i)}));
+  weir_ok(weir_module_to(gru, &(weir_options){.device = device_of_case(_i)}));
+  WEIR_AUTOCAST(st, type_of_case(_i), WEIR_BFLOAT16)
+  {
+    WEIR_TENSOR y = NULL;
+    weir_ok(weir_recurrent(&y, &h, &c, lstm, x, NULL, NULL));
+    ck_assert_int_eq(weir_tensor_dtype(y), WEIR_BFLOAT16);
+    has_dtype(h, WEIR_BFLOAT16);
+    has_dtype(c, WEIR_BFLOAT16);
+    weir_ok(weir_recurrent(&out, NULL, NULL, gru, x, NULL, NULL));
+    has_dtype(out, _i ? WEIR_BFLOAT16 : WEIR_FLOAT32);
+    weir_ok(weir_recurrent(&out, NULL, NULL, lstm, y, NULL, NULL)); /* of what a layer gave */
+    has_dtype(out, WEIR_BFLOAT16);
+  }
+  weir_ok(st);
+}
+END_TEST
+
 START_TEST(cross_entropy_on_a_probability_is_refused_on_cuda_alone)
 {
   WEIR_TENSOR a = rig_tensor(weir_shape(4), device_of_case(_i), 1);
@@ -405,6 +433,7 @@ int main(void)
   Suite *suite = suite_create("nn/amp");
   TCase *t = rig_case(suite);
   tcase_add_loop_test(t, operations_choose_their_dtype_by_the_lists_of_the_device, 0, 2);
+  tcase_add_loop_test(t, recurrent_layers_take_and_give_the_lower_dtype, 0, 2);
   tcase_add_loop_test(t, cross_entropy_on_a_probability_is_refused_on_cuda_alone, 0, 2);
   tcase_add_test(t, scopes_nest_and_restore_however_they_are_left);
   tcase_add_test(t, other_threads_are_as_they_were_but_for_replicas);
