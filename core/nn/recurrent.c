@@ -521,7 +521,7 @@ static weir_status recurrent_forward(weir_tensor **out, weir_module *m, weir_ten
   autocast_held held __attribute__((cleanup(autocast_end))) = {0};
   weir_status st = WEIR_OK;
   if (__builtin_expect(thread_autocast.on, 0)) {
-    bool lstm = r->kind == LSTM && !r->cell;
+    bool lstm = r->kind == LSTM && !r->cell && r->outputs == r->hidden;
     st = autocast_operands(&held, lstm ? AUTOCAST_LSTM : AUTOCAST_RECURRENT, of, 3);
   }
   if (st) return st;

@@ -25,11 +25,10 @@
   X(ADDCMUL, AS_IS, WIDEST)                                                                        \
   X(ATAN2, AS_IS, WIDEST)                                                                          \
   X(FUNCTION, AS_IS, SINGLE) /* exp, log, reciprocal, pow, ... */                                  \
-  X(MATMUL, LOWER, LOWER)    /* also linear, mm, bmm, addmm, addbmm, baddbmm, einsum, ... */       \
+  X(MATMUL, LOWER, LOWER)    /* also linear, mm, bmm, addmm, addbmm, baddbmm, ... */               \
   X(MATVEC, AS_IS, LOWER)    /* mv, addmv, addr */                                                 \
   X(DOT, AS_IS, WIDEST)                                                                            \
   X(CROSS, AS_IS, WIDEST)                                                                          \
-  X(BILINEAR, AS_IS, WIDEST)                                                                       \
   X(TENSORDOT, LOWER, WIDEST)                                                                      \
   X(CONVOLUTION, LOWER, LOWER)                                                                     \
   X(ATTENTION, LOWER, LOWER)                                                                       \
@@ -54,7 +53,7 @@
   X(QUANTILE, SINGLE, AS_IS) /* also trace */                                                      \
   X(FACTOR, SINGLE, AS_IS)   /* inverses, solutions, factorisations */                             \
   X(EINSUM, LOWER, LOWER)    /* on the cpu by its products: not of one tensor */                   \
-  X(LSTM, LOWER, LOWER)      /* layers: torch's own is oneDNN's or cuDNN's */                      \
+  X(LSTM, LOWER, LOWER)      /* layers without projection: torch's are oneDNN's or cuDNN's */      \
   X(RECURRENT, AS_IS, LOWER) /* GRU, RNN, cells; on the cpu their products are in MATMUL */        \
   X(MULTI_DOT, LOWER, LOWER)                                                                       \
   X(NONE, AS_IS, AS_IS)

@@ -157,6 +157,8 @@ class Amp(Calls):
         """Sentences are ops.py's affair."""
         self.steps += 1
         a = b = wrong = sentence = None
+        if self.under:
+            theirs, ours = self.peers_scope(theirs, self.under), self.scope(ours, self.under, 1)
         try:
             a = theirs()
         except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as e:
@@ -221,6 +223,31 @@ class Amp(Calls):
                 self.w.release(b)
         return run
 
+    under = None
+
+    def scope(self, call, lower, device):
+        def run():
+            scope = Autocast()
+            self.w.check(self.w.lib.weir_autocast_enter(C.byref(scope), device, C.byref(How(NUMBERS[lower]))))
+            try:
+                return call()
+            finally:
+                self.w.lib.weir_autocast_exit(C.byref(scope))
+        return run
+
+    def peers_scope(self, call, lower):
+        def run():
+            with torch.autocast("cpu", lower):
+                return call()
+        return run
+
+    def modules(self):
+        """Those of sequence.py, which are made of listed operations; but for transformers, whose fused kernel torch takes
+        on the cpu under autocast too, where it knows no list."""
+        self.under, self.inner = bf16, 2.0**-7
+        self.r.choice([self.recurrent, self.cell, self.multihead])()
+        self.under, self.own_strides = None, True
+
     def one(self):
         r = self.r
         row = r.choice(self.rows)
@@ -233,23 +260,11 @@ class Amp(Calls):
         what = f"{'cuda' if cuda else 'cpu'} {row[0]}{row[2]} of {[(tuple(t.shape), t.dtype) for t in theirs]} under {lower}"
         run = self.arguments(row, ours)
 
-        def weir():
-            scope = Autocast()
-            self.w.check(self.w.lib.weir_autocast_enter(C.byref(scope), 2 if cuda else 1,
-                                                        C.byref(How(NUMBERS[lower]))))
-            try:
-                return run()
-            finally:
-                self.w.lib.weir_autocast_exit(C.byref(scope))
-
-        def peer():
-            if cuda:
-                return self.by_policy(row, theirs, lower)
-            with torch.autocast("cpu", lower):
-                return row[3](*theirs)
+        weir = self.scope(run, lower, 2 if cuda else 1)
+        peer = (lambda: self.by_policy(row, theirs, lower)) if cuda else self.peers_scope(lambda: row[3](*theirs), lower)
 
         if not (cuda and self.other_reference(row[0], theirs)):
-            self.several(row, what, peer, weir, theirs, lower)
+            self.measured(row, what, peer, weir, theirs, lower)
         for o in ours:
             self.w.release(o)
 
@@ -259,7 +274,7 @@ class Amp(Calls):
         return (i64 in kinds or name in ("inv", "cholesky", "svdvals", "eigvalsh", "solve", "quantile") or
                 name in ("avg_pool3d", "max_pool3d", "adaptive_avg_pool3d") and kinds != {f32})
 
-    def several(self, row, what, peer, weir, theirs, lower):
+    def measured(self, row, what, peer, weir, theirs, lower):
         scale = torch.tensor(float(sum(t.double().abs().sum() for t in theirs)))
         narrow = [t.dtype for t in theirs if t.dtype in (f16, bf16)] + [lower]
         # products and sums within may be rounded to the narrow dtype in another order
@@ -273,7 +288,7 @@ class Amp(Calls):
         if t.dtype in (f32, f64) and self.inner:
             # a wide result of narrow operands
             x, y = t.double(), mine.double()
-            return bool(((x - y).abs() > 4 * self.inner * torch.maximum(x.abs(), torch.tensor(.1)))[x.isfinite()].any())
+            return bool(((x - y).abs() > 4 * self.inner * torch.maximum(x.abs(), torch.tensor(1. if self.under else .1)))[x.isfinite()].any())
         return super().far(t, mine, torch.maximum(scale, torch.tensor(0.)) if scale is not None else None, several)
 
     # ---- CUDA
@@ -475,6 +490,8 @@ def main():
     run.cuda = weir.lib.weir_cuda_is_available()
     for i in range(count):
         run.one()
+        if i % 4 == 0:
+            run.modules()
         if i % 20 == 0:
             layers(run, run.r.choice([bf16, f16]))
             scalers(run)
