@@ -46,7 +46,6 @@
   X(CDIST, SINGLE, SINGLE)                                                                         \
   X(RESAMPLING, AS_IS, SINGLE)                                                                     \
   X(LOSS, SINGLE, SINGLE)                                                                          \
-  X(CROSS_ENTROPY, SINGLE, SINGLE)                                                                 \
   X(BCE, SINGLE, AS_IS) /* without logits; on CUDA it is refused */                                \
   X(POOL_3D, SINGLE, AS_IS)                                                                        \
   X(PAD_EDGE, SINGLE, AS_IS)                                                                       \
