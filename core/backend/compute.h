@@ -615,26 +615,29 @@ typedef struct weir_resample {
 } weir_resample;
 
 /* ---- factorisations ---------------------------------------------------------------------------
- * Of `batch` matrices of float64, row by row, one behind the other; all memory is the device's.
+ * Of `batch` matrices of float32 or float64, one behind the other, each column by column as LAPACK
+ * has them; all memory is the device's. What is called room holds nothing afterwards.
  *
- * LU          a (n x n) becomes L below the diagonal, where it has 1s, and U, rows exchanged by
- *             partial pivoting; b (1): 1, or -1 for an odd number of exchanges
- * SOLVE       a (n x n) as LU; b (n x k) becomes the solution of a x = b
+ * LU          a (m x n) becomes L below the diagonal, where it has 1s, and U, rows exchanged by
+ *             partial pivoting; pivots (min(m, n)): with which row, from 1, each was exchanged
+ * SOLVE       a (n x n) as LU; b (n x k) becomes the solution of a x = b; pivots (n): room
+ * LU_SOLVE    the same with what LU has made of a, and its pivots
  * TRIANGULAR  b (n x k) becomes the solution; of a (n x n) one triangle is read, `unit`: its
  *             diagonal is 1s
- * CHOLESKY    a (n x n), of which the lower triangle is read, becomes L, 0 above
- * QR          a (m x n) becomes R, 0 below the diagonal; b (m x k), k at least min(m, n): the first
+ * CHOLESKY    a (n x n), of which the upper triangle is read, becomes U of a = U^T U there
+ * QR          a (m x n) becomes R in the upper triangle; b (m x k), k at least min(m, n): the first
  *             k columns of Q; c (min(m, n)): room
- * EIGH        b (n): eigenvalues of a (n x n), ascending; of a the lower triangle is read; c (n x
- *             n): the eigenvectors as rows
- * SVD         a (n x m), n at most m, the transposed matrix: becomes U as rows; b (n): singular
- *             values, descending; c (n x n): V as rows
+ * EIGH        of a (n x n) one triangle is read, the upper or the lower; it becomes the
+ *             eigenvectors; b (n): eigenvalues, ascending; c (n x n): room
+ * SVD         a (m x n), n at most m, becomes U; b (n): singular values, descending; c (n x n): V^T
  *
  * info (1 each): 0; LU and SOLVE: the place of the first 0 on U's diagonal, from 1; CHOLESKY: the
- * order of the first minor that is not positive; EIGH and SVD: 1, an element is not finite. */
+ * order of the first minor that is not positive; EIGH and SVD: -1: an element is not finite; above
+ * 0: it has not converged. */
 typedef enum weir_factor_op {
   WEIR_FACTOR_LU,
   WEIR_FACTOR_SOLVE,
+  WEIR_FACTOR_LU_SOLVE,
   WEIR_FACTOR_TRIANGULAR,
   WEIR_FACTOR_CHOLESKY,
   WEIR_FACTOR_QR,
@@ -645,10 +648,12 @@ typedef enum weir_factor_op {
 
 typedef struct weir_factor {
   weir_factor_op op;
+  weir_dtype dtype;       /* of a, b and c */
   int64_t batch, m, n, k; /* none is 0 */
-  double *a, *b, *c;      /* `batch` matrices each; NULL: the operation has none */
+  void *a, *b, *c;        /* `batch` matrices each; NULL: the operation has none */
+  int64_t *pivots;        /* `batch` times as many; NULL: the operation has none */
   int64_t *info;          /* `batch` */
-  bool upper, unit;       /* TRIANGULAR */
+  bool upper, unit;       /* which triangle; TRIANGULAR */
 } weir_factor;
 
 /* ---- an optimizer's step ----------------------------------------------------------------------
@@ -705,6 +710,9 @@ typedef struct weir_compute {
   weir_status (*pool)(void *self, void *stream, const weir_pool *p);
   weir_status (*resample)(void *self, void *stream, const weir_resample *r);
   weir_status (*factor)(void *self, void *stream, const weir_factor *f);
+  /* Whether it does a request of float32, of which op, batch, m, n and k are filled, in float32;
+   * else it is asked for in float64. */
+  bool (*factor_narrow)(void *self, const weir_factor *f);
   weir_status (*update)(void *self, void *stream, const weir_update *u);
 } weir_compute;
 

@@ -136,6 +136,10 @@ weir_status cpu_random(void *self, void *stream, const weir_random *r);
 weir_status cpu_gemm(void *self, void *stream, const weir_gemm *g);
 weir_status cpu_im2col(void *self, void *stream, const weir_im2col *c);
 weir_status cpu_factor(void *self, void *stream, const weir_factor *f);
+bool cpu_factor_narrow(void *self, const weir_factor *f);
+/* cpu_lapack.c: whether LAPACK is to do it; doing it. Errors: ENOTSUP: there is none; ENOMEM. */
+bool cpu_lapack_wanted(const weir_factor *f);
+weir_status cpu_lapack(const weir_factor *f);
 weir_status cpu_conv(void *self, void *stream, const weir_conv *c);
 weir_status cpu_update(void *self, void *stream, const weir_update *u);
 weir_status cpu_softmax(void *self, void *stream, const weir_softmax_request *s);

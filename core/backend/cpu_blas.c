@@ -29,6 +29,7 @@ enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 static struct {
   const struct candidate *is; /* NULL: none was found */
   bool quick;                 /* "auto" takes it */
+  void *handle;               /* dlopen's */
   void (*sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
                 float *, int);
   void (*dgemm)(int, int, int, int, int, int, double, const double *, int, const double *, int,
@@ -97,6 +98,7 @@ static bool open_one(const struct candidate *c)
   }
   if (c->threads) *(void **)&library.set_threads = dlsym(handle, c->threads);
   library.quick = !c->plain && knows_processor(handle);
+  library.handle = handle;
   return true;
 }
 
@@ -121,9 +123,15 @@ const char *weir_cpu_blas_name(void)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-static void pass_thread_count(void)
+void *cpu_blas_library(const char **name)
 {
-  int n = weir_get_num_threads();
+  if (!wanted()) return NULL;
+  if (name) *name = library.is->file;
+  return library.handle;
+}
+
+void cpu_blas_threads(int n)
+{
   if (!library.set_threads || atomic_load_explicit(&library.threads, memory_order_relaxed) == n)
     return;
   if (atomic_exchange(&library.threads, n) != n) library.set_threads(n);
@@ -161,7 +169,7 @@ weir_status cpu_gemm_blas(const weir_gemm *g, bool *done)
   bool types = g->dtype == WEIR_FLOAT32 || g->dtype == WEIR_FLOAT64 || g->dtype == WEIR_COMPLEX64;
   *done = types && sizes_fit_int(g) && wanted();
   if (*done) {
-    pass_thread_count();
+    cpu_blas_threads(weir_get_num_threads());
     call_blas(g);
   } else if (types && weir_get_blas() == WEIR_BLAS_VENDOR && !library.is)
     return weir_fail(WEIR_ENOTSUP,

@@ -58,5 +58,9 @@ bool cpu_gemm_thin(const weir_gemm *g);
 /* One product by a BLAS library; not done: there is none, it is not wanted, or not for this.
  * Errors: ENOTSUP (it was asked for, and there is none). */
 weir_status cpu_gemm_blas(const weir_gemm *g, bool *done);
+/* The library that is used now, as it was opened (*name; NULL: it is not asked for); NULL: none. */
+void *cpu_blas_library(const char **name);
+/* How many threads its next calls may take. */
+void cpu_blas_threads(int n);
 
 #endif

@@ -1,11 +1,12 @@
 /* factor.c: determinants, inverses, solutions, factorisations, and norms of matrices.
  *
- * A device factorises in float64 what lies row by row (weir_factor): operands are copied into that
- * form, and results are cast back and turned as they are asked for. Whether a matrix could be
- * factorised is read back (info), for torch says it as an error: these functions wait for the
- * device.
+ * A device factorises what lies column by column (weir_factor), in the operands' dtype or in
+ * float64, as it likes best: operands are copied into that form, and results, views that turn it,
+ * are copied from it. Whether a matrix could be factorised is read back (info), for torch says it as
+ * an error: these functions wait for the device.
  *
- * Words. wide: float64. thin: of a factorisation as small as it can be. */
+ * Words. columns: matrices as a device factorises them: a tensor of the turned shape. thin: of a
+ * factorisation as small as it can be. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -47,6 +48,13 @@ static weir_status check_real(const weir_tensor *a, const char *name)
                    name, dtype_title(d));
 }
 
+/* What all factorisations ask of an operand, in torch's order. */
+static weir_status check_factors(const weir_tensor *a, const char *name, bool square)
+{
+  weir_status st = square ? check_square(a, name) : check_matrices(a, name, "A");
+  return st ? st : check_real(a, name);
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static int64_t count_matrices(const weir_tensor *a)
@@ -57,65 +65,96 @@ static int64_t count_matrices(const weir_tensor *a)
   return count;
 }
 
-/* A new tensor of float64: a's batch, then `rows` and `columns`; rows -1: as many as columns, as
- * one dimension. */
-static weir_status new_wide(weir_tensor **out, const weir_tensor *a, int64_t rows, int64_t columns)
+static int64_t rows_of(const weir_tensor *a)
 {
-  weir_shape shape = weir_shape_of(a->dims - 2, a->size);
-  if (rows >= 0) shape.size[shape.count++] = rows;
-  shape.size[shape.count++] = columns;
-  return tensor_new(out, WEIR_FLOAT64, device_of_tensor(a), false, shape);
+  return a->size[a->dims - 2];
 }
 
-/* A copy of a, or of its matrices turned, in float64 and row by row. */
-static weir_status copy_wide(weir_tensor **out, const weir_tensor *a, bool turned)
+static int64_t columns_of(const weir_tensor *a)
 {
-  WEIR_TENSOR view = NULL;
-  weir_status st = WEIR_OK;
-  if (turned) st = weir_transpose(&view, a, -2, -1);
-  const weir_tensor *from = turned ? view : a;
-  if (!st)
-    st = tensor_new(out, WEIR_FLOAT64, device_of_tensor(a), false,
-                    weir_shape_of(from->dims, from->size));
-  if (!st) st = loop_copy(*out, from);
+  return a->size[a->dims - 1];
+}
+
+/* A request of a's matrices, in the dtype that a's device does it in. */
+static weir_factor request_of(enum weir_factor_op op, const weir_tensor *a, int64_t m, int64_t n,
+                              int64_t k)
+{
+  compute_target t;
+  weir_factor f = {.op = op, .dtype = WEIR_FLOAT64, .m = m, .n = n, .k = k};
+  f.batch = count_matrices(a);
+  if (a->dtype == WEIR_FLOAT64 || compute_target_of(&t, device_of_tensor(a))) return f;
+  if (t.compute->factor_narrow && t.compute->factor_narrow(t.self, &f)) f.dtype = WEIR_FLOAT32;
+  return f;
+}
+
+/* Room for m x n matrices as columns, or for n numbers (m -1), for each of a's. */
+static weir_status new_columns(weir_tensor **out, const weir_tensor *a, weir_dtype dtype, int64_t m,
+                               int64_t n)
+{
+  weir_shape shape = weir_shape_of(a->dims - 2, a->size);
+  shape.size[shape.count++] = n;
+  if (m >= 0) shape.size[shape.count++] = m;
+  return tensor_new(out, dtype, device_of_tensor(a), false, shape);
+}
+
+static weir_status copy_as(weir_tensor **out, const weir_tensor *a, weir_dtype dtype)
+{
+  weir_status st =
+      tensor_new(out, dtype, device_of_tensor(a), false, weir_shape_of(a->dims, a->size));
+  if (!st) st = loop_copy(*out, a);
   if (st) weir_tensor_drop(out);
   return st;
 }
 
+/* A copy of a's matrices as columns; turned: of the transposed ones, which is a row by row. */
+static weir_status copy_columns(weir_tensor **out, const weir_tensor *a, weir_dtype dtype,
+                                bool turned)
+{
+  WEIR_TENSOR view = NULL;
+  if (turned) return copy_as(out, a, dtype);
+  weir_status st = weir_transpose(&view, a, -2, -1);
+  return st ? st : copy_as(out, view, dtype);
+}
+
 /* The tensors of a request; NULL: the operation has none. */
 typedef struct factor_parts {
-  const weir_tensor *a, *b, *c;
+  const weir_tensor *a, *b, *c, *pivots;
 } factor_parts;
 
-/* Runs f, of which op, m, n, k, upper and unit are filled, in the matrices of the parts. *first:
- * the first info that is not 0, and *at its place in the batch. */
+static weir_status read_infos(const weir_tensor *info, const char *name, int64_t *first,
+                              int64_t *at)
+{
+  size_t bytes = (size_t)info->numel * sizeof(int64_t);
+  int64_t *said = malloc(bytes);
+  if (!said) return weir_fail(WEIR_ENOMEM, "%s: no host memory for its outcome", name);
+  weir_status st = weir_tensor_read(said, bytes, WEIR_INT64, info);
+  for (int64_t i = 0; !st && i < info->numel && !*first; i++)
+    if (said[i]) *first = said[i], *at = i;
+  free(said);
+  return st;
+}
+
+/* Runs f in the matrices of the parts. *first: the first info that is not 0, and *at its place in
+ * the batch. */
 static weir_status run_factor(weir_factor *f, const factor_parts *p, const char *name,
                               int64_t *first, int64_t *at)
 {
   WEIR_TENSOR info = NULL;
   compute_target t;
   *first = *at = 0;
-  f->batch = count_matrices(p->a);
   if (!f->batch || !p->a->numel || (p->b && !p->b->numel)) return WEIR_OK;
   weir_status st = compute_target_of(&t, device_of_tensor(p->a));
   if (st) return st;
   if (!t.compute->factor) return compute_target_lacks(&t, name);
   st = tensor_new(&info, WEIR_INT64, device_of_tensor(p->a), false, weir_shape(f->batch));
   if (st) return st;
-  f->a = (double *)(void *)p->a->data;
-  f->b = p->b ? (double *)(void *)p->b->data : NULL;
-  f->c = p->c ? (double *)(void *)p->c->data : NULL;
+  f->a = p->a->data;
+  f->b = p->b ? p->b->data : NULL;
+  f->c = p->c ? p->c->data : NULL;
+  f->pivots = p->pivots ? (int64_t *)(void *)p->pivots->data : NULL;
   f->info = (int64_t *)(void *)info->data;
   st = compute_target_done(&t, t.compute->factor(t.self, t.stream, f), name);
-  if (st) return st;
-  size_t bytes = (size_t)f->batch * sizeof(int64_t);
-  int64_t *said = malloc(bytes);
-  if (!said) return weir_fail(WEIR_ENOMEM, "%s: no host memory for its outcome", name);
-  st = weir_tensor_read(said, bytes, WEIR_INT64, info);
-  for (int64_t i = 0; !st && i < f->batch && !*first; i++)
-    if (said[i]) *first = said[i], *at = i;
-  free(said);
-  return st;
+  return st ? st : read_infos(info, name, first, at);
 }
 
 /* "(Batch element 2): ", where there is a batch. */
@@ -126,12 +165,19 @@ static const char *batch_element(char text[48], const weir_tensor *a, int64_t at
   return text;
 }
 
-/* t (stolen, where st is 0) in the dtype of `like`. */
+/* t, a view of what a device has made, in the dtype of `like`, row by row. */
 static weir_status narrowed(weir_tensor **out, const weir_tensor *t, const weir_tensor *like)
 {
-  WEIR_TENSOR cast = NULL;
-  weir_status st = weir_to_dtype(&cast, t, (weir_dtype)like->dtype);
-  return st ? st : weir_contiguous(out, cast);
+  return copy_as(out, t, (weir_dtype)like->dtype);
+}
+
+/* The same of columns. */
+static weir_status narrowed_columns(weir_tensor **out, const weir_tensor *t,
+                                    const weir_tensor *like)
+{
+  WEIR_TENSOR view = NULL;
+  weir_status st = weir_transpose(&view, t, -2, -1);
+  return st ? st : narrowed(out, view, like);
 }
 
 /* Says what was made of a and b, or NULL, where one of them requires a gradient. */
@@ -160,18 +206,38 @@ static weir_status record_factors(weir_status st, enum record_kind kind, const w
 
 /* ---- determinants ---------------------------------------------------------------------------- */
 
+/* -1 of an odd number of exchanges, else 1, in that dtype: of pivots (..., n), (...). */
+static weir_status exchange_signs(weir_tensor **out, const weir_tensor *pivots, weir_dtype dtype)
+{
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR moved = NULL;
+  WEIR_TENSOR count = NULL;
+  WEIR_TENSOR odd = NULL;
+  WEIR_TENSOR sign = NULL;
+  int64_t n = pivots->size[pivots->dims - 1];
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(pivots)};
+  weir_status st = weir_arange(&places, weir_int(1), weir_int(n + 1), weir_int(1), &o);
+  if (!st) st = weir_ne(&moved, pivots, places);
+  if (!st) st = weir_sum_dim(&count, moved, -1, false);
+  if (!st) st = weir_bitwise_and_scalar(&odd, count, weir_int(1));
+  if (!st) st = weir_mul_scalar_(odd, weir_int(-2));
+  if (!st) st = weir_add_scalar(&sign, odd, weir_int(1));
+  return st ? st : weir_to_dtype(out, sign, dtype);
+}
+
 /* U's diagonals (..., n) and the signs of the exchanges (...). */
 static weir_status lu_diagonal(weir_tensor **diagonal, weir_tensor **sign, const weir_tensor *a,
                                const char *name)
 {
   WEIR_TENSOR lu = NULL;
-  int64_t first, at, n = a->size[a->dims - 1];
-  weir_factor f = {.op = WEIR_FACTOR_LU, .m = n, .n = n};
-  weir_status st = copy_wide(&lu, a, false);
-  if (!st) st = new_wide(sign, a, -1, 1);
-  if (!st) st = weir_fill_(*sign, weir_int(1));
-  factor_parts p = {lu, *sign, NULL};
+  WEIR_TENSOR pivots = NULL;
+  int64_t first, at, n = columns_of(a);
+  weir_factor f = request_of(WEIR_FACTOR_LU, a, n, n, 0);
+  weir_status st = copy_columns(&lu, a, f.dtype, false);
+  if (!st) st = new_columns(&pivots, a, WEIR_INT64, -1, n);
+  factor_parts p = {.a = lu, .pivots = pivots};
   if (!st) st = run_factor(&f, &p, name, &first, &at);
+  if (!st) st = exchange_signs(sign, pivots, f.dtype);
   return st ? st : weir_diagonal(diagonal, lu, 0, -2, -1);
 }
 
@@ -182,15 +248,12 @@ weir_status weir_det(weir_tensor **out, const weir_tensor *a)
   static const char name[] = "linalg.det";
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR sign = NULL;
-  WEIR_TENSOR flat = NULL;
   WEIR_TENSOR product = NULL;
   WEIR_TENSOR wide = NULL;
-  weir_status st = check_square(a, name);
-  if (!st) st = check_real(a, name);
+  weir_status st = check_factors(a, name, true);
   if (!st) st = lu_diagonal(&diagonal, &sign, a, name);
-  if (!st) st = weir_squeeze(&flat, sign, -1);
   if (!st) st = weir_prod_dim(&product, diagonal, -1, false);
-  if (!st) st = weir_mul(&wide, product, flat);
+  if (!st) st = weir_mul(&wide, product, sign);
   if (!st) st = narrowed(out, wide, a);
   return record_matrix(out, st, RECORD_DET, a, NULL, (const bool[3]){false});
 }
@@ -215,17 +278,14 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
   static const char name[] = "linalg.slogdet";
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR exchanges = NULL;
-  WEIR_TENSOR flat = NULL;
   WEIR_TENSOR each = NULL;
   WEIR_TENSOR product = NULL;
   WEIR_TENSOR wide = NULL;
-  weir_status st = check_square(a, name);
-  if (!st) st = check_real(a, name);
+  weir_status st = check_factors(a, name, true);
   if (!st) st = lu_diagonal(&diagonal, &exchanges, a, name);
-  if (!st) st = weir_squeeze(&flat, exchanges, -1);
   if (!st) st = signs_of(&each, diagonal);
   if (!st) st = weir_prod_dim(&product, each, -1, false);
-  if (!st) st = weir_mul(&wide, product, flat);
+  if (!st) st = weir_mul(&wide, product, exchanges);
   if (st) return st;
   WEIR_TENSOR size = NULL;
   WEIR_TENSOR logs = NULL;
@@ -240,17 +300,28 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
 
 /* ---- solutions ------------------------------------------------------------------------------- */
 
-/* The identity for each of a's matrices, in float64. */
-static weir_status wide_identity(weir_tensor **out, const weir_tensor *a)
+/* The identity for each of a's matrices. */
+static weir_status batch_identity(weir_tensor **out, const weir_tensor *a, weir_dtype dtype)
 {
   WEIR_TENSOR diagonal = NULL;
-  int64_t n = a->size[a->dims - 1];
-  weir_status st = new_wide(out, a, n, n);
+  weir_status st = new_columns(out, a, dtype, columns_of(a), columns_of(a));
   if (!st) st = weir_zero_(*out);
   if (!st) st = weir_diagonal(&diagonal, *out, 0, -2, -1);
   if (!st) st = weir_fill_(diagonal, weir_int(1));
   if (st) weir_tensor_drop(out);
   return st;
+}
+
+/* x, columns, of a x = b, columns, which it is at first. */
+static weir_status solve_columns(weir_factor *f, const weir_tensor *a, weir_tensor *b,
+                                 const char *name, int64_t *first, int64_t *at)
+{
+  WEIR_TENSOR lu = NULL;
+  WEIR_TENSOR pivots = NULL;
+  weir_status st = copy_columns(&lu, a, f->dtype, false);
+  if (!st) st = new_columns(&pivots, a, WEIR_INT64, -1, f->n);
+  factor_parts p = {.a = lu, .b = b, .pivots = pivots};
+  return st ? st : run_factor(f, &p, name, first, at);
 }
 
 weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
@@ -259,30 +330,27 @@ weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
   WEIR_REQUIRE_OUT(out, a);
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.inv";
-  WEIR_TENSOR lu = NULL;
   WEIR_TENSOR wide = NULL;
   char batch[48];
   int64_t first = 0, at = 0;
-  weir_status st = check_square(a, name);
-  if (!st) st = check_real(a, name);
-  if (!st) st = copy_wide(&lu, a, false);
-  if (!st) st = wide_identity(&wide, a);
-  int64_t n = st ? 0 : a->size[a->dims - 1];
-  weir_factor f = {.op = WEIR_FACTOR_SOLVE, .m = n, .n = n, .k = n};
-  factor_parts p = {lu, wide, NULL};
-  if (!st) st = run_factor(&f, &p, name, &first, &at);
+  weir_status st = check_factors(a, name, true);
+  if (st) return st;
+  int64_t n = columns_of(a);
+  weir_factor f = request_of(WEIR_FACTOR_SOLVE, a, n, n, n);
+  st = batch_identity(&wide, a, f.dtype);
+  if (!st) st = solve_columns(&f, a, wide, name, &first, &at);
   if (!st && first)
     st = weir_fail(WEIR_EINVAL,
                    "linalg.inv: %sThe diagonal element %lld is zero, the inversion could not be "
                    "completed because the input matrix is singular.",
                    batch_element(batch, a, at), (long long)first);
-  if (!st) st = narrowed(out, wide, a);
+  if (!st) st = narrowed_columns(out, wide, a);
   return record_matrix(out, st, RECORD_INV, a, NULL, (const bool[3]){false});
 }
 
 /* b as matrices: a vector, or a batch of them, as columns. */
-static weir_status columns_of(weir_tensor **out, bool *vector, const weir_tensor *a,
-                              const weir_tensor *b, const char *name)
+static weir_status matrices_of(weir_tensor **out, bool *vector, const weir_tensor *a,
+                               const weir_tensor *b, const char *name)
 {
   *vector = b->dims == 1 || (b->dims == a->dims - 1 &&
                              !memcmp(a->size, b->size, (size_t)b->dims * sizeof *b->size));
@@ -323,8 +391,7 @@ static weir_status check_equation(const weir_tensor *a, const weir_tensor *b, bo
 static weir_status check_operands(const weir_tensor *a, const weir_tensor *b, const char *name)
 {
   weir_status st = check_same_device(a, b);
-  if (!st) st = check_square(a, name);
-  if (!st) st = check_real(a, name);
+  if (!st) st = check_factors(a, name, true);
   if (!st && a->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL,
                    "%s: Expected A and B to have the same dtype, but found A of type %s and B of "
@@ -342,28 +409,25 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
   WEIR_TENSOR columns = NULL;
   WEIR_TENSOR many_a = NULL;
   WEIR_TENSOR many_b = NULL;
-  WEIR_TENSOR lu = NULL;
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR result = NULL;
   char batch[48];
   int64_t first = 0, at = 0;
   bool vector;
   weir_status st = check_operands(a, b, name);
-  if (!st) st = columns_of(&columns, &vector, a, b, name);
+  if (!st) st = matrices_of(&columns, &vector, a, b, name);
   if (!st) st = check_equation(a, columns, true, name);
   if (!st) st = broadcast_batches(&many_a, &many_b, a, columns);
-  if (!st) st = copy_wide(&lu, many_a, false);
-  if (!st) st = copy_wide(&wide, many_b, false);
   if (st) return st;
-  int64_t n = a->size[a->dims - 1], k = columns->size[columns->dims - 1];
-  weir_factor f = {.op = WEIR_FACTOR_SOLVE, .m = n, .n = n, .k = k};
-  factor_parts p = {lu, wide, NULL};
-  st = run_factor(&f, &p, name, &first, &at);
+  int64_t n = columns_of(a);
+  weir_factor f = request_of(WEIR_FACTOR_SOLVE, many_a, n, n, columns_of(columns));
+  st = copy_columns(&wide, many_b, f.dtype, false);
+  if (!st) st = solve_columns(&f, many_a, wide, name, &first, &at);
   if (!st && first)
     st = weir_fail(WEIR_EINVAL,
                    "weir.linalg.solve: %sThe solver failed because the input matrix is singular.",
                    batch_element(batch, many_a, at));
-  if (!st) st = narrowed(&result, wide, a);
+  if (!st) st = narrowed_columns(&result, wide, a);
   if (!st) st = vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result);
   return record_matrix(out, st, RECORD_SOLVE, a, b, (const bool[3]){vector});
 }
@@ -378,29 +442,28 @@ weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const
   WEIR_TENSOR many_b = NULL;
   WEIR_TENSOR triangle = NULL;
   WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR turned = NULL;
   int64_t first, at;
   weir_status st = check_operands(a, b, name);
   if (!st) st = check_matrices(b, name, "B");
   if (!st) st = check_equation(a, b, left, name);
   if (!st) st = broadcast_batches(&many_a, &many_b, a, b);
-  if (!st) st = copy_wide(&triangle, many_a, !left);
-  if (!st) st = copy_wide(&wide, many_b, !left);
   if (st) return st;
-  int64_t n = a->size[a->dims - 1], k = wide->size[wide->dims - 1];
-  weir_factor f = {.op = WEIR_FACTOR_TRIANGULAR, .m = n, .n = n, .k = k};
+  int64_t n = columns_of(a), k = left ? columns_of(b) : rows_of(b);
+  weir_factor f = request_of(WEIR_FACTOR_TRIANGULAR, many_a, n, n, k);
   f.upper = upper == left;
   f.unit = unitriangular;
-  factor_parts p = {triangle, wide, NULL};
-  st = run_factor(&f, &p, name, &first, &at);
-  if (!st && !left) st = weir_transpose(&turned, wide, -2, -1);
-  if (!st) st = narrowed(out, left ? wide : turned, a);
+  st = copy_columns(&triangle, many_a, f.dtype, !left);
+  if (!st) st = copy_columns(&wide, many_b, f.dtype, !left);
+  factor_parts p = {.a = triangle, .b = wide};
+  if (!st) st = run_factor(&f, &p, name, &first, &at);
+  if (!st) st = left ? narrowed_columns(out, wide, a) : narrowed(out, wide, a);
   const bool how[3] = {upper, left, unitriangular};
   return record_matrix(out, st, RECORD_SOLVE_TRIANGULAR, a, b, how);
 }
 
 /* ---- factorisations -------------------------------------------------------------------------- */
 
+/* U of a = U^T U by columns is L of a = L L^T row by row. */
 weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
 {
   WEIR_OP_HERE;
@@ -408,50 +471,54 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.cholesky";
   WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR low = NULL;
   char batch[48];
   int64_t first = 0, at = 0;
-  weir_status st = check_square(a, name);
-  if (!st) st = check_real(a, name);
-  if (!st) st = copy_wide(&wide, a, upper);
+  weir_status st = check_factors(a, name, true);
   if (st) return st;
-  int64_t n = a->size[a->dims - 1];
-  weir_factor f = {.op = WEIR_FACTOR_CHOLESKY, .m = n, .n = n};
-  factor_parts p = {wide, NULL, NULL};
-  st = run_factor(&f, &p, name, &first, &at);
+  weir_factor f = request_of(WEIR_FACTOR_CHOLESKY, a, columns_of(a), columns_of(a), 0);
+  st = copy_columns(&wide, a, f.dtype, !upper);
+  factor_parts p = {.a = wide};
+  if (!st) st = run_factor(&f, &p, name, &first, &at);
   if (!st && first)
     st = weir_fail(WEIR_EINVAL,
                    "linalg.cholesky: %sThe factorization could not be completed because the input "
                    "is not positive-definite (the leading minor of order %lld is not "
                    "positive-definite).",
                    batch_element(batch, a, at), (long long)first);
-  if (!st && upper) st = weir_transpose(&turned, wide, -2, -1);
-  if (!st) st = narrowed(out, upper ? turned : wide, a);
+  if (!st) st = weir_tril(&low, wide, 0);
+  if (!st) st = upper ? narrowed_columns(out, low, a) : narrowed(out, low, a);
   return record_matrix(out, st, RECORD_CHOLESKY, a, NULL, (const bool[3]){upper});
 }
 
-/* Q (m x k) and R (k x n) in float64. */
-static weir_status qr_wide(weir_tensor **q, weir_tensor **r, const weir_tensor *a, bool complete,
-                           const char *name)
+/* Of a matrix without elements Q is the first k columns of the identity. */
+static weir_status empty_q(weir_tensor **q, const weir_tensor *a, weir_dtype dtype, int64_t k)
+{
+  WEIR_TENSOR like = NULL;
+  weir_shape square = weir_shape_of(a->dims, a->size);
+  if (k != rows_of(a)) return new_columns(q, a, dtype, rows_of(a), k);
+  square.size[a->dims - 2] = square.size[a->dims - 1] = k;
+  weir_status st = tensor_new(&like, dtype, device_of_tensor(a), false, square);
+  return st ? st : batch_identity(q, like, dtype);
+}
+
+/* Q (m x k) as columns and R (k x n), a view of what has other things below its diagonal. */
+static weir_status qr_columns(weir_tensor **q, weir_tensor **r, const weir_tensor *a, bool complete,
+                              const char *name)
 {
   WEIR_TENSOR room = NULL;
   WEIR_TENSOR whole = NULL;
-  int64_t m = a->size[a->dims - 2], n = a->size[a->dims - 1], least = m < n ? m : n;
+  WEIR_TENSOR rows = NULL;
+  int64_t m = rows_of(a), n = columns_of(a), least = m < n ? m : n;
   int64_t first, at, k = complete ? m : least;
-  weir_status st = copy_wide(&whole, a, false);
-  if (!st) st = least ? new_wide(q, a, m, k) : WEIR_OK;
-  if (!st && !least) {
-    WEIR_TENSOR like = NULL;
-    weir_shape square = weir_shape_of(a->dims, a->size);
-    square.size[a->dims - 2] = square.size[a->dims - 1] = k;
-    st = tensor_new(&like, WEIR_FLOAT64, device_of_tensor(a), false, square);
-    if (!st) st = k == m ? wide_identity(q, like) : new_wide(q, a, m, k);
-  }
-  if (!st) st = new_wide(&room, a, -1, least);
-  weir_factor f = {.op = WEIR_FACTOR_QR, .m = m, .n = n, .k = k};
-  factor_parts p = {whole, st ? NULL : *q, room};
+  weir_factor f = request_of(WEIR_FACTOR_QR, a, m, n, k);
+  weir_status st = copy_columns(&whole, a, f.dtype, false);
+  if (!st) st = least ? new_columns(q, a, f.dtype, m, k) : empty_q(q, a, f.dtype, k);
+  if (!st) st = new_columns(&room, a, f.dtype, -1, least);
+  factor_parts p = {.a = whole, .b = st ? NULL : *q, .c = room};
   if (!st) st = run_factor(&f, &p, name, &first, &at);
-  return st ? st : weir_narrow(r, whole, -2, 0, k);
+  if (!st) st = weir_narrow(&rows, whole, -1, 0, k);
+  return st ? st : weir_transpose(r, rows, -2, -1);
 }
 
 weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, const char *mode)
@@ -463,40 +530,47 @@ weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, cons
   static const char name[] = "linalg.qr";
   WEIR_TENSOR wide_q = NULL;
   WEIR_TENSOR wide_r = NULL;
+  WEIR_TENSOR up = NULL;
   bool alone = mode && !strcmp(mode, "r"), complete = mode && !strcmp(mode, "complete");
-  weir_status st = check_matrices(a, name, "A");
-  if (!st) st = check_real(a, name);
+  weir_status st = check_factors(a, name, false);
   if (!st && mode && !alone && !complete && strcmp(mode, "reduced") != 0)
     st = weir_fail(WEIR_EINVAL,
                    "qr received unrecognized mode '%s' but expected one of 'reduced' (default), "
                    "'r', or 'complete'",
                    mode);
-  if (!st) st = qr_wide(&wide_q, &wide_r, a, complete, name);
+  if (!st) st = qr_columns(&wide_q, &wide_r, a, complete, name);
+  if (!st) st = weir_triu(&up, wide_r, 0);
   if (!st && alone) st = tensor_new_beside(q, a, weir_shape(0));
-  if (!st && !alone) st = narrowed(q, wide_q, a);
-  if (!st) st = narrowed(r, wide_r, a);
+  if (!st && !alone) st = narrowed_columns(q, wide_q, a);
+  if (!st) st = narrowed(r, up, a);
   int how = alone ? RECORD_QR_R_ALONE : complete ? RECORD_QR_COMPLETE : RECORD_QR_REDUCED;
   return record_factors(st, RECORD_QR, a, how, (weir_tensor * *[]){q, r, NULL});
 }
 
-/* Eigenvalues and, as columns, eigenvectors in float64. */
-static weir_status eigh_wide(weir_tensor **values, weir_tensor **vectors, const weir_tensor *a,
-                             bool upper, const char *name)
+/* Eigenvalues, and eigenvectors as columns. */
+static weir_status eigh_columns(weir_tensor **values, weir_tensor **vectors, const weir_tensor *a,
+                                bool upper)
 {
-  WEIR_TENSOR whole = NULL;
-  WEIR_TENSOR rows = NULL;
+  static const char name[] = "linalg.eigh";
+  WEIR_TENSOR room = NULL;
+  char batch[48];
   int64_t first = 0, at = 0;
-  weir_status st = check_square(a, name);
-  if (!st) st = check_real(a, name);
-  if (!st) st = copy_wide(&whole, a, upper);
+  weir_status st = check_factors(a, name, true);
   if (st) return st;
-  int64_t n = a->size[a->dims - 1];
-  st = new_wide(values, a, -1, n);
-  if (!st) st = new_wide(&rows, a, n, n);
-  weir_factor f = {.op = WEIR_FACTOR_EIGH, .m = n, .n = n};
-  factor_parts p = {whole, *values, rows};
+  int64_t n = columns_of(a);
+  weir_factor f = request_of(WEIR_FACTOR_EIGH, a, n, n, 0);
+  f.upper = upper;
+  st = copy_columns(vectors, a, f.dtype, false);
+  if (!st) st = new_columns(values, a, f.dtype, -1, n);
+  if (!st) st = new_columns(&room, a, f.dtype, n, n);
+  factor_parts p = {.a = *vectors, .b = *values, .c = room};
   if (!st) st = run_factor(&f, &p, name, &first, &at);
-  return st ? st : weir_transpose(vectors, rows, -2, -1);
+  if (!st && first)
+    st = weir_fail(WEIR_EINVAL,
+                   "linalg.eigh: %sThe algorithm failed to converge because the input matrix is "
+                   "ill-conditioned or has too many repeated eigenvalues (error code: %lld).",
+                   batch_element(batch, a, at), (long long)(first < 0 ? n - 1 : first));
+  return st;
 }
 
 weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_tensor *a, bool upper)
@@ -507,9 +581,9 @@ weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_te
   WEIR_CASTS(FACTOR, a);
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
-  weir_status st = eigh_wide(&wide_values, &wide_vectors, a, upper, "linalg.eigh");
+  weir_status st = eigh_columns(&wide_values, &wide_vectors, a, upper);
   if (!st) st = narrowed(values, wide_values, a);
-  if (!st) st = narrowed(vectors, wide_vectors, a);
+  if (!st) st = narrowed_columns(vectors, wide_vectors, a);
   return record_factors(st, RECORD_EIGH, a, 0, (weir_tensor * *[]){values, vectors, NULL});
 }
 
@@ -521,11 +595,11 @@ weir_status weir_eigvalsh(weir_tensor **out, const weir_tensor *a, bool upper)
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
   if (recorded(a)) return weir_eigh(out, &wide_vectors, a, upper);
-  weir_status st = eigh_wide(&wide_values, &wide_vectors, a, upper, "linalg.eigh");
+  weir_status st = eigh_columns(&wide_values, &wide_vectors, a, upper);
   return st ? st : narrowed(out, wide_values, a);
 }
 
-/* A thin singular value decomposition in float64: u (m x k), s (k), vh (k x n). */
+/* A thin singular value decomposition as a device made it: u (m x k), s (k), vh (k x n). */
 typedef struct svd_parts {
   weir_tensor *u, *s, *vh; /* owned */
 } svd_parts;
@@ -537,31 +611,40 @@ static void drop_svd(svd_parts *p)
   weir_tensor_drop(&p->vh);
 }
 
-static weir_status svd_wide(svd_parts *out, const weir_tensor *a, const char *name)
+/* Of a wide matrix that of the transposed one, U and V exchanged. */
+static weir_status svd_thin(svd_parts *out, const weir_tensor *a, const char *name)
 {
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR other = NULL;
+  WEIR_TENSOR u = NULL;
+  WEIR_TENSOR vt = NULL;
   char batch[48];
   int64_t first = 0, at = 0;
-  weir_status st = check_matrices(a, name, "A");
-  if (!st) st = check_real(a, name);
+  weir_status st = check_factors(a, name, false);
   if (st) return st;
-  int64_t m = a->size[a->dims - 2], n = a->size[a->dims - 1];
+  int64_t m = rows_of(a), n = columns_of(a);
   bool tall = m >= n;
   int64_t least = tall ? n : m, most = tall ? m : n;
-  st = copy_wide(&rows, a, tall);
-  if (!st) st = new_wide(&out->s, a, -1, least);
-  if (!st) st = new_wide(&other, a, least, least);
-  weir_factor f = {.op = WEIR_FACTOR_SVD, .m = most, .n = least};
-  factor_parts p = {rows, out->s, other};
+  weir_factor f = request_of(WEIR_FACTOR_SVD, a, most, least, 0);
+  st = copy_columns(&u, a, f.dtype, !tall);
+  if (!st) st = new_columns(&out->s, a, f.dtype, -1, least);
+  if (!st) st = new_columns(&vt, a, f.dtype, least, least);
+  factor_parts p = {.a = u, .b = out->s, .c = vt};
   if (!st) st = run_factor(&f, &p, name, &first, &at);
-  if (!st && first)
+  if (!st && first < 0)
     st = weir_fail(WEIR_EINVAL,
                    "linalg.svd: %sThe algorithm failed to converge because the input matrix "
                    "contained non-finite values.",
                    batch_element(batch, a, at));
-  if (!st) st = weir_transpose(&out->u, tall ? rows : other, -2, -1);
-  if (!st) out->vh = weir_tensor_retain(tall ? other : rows);
+  if (!st && first)
+    st = weir_fail(WEIR_EINVAL,
+                   "linalg.svd: %sThe algorithm failed to converge because the input matrix is "
+                   "ill-conditioned or has too many repeated singular values (error code: %lld).",
+                   batch_element(batch, a, at), (long long)first);
+  if (!st && !tall) {
+    out->u = weir_tensor_retain(vt);
+    out->vh = weir_tensor_retain(u);
+  }
+  if (!st && tall) st = weir_transpose(&out->u, u, -2, -1);
+  if (!st && tall) st = weir_transpose(&out->vh, vt, -2, -1);
   if (st) drop_svd(out);
   return st;
 }
@@ -571,11 +654,13 @@ static weir_status complete_columns(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_TENSOR q = NULL;
   WEIR_TENSOR r = NULL;
+  WEIR_TENSOR turned = NULL;
   WEIR_TENSOR rest = NULL;
-  int64_t m = t->size[t->dims - 2], k = t->size[t->dims - 1];
+  int64_t m = rows_of(t), k = columns_of(t);
   if (m == k) return weir_contiguous(out, t);
-  weir_status st = qr_wide(&q, &r, t, true, "linalg.svd");
-  if (!st) st = weir_narrow(&rest, q, -1, k, m - k);
+  weir_status st = qr_columns(&q, &r, t, true, "linalg.svd");
+  if (!st) st = weir_transpose(&turned, q, -2, -1);
+  if (!st) st = weir_narrow(&rest, turned, -1, k, m - k);
   return st ? st : weir_cat(out, (const weir_tensor *[]){t, rest}, 2, -1);
 }
 
@@ -608,7 +693,7 @@ weir_status weir_svd(weir_tensor **u, weir_tensor **s, weir_tensor **vh, const w
   WEIR_REQUIRE_OUT(vh, a);
   WEIR_CASTS(FACTOR, a);
   svd_parts p = {NULL, NULL, NULL};
-  weir_status st = svd_wide(&p, a, "linalg.svd");
+  weir_status st = svd_thin(&p, a, "linalg.svd");
   if (!st && full_matrices) st = complete_svd(&p);
   if (!st) st = narrowed(u, p.u, a);
   if (!st) st = narrowed(s, p.s, a);
@@ -623,10 +708,9 @@ static weir_status singular_values(weir_tensor **out, const weir_tensor *a, cons
   WEIR_TENSOR u = NULL;
   WEIR_TENSOR vh = NULL;
   svd_parts p = {NULL, NULL, NULL};
-  weir_status st = check_matrices(a, name, "A");
-  if (!st) st = check_real(a, name);
+  weir_status st = check_factors(a, name, false);
   if (!st && recorded(a)) return weir_svd(&u, out, &vh, a, false);
-  if (!st) st = svd_wide(&p, a, name);
+  if (!st) st = svd_thin(&p, a, name);
   if (!st) st = narrowed(out, p.s, a);
   drop_svd(&p);
   return st;
@@ -660,7 +744,7 @@ static weir_status singular_cutoff(weir_tensor **out, const svd_parts *p, const 
   return st ? st : weir_mul_scalar(out, most, weir_float(rtol));
 }
 
-/* V S^+ U^T in float64. */
+/* V S^+ U^T. */
 static weir_status pinv_wide(weir_tensor **out, const svd_parts *p, const weir_tensor *a,
                              double rtol)
 {
@@ -708,7 +792,7 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
     st = tensor_new_beside(out, a, shape);
     return record_matrix(out, st, RECORD_PINV, a, NULL, (const bool[3]){false});
   }
-  st = svd_wide(&p, a, "linalg.pinv");
+  st = svd_thin(&p, a, "linalg.pinv");
   if (!st) st = pinv_wide(&wide, &p, a, rtol);
   if (!st) st = narrowed(out, wide, a);
   drop_svd(&p);
@@ -733,7 +817,7 @@ weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rto
     weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
     return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), &o);
   }
-  st = svd_wide(&p, a, name);
+  st = svd_thin(&p, a, name);
   if (!st) st = singular_cutoff(&cutoff, &p, a, rtol);
   if (!st) st = weir_gt(&real, p.s, cutoff);
   if (!st) st = weir_sum_dim(out, real, -1, false);
@@ -776,7 +860,7 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
   if (!st) st = weir_pinv(&inverse, wide_a, usual_rtol(a));
   if (!st) st = weir_to_dtype(&wide, columns, WEIR_FLOAT64);
   if (!st) st = weir_matmul(&product, inverse, wide);
-  if (!st) st = narrowed(&result, product, a);
+  if (!st) st = weir_to_dtype(&result, product, (weir_dtype)a->dtype);
   if (!st) st = vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result);
   return st;
 }
@@ -813,7 +897,6 @@ weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR one = NULL;
   WEIR_TENSOR inverse = NULL;
   weir_status st = check_square(a, "linalg.matrix_power");
   if (st) return st;
@@ -821,10 +904,7 @@ weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n
     WEIR_CASTS_WHERE(n > 1 ? AUTOCAST_MATMUL : AUTOCAST_NONE, a);
     return positive_power(out, a, (uint64_t)n);
   }
-  if (n == 0) {
-    st = wide_identity(&one, a);
-    return st ? st : weir_to_dtype(out, one, (weir_dtype)a->dtype);
-  }
+  if (n == 0) return batch_identity(out, a, (weir_dtype)a->dtype);
   st = weir_inv(&inverse, a);
   return st ? st : positive_power(out, inverse, -(uint64_t)n);
 }
@@ -917,8 +997,8 @@ weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char
   WEIR_TENSOR norm = NULL;
   int at[2];
   double order;
-  weir_status st = check_matrices(a, "linalg.matrix_norm", "A");
-  if (!st) st = norm_order(&order, ord);
+  weir_status st = norm_order(&order, ord);
+  if (!st) st = check_matrices(a, "linalg.matrix_norm", "A");
   if (!st) st = check_floating_matrices(a);
   if (!st) st = norm_places(a, dims, at);
   if (!st) st = weir_movedim(&moved, a, at, last, 2);

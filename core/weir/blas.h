@@ -3,6 +3,8 @@
  * Weir has kernels of its own on every device. Where a library that does nothing else is installed
  * it is opened at run time: OpenBLAS, MKL or BLIS (else the system's cblas, where it is asked for)
  * on the cpu, cuBLAS on CUDA devices. float16, bfloat16 and integers are always Weir's on the cpu.
+ * Factorisations (linalg.h) go by the same statement: by the LAPACK that OpenBLAS and MKL have,
+ * where asked for also by liblapack.so.3; small matrices are Weir's own unless it is asked for.
  */
 #ifndef WEIR_BLAS_H
 #define WEIR_BLAS_H
@@ -26,6 +28,8 @@ WEIR_PUBLIC weir_blas weir_get_blas(void);
 /* The library that float32 products on the cpu are done by now, as it was opened
  * ("libopenblas.so.0"; borrowed, static), or "builtin". */
 WEIR_PUBLIC const char *weir_cpu_blas_name(void);
+/* The LAPACK that larger factorisations on the cpu are done by now, or "builtin". */
+WEIR_PUBLIC const char *weir_cpu_lapack_name(void);
 
 #ifdef __cplusplus
 }

@@ -100,9 +100,11 @@ WEIR_PUBLIC weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int
                                     bool increasing);
 
 /* ---- factorisations ---------------------------------------------------------------------------
- * Of float32 and float64, batched over the dimensions before the last two, calculated in float64 by
- * the engine's own algorithms. They are the cpu's: on a CUDA device ENOTSUP, so that nothing moves
- * unasked. Results lie row by row, where torch's lie column by column; signs of vectors are as free
+ * Of float32 and float64, batched over the dimensions before the last two. On the cpu by LAPACK
+ * where OpenBLAS or MKL is installed and matrices are large enough to gain (from 16 to 40 rows;
+ * weir_set_blas(), weir_cpu_lapack_name()), else by the engine's own algorithms in float64. On a
+ * CUDA device ENOTSUP, so that nothing moves unasked. Results lie row by row, where torch's lie
+ * column by column; signs of vectors are as free
  * as they are in torch. Derivatives go through all but matrix_rank, where torch's do; through vectors
  * of equal values they are NaN or infinite, as torch's. Errors of all: "linalg.inv: A must be
  * batches of square matrices, but they are 3 by 2 matrices", "linalg.inv: Expected a floating point

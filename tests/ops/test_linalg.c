@@ -358,10 +358,19 @@ static const struct {
   double by;
 } precisions[] = {{WEIR_FLOAT32, 2e-5}, {WEIR_FLOAT64, 1e-12}};
 
+/* By a library, whatever the size, or by the engine's own; false: there is none. */
+static bool choose_library(bool vendor)
+{
+  weir_ok(weir_set_blas(vendor ? WEIR_BLAS_VENDOR : WEIR_BLAS_BUILTIN));
+  return !vendor || (strcmp(weir_cpu_lapack_name(), "builtin") != 0 &&
+                     strcmp(weir_cpu_blas_name(), "builtin") != 0);
+}
+
 START_TEST(inverses_and_solutions_solve)
 {
-  weir_dtype d = precisions[_i].dtype;
-  double by = precisions[_i].by;
+  if (!choose_library(_i >> 1)) return;
+  weir_dtype d = precisions[_i & 1].dtype;
+  double by = precisions[_i & 1].by;
   WEIR_TENSOR a = some_matrices(false, d);
   WEIR_TENSOR b = counting(weir_shape(BATCH, N, 2), d, cpu);
   WEIR_TENSOR row = counting(weir_shape(N), d, cpu);
@@ -391,7 +400,8 @@ END_TEST
 
 START_TEST(triangles_are_solved_from_both_sides)
 {
-  weir_dtype d = precisions[_i].dtype;
+  if (!choose_library(_i >> 1)) return;
+  weir_dtype d = precisions[_i & 1].dtype;
   WEIR_TENSOR a = some_matrices(true, d);
   WEIR_TENSOR b = counting(weir_shape(BATCH, N, N), d, cpu);
   for (int kind = 0; kind < 4; kind++) {
@@ -400,7 +410,7 @@ START_TEST(triangles_are_solved_from_both_sides)
     bool upper = kind & 1, left = kind & 2;
     weir_ok(upper ? weir_triu(&triangle, a, 0) : weir_tril(&triangle, a, 0));
     weir_ok(weir_solve_triangular(&x, a, b, upper, left, false));
-    product_is(left ? triangle : x, left ? x : triangle, b, 100 * precisions[_i].by);
+    product_is(left ? triangle : x, left ? x : triangle, b, 100 * precisions[_i & 1].by);
   }
   WEIR_TENSOR unit = NULL;
   WEIR_TENSOR one = NULL;
@@ -411,14 +421,15 @@ START_TEST(triangles_are_solved_from_both_sides)
   weir_ok(weir_tril(&low, a, -1));
   weir_ok(weir_eye(&one, N, N, &o));
   weir_ok(weir_add(&ones, low, one));
-  product_is(ones, unit, b, 1e5 * precisions[_i].by);
+  product_is(ones, unit, b, 1e5 * precisions[_i & 1].by);
 }
 END_TEST
 
 START_TEST(factors_multiply_to_the_matrix)
 {
-  weir_dtype d = precisions[_i].dtype;
-  double by = 10 * precisions[_i].by;
+  if (!choose_library(_i >> 1)) return;
+  weir_dtype d = precisions[_i & 1].dtype;
+  double by = 10 * precisions[_i & 1].by;
   WEIR_TENSOR a = some_matrices(true, d);
   WEIR_TENSOR l = NULL;
   WEIR_TENSOR u = NULL;
@@ -448,8 +459,9 @@ END_TEST
 
 START_TEST(eigenvectors_and_singular_vectors_turn_the_matrix_diagonal)
 {
-  weir_dtype d = precisions[_i].dtype;
-  double by = 20 * precisions[_i].by;
+  if (!choose_library(_i >> 1)) return;
+  weir_dtype d = precisions[_i & 1].dtype;
+  double by = 20 * precisions[_i & 1].by;
   WEIR_TENSOR a = some_matrices(true, d);
   WEIR_TENSOR values = NULL;
   WEIR_TENSOR alone = NULL;
@@ -521,8 +533,9 @@ END_TEST
 
 START_TEST(determinants_powers_and_norms)
 {
+  if (!choose_library(_i >> 1)) return;
   static const double values[] = {0, 2, 1, 3};
-  weir_dtype d = precisions[_i].dtype;
+  weir_dtype d = precisions[_i & 1].dtype;
   WEIR_TENSOR a = of_numbers(values, weir_shape(2, 2), d, cpu);
   WEIR_TENSOR batch = some_matrices(true, d);
   WEIR_TENSOR det = NULL;
@@ -571,7 +584,7 @@ START_TEST(determinants_powers_and_norms)
   WEIR_TENSOR ones = NULL;
   weir_ok(weir_div(&quotient, dets, product));
   weir_ok(weir_ones_like(&ones, quotient, NULL));
-  tensors_are_near(quotient, ones, 10 * precisions[_i].by);
+  tensors_are_near(quotient, ones, 10 * precisions[_i & 1].by);
 }
 END_TEST
 
@@ -589,6 +602,68 @@ START_TEST(a_large_matrix_is_solved)
   weir_ok(weir_mv(&b, a, x));
   weir_ok(weir_solve(&got, a, b));
   tensors_are_near(got, x, 1e-8);
+}
+END_TEST
+
+/* What factorisations of a make, those that are free in sign squared. */
+enum { MADE = 14 };
+static void factorise(weir_tensor *made[MADE], const weir_tensor *a, const weir_tensor *positive)
+{
+  weir_tensor *t[4] = {NULL};
+  weir_ok(weir_inv(&made[0], positive));
+  weir_ok(weir_solve(&made[1], positive, a));
+  weir_ok(weir_solve_triangular(&made[2], positive, a, true, true, false));
+  weir_ok(weir_solve_triangular(&made[3], made[0], a, false, true, true));
+  weir_ok(weir_cholesky(&made[4], positive, true));
+  weir_ok(weir_cholesky(&made[5], positive, false));
+  weir_ok(weir_qr(&made[6], &made[7], a, "complete"));
+  weir_ok(weir_slogdet(&made[8], &made[9], positive));
+  weir_ok(weir_eigh(&made[10], &t[0], positive, true));
+  weir_ok(weir_mul_(t[0], t[0]));
+  weir_ok(weir_unsqueeze(&t[1], made[10], -2));
+  weir_ok(weir_mul(&made[13], t[0], t[1]));
+  weir_ok(weir_svd(&t[2], &made[11], &t[3], a, false));
+  weir_ok(weir_mul_(t[3], t[3]));
+  weir_ok(weir_mul_(t[2], t[2]));
+  weir_ok(weir_matmul(&made[12], t[2], t[3]));
+  for (int i = 0; i < 4; i++)
+    weir_tensor_release(t[i]);
+}
+
+START_TEST(a_library_factorises_as_the_engine_does)
+{
+  weir_tensor *own[MADE] = {NULL}, *by[MADE] = {NULL};
+  static const int batches[] = {1, 5};
+  for (int i = 0; i < 2; i++) {
+    WEIR_TENSOR a = NULL;
+    WEIR_TENSOR turned = NULL;
+    WEIR_TENSOR positive = NULL;
+    WEIR_TENSOR places = NULL;
+    WEIR_TENSOR apart = NULL; /* no eigenvalue twice */
+    weir_options o = {.dtype = WEIR_FLOAT64};
+    weir_manual_seed(7);
+    weir_ok(weir_randn(&a, weir_shape(batches[i], 40, 30), &o));
+    weir_ok(weir_transpose(&turned, a, -1, -2));
+    weir_ok(weir_matmul(&positive, a, turned));
+    weir_ok(weir_arange(&places, weir_int(1), weir_int(41), weir_int(1), &o));
+    weir_ok(weir_diag_embed(&apart, places, 0, -2, -1));
+    weir_ok(weir_add_(positive, apart));
+    ck_assert(choose_library(false));
+    ck_assert_str_eq(weir_cpu_lapack_name(), "builtin");
+    factorise(own, a, positive);
+    if (choose_library(true)) {
+      factorise(by, a, positive);
+      for (int m = 0; m < MADE; m++)
+        tensors_are_near(own[m], by[m], 1e-9);
+    } else if (!strcmp(weir_cpu_lapack_name(), "builtin")) {
+      refused_with(WEIR_ENOTSUP, "a LAPACK library was asked for (WEIR_BLAS_VENDOR)",
+                   weir_inv(&by[0], positive));
+    }
+    for (int m = 0; m < MADE; m++) {
+      weir_tensor_drop(&own[m]);
+      weir_tensor_drop(&by[m]);
+    }
+  }
 }
 END_TEST
 
@@ -620,6 +695,8 @@ START_TEST(what_cannot_be_factorised_is_refused_in_torchs_words)
           "linalg.svd: The algorithm failed to converge because the input matrix contained "
           "non-finite values.",
           weir_svd(&out, &other, &third, nan, true));
+  refused_with(WEIR_EINVAL, "linalg.eigh: The algorithm failed to converge",
+               weir_eigh(&out, &other, nan, true));
   refused(WEIR_EINVAL,
           "linalg.det: A must be batches of square matrices, but they are 3 by 2 matrices",
           weir_det(&out, flat));
@@ -648,7 +725,9 @@ END_TEST
 
 int main(void)
 {
-  const TTest *const one[] = {matrices_of_less_rank_have_pseudoinverses, a_large_matrix_is_solved,
+  const TTest *const one[] = {a_library_factorises_as_the_engine_does,
+                              matrices_of_less_rank_have_pseudoinverses,
+                              a_large_matrix_is_solved,
                               what_cannot_be_factorised_is_refused_in_torchs_words,
 #ifndef CPU_ONLY
                               a_cuda_device_says_that_it_has_no_factorisations,
@@ -669,6 +748,6 @@ int main(void)
                                 products_of_vectors_and_powers,
                                 NULL};
   int bad = rig_run("ops/linalg", tests, TRIED);
-  bad += rig_run("ops/factorisations", of_dtypes, 2);
+  bad += rig_run("ops/factorisations", of_dtypes, 4);
   return bad + rig_run("ops/matrices", one, 1);
 }
