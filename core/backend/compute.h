@@ -631,7 +631,7 @@ typedef struct weir_resample {
  *             eigenvectors; b (n): eigenvalues, ascending; c (n x n): room
  * SVD         a (m x n), n at most m, becomes U; b (n): singular values, descending; c (n x n): V^T
  *
- * info (1 each): 0; LU and SOLVE: the place of the first 0 on U's diagonal, from 1; CHOLESKY: the
+ * info (1 each), 0 at first: 0; LU and SOLVE: the place of the first 0 on U's diagonal, from 1; CHOLESKY: the
  * order of the first minor that is not positive; EIGH and SVD: -1: an element is not finite; above
  * 0: it has not converged. */
 typedef enum weir_factor_op {

@@ -147,6 +147,7 @@ static weir_status run_factor(weir_factor *f, const factor_parts *p, const char 
   if (st) return st;
   if (!t.compute->factor) return compute_target_lacks(&t, name);
   st = tensor_new(&info, WEIR_INT64, device_of_tensor(p->a), false, weir_shape(f->batch));
+  if (!st) st = weir_zero_(info);
   if (st) return st;
   f->a = p->a->data;
   f->b = p->b ? p->b->data : NULL;

@@ -102,13 +102,14 @@ WEIR_PUBLIC weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int
 /* ---- factorisations ---------------------------------------------------------------------------
  * Of float32 and float64, batched over the dimensions before the last two. On the cpu by LAPACK
  * where OpenBLAS or MKL is installed and matrices are large enough to gain (from 16 to 40 rows;
- * weir_set_blas(), weir_cpu_lapack_name()), else by the engine's own algorithms in float64. On a
- * CUDA device ENOTSUP, so that nothing moves unasked. Results lie row by row, where torch's lie
- * column by column; signs of vectors are as free
- * as they are in torch. Derivatives go through all but matrix_rank, where torch's do; through vectors
- * of equal values they are NaN or infinite, as torch's. Errors of all: "linalg.inv: A must be
- * batches of square matrices, but they are 3 by 2 matrices", "linalg.inv: Expected a floating point
- * or complex tensor as input. Got Long"; of complex64 ENOTSUP. */
+ * weir_set_blas(), weir_cpu_lapack_name()), else by the engine's own algorithms in float64; on a CUDA
+ * device by cuSOLVER (triangles by cuBLAS), opened at run time: where it is missing ENOTSUP says so,
+ * and nothing moves unasked. They wait for the device, as torch's do. Results lie row by row, where
+ * torch's lie column by column; signs of vectors are as free as they are in torch. Derivatives go
+ * through all but matrix_rank, where torch's do; through vectors of equal values they are NaN or
+ * infinite, as torch's. Errors of all: "linalg.inv: A must be batches of square matrices, but they
+ * are 3 by 2 matrices", "linalg.inv: Expected a floating point or complex tensor as input. Got
+ * Long"; of complex64 ENOTSUP. */
 
 /* torch.linalg.det(); the sign and the logarithm of the size of it. Where the determinant is 0 its
  * derivative is that of the cofactors (torch's only with create_graph, else 0), and that of the

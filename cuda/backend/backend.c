@@ -436,6 +436,7 @@ static weir_status close_device(int index)
   cuda_device_state *d = &devices[index];
   cuda_forget_peers(d, devices, DEVICES);
   cuda_blas_close(d);
+  cuda_solver_close(d);
   cuda_index_close(d);
   CUresult r = weir_cuda.cuDevicePrimaryCtxRelease(d->device);
   return driver_fail(r, "cuDevicePrimaryCtxRelease of cuda:%d", index);

@@ -41,7 +41,13 @@ enum { ALLOC_FAILED = 3, ARCH_MISMATCH = 8, NOT_SUPPORTED = 15 }; /* cublasStatu
     (void *handle, int transa, int transb, int m, int n, int k, const void *alpha, const void *a,  \
      int atype, int lda, long long stepa, const void *b, int btype, int ldb, long long stepb,      \
      const void *beta, void *c, int ctype, int ldc, long long stepc, int batch, int compute,       \
-     int algorithm))
+     int algorithm))                                                                               \
+  X(Strsm, "cublasStrsm_v2",                                                                       \
+    (void *handle, int side, int triangle, int turned, int unit, int m, int n, const void *alpha,  \
+     const void *a, int lda, void *b, int ldb))                                                    \
+  X(Dtrsm, "cublasDtrsm_v2",                                                                       \
+    (void *handle, int side, int triangle, int turned, int unit, int m, int n, const void *alpha,  \
+     const void *a, int lda, void *b, int ldb))
 
 static struct {
 #define MEMBER(name, symbol, parameters) int(*name) parameters;
@@ -209,6 +215,54 @@ static weir_status missing(const cuda_device_state *d, int refused)
                         "on cuda:%d: status %d",
                         d->index, refused);
   return cuda_fail_as(WEIR_ENOTSUP, "matmul: cuBLAS was asked for, and %s", why);
+}
+
+/* ---- triangles ------------------------------------------------------------------------------- */
+
+/* Within the context. */
+static int solve_triangles(void *h, void *stream, const weir_factor *f, void *room, size_t bytes)
+{
+  factor one = factor_of(f->dtype, 1);
+  bool narrow = f->dtype == WEIR_FLOAT32;
+  int64_t size = narrow ? (int64_t)sizeof(float) : (int64_t)sizeof(double);
+  int n = (int)f->n, k = (int)f->k, r = blas.SetStream(h, stream);
+  if (!r) r = blas.SetWorkspace(h, room, bytes);
+  if (!r) r = blas.SetMathMode(h, MATH_DEFAULT);
+  for (int64_t i = 0; i < f->batch && !r; i++)
+    r = (narrow ? blas.Strsm : blas.Dtrsm)(h, 0, f->upper, OP_N, f->unit, n, k, &one,
+                                           (const char *)f->a + i * f->n * f->n * size, n,
+                                           (char *)f->b + i * f->n * f->k * size, n);
+  return r;
+}
+
+/* WEIR_FACTOR_TRIANGULAR, whatever products are done by. */
+weir_status cuda_blas_triangles(cuda_device_state *d, void *stream, const weir_factor *f)
+{
+  void *h = NULL, *room = NULL;
+  int refused = 0, failed = 0;
+  CUresult r;
+  WEIR_CUDA_WITHIN(d, r, (h = handle_take(d->index, stream, &refused), CUDA_SUCCESS));
+  if (r) return driver_fail(r, "solve_triangular: entering cuda:%d", d->index);
+  if (!h && refused)
+    return cuda_fail_as(WEIR_ENOTSUP,
+                        "triangles on CUDA devices are solved by cuBLAS, and cublasCreate failed "
+                        "on cuda:%d: status %d",
+                        d->index, refused);
+  if (!h)
+    return cuda_fail_as(WEIR_ENOTSUP, "triangles on CUDA devices are solved by cuBLAS, and %s",
+                        why);
+  size_t bytes = workspace_of(d);
+  weir_status st = cuda_core_calls->allocate(&room, bytes, d->index, stream);
+  if (!st) {
+    WEIR_CUDA_SEEN(d, r, (failed = solve_triangles(h, stream, f, room, bytes), CUDA_SUCCESS));
+    st = cuda_core_calls->release(room);
+  }
+  handle_give(d->index, h);
+  if (r) return driver_fail(r, "solve_triangular: entering cuda:%d", d->index);
+  if (failed)
+    return cuda_fail_as(WEIR_ECUDA, "solve_triangular: cuBLAS failed on cuda:%d: status %d",
+                        d->index, failed);
+  return st;
 }
 
 /* *done false: it is for the engine's own kernels. */

@@ -206,7 +206,12 @@ weir_status cuda_index(void *self, void *stream, const weir_indexing *r);
 weir_status cuda_places(void *self, void *stream, const weir_places *p);
 /* blas.c: by cuBLAS; *done false: not by it. */
 weir_status cuda_blas(cuda_device_state *d, void *stream, const weir_gemm *g, bool *done);
+weir_status cuda_blas_triangles(cuda_device_state *d, void *stream, const weir_factor *f);
 void cuda_blas_close(const cuda_device_state *d);
+/* solver.c: by cuSOLVER. Errors: ENOTSUP: there is none. */
+weir_status cuda_factor(void *self, void *stream, const weir_factor *f);
+bool cuda_factor_narrow(void *self, const weir_factor *f);
+void cuda_solver_close(const cuda_device_state *d);
 weir_status cuda_pool(void *self, void *stream, const weir_pool *p);
 weir_status cuda_resample(void *self, void *stream, const weir_resample *r);
 extern const weir_compute cuda_compute;

@@ -180,4 +180,42 @@ cublasStatus_t cublasGemmStridedBatchedEx(
   atomic_fetch_add(&multiplied, 1);
   return CUBLAS_STATUS_SUCCESS;
 }
+
+/* ---- triangles ------------------------------------------------------------------------------- */
+
+static cublasStatus_t solve_triangle(cublasHandle_t handle, int upper, int unit, int m, int n,
+                                     cudaDataType type, const void *alpha, const void *a, int lda,
+                                     void *b, int ldb)
+{
+  CUcontext now = NULL;
+  if (cuCtxGetCurrent(&now) || now != handle->context) return CUBLAS_STATUS_INTERNAL_ERROR;
+  if (!at_least(lda, m) || !at_least(ldb, m) || load_matrix_value(alpha, type, 0).real != 1)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (!handle->workspace || cuStreamSynchronize(handle->stream))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  for (int j = 0; j < n; j++)
+    for (int step = 0; step < m; step++) {
+      int i = upper ? m - 1 - step : step;
+      value x = load_matrix_value(b, type, (long long)j * ldb + i);
+      for (int k = upper ? i + 1 : 0; k < (upper ? m : i); k++)
+        x.real -= load_matrix_value(a, type, (long long)k * lda + i).real *
+                  load_matrix_value(b, type, (long long)j * ldb + k).real;
+      if (!unit) x.real /= load_matrix_value(a, type, (long long)i * lda + i).real;
+      store_matrix_value(b, type, (long long)j * ldb + i, x);
+    }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+#define TRSM(letter, type, data)                                                                   \
+  cublasStatus_t cublas##letter##trsm_v2(                                                          \
+      cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t triangle,                     \
+      cublasOperation_t turned, cublasDiagType_t diagonal, int m, int n, const type *alpha,        \
+      const type *a, int lda, type *b, int ldb)                                                    \
+  {                                                                                                \
+    if (side != CUBLAS_SIDE_LEFT || turned != CUBLAS_OP_N) return CUBLAS_STATUS_INVALID_VALUE;     \
+    return solve_triangle(handle, triangle == CUBLAS_FILL_MODE_UPPER,                              \
+                          diagonal == CUBLAS_DIAG_UNIT, m, n, data, alpha, a, lda, b, ldb);        \
+  }
+TRSM(S, float, CUDA_R_32F)
+TRSM(D, double, CUDA_R_64F)
 #endif

@@ -1,6 +1,7 @@
 # tests/cuda: the engine on CUDA's driver API, tried on the software device.
 #   probe          a program on libweir.so's exports; test_open runs it where CUDA is missing, broken, there
 #   cublas.c       a cuBLAS that runs on the software device
+#   cusolver.c     a cuSOLVER that does
 #   the others     the allocator linked in, libweir-cuda.so opened by it, the driver's own functions beside
 
 # DT_RPATH, not RUNPATH: it serves the sanitizers' own dlopen, too.
@@ -29,7 +30,14 @@ $(CUDAT)/libcublas-strict.so: $(OBJ)/tests/cuda/cublas.o $(SIM)/libcuda.so.1
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -shared -Wl,-soname,libcublas.so.13 -o $@ $^
 
+# cuSOLVER's, in the same way.
+$(CUDAT)/libcusolver-strict.so: $(OBJ)/tests/cuda/cusolver.o $(SIM)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -shared -Wl,-soname,libcusolver.so.12 -o $@ $^ -lm
+
 $(CUDAT)/test_compute: | $(CUDAT)/libcublas-strict.so
+$(O)/tests/ops/test_linalg $(O)/tests/grad/test_grad: | $(CUDAT)/libcublas-strict.so $(CUDAT)/libcusolver-strict.so
 
 $(CUDAT)/test_open: $(OBJ)/tests/cuda/test_open.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)

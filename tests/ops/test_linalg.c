@@ -1,4 +1,6 @@
 /* test_linalg.c: sums of products, products added to something, distances, factorisations. */
+#include <dlfcn.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include "tests/tensor/rig.h"
@@ -712,13 +714,97 @@ START_TEST(what_cannot_be_factorised_is_refused_in_torchs_words)
 END_TEST
 
 #ifndef CPU_ONLY
-START_TEST(a_cuda_device_says_that_it_has_no_factorisations)
+static void (*answer)(int create);
+static unsigned (*calls)(void);
+
+/* tests/cuda/NAME in the place of a library of NVIDIA's. */
+static void *open_strict_library(const char *name)
+{
+  char path[PATH_MAX];
+  const char *build = getenv("WEIR_BUILD");
+  (void)snprintf(path, sizeof path, "%s/tests/cuda/%s", build ? build : "build", name);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library != NULL, "%s", dlerror());
+  return library;
+}
+
+/* On the software device, which NVIDIA's refuse; false: it was built without declarations. */
+static bool open_solvers(void)
 {
   devices(1);
-  WEIR_TENSOR a = counting(weir_shape(2, 2), WEIR_FLOAT32, cuda0);
+  if (!rig_simulated()) return true;
+  (void)open_strict_library("libcublas-strict.so");
+  void *library = open_strict_library("libcusolver-strict.so");
+  *(void **)&answer = dlsym(library, "strict_cusolver_answer");
+  *(void **)&calls = dlsym(library, "strict_cusolver_calls");
+  return answer && calls;
+}
+
+static weir_tensor *moved_to_cuda(const weir_tensor *t, weir_dtype dtype)
+{
   weir_tensor *out = NULL;
-  refused_with(WEIR_ENOTSUP, "linalg.inv", weir_inv(&out, a));
+  WEIR_TENSOR cast = NULL;
+  weir_ok(weir_to_dtype(&cast, t, dtype));
+  weir_ok(weir_cuda(&out, cast, cuda0, false));
+  return out;
+}
+
+START_TEST(cusolver_factorises_as_the_cpu_does)
+{
+  weir_tensor *own[MADE] = {NULL}, *by[MADE] = {NULL};
+  weir_dtype d = _i ? WEIR_FLOAT64 : WEIR_FLOAT32;
+  if (!open_solvers()) return;
+  WEIR_TENSOR a = some_matrices(false, WEIR_FLOAT64);
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR positive = some_matrices(true, WEIR_FLOAT64);
+  weir_ok(weir_narrow(&part, a, -1, 0, 3));
+  WEIR_TENSOR there_a = moved_to_cuda(part, d);
+  WEIR_TENSOR there_positive = moved_to_cuda(positive, d);
+  factorise(own, part, positive);
+  factorise(by, there_a, there_positive);
+  for (int m = 0; m < MADE; m++) {
+    WEIR_TENSOR here = NULL;
+    WEIR_TENSOR wide = NULL;
+    ck_assert_int_eq(weir_tensor_dtype(by[m]), d);
+    ck_assert(weir_device_equal(weir_tensor_device(by[m]), cuda0));
+    weir_ok(weir_cpu(&here, by[m]));
+    weir_ok(weir_to_dtype(&wide, here, WEIR_FLOAT64));
+    tensors_are_near(own[m], wide, 200 * precisions[_i].by);
+    weir_tensor_drop(&own[m]);
+    weir_tensor_drop(&by[m]);
+  }
+  if (calls) ck_assert_uint_gt(calls(), 10);
+}
+END_TEST
+
+START_TEST(a_cuda_device_refuses_in_torchs_words_what_cannot_be_factorised)
+{
+  weir_tensor *out = NULL;
+  WEIR_TENSOR zero = NULL;
+  weir_options o = {.dtype = WEIR_FLOAT32, .device = cuda0};
+  if (!open_solvers()) return;
+  weir_ok(weir_zeros(&zero, weir_shape(3, 2, 2), &o));
+  refused(WEIR_EINVAL,
+          "linalg.inv: (Batch element 0): The diagonal element 1 is zero, the inversion could not "
+          "be completed because the input matrix is singular.",
+          weir_inv(&out, zero));
+  refused_with(WEIR_EINVAL, "(the leading minor of order 1 is not positive-definite)",
+               weir_cholesky(&out, zero, true));
+}
+END_TEST
+
+START_TEST(without_cusolver_a_cuda_device_says_what_is_missing)
+{
+  WEIR_TENSOR a = NULL;
+  weir_options o = {.dtype = WEIR_FLOAT32, .device = cuda0};
+  weir_tensor *out = NULL;
+  if (!open_solvers() || !answer) return;
+  answer(1);
+  weir_ok(weir_ones(&a, weir_shape(2, 2), &o));
+  refused_with(WEIR_ENOTSUP, "cuSOLVER's, and cusolverDnCreate failed on cuda:0: status 1",
+               weir_inv(&out, a));
   ck_assert_ptr_null(out);
+  answer(0);
 }
 END_TEST
 #endif
@@ -730,7 +816,8 @@ int main(void)
                               a_large_matrix_is_solved,
                               what_cannot_be_factorised_is_refused_in_torchs_words,
 #ifndef CPU_ONLY
-                              a_cuda_device_says_that_it_has_no_factorisations,
+                              a_cuda_device_refuses_in_torchs_words_what_cannot_be_factorised,
+                              without_cusolver_a_cuda_device_says_what_is_missing,
 #endif
                               NULL};
   const TTest *const of_dtypes[] = {
@@ -748,6 +835,10 @@ int main(void)
                                 products_of_vectors_and_powers,
                                 NULL};
   int bad = rig_run("ops/linalg", tests, TRIED);
+#ifndef CPU_ONLY
+  const TTest *const by_cusolver[] = {cusolver_factorises_as_the_cpu_does, NULL};
+  bad += rig_run("ops/cusolver", by_cusolver, 2);
+#endif
   bad += rig_run("ops/factorisations", of_dtypes, 4);
   return bad + rig_run("ops/matrices", one, 1);
 }
