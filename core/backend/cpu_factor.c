@@ -380,14 +380,13 @@ static int64_t factor_one(const weir_factor *f, int64_t at)
 {
   int64_t m = f->m, n = f->n, k = f->k, least = m < n ? m : n;
   double *a = (double *)f->a + at * m * n, *b = f->b, *c = f->c;
-  int64_t *pivots = f->pivots ? f->pivots + at * least : NULL;
   switch (f->op) {
   case WEIR_FACTOR_LU:
-    return lu(a, pivots, m, n);
+    return lu(a, f->pivots + at * least, m, n);
   case WEIR_FACTOR_SOLVE:
-    return solve_one(a, pivots, b + at * n * k, n, k);
+    return solve_one(a, f->pivots + at * least, b + at * n * k, n, k);
   case WEIR_FACTOR_LU_SOLVE:
-    solve_with_lu(a, pivots, b + at * n * k, n, k);
+    solve_with_lu(a, f->pivots + at * least, b + at * n * k, n, k);
     return 0;
   case WEIR_FACTOR_TRIANGULAR:
     substitute(a, b + at * n * k, n, k, f->upper, f->unit);

@@ -122,7 +122,7 @@ typedef struct lapack_run {
 typedef struct lapack_one {
   char *a, *b, *c;
   int m, n, k, least;
-  int64_t *pivots; /* NULL: none */
+  int64_t *pivots; /* of LU and what it solves */
 } lapack_one;
 
 /* The size that a query has left in its first element. */
@@ -244,7 +244,6 @@ static int64_t lapack_one_matrix(lapack_run *r, int64_t at)
   x.k = (int)f->k, x.least = (int)least;
   if (f->b) x.b = (char *)f->b + at * b * size;
   if (f->c) x.c = (char *)f->c + at * c * size;
-  if (f->pivots) x.pivots = f->pivots + at * least;
   int info = 0;
   switch (f->op) {
   case WEIR_FACTOR_TRIANGULAR:
@@ -260,6 +259,7 @@ static int64_t lapack_one_matrix(lapack_run *r, int64_t at)
   case WEIR_FACTOR_SVD:
     return lapack_svd(r, &x);
   default:
+    x.pivots = f->pivots + at * least;
     return lapack_lu(r, &x);
   }
 }
