@@ -445,6 +445,26 @@ static weir_status phases_from(weir_tensor **out, const convolution *c, const we
   return st;
 }
 
+/* Refused as torch does it, which has no result where an image of some batch has no places. */
+static weir_status check_places_there(const convolution *c)
+{
+  text_buffer text;
+  weir_shape seen = {.count = 2};
+  int lead = c->a->dims - c->axes;
+  bool good = true;
+  seen.size[0] = lead == 2 ? c->a->size[0] : 1;
+  seen.size[1] = c->a->size[lead - 1];
+  if (c->axes == 1) seen.size[seen.count++] = 1;
+  for (int i = 0; i < c->axes; i++) {
+    good = good && c->a->size[lead + i];
+    seen.size[seen.count++] = c->a->size[lead + i];
+  }
+  if (good || !seen.size[0] || !seen.size[1]) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "Only zero batch or zero channel inputs are supported, but got input shape: %s",
+                   shape_format(&text, seen));
+}
+
 static weir_status transposed_sizes(int64_t *size, int64_t *places, const convolution *c)
 {
   text_buffer x, y;
@@ -458,13 +478,13 @@ static weir_status transposed_sizes(int64_t *size, int64_t *places, const convol
     places[i] = (size[i] + c->pad[i] + c->stride[i] - 1) / c->stride[i];
     good = good && size[i] > 0;
   }
-  if (good) return WEIR_OK;
-  weir_shape shown = {.count = c->axes};
-  memcpy(shown.size, in, (size_t)c->axes * sizeof *in);
-  return weir_fail(WEIR_EINVAL,
-                   "Given input size per channel: (%s). Calculated output size per channel: (%s). "
-                   "Output size is too small",
-                   times_text(&x, in, c->axes), times_text(&y, size, c->axes));
+  if (good) return check_places_there(c);
+  const char *row = c->axes == 1 ? "1 x " : ""; /* one axis is torch's second of two */
+  return weir_fail(
+      WEIR_EINVAL,
+      "Given input size per channel: (%s%s). Calculated output size per channel: (%s%s)."
+      " Output size is too small",
+      row, times_text(&x, in, c->axes), row, times_text(&y, size, c->axes));
 }
 
 /* torch speaks of rows and columns also where there is one axis. */

@@ -201,11 +201,48 @@ weir_status weir_heaviside_(weir_tensor *a, const weir_tensor *b)
   return st ? st : ELEMENTWISE(WEIR_OP_HEAVISIDE, NULL, a, a, b);
 }
 
+/* a 2^b of floating point and whole numbers, as C's ldexp(): in double, in three steps, so that no
+ * power overflows before the product does. What is beyond 2100 either way makes 0 or infinity. */
+static weir_status scale_by_power(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_TENSOR near = NULL;
+  WEIR_TENSOR third = NULL;
+  WEIR_TENSOR twice = NULL;
+  WEIR_TENSOR rest = NULL;
+  WEIR_TENSOR step = NULL;
+  WEIR_TENSOR last = NULL;
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR once = NULL;
+  WEIR_TENSOR again = NULL;
+  WEIR_TENSOR all = NULL;
+  WEIR_TENSOR whole = NULL;
+  weir_scalar least = weir_float(-2100), most = weir_float(2100);
+  if (b->dtype == WEIR_BOOL) return not_implemented("ldexp_%s_exp", device_of_tensor(b), WEIR_BOOL);
+  weir_status st = weir_to_dtype(&whole, b, WEIR_FLOAT64);
+  if (!st) st = weir_clamp(&near, whole, &least, &most);
+  if (!st) st = weir_div_rounding_scalar(&third, near, weir_int(3), "trunc");
+  if (!st) st = weir_mul_scalar(&twice, third, weir_int(2));
+  if (!st) st = weir_sub(&rest, near, twice);
+  if (!st) st = weir_exp2(&step, third);
+  if (!st) st = weir_exp2(&last, rest);
+  if (!st) st = weir_to_dtype(&wide, a, WEIR_FLOAT64);
+  if (!st) st = weir_mul(&once, wide, step);
+  if (!st) st = weir_mul(&again, once, step);
+  if (!st) st = weir_mul(&all, again, last);
+  return st ? st : weir_to_dtype(out, all, (weir_dtype)a->dtype);
+}
+
+static bool is_scaling(const weir_tensor *a, const weir_tensor *b)
+{
+  return dtype_is_floating((weir_dtype)a->dtype) && dtype_is_integral_or_bool((weir_dtype)b->dtype);
+}
+
 weir_status weir_ldexp(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_TENSOR power = NULL;
+  if (is_scaling(a, b)) return scale_by_power(out, a, b);
   weir_status st = weir_scalar_pow(&power, weir_float(2), b);
   return st ? st : weir_mul(out, a, power);
 }
@@ -216,6 +253,15 @@ weir_status weir_ldexp_(weir_tensor *a, const weir_tensor *b)
   WEIR_REQUIRE(a, b);
   WEIR_TENSOR power = NULL;
   weir_dtype result = WEIR_FLOAT32;
+  if (is_scaling(a, b)) {
+    weir_status scaled = scale_by_power(&power, a, b);
+    if (!scaled && (power->dims != a->dims ||
+                    memcmp(power->size, a->size, (size_t)a->dims * sizeof *a->size) != 0))
+      scaled = weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
+                         shape_format(&(text_buffer){{0}}, weir_tensor_shape(a)),
+                         shape_format(&(text_buffer){{0}}, weir_tensor_shape(power)));
+    return scaled ? scaled : weir_copy_(a, power, false);
+  }
   weir_status st = weir_scalar_pow(&power, weir_float(2), b);
   if (!st) st = weir_result_type(&result, a, power, weir_int(0));
   if (!st && !dtype_can_cast(result, (weir_dtype)a->dtype))

@@ -109,7 +109,8 @@ WEIR_FUNCTION2_MAP(WEIR_FUNCTION2_DECLARE)
 
 /* Of tensors: weir_atan2(&out, a, b) and weir_atan2_(a, b). hypot nextafter logaddexp logaddexp2 are
  * of floating point, gcd lcm of integers; fmax fmin take what is not NaN. heaviside: b where a is 0,
- * else whether a is positive; both of one dtype. ldexp: a 2^b. */
+ * else whether a is positive; both of one dtype. ldexp: a 2^b, of
+ * floating point and integers exact, in the dtype of a. */
 #define WEIR_PAIR_MAP(X)                                                                           \
   X(atan2, ATAN2)                                                                                  \
   X(hypot, HYPOT)                                                                                  \

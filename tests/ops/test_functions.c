@@ -742,9 +742,30 @@ START_TEST(what_torch_refuses_is_refused_in_its_words)
 }
 END_TEST
 
+/* In steps that do not overflow, in the dtype of what is scaled. */
+START_TEST(numbers_are_scaled_by_powers_of_two)
+{
+  static const double small[] = {0.0009765625, 3, 0, 1};
+  static const int64_t by[] = {20, -1, 5000, -5000};
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR r = NULL;
+  devices(2);
+  weir_options o = as(WEIR_FLOAT16, device(_i)), whole = as(WEIR_INT64, device(_i));
+  weir_ok(weir_tensor_from(&a, small, WEIR_FLOAT64, weir_shape(4), &o));
+  weir_ok(weir_tensor_from(&b, by, WEIR_INT64, weir_shape(4), &whole));
+  weir_ok(weir_ldexp(&r, a, b));
+  ck_assert_int_eq(weir_tensor_dtype(r), WEIR_FLOAT16);
+  EXPECT(r, 1024, 1.5, 0, 0);
+  weir_ok(weir_ldexp_(a, b));
+  EXPECT(a, 1024, 1.5, 0, 0);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {functions_of_one_operand,
+                                numbers_are_scaled_by_powers_of_two,
                                 what_numbers_are_is_bool,
                                 functions_with_numbers,
                                 all_forms_of_two_operands,

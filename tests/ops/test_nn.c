@@ -281,6 +281,26 @@ START_TEST(pools_of_powers_are_roots_of_sums)
 }
 END_TEST
 
+START_TEST(transposed_convolutions_of_nothing_are_refused_as_torch_does)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR none = NULL;
+  weir_tensor *r = NULL;
+  weir_conv_options padded = {.padding = {1, 1, 1}};
+  a = counting(weir_shape(1, 2, 1), WEIR_FLOAT32, cpu);
+  w = counting(weir_shape(2, 3, 2), WEIR_FLOAT32, cpu);
+  none = counting(weir_shape(2, 0), WEIR_FLOAT32, cpu);
+  refused(WEIR_EINVAL,
+          "Given input size per channel: (1 x 1). Calculated output size per channel: (1 x 0). "
+          "Output size is too small",
+          weir_conv_transpose1d(&r, a, w, NULL, &padded));
+  refused(WEIR_EINVAL,
+          "Only zero batch or zero channel inputs are supported, but got input shape: [1, 2, 1, 0]",
+          weir_conv_transpose1d(&r, none, w, NULL, NULL));
+}
+END_TEST
+
 START_TEST(channels_are_dealt_out)
 {
   WEIR_TENSOR a = NULL;
@@ -869,6 +889,7 @@ int main(void)
                                 blocks_are_unfolded_as_columns_and_folded_again,
                                 pools_of_powers_are_roots_of_sums,
                                 channels_are_dealt_out,
+                                transposed_convolutions_of_nothing_are_refused_as_torch_does,
                                 compositions_give_what_sums_by_hand_do,
                                 transposed_convolutions_are_the_transpose_of_convolutions,
                                 volumes_are_convolved_as_their_sum_says,
