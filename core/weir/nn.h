@@ -163,7 +163,8 @@ WEIR_PUBLIC weir_status weir_conv3d(weir_tensor **out, const weir_tensor *a,
                                     const weir_conv_options *options);
 /* What a convolution gives back: weight (channels, out / groups, ...). Errors: "output padding must be
  * smaller than either stride or dilation, but got ..."; "Given transposed=1, weight of size [2, 4,
- * 3], expected input[1, 3, 8] to have 2 channels, but got 3 channels instead". */
+ * 3], expected input[1, 3, 8] to have 2 channels, but got 3 channels instead"; "... Output size is too
+ * small", also of float32, of which torch's cpu sometimes makes an empty result. */
 WEIR_PUBLIC weir_status weir_conv_transpose1d(weir_tensor **out, const weir_tensor *a,
                                               const weir_tensor *weight, const weir_tensor *bias,
                                               const weir_conv_options *options);
