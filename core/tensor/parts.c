@@ -227,7 +227,7 @@ static weir_status check_pairs(const weir_tensor *t)
   if (t->stride[last] != 1)
     return weir_fail(WEIR_EINVAL, "Tensor must have a last dimension with stride 1");
   for (int d = 0; d < last; d++)
-    if (t->stride[d] % 2)
+    if (t->size[d] != 1 && t->stride[d] % 2)
       return weir_fail(WEIR_EINVAL,
                        "Tensor must have a stride divisible by 2 for all but last dimension");
   return (t->data - (char *)t->storage->data) % (int64_t)itemsize(WEIR_COMPLEX64)
