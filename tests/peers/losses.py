@@ -41,9 +41,10 @@ class Losses:
         wt = self.w.of(target)
         what = f"{name} of {tuple(sizes)} {dtype} target {tuple(target.shape)} {target.dtype} ignore {ignore} weight {weight is not None} {REDUCTIONS[reduction]} smooth {smooth}"
         more = {"label_smoothing": smooth} if name == "cross_entropy" else {}
+        wide = weight is not None and weight.dtype != dtype  # what they weigh is of the shorter dtype
         self.own_strides = True
         self.judge(what, lambda: getattr(F, name)(t, target, weight, ignore_index=ignore, reduction=REDUCTIONS[reduction], **more),
-                   lambda: self.w.new(name, w, wt, C.byref(o)), (self.largest(t) + 3) * t.numel() * 3, 16)
+                   lambda: self.w.new(name, w, wt, C.byref(o)), (self.largest(t) + 3) * t.numel() * 3, 2.0**33 if wide else 16)
         self.own_strides = False
         self.free(w, ww, wt)
 

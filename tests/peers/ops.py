@@ -216,6 +216,10 @@ class Calls(Draws, Losses, Modules, Networks, Functions, Indices, Linalg, Order,
             return None
         if sentence and "no dtype here" in sentence:
             return None  # torch goes through complex128
+        if what.startswith("conv_transpose") and wrong is None and sentence and not a.numel():
+            return None  # oneDNN's has no elements; torch's own refuses it, as ours does
+        if what.startswith("scatter_reduce") and "mean" in what and wrong and "div_floor_cpu" in wrong and sentence is None:
+            return None  # without an index nothing is divided, but torch asks for it
         if (wrong is None) != (sentence is None):
             self.complain(what + ": one fails", wrong or a, sentence)
             return None
@@ -237,13 +241,15 @@ class Calls(Draws, Losses, Modules, Networks, Functions, Indices, Linalg, Order,
         elif what.startswith(("batch_norm", "instance_norm")):
             pattern = "could not infer output dtype|not implemented for 'Long'"
         elif what.startswith("conv"):
-            pattern = "size|padding|dilation|stride|type|memory descriptor"
+            pattern = "size|padding|dilation|stride|type|memory descriptor|overflow"
         elif what.startswith("interpolate"):
             pattern = "not implemented for"
         elif what.startswith("layer_norm"):
             pattern = "mixed dtype|not implemented for 'Long'"
         elif what.startswith("pad"):
             pattern = "must be >= 1 in every dimension|is too small|leaves nothing of"
+        elif what.startswith("TransformerEncoder"):
+            pattern = "^For mask_type == 1|^Expected key_padded_mask.shape"
         elif what.startswith("attention"):
             pattern = "^The size of tensor a .* must match the size of tensor b|^output with shape"
         elif what.startswith(("index_select", "embedding")):
@@ -287,7 +293,7 @@ class Calls(Draws, Losses, Modules, Networks, Functions, Indices, Linalg, Order,
                        scale=torch.ones(()) * 1e-4 if name == "sigmoid" else None)
         self.w.release(w)
 
-    def in_place(self, what, t, w, theirs, ours, several=1.0):
+    def in_place(self, what, t, w, theirs, ours, several=1.0, scale=None):
         """On copies that are dense: torch's clone keeps strides."""
         def run():
             c = self.w.new("clone", w)
@@ -297,7 +303,7 @@ class Calls(Draws, Losses, Modules, Networks, Functions, Indices, Linalg, Order,
                 self.w.release(c)
                 raise
             return c
-        self.judge(what, lambda: theirs(t.clone()), run, several=several)
+        self.judge(what, lambda: theirs(t.clone()), run, scale, several)
 
     def binary(self):
         r, lib = self.r, self.w.lib

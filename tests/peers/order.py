@@ -20,7 +20,8 @@ class Order:
             pass
         elif name.endswith("_"):
             self.in_place(what, t, w, lambda c: getattr(c, name)(d),
-                          lambda c: self.w.check(getattr(self.w.lib, "weir_" + name)(c, d)))
+                          lambda c: self.w.check(getattr(self.w.lib, "weir_" + name)(c, d)),
+                          1 if name == "cumprod_" else 8, size if name == "cumsum_" else None)
         elif name in ("cummax", "cummin"):
             self.judge(what, lambda: getattr(torch, name)(t, d), lambda: self.pair_of(name, w, d))
         elif name == "diff":
