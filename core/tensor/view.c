@@ -157,6 +157,10 @@ weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int 
     return weir_fail(WEIR_EINVAL,
                      "flatten() has invalid args: start_dim cannot come after end_dim");
   if (!t->dims) return weir_view(out, t, weir_shape(1));
+  if (from == to) { /* torch: itself, and no view of it */
+    *out = weir_tensor_retain((weir_tensor *)t);
+    return WEIR_OK;
+  }
   for (int i = 0; i < t->dims; i++)
     if (i > from && i <= to)
       s.size[from] *= t->size[i];

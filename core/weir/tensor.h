@@ -261,7 +261,7 @@ WEIR_PUBLIC weir_status weir_zero_(weir_tensor *t);
 WEIR_PUBLIC weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape);
 /* A view where one can be, else a copy. */
 WEIR_PUBLIC weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape);
-/* Dimensions `from` to `to`, both included, become one: a view where it can be. */
+/* Dimensions `from` to `to`, both included, become one: a view where it can be; of one, itself. */
 WEIR_PUBLIC weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int to);
 /* The two dimensions of a matrix exchanged; up to one dimension, itself. Errors: more than two. */
 WEIR_PUBLIC weir_status weir_t(weir_tensor **out, const weir_tensor *t);

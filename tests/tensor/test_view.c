@@ -111,6 +111,9 @@ START_TEST(shapes_change_by_view_where_strides_allow_else_by_copy)
   weir_ok(weir_flatten(&flat, t, 0, -1));
   shape_is(flat, weir_shape(12));
   ck_assert(weir_tensor_shares_storage(flat, t));
+  weir_tensor_drop(&flat);
+  weir_ok(weir_flatten(&flat, t, 1, -1));
+  ck_assert_ptr_eq(flat, t);
   weir_ok(weir_reshape(&same, t, weir_shape(3, 4)));
   ck_assert(weir_tensor_shares_storage(same, t));
 }
