@@ -167,8 +167,9 @@ static weir_status check_axis(const pooling *p, const weir_axis *x, bool ceil_mo
   if (!x->stride) return weir_fail(WEIR_EINVAL, "stride should not be zero");
   if (x->pad < 0)
     return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld", (long long)x->pad);
-  if (__builtin_mul_overflow(x->kernel - 1, x->dilation, &span) ||
-      __builtin_add_overflow(span, 1, &span) || (ceil_mode && span > INT64_MAX / 4))
+  if (__builtin_sub_overflow(x->kernel, 1, &span) ||
+      __builtin_mul_overflow(span, x->dilation, &span) || __builtin_add_overflow(span, 1, &span) ||
+      (ceil_mode && span > INT64_MAX / 4))
     return weir_fail(WEIR_EINVAL,
                      "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size "
                      "overflows",
