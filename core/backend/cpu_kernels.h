@@ -481,7 +481,7 @@ SINE(SIN, 0)
 SINE(COS, 1)
 QUOTIENT(FLOOR_DIV, small_floor_div, float_floor_div)
 QUOTIENT(REMAINDER, small_remainder, float_remainder)
-QUOTIENT(FMOD, small_fmod, fmod)
+QUOTIENT(FMOD, small_fmod, fmodf)
 SIGN_KERNEL(FLOAT16, NEG, x ^ 0x8000)
 SIGN_KERNEL(FLOAT16, ABS, x & 0x7fff)
 #define BFLOAT16_NEG FLOAT16_NEG

@@ -104,8 +104,9 @@ static weir_status run_norm(weir_tensor **out, weir_norm_request *q, const weir_
   WEIR_TENSOR b = NULL;
   compute_target t;
   weir_status st = compute_target_of(&t, device_of_tensor(a));
-  if (!st && !t.compute->norm) st = compute_target_lacks(&t, "norm");
-  if (!st) st = weir_contiguous(&x, a);
+  if (st) return st;
+  if (!t.compute->norm) return compute_target_lacks(&t, "norm");
+  st = weir_contiguous(&x, a);
   if (!st && grad) st = weir_contiguous(&g, grad);
   if (!st) st = wide_dense(&w, weight, wide_dtype(a));
   if (!st) st = wide_dense(&b, bias, wide_dtype(a));

@@ -231,7 +231,7 @@ START_TEST(what_a_hook_says_ends_the_call_or_the_backward)
     weir_tensor *y = NULL;
     char words[] = "hook ? fails";
     words[5] = letters[i];
-    refused_hook = letters[i];
+    refused_hook = (unsigned char)letters[i];
     weir_status st = weir_module_call(&y, m, x);
     ck_assert_int_eq(st, i < 2 ? WEIR_ECUDA : WEIR_OK);
     ck_assert((y == NULL) == (i < 2));
