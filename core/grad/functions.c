@@ -64,9 +64,11 @@ static void erfc_back(rule_run *k)
   give_times(k, bell(k, -M_2_SQRTPI));
 }
 
+/* As torch, calculated again: its result may be changed in place. */
 static void erfinv_back(rule_run *k)
 {
-  give_times(k, c_mul_s(k, c_exp(k, square(k, outcome(k, 0))), 1 / M_2_SQRTPI));
+  const weir_tensor *r = c_erfinv(k, function_input(k));
+  give_times(k, c_mul_s(k, c_exp(k, square(k, r)), 1 / M_2_SQRTPI));
 }
 
 static void lgamma_back(rule_run *k)
@@ -408,7 +410,7 @@ static void addcdiv_back(rule_run *k)
 static const grad_rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_ERF] = {"ErfBackward0", erf_back, {A}},
     [WEIR_OP_ERFC] = {"ErfcBackward0", erfc_back, {A}},
-    [WEIR_OP_ERFINV] = {"ErfinvBackward0", erfinv_back, {R}},
+    [WEIR_OP_ERFINV] = {"ErfinvBackward0", erfinv_back, {A}},
     [WEIR_OP_LGAMMA] = {"LgammaBackward0", lgamma_back, {A}},
     [WEIR_OP_DIGAMMA] = {"DigammaBackward0", digamma_back, {A}},
     [WEIR_OP_LOG1P] = {"Log1PBackward0", log1p_back, {A}},
