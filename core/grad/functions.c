@@ -20,7 +20,7 @@ static const weir_tensor *square(rule_run *k, const weir_tensor *t)
   return c_mul(k, t, t);
 }
 
-/* G times what is given. */
+/* Gives G times slope. */
 static void give_times(rule_run *k, const weir_tensor *slope)
 {
   give(k, 0, c_mul(k, G, slope));

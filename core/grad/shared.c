@@ -199,22 +199,22 @@ static void run_inner(rule_run *k, rule_run *in)
 static void copy_slices_back(rule_run *k)
 {
   int inputs = k->n->inputs;
-  weir_tensor **given = calloc((size_t)inputs, sizeof(weir_tensor *));
+  weir_tensor **found = calloc((size_t)inputs, sizeof(weir_tensor *));
   rule_run *in = malloc(sizeof *in);
-  if (!given || !in) {
+  if (!found || !in) {
     k->c.st = weir_fail(WEIR_ENOMEM, "no host memory to go back through the graph");
   } else {
-    in->out = given;
+    in->out = found;
     run_inner(k, in);
     for (int i = 1; i < inputs; i++)
-      give(k, i, given[i]);
-    const weir_tensor *part = given[0];
+      give(k, i, found[i]);
+    const weir_tensor *part = found[0];
     if (part && !k->c.st && part->dtype != G->dtype) part = c_as(k, part, (weir_dtype)G->dtype);
     if (wants_gradient(k, 0)) give(k, 0, c_whole_with(k, G, part));
   }
-  for (int i = 0; given && i < inputs; i++)
-    weir_tensor_release(given[i]);
-  free(given);
+  for (int i = 0; found && i < inputs; i++)
+    weir_tensor_release(found[i]);
+  free(found);
   free(in);
 }
 

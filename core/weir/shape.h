@@ -85,7 +85,7 @@ WEIR_PUBLIC weir_status weir_meshgrid(weir_tensor **out, const weir_tensor *cons
                                       int count, bool xy);
 
 /* All rows of one element from each of `count` vectors (at most 7), the last one's first to change;
- * one vector is given back itself. Errors: "Expect a 1D vector, but got shape [2, 2]",
+ * of one vector, itself. Errors: "Expect a 1D vector, but got shape [2, 2]",
  * "meshgrid expects all tensors to have the same dtype". */
 WEIR_PUBLIC weir_status weir_cartesian_prod(weir_tensor **out, const weir_tensor *const *tensors,
                                             int count);

@@ -6,8 +6,8 @@
  * error which says so (ENOTSUP), for nothing is done on the cpu unasked.
  *
  * A call takes a handle of the device that no other call has, sets the stream, and puts it back. What
- * cuSOLVER works in is the allocator's, had and given back in the stream's order; room on the host,
- * which it seldom wants, is given back when the stream is done. It writes info as 32 bits: into the
+ * cuSOLVER works in is the allocator's, taken and released in the stream's order; room on the host,
+ * which it seldom wants, is freed when the stream is done. It writes info as 32 bits: into the
  * low half of what the caller has set to 0. A batch goes matrix by matrix. Triangles are solved by
  * cuBLAS. cuSOLVER's 64-bit interface is of CUDA 11.1 and later; orgqr is of the older one.
  *

@@ -734,7 +734,7 @@ START_TEST(a_history_ends_with_the_last_tensor_of_its_memory)
     weir_tensor_release(y);
   }
   ck_assert_int_eq(st, WEIR_OK);
-  ck_assert_int_le(live, had); /* slots from before may be given back */
+  ck_assert_int_le(live, had); /* slots from before may be released */
 }
 END_TEST
 
