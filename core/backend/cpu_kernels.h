@@ -19,6 +19,10 @@
 #include "core/backend/cpu_math.h"
 #include "core/backend/philox.h"
 
+#ifndef CPU_LEVEL
+#error "a file of one level says which (CPU_LEVEL): every other one includes cpu.h"
+#endif
+
 #ifdef __F16C__
 #include <immintrin.h>
 #endif

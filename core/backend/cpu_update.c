@@ -2,7 +2,6 @@
  * threads share. A state that a rule does without is a block of the thread's own; float16 and
  * bfloat16 are converted block by block. No bit depends on how many threads there are. */
 #include "core/backend/cpu.h"
-#include "core/backend/cpu_kernels.h"
 #include "core/backend/threads.h"
 #include "core/backend/update.h"
 
