@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "core/base/compiler.h"
 #include "core/backend/backend.h"
@@ -66,6 +67,45 @@ START_TEST(work_within_work_is_done_too)
   ck_assert_int_eq(weir_set_num_threads(4), WEIR_OK);
   parallel_for(8, 1, nested, t);
   ck_assert(counted(t, 8));
+  free(t);
+}
+END_TEST
+
+/* Two threads: as many as processors, so that they spin between jobs where there are two. */
+START_TEST(jobs_that_follow_at_once_are_done_once_each)
+{
+  enum { JOBS = 300 };
+  tally *t = calloc(1, sizeof *t);
+  t->grain = 1000;
+  ck_assert_int_eq(weir_set_num_threads(2), WEIR_OK);
+  for (int i = 0; i < JOBS; i++) {
+    parallel_for(N, t->grain, count_range_visits, t);
+    ck_assert_int_eq(atomic_load(&t->times[i]), i + 1);
+    if (i % 50 == 0) (void)usleep(200); /* long enough for the worker to go to sleep */
+  }
+  ck_assert(counted(t, JOBS));
+  free(t);
+}
+END_TEST
+
+static double processor_ms(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+START_TEST(threads_without_work_leave_the_processor)
+{
+  tally *t = calloc(1, sizeof *t);
+  t->grain = 1000;
+  ck_assert_int_eq(weir_set_num_threads(2), WEIR_OK);
+  for (int i = 0; i < 100; i++)
+    parallel_for(N, t->grain, count_range_visits, t);
+  double before = processor_ms();
+  (void)usleep(300000);
+  ck_assert_double_lt(processor_ms() - before, 30);
+  ck_assert(counted(t, 100));
   free(t);
 }
 END_TEST
@@ -203,6 +243,8 @@ int main(void)
   tcase_set_timeout(c, 0);
   tcase_add_test(c, every_element_is_done_once_by_any_number_of_threads);
   tcase_add_test(c, work_within_work_is_done_too);
+  tcase_add_test(c, jobs_that_follow_at_once_are_done_once_each);
+  tcase_add_test(c, threads_without_work_leave_the_processor);
   tcase_add_test(c, many_callers_at_once_lose_nothing);
   tcase_add_test(c, threads_numbers_are_below_the_most_that_may_join);
 #if !WEIR_TSAN && !WEIR_ASAN
