@@ -33,6 +33,7 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define REALS   1
 #define AVERAGES 1
 #define PLAIN   1
+#define PLACE   int32_t
 #define LINES   1
 #define NAME(x) x##_float32
 #include "core/backend/cpu_window_type.h"
@@ -44,6 +45,7 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define REALS   1
 #define AVERAGES 1
 #define PLAIN   1
+#define PLACE   int64_t
 #define LINES   2
 #define NAME(x) x##_float64
 #include "core/backend/cpu_window_type.h"
@@ -77,6 +79,7 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define REALS   0
 #define AVERAGES 0
 #define PLAIN   1
+#define PLACE   int32_t
 #define LINES   0
 #define NAME(x) x##_uint8
 #include "core/backend/cpu_window_type.h"
@@ -88,6 +91,7 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define REALS   0
 #define AVERAGES 0
 #define PLAIN   1
+#define PLACE   int32_t
 #define LINES   0
 #define NAME(x) x##_int8
 #include "core/backend/cpu_window_type.h"
@@ -99,6 +103,7 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define REALS   0
 #define AVERAGES 0
 #define PLAIN   1
+#define PLACE   int32_t
 #define LINES   0
 #define NAME(x) x##_int16
 #include "core/backend/cpu_window_type.h"
@@ -110,6 +115,7 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define REALS   0
 #define AVERAGES 0
 #define PLAIN   1
+#define PLACE   int32_t
 #define LINES   0
 #define NAME(x) x##_int32
 #include "core/backend/cpu_window_type.h"
@@ -121,6 +127,7 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define REALS   0
 #define AVERAGES 1
 #define PLAIN   1
+#define PLACE   int64_t
 #define LINES   0
 #define NAME(x) x##_int64
 #include "core/backend/cpu_window_type.h"
@@ -129,19 +136,22 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 /* ---- pooling --------------------------------------------------------------------------------- */
 
 typedef void (*pool_row)(const weir_pool *p, int64_t plane, int64_t z, int64_t y);
+typedef void (*pool_plane)(const weir_pool *p, int64_t plane);
 
 /* By dtype; NULL: there is none. */
 static const struct pool_rows {
   pool_row max, average, back, average_line;
+  pool_plane back_plane;
 } pool_rows[WEIR_DTYPES] = {
-#define POOL_ROWS(type, average, back, average_line)                                               \
+#define POOL_ROWS(type, average, back, average_line, back_plane)                                   \
   {                                                                                                \
-    max_row_##type, average, back, average_line                                                    \
+    max_row_##type, average, back, average_line, back_plane                                        \
   }
-#define POOL_FLOATS(type) POOL_ROWS(type, average_row_##type, back_row_##type, NULL)
+#define POOL_FLOATS(type)                                                                          \
+  POOL_ROWS(type, average_row_##type, back_row_##type, NULL, back_plane_##type)
 #define POOL_LINES(type)                                                                           \
-  POOL_ROWS(type, average_row_##type, back_row_##type, average_line_row_##type)
-#define POOL_INTEGERS(type) POOL_ROWS(type, NULL, NULL, NULL)
+  POOL_ROWS(type, average_row_##type, back_row_##type, average_line_row_##type, back_plane_##type)
+#define POOL_INTEGERS(type) POOL_ROWS(type, NULL, NULL, NULL, NULL)
     [WEIR_FLOAT32] = POOL_LINES(float32),
     [WEIR_FLOAT64] = POOL_LINES(float64),
     [WEIR_FLOAT16] = POOL_FLOATS(float16),
@@ -150,7 +160,7 @@ static const struct pool_rows {
     [WEIR_INT8] = POOL_INTEGERS(int8),
     [WEIR_INT16] = POOL_INTEGERS(int16),
     [WEIR_INT32] = POOL_INTEGERS(int32),
-    [WEIR_INT64] = POOL_ROWS(int64, average_row_int64, NULL, NULL),
+    [WEIR_INT64] = POOL_ROWS(int64, average_row_int64, NULL, NULL, NULL),
 };
 
 typedef struct pool_work {
@@ -166,6 +176,27 @@ static void pool_part(void *arg, int64_t from, int64_t to)
     int64_t y = i % w->rows[1], rest = i / w->rows[1];
     w->row(w->p, rest / w->rows[0], rest % w->rows[0], y);
   }
+}
+
+static void pool_planes(void *arg, int64_t from, int64_t to)
+{
+  const pool_work *w = arg;
+  for (int64_t i = from; i < to; i++)
+    pool_rows[w->p->dtype].back_plane(w->p, i);
+}
+
+/* Whether what goes back is added where it goes, a plane a part: there are planes for all threads,
+ * and sums that are rounded when they are whole have one term. */
+static bool is_back_by_planes(const weir_pool *p)
+{
+  int threads = weir_get_num_threads();
+  if (p->kind != WEIR_POOL_MAX_BACK || (threads > 1 && p->planes < 4L * threads)) return false;
+  if (p->dtype == WEIR_FLOAT32 || p->dtype == WEIR_FLOAT64) return true;
+  for (int i = 0; i < 3; i++)
+    if (p->adaptive ? p->axis[i].in % p->axis[i].out
+                    : (p->axis[i].kernel - 1) * p->axis[i].dilation >= p->axis[i].stride)
+      return false;
+  return true;
 }
 
 /* By lines, where windows have several rows, and lines no more places than windows see. */
@@ -218,6 +249,11 @@ weir_status cpu_pool(void *self, void *stream, const weir_pool *p)
   if (is_of_whole_planes(p)) {
     int64_t plane = p->axis[0].in * p->axis[1].in * p->axis[2].in;
     parallel_for(p->planes, rows_at_a_time((double)plane), whole_planes, &w);
+    return WEIR_OK;
+  }
+  if (is_back_by_planes(p)) {
+    int64_t plane = p->axis[0].in * p->axis[1].in * p->axis[2].in;
+    parallel_for(p->planes, rows_at_a_time((double)plane), pool_planes, &w);
     return WEIR_OK;
   }
   double each = 1; /* places of a window */

@@ -2,8 +2,8 @@
  * each. ELEMENT: as it lies in memory; MATH: what is calculated in; OF(element) and TO(math) convert;
  * LOWEST: the largest of nothing; AVERAGES, REALS: 1 where
  * there are averages, derivatives and interpolation; PLAIN: 1 where elements compare as they lie in
- * memory; LINES: 1 + the place of its kernels of lines in cpu_row_level, or 0; NAME(x): x of this
- * type. */
+ * memory; PLACE, where PLAIN: an integer as long as an element, 4 bytes at least; LINES: 1 + the place
+ * of its kernels of lines in cpu_row_level, or 0; NAME(x): x of this type. */
 
 #if REALS
 #define IS_NAN(v) ((v) != (v))
@@ -67,19 +67,21 @@ static MATH NAME(wide_max)(const ELEMENT *in, const weir_pool *p, const window_s
 }
 
 /* And their places, of which the first is `from`. */
-static inline void NAME(max_place_into)(ELEMENT *to, int64_t *place, const ELEMENT *in,
-                                        int64_t from, int64_t step, int64_t count)
+static inline void NAME(max_place_into)(ELEMENT *restrict to, PLACE *restrict place,
+                                        const ELEMENT *restrict in, PLACE from, PLACE step,
+                                        PLACE count)
 {
-  for (int64_t o = 0; o < count; o++) {
-    bool better = BETTER(in[o * step], to[o]);
-    to[o] = better ? in[o * step] : to[o];
+  for (PLACE o = 0; o < count; o++) {
+    ELEMENT x = in[o * step], most = to[o];
+    bool better = BETTER(x, most);
+    to[o] = better ? x : most;
     place[o] = better ? from + o * step : place[o];
   }
 }
 
 /* One row of inputs, at `base` of the plane, into a row of narrow windows: a place of all of them at
  * a time. */
-static void NAME(max_columns)(const weir_axis *x, ELEMENT *to, int64_t *place, const ELEMENT *in,
+static void NAME(max_columns)(const weir_axis *x, ELEMENT *to, PLACE *place, const ELEMENT *in,
                               int64_t base)
 {
   for (int64_t k = 0; k < x->kernel; k++) {
@@ -89,8 +91,13 @@ static void NAME(max_columns)(const weir_axis *x, ELEMENT *to, int64_t *place, c
     if (last > x->out) last = x->out;
     if (first >= last) continue;
     int64_t from = base + first * x->stride + shift;
-    if (place)
-      NAME(max_place_into)(to + first, place + first, in + from, from, x->stride, last - first);
+    PLACE at = (PLACE)from, count = (PLACE)(last - first);
+    if (place && x->stride == 1)
+      NAME(max_place_into)(to + first, place + first, in + from, at, 1, count);
+    else if (place && x->stride == 2)
+      NAME(max_place_into)(to + first, place + first, in + from, at, 2, count);
+    else if (place)
+      NAME(max_place_into)(to + first, place + first, in + from, at, (PLACE)x->stride, count);
     else if (x->stride == 1)
       NAME(max_into)(to + first, in + from, 1, last - first);
     else if (x->stride == 2)
@@ -100,19 +107,38 @@ static void NAME(max_columns)(const weir_axis *x, ELEMENT *to, int64_t *place, c
   }
 }
 
+/* Whether a row's places can be noted beside it. */
+static inline bool NAME(is_noted)(const weir_pool *p)
+{
+  const weir_axis *a = p->axis;
+  double reach = 1; /* places up to where any window may begin */
+  for (int i = 0; i < 3; i++)
+    reach *= (double)a[i].in + (double)a[i].pad + (double)a[i].dilation;
+  bool fits = sizeof(PLACE) > 4 || reach < INT32_MAX / 2;
+  return !p->index || (fits && a[2].out <= LINE_MOST && a[2].stride <= LINE_MOST);
+}
+
 static void NAME(max_narrow)(const weir_pool *p, const ELEMENT *in, int64_t at,
                              const window_span *z, const window_span *y)
 {
-  const weir_axis *a = p->axis;
+  const weir_axis *a = p->axis, *x = &a[2];
   ELEMENT *to = (ELEMENT *)p->to + at;
-  int64_t *place = p->index ? p->index + at : NULL;
-  for (int64_t o = 0; o < a[2].out; o++)
+  PLACE noted[LINE_MOST], *place = p->index ? noted : NULL, count = (PLACE)x->out;
+  for (int64_t o = 0; o < x->out; o++)
     to[o] = LOWEST;
-  for (int64_t o = 0; o < a[2].out && place; o++)
-    place[o] = (z->from * a[1].in + y->from) * a[2].in + window_of(&a[2], false, o).from;
+  if (place) { /* the first of each window */
+    int64_t row = (z->from * a[1].in + y->from) * x->in;
+    PLACE first = (PLACE)(row - x->pad), step = (PLACE)x->stride;
+    for (PLACE o = 0; o < count; o++)
+      place[o] = first + o * step;
+    for (int64_t o = 0; o < x->out && o * x->stride < x->pad; o++)
+      place[o] = (PLACE)(row + window_of(x, false, o).from);
+  }
   for (int64_t i = z->from; i < z->to; i += z->step)
     for (int64_t j = y->from; j < y->to; j += y->step)
-      NAME(max_columns)(&a[2], to, place, in, (i * a[1].in + j) * a[2].in);
+      NAME(max_columns)(x, to, place, in, (i * a[1].in + j) * x->in);
+  for (PLACE o = 0; o < count && place; o++)
+    p->index[at + o] = place[o];
 }
 #endif
 
@@ -165,7 +191,7 @@ static void NAME(max_row)(const weir_pool *p, int64_t plane, int64_t oz, int64_t
   int64_t at = ((plane * a[0].out + oz) * a[1].out + oy) * a[2].out, place;
   window_span z = window_of(&a[0], p->adaptive, oz), y = window_of(&a[1], p->adaptive, oy);
 #if PLAIN
-  if (!p->adaptive && a[2].kernel <= WINDOW_NARROW) {
+  if (!p->adaptive && a[2].kernel <= WINDOW_NARROW && NAME(is_noted)(p)) {
     NAME(max_narrow)(p, in, at, &z, &y);
     return;
   }
@@ -243,6 +269,20 @@ static MATH NAME(given_back)(const weir_pool *p, int64_t plane, const int64_t *f
   return sum;
 }
 
+/* A plane of inputs: MAX_BACK, each output's to its place, in their order. Where windows overlap,
+ * only what is calculated as it lies in memory. */
+static void NAME(back_plane)(const weir_pool *p, int64_t plane)
+{
+  const weir_axis *a = p->axis;
+  int64_t places = a[0].in * a[1].in * a[2].in, outs = a[0].out * a[1].out * a[2].out;
+  ELEMENT *to = (ELEMENT *)p->to + plane * places;
+  const ELEMENT *from = (const ELEMENT *)p->from + plane * outs;
+  const int64_t *place = p->index + plane * outs;
+  memset(to, 0, (size_t)places * sizeof *to);
+  for (int64_t o = 0; o < outs; o++)
+    if ((uint64_t)place[o] < (uint64_t)places) to[place[o]] = TO(OF(to[place[o]]) + OF(from[o]));
+}
+
 /* A row of inputs: the BACK kinds. */
 static void NAME(back_row)(const weir_pool *p, int64_t plane, int64_t iz, int64_t iy)
 {
@@ -308,6 +348,7 @@ static MATH NAME(resample_back)(const weir_resample *r, const window_taps *x, in
 #undef IS_NAN
 #undef REALS
 #undef PLAIN
+#undef PLACE
 #undef LINES
 #undef AVERAGES
 #undef NAME

@@ -1043,6 +1043,51 @@ START_TEST(gradients_return_to_where_operands_are)
 }
 END_TEST
 
+/* *out (new) is the gradient of what `threads` threads pool, each place times another number. */
+static void pool_gradient(weir_tensor **out, const weir_tensor *a, int threads, int64_t stride)
+{
+  WEIR_TENSOR leaf = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR seed = NULL;
+  weir_pool2d_options o = {.kernel = {3, 3}, .stride = {stride, stride}, .padding = {1, 1}};
+  weir_ok(weir_set_num_threads(threads));
+  weir_ok(weir_clone(&leaf, a));
+  weir_ok(weir_requires_grad_(leaf, true));
+  weir_ok(weir_max_pool2d(&y, leaf, &o));
+  weir_ok(weir_sin(&seed, y));
+  weir_ok(weir_backward(y, seed, false));
+  *out = weir_tensor_retain(weir_tensor_grad(leaf));
+}
+
+/* Six planes: a part each where one thread is, rows where there are more. */
+START_TEST(gradients_of_pools_depend_on_no_number_of_threads)
+{
+  static const weir_dtype dtypes[] = {WEIR_FLOAT32, WEIR_FLOAT64, WEIR_FLOAT16, WEIR_BFLOAT16};
+  int before = weir_get_num_threads();
+  weir_options o = as(WEIR_FLOAT64, cpu);
+  WEIR_TENSOR number = NULL;
+  WEIR_TENSOR many = NULL;
+  weir_ok(weir_arange(&number, weir_int(0), weir_int(6 * 33 * 37), weir_int(1), &o));
+  weir_ok(weir_mul_(number, number));
+  weir_ok(weir_sin_(number));
+  weir_ok(weir_view(&many, number, weir_shape(2, 3, 33, 37)));
+  for (int d = 0; d < 4; d++)
+    for (int64_t stride = 1; stride < 4; stride++) {
+      WEIR_TENSOR a = NULL;
+      weir_tensor *back[2] = {NULL};
+      weir_ok(weir_to_dtype(&a, many, dtypes[d]));
+      for (int k = 0; k < 2; k++)
+        pool_gradient(&back[k], a, 1 + 2 * k, stride);
+      bool same = false;
+      weir_ok(weir_equal(&same, back[0], back[1]));
+      ck_assert_msg(same, "dtype %d, stride %d", (int)dtypes[d], (int)stride);
+      for (int k = 0; k < 2; k++)
+        weir_tensor_drop(&back[k]);
+    }
+  weir_ok(weir_set_num_threads(before));
+}
+END_TEST
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 static weir_status step_of(weir_tensor *w, const weir_tensor *x)
@@ -1133,6 +1178,7 @@ int main(void)
   tcase_add_test(c, a_graph_may_be_deep);
   tcase_add_test(c, threads_add_to_the_same_leaf);
   tcase_add_test(c, gradients_return_to_where_operands_are);
+  tcase_add_test(c, gradients_of_pools_depend_on_no_number_of_threads);
   tcase_add_test(c, every_allocation_may_fail);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);
