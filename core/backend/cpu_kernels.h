@@ -885,6 +885,30 @@ static void add_narrow_row(double *sum, const float *x, int64_t n)
   LOOP sum[i] += (double)x[i];
 }
 
+/* What n elements of each of `rows` rows, four at most, are more than p[i], and its squares. */
+static void add_rows_off(double *sum, double *squares, const double *p, const float *const x[4],
+                         int rows, int64_t n)
+{
+  const float *a = x[0], *b = x[1], *c = x[2], *d = x[3];
+  for (int k = 0; k < rows && rows < 4; k++) {
+    const float *row = x[k];
+    LOOP
+    {
+      double off = (double)row[i] - p[i];
+      sum[i] += off;
+      squares[i] += off * off;
+    }
+  }
+  if (rows < 4) return;
+  LOOP
+  {
+    double e = (double)a[i] - p[i], f = (double)b[i] - p[i], g = (double)c[i] - p[i],
+           h = (double)d[i] - p[i];
+    sum[i] += (e + f) + (g + h);
+    squares[i] += (e * e + f * f) + (g * g + h * h);
+  }
+}
+
 /* best[i], or x[i] where that is better. */
 static void best_of_rows(float *best, const float *x, int64_t n, bool least)
 {
@@ -1128,5 +1152,6 @@ const cpu_level CPU_LEVEL = {
     .add_row = add_row,
     .add_narrow_row = add_narrow_row,
     .add_four_rows = add_four_rows,
+    .add_rows_off = add_rows_off,
     .best_of_rows = best_of_rows,
     .random = random_block};

@@ -9,8 +9,8 @@
  * Sums whose elements are few, or far apart where the results' are not: a tile of results is summed
  * at once, a row of elements at a time. Else, many results: the threads share the results. Few
  * results of many elements each: they share the elements, in pieces of PIECE (more where there
- * would be more than PIECES), whose sums are then put together in order. The largest and the least are
- * tiled as sums are. */
+ * would be more than PIECES), whose sums are then put together in order. The largest and the least, and
+ * variances of float32 and shorter, are tiled as sums are. */
 #include <math.h>
 #include <string.h>
 #include "core/backend/cpu.h"
@@ -320,6 +320,7 @@ static bool is_tiled(const work *w)
   const weir_reduce *r = w->r;
   if (has_lines(w)) return true;
   bool best = (r->op == WEIR_REDUCE_MAX || r->op == WEIR_REDUCE_MIN) && has_narrow_rows(w);
+  if (rows[r->op].fold == FOLD_var) best = has_narrow_rows(w);
   if (!best && (w->wide != WEIR_FLOAT64 || rows[r->op].fold != FOLD_sum)) return false;
   if (!r->kept || r->dims == r->kept || r->size[r->kept - 1] < 8 || !r->each) return false;
   if (r->each > PIECE && r->outputs < FEW) return false;
@@ -444,6 +445,47 @@ static void finish_tile(const work *w, int64_t output, double *sum, const double
   }
 }
 
+/* n neighbouring results of doubles, one behind the other, as their dtype. */
+static void store_tile(const work *w, const weir_operand *to, int64_t output, double *value,
+                       int64_t n)
+{
+  const weir_reduce *r = w->r;
+  if (to->dtype == r->compute && to->stride[r->kept - 1] == 1)
+    cpu_level_in_use()->cast[to->dtype][WEIR_FLOAT64](place_of_result(to, r, output), value, n);
+  else
+    for (int64_t j = 0; j < n; j++)
+      store_value(place_of_result(to, r, output + j), w, &value[j], WEIR_FLOAT64);
+}
+
+/* n neighbouring variances, four rows at a time. */
+static void variance_tile(const work *w, const char *at, int64_t output, int64_t n)
+{
+  const weir_reduce *r = w->r;
+  int64_t place[WEIR_DIMS] = {0}, bytes = (int64_t)cpu_dtype_bytes(r->in.dtype), rows = 0;
+  double sum[TILE] = {0}, squares[TILE] = {0}, first[TILE];
+  _Alignas(64) float room[4][TILE];
+  const float *row[4];
+  cpu_level_in_use()->cast[WEIR_FLOAT64][w->in](first, at, n);
+  for (int64_t j = 0; j < n; j++)
+    first[j] = isfinite(first[j]) ? first[j] : 0;
+  for (int64_t i = 0; i < r->each; i += rows) {
+    rows = r->each - i < 4 ? r->each - i : 4;
+    for (int64_t k = 0; k < 4; k++) {
+      row[k] = k < rows ? narrow_row(w, at, n, room[k]) : row[0];
+      if (k < rows) at += step_element(r, place) * bytes;
+    }
+    cpu_level_in_use()->add_rows_off(sum, squares, first, row, (int)rows, n);
+  }
+  for (int64_t j = 0; j < n; j++) {
+    cpu_sum s = {.f = {sum[j], squares[j]}};
+    double more;
+    squares[j] = variance(r, &s, &more);
+    sum[j] = first[j] + more;
+  }
+  store_tile(w, &r->out, output, squares, n);
+  if (r->mean.data) store_tile(w, &r->mean, output, sum, n);
+}
+
 static void some_tiles(void *arg, int64_t from, int64_t to)
 {
   const work *w = arg;
@@ -454,6 +496,10 @@ static void some_tiles(void *arg, int64_t from, int64_t to)
     int64_t output = t / tiles * last + first;
     double sum[TILE] = {0}, lost[TILE] = {0};
     const char *at = place_of_result(&r->in, r, output);
+    if (rows[r->op].fold == FOLD_var) {
+      variance_tile(w, at, output, n);
+      continue;
+    }
     if (has_lines(w))
       fold_lines(w, at, sum, lost, n);
     else if (rows[r->op].fold != FOLD_sum)
