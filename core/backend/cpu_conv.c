@@ -25,30 +25,36 @@ enum {
   IMAGES_BYTES = 4 << 20,   /* of images copied at a time, where more than one fits */
   TOGETHER_BYTES = 1 << 20, /* of the results of images that go together */
   FEW = 1 << 18,            /* multiplications one thread does as soon alone */
-  FEW_OUTS = 4              /* output planes of a group below which tiles have one row */
+  FEW_OUTS = 4,             /* output planes of a group below which tiles have one row */
+  GATHER_ROWS = 32,         /* of a tile that take as long as to gather what they multiply */
+  RUN = 64                  /* bytes of a short run, which is copied whole */
 };
 
 typedef struct work {
   const weir_conv *c;
   const cpu_tile_level *level;
-  weir_dtype type;   /* of the arithmetic */
-  int64_t size;      /* of an element of it, bytes */
-  int64_t item;      /* of an element of the tensors, bytes */
-  int64_t terms;     /* of a sum */
-  int64_t rows;      /* of a tile */
-  int64_t width;     /* of a tile, elements */
-  int64_t panels;    /* tiles that are one group's output planes */
-  int64_t phase[2];  /* rows and columns of a phase */
-  int64_t plane;     /* all phases of a channel, elements */
-  int64_t image;     /* all channels, and what is read beyond, elements */
-  int64_t positions; /* of an output plane */
-  int64_t chunk;     /* positions */
-  int64_t chunks;    /* of an output plane */
-  int64_t together;  /* images whose chunk is worked on at a time, where that is all of them */
-  int64_t at_hand;   /* images copied */
-  int64_t first;     /* image that lies first in `images` */
-  int64_t *offset;   /* of each term, elements */
+  weir_dtype type;       /* of the arithmetic */
+  int64_t size;          /* of an element of it, bytes */
+  int64_t item;          /* of an element of the tensors, bytes */
+  int64_t terms;         /* of a sum */
+  cpu_virtual_tile tile; /* of several rows */
+  int64_t rows;          /* of a tile */
+  int64_t width;         /* of a tile, elements */
+  int64_t panels;        /* tiles that are one group's output planes */
+  int64_t phase[2];      /* rows and columns of a phase */
+  int64_t plane;         /* all phases of a channel, elements */
+  int64_t image;         /* all channels, and what is read beyond, elements */
+  int64_t positions;     /* of an output plane */
+  bool dense;       /* positions are only those that an output has, those of `together` images */
+  int64_t chunk;    /* positions */
+  int64_t chunks;   /* of an output plane */
+  int64_t together; /* images whose chunk is worked on at a time, where that is all of them */
+  int64_t at_hand;  /* images copied */
+  int64_t first;    /* image that lies first in `images` */
+  int64_t gathered; /* of a thread, bytes */
+  int64_t *offset;  /* of each term, elements; dense: TERMS more, of gathered rows */
   char *weights, *images, *results; /* results: a chunk's, for each thread */
+  char *gather;                     /* dense: rows of a chunk, for each thread */
 } work;
 
 static int64_t least(int64_t a, int64_t b)
@@ -90,6 +96,8 @@ static void find_offsets(work *w)
         *offset++ =
             channel * w->plane + phase * area + y / c->stride[0] * w->phase[1] + x / c->stride[1];
       }
+  for (int64_t i = 0; i < TERMS; i++)
+    *offset++ = i * w->chunk;
 }
 
 /* Whether some element of the kernel sees phase x of direction i. */
@@ -239,6 +247,13 @@ static void copy_planes(void *arg, int64_t from, int64_t to)
 /* n elements of a result plus `bias`, as the tensors' dtype. */
 static void store_row(const work *w, char *to, char *from, int64_t n, double bias)
 {
+  if (w->size == 4 && w->item == 4) {
+    const float *restrict x = (const float *)(const void *)from;
+    float *restrict y = (float *)(void *)to, more = (float)bias;
+    for (int64_t i = 0; i < n; i++)
+      y[i] = x[i] + more;
+    return;
+  }
   float *f = (float *)from;
   double *d = (double *)from;
   for (int64_t i = 0; i < n && bias != 0; i++)
@@ -288,7 +303,7 @@ static void multiply_panel(const work *w, char *results, const char *a, const ch
       if (w->rows == 1)
         w->level->thin_tile[w->type](terms, a, b, w->offset + term, to, term > 0);
       else
-        w->level->virtual_tile[w->type](terms, a, b, w->offset + term, to, w->chunk, term > 0);
+        w->tile(terms, a, b, w->offset + term, to, w->chunk, term > 0);
     }
 }
 
@@ -328,7 +343,132 @@ static void convolve_items(void *arg, int64_t from, int64_t to)
   }
 }
 
+/* ---- dense outputs --------------------------------------------------------------------------- */
+
+/* Rows of an output: `bytes` each to one behind the other; short ones with what follows them, which
+ * the next overwrites. */
+static char *gather_rows(const work *w, char *to, const char *from, int64_t bytes)
+{
+  int64_t rows = w->c->result[0], step = w->phase[1] * w->size;
+  if (bytes <= RUN / 2)
+    for (int64_t y = 0; y < rows; y++, to += bytes, from += step)
+      memcpy(to, from, RUN / 2);
+  else if (bytes <= RUN)
+    for (int64_t y = 0; y < rows; y++, to += bytes, from += step)
+      memcpy(to, from, RUN);
+  else
+    for (int64_t y = 0; y < rows; y++, to += bytes, from += step)
+      memcpy(to, from, (size_t)bytes);
+  return to;
+}
+
+/* What terms `term` to `term` + terms multiply, a row of the chunk each. */
+static void gather_terms(const work *w, char *rows, const char *image, int64_t term, int64_t terms,
+                         int64_t images)
+{
+  for (int64_t t = 0; t < terms; t++, rows += w->chunk * w->size) {
+    char *to = rows;
+    for (int64_t m = 0; m < images; m++)
+      to = gather_rows(w, to, image + (m * w->image + w->offset[term + t]) * w->size,
+                       w->c->result[1] * w->size);
+    memset(to, 0, (size_t)(rows + w->chunk * w->size - to));
+  }
+}
+
+static void store_dense(const work *w, char *results, int64_t number, int64_t images, int64_t group)
+{
+  const weir_conv *c = w->c;
+  int64_t area = c->result[0] * c->result[1];
+  for (int64_t k = 0; k < c->outs; k++) {
+    int64_t out = group * c->outs + k;
+    double bias = bias_of(w, out);
+    for (int64_t m = 0; m < images; m++) {
+      int64_t plane = (w->first + number + m) * c->groups * c->outs + out;
+      store_row(w, (char *)c->out + plane * area * w->item,
+                results + (k * w->chunk + m * area) * w->size, area, bias);
+    }
+  }
+}
+
+/* Items are (images that go together, group). */
+static void convolve_dense(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  const weir_conv *c = w->c;
+  int64_t planes = w->panels * w->rows, area = c->result[0] * c->result[1];
+  char *results = w->results + parallel_self() * planes * w->chunk * w->size;
+  char *b = w->gather + parallel_self() * w->gathered;
+  for (int64_t item = from; item < to; item++) {
+    int64_t group = item % c->groups, number = item / c->groups * w->together;
+    int64_t images = least(w->together, w->at_hand - number);
+    const char *image = w->images + (number * w->image + group * c->channels * w->plane) * w->size;
+    const char *weights = w->weights + group * planes * w->terms * w->size;
+    for (int64_t term = 0; term < w->terms; term += TERMS) {
+      int64_t terms = least(TERMS, w->terms - term);
+      gather_terms(w, b, image, term, terms, images);
+      for (int64_t i = 0; i < w->panels; i++)
+        for (int64_t at = 0; at < images * area; at += w->width)
+          w->tile(terms, weights + (i * w->terms + term) * w->rows * w->size, b + at * w->size,
+                  w->offset + w->terms, results + (i * w->rows * w->chunk + at) * w->size, w->chunk,
+                  term > 0);
+    }
+    store_dense(w, results, number, images, group);
+  }
+}
+
 /* ---- the request ----------------------------------------------------------------------------- */
+
+/* Images that a thread takes at a time, of `each` elements of results. */
+static int64_t images_together(const work *w, int64_t each)
+{
+  int64_t t = least(TOGETHER_BYTES / (each * w->size), in_units(w->c->n, weir_get_num_threads()));
+  return t < 1 ? 1 : t;
+}
+
+/* Tiles of `rows` rows of `bytes`. */
+static void measure_tiles(work *w, int64_t rows, int64_t bytes, bool dense)
+{
+  int64_t area = w->c->result[0] * w->c->result[1];
+  w->rows = rows;
+  w->width = bytes / w->size;
+  w->panels = in_units(w->c->outs, rows);
+  int64_t planes = w->panels * rows, room = CHUNK_BYTES / (planes * w->size);
+  w->image = w->c->groups * w->c->channels * w->plane + w->width + w->phase[1] + RUN;
+  w->chunk = least(room < CHUNK ? room : CHUNK, w->positions);
+  w->chunk = in_units(w->chunk > 0 ? w->chunk : 1, w->width) * w->width;
+  w->chunks = in_units(w->positions, w->chunk);
+  w->together = w->chunks > 1 ? 1 : images_together(w, planes * w->chunk);
+  w->dense = dense && w->chunks == 1;
+  if (!w->dense) return;
+  w->together = least(images_together(w, planes * area), CHUNK / area + 1);
+  w->chunk = in_units(w->together * area, w->width) * w->width;
+  w->gathered = in_units(TERMS * w->chunk * w->size + RUN, 64) * 64;
+}
+
+/* Of an image: output elements that are calculated, those in vain and what gathers included. */
+static double cost_of_tiles(const work *w)
+{
+  double planes = (double)(w->panels * w->rows);
+  if (w->dense) return (planes + GATHER_ROWS) * (double)w->chunk / (double)w->together;
+  return planes * (double)(in_units(w->positions, w->width) * w->width);
+}
+
+/* Which tiles calculate least in vain. */
+static void choose_tiles(work *w)
+{
+  const cpu_tile_level *l = w->level;
+  if (w->c->outs < FEW_OUTS) {
+    measure_tiles(w, 1, (int64_t)l->bytes * CPU_THIN_TILES, false);
+    return;
+  }
+  work best = *w;
+  for (int i = 0; i < 4; i++) {
+    w->tile = i % 2 ? l->wide_tile[w->type] : l->virtual_tile[w->type];
+    measure_tiles(w, i % 2 ? l->wide_rows : l->rows, i % 2 ? l->wide_bytes : l->bytes, i / 2);
+    if (!i || cost_of_tiles(w) < cost_of_tiles(&best)) best = *w;
+  }
+  *w = best;
+}
 
 static void measure_conv(work *w)
 {
@@ -337,21 +477,11 @@ static void measure_conv(work *w)
   w->size = (int64_t)cpu_dtype_bytes(w->type);
   w->item = (int64_t)cpu_dtype_bytes(c->dtype);
   w->terms = c->channels * c->kernel[0] * c->kernel[1];
-  w->rows = c->outs < FEW_OUTS ? 1 : w->level->rows;
-  w->width = w->level->bytes / w->size * (w->rows == 1 ? CPU_THIN_TILES : 1);
-  w->panels = in_units(c->outs, w->rows);
   for (int i = 0; i < 2; i++)
     w->phase[i] = in_units(c->size[i] + 2 * c->pad[i], c->stride[i]);
   w->plane = c->stride[0] * c->stride[1] * w->phase[0] * w->phase[1];
-  w->image = c->groups * c->channels * w->plane + w->width + w->phase[1];
   w->positions = (c->result[0] - 1) * w->phase[1] + c->result[1];
-  int64_t room = CHUNK_BYTES / (w->panels * w->rows * w->size);
-  w->chunk = least(room < CHUNK ? room : CHUNK, w->positions);
-  w->chunk = in_units(w->chunk > 0 ? w->chunk : 1, w->width) * w->width;
-  w->chunks = in_units(w->positions, w->chunk);
-  w->together = w->chunks > 1 ? 1 : TOGETHER_BYTES / (w->panels * w->rows * w->chunk * w->size);
-  w->together = least(w->together, in_units(c->n, weir_get_num_threads()));
-  if (w->together < 1) w->together = 1;
+  choose_tiles(w);
 }
 
 weir_status cpu_conv(void *self, void *stream, const weir_conv *c)
@@ -361,25 +491,29 @@ weir_status cpu_conv(void *self, void *stream, const weir_conv *c)
   int threads = weir_get_num_threads();
   measure_conv(&w);
   int64_t at_once = least(c->n, IMAGES_BYTES / (w.image * w.size) + 1);
-  int64_t panels = c->groups * w.panels, bytes_offset = in_units(w.terms * 8, 64) * 64;
+  int64_t panels = c->groups * w.panels, bytes_offset = in_units((w.terms + TERMS) * 8, 64) * 64;
   int64_t bytes_weights = in_units(panels * w.rows * w.terms * w.size, 64) * 64;
-  int64_t bytes_results = threads * w.together * w.panels * w.rows * w.chunk * w.size;
-  cpu_room *room = cpu_room_take(
-      (size_t)(bytes_offset + bytes_weights + bytes_results + at_once * w.image * w.size));
+  int64_t bytes_results =
+      (w.dense ? 1 : w.together) * threads * w.panels * w.rows * w.chunk * w.size;
+  int64_t bytes_gather = threads * w.gathered;
+  cpu_room *room = cpu_room_take((size_t)(bytes_offset + bytes_weights + bytes_results +
+                                          bytes_gather + at_once * w.image * w.size));
   if (!room) return weir_fail(WEIR_ENOMEM, "no host memory for the images of a convolution");
   w.offset = (int64_t *)(void *)room->data;
   w.weights = room->data + bytes_offset;
   w.results = w.weights + bytes_weights;
-  w.images = w.results + bytes_results;
+  w.gather = w.results + bytes_results;
+  w.images = w.gather + bytes_gather;
   find_offsets(&w);
   parallel_for_most(threads, panels, CPU_GRAIN / (w.rows * w.terms) + 1, pack_weights, &w);
   for (; w.first < c->n; w.first += at_once) {
     w.at_hand = least(at_once, c->n - w.first);
     int64_t items = in_units(w.at_hand, w.together) * c->groups * w.chunks;
+    parallel_part part = w.dense ? convolve_dense : convolve_items;
     int64_t each = w.panels * w.rows * w.terms * w.chunk; /* multiplications of an item */
     parallel_for_most(threads, w.at_hand * c->groups * c->channels, CPU_GRAIN / w.plane + 1,
                       copy_planes, &w);
-    parallel_for_most(threads, items, FEW / each + 1, convolve_items, &w);
+    parallel_for_most(threads, items, FEW / each + 1, part, &w);
   }
   cpu_room_give(room);
   return WEIR_OK;

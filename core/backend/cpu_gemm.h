@@ -23,16 +23,20 @@ typedef struct cpu_small {
   bool add;
 } cpu_small;
 
+typedef void (*cpu_virtual_tile)(int64_t k, const void *a_panel, const void *b,
+                                 const int64_t *offset, void *c_tile, int64_t ldc, bool add);
+
 typedef struct cpu_tile_level {
-  int rows;  /* of a tile */
-  int bytes; /* of a row of a tile */
+  int rows;                  /* of a tile */
+  int bytes;                 /* of a row of a tile */
+  int wide_rows, wide_bytes; /* of one of wide_tile */
   void (*tile[WEIR_DTYPES])(int64_t k, const void *a_panel, const void *b_panel, double alpha,
                             void *c_tile, int64_t ldc, bool add); /* FLOAT32, FLOAT64 */
   void (*pack[WEIR_DTYPES])(void *panel, int64_t width, int64_t has, int64_t k, const void *matrix,
                             int64_t across, int64_t along); /* by the matrix's dtype */
-  /* The same where row p of B is at `b` + offset[p]; one row of A, CPU_THIN_TILES tiles wide. */
-  void (*virtual_tile[WEIR_DTYPES])(int64_t k, const void *a_panel, const void *b,
-                                    const int64_t *offset, void *c_tile, int64_t ldc, bool add);
+  /* The same where row p of B is at `b` + offset[p]; of fewer rows, which are longer; one row of A,
+   * CPU_THIN_TILES tiles wide. */
+  cpu_virtual_tile virtual_tile[WEIR_DTYPES], wide_tile[WEIR_DTYPES];
   void (*thin_tile[WEIR_DTYPES])(int64_t k, const void *a_row, const void *b, const int64_t *offset,
                                  void *c_row, bool add);
   void (*small[WEIR_DTYPES])(const cpu_small *s);

@@ -14,6 +14,8 @@
 
 #define UNROLL WEIR_UNROLL(32)
 
+enum { WIDE_ROWS = TILE_ROWS < 8 ? 4 : 8 /* of a tile of three vectors */ };
+
 /* C (rows `ldc` apart) = alpha A B, or that added to it. */
 #define TILE(T)                                                                                    \
   typedef T T##_vector __attribute__((vector_size(TILE_BYTES), aligned(sizeof(T)), may_alias));    \
@@ -42,33 +44,32 @@
 TILE(float)
 TILE(double)
 
-/* Rows of B lie anywhere. */
-#define VIRTUAL_TILE(T)                                                                            \
-  static void T##_virtual_tile(int64_t k, const void *a_panel, const void *matrix,                 \
-                               const int64_t *offset, void *c_tile, int64_t ldc, bool add)         \
+/* Rows of B lie anywhere; ROWS rows of WIDE vectors. */
+#define VIRTUAL_TILE(T, name, ROWS, WIDE)                                                          \
+  static void T##_##name(int64_t k, const void *a_panel, const void *matrix,                       \
+                         const int64_t *offset, void *c_tile, int64_t ldc, bool add)               \
   {                                                                                                \
     enum { LANES = TILE_BYTES / sizeof(T) };                                                       \
     const T *a = a_panel, *b = matrix;                                                             \
-    T##_vector sum[TILE_ROWS][2] = {{{0}}};                                                        \
-    for (int64_t p = 0; p < k; p++, a += TILE_ROWS) {                                              \
+    T##_vector sum[ROWS][WIDE] = {{{0}}};                                                          \
+    for (int64_t p = 0; p < k; p++, a += (ROWS)) {                                                 \
       const T *at = b + offset[p];                                                                 \
-      T##_vector left = *(const T##_vector *)at, right = *(const T##_vector *)(at + LANES);        \
-      UNROLL for (int i = 0; i < TILE_ROWS; i++)                                                   \
-      {                                                                                            \
-        sum[i][0] += a[i] * left;                                                                  \
-        sum[i][1] += a[i] * right;                                                                 \
-      }                                                                                            \
+      T##_vector row[WIDE];                                                                        \
+      UNROLL for (int j = 0; j < (WIDE); j++) row[j] =                                             \
+          *(const T##_vector *)(at + (int64_t)(j * LANES));                                        \
+      UNROLL for (int i = 0; i < (ROWS); i++) UNROLL for (int j = 0; j < (WIDE); j++) sum[i][j] += \
+          a[i] * row[j];                                                                           \
     }                                                                                              \
-    UNROLL for (int i = 0; i < TILE_ROWS; i++)                                                     \
+    UNROLL for (int i = 0; i < (ROWS); i++) UNROLL for (int j = 0; j < (WIDE); j++)                \
     {                                                                                              \
-      T *row = (T *)c_tile + i * ldc;                                                              \
-      T##_vector *left = (T##_vector *)row, *right = (T##_vector *)(row + LANES);                  \
-      if (add) sum[i][0] += *left, sum[i][1] += *right;                                            \
-      *left = sum[i][0];                                                                           \
-      *right = sum[i][1];                                                                          \
+      T##_vector *to = (T##_vector *)((T *)c_tile + i * ldc + (int64_t)(j * LANES));               \
+      if (add) sum[i][j] += *to;                                                                   \
+      *to = sum[i][j];                                                                             \
     }                                                                                              \
-  }                                                                                                \
-                                                                                                   \
+  }
+
+/* One row of A. */
+#define THIN_TILE(T)                                                                               \
   static void T##_thin_tile(int64_t k, const void *a_row, const void *matrix,                      \
                             const int64_t *offset, void *c_row, bool add)                          \
   {                                                                                                \
@@ -107,8 +108,12 @@ TILE(double)
   }
 DOT(float)
 DOT(double)
-VIRTUAL_TILE(float)
-VIRTUAL_TILE(double)
+VIRTUAL_TILE(float, virtual_tile, TILE_ROWS, 2)
+VIRTUAL_TILE(double, virtual_tile, TILE_ROWS, 2)
+VIRTUAL_TILE(float, wide_tile, WIDE_ROWS, 3)
+VIRTUAL_TILE(double, wide_tile, WIDE_ROWS, 3)
+THIN_TILE(float)
+THIN_TILE(double)
 
 /* One panel: `width` rows (columns of B), `has` of them there, k steps; element (i, p) of the
  * matrix is at i * across + p * along. */
@@ -185,12 +190,15 @@ PACK(pack_bfloat16, float, uint16_t, bfloat16_to_float)
 const cpu_tile_level TILE_LEVEL = {
     .rows = TILE_ROWS,
     .bytes = 2 * TILE_BYTES,
+    .wide_rows = WIDE_ROWS,
+    .wide_bytes = 3 * TILE_BYTES,
     .tile = {[WEIR_FLOAT32] = float_tile, [WEIR_FLOAT64] = double_tile},
     .pack = {[WEIR_FLOAT32] = pack_float,
              [WEIR_FLOAT64] = pack_double,
              [WEIR_FLOAT16] = pack_float16,
              [WEIR_BFLOAT16] = pack_bfloat16},
     .virtual_tile = {[WEIR_FLOAT32] = float_virtual_tile, [WEIR_FLOAT64] = double_virtual_tile},
+    .wide_tile = {[WEIR_FLOAT32] = float_wide_tile, [WEIR_FLOAT64] = double_wide_tile},
     .small = {[WEIR_FLOAT32] = float_small, [WEIR_FLOAT64] = double_small},
     .dot = {[WEIR_FLOAT32] = float_dot, [WEIR_FLOAT64] = double_dot},
     .thin_tile = {[WEIR_FLOAT32] = float_thin_tile, [WEIR_FLOAT64] = double_thin_tile}};

@@ -117,12 +117,16 @@ START_TEST(convolutions_of_any_kind_are_their_sums)
 END_TEST
 
 /* More positions than a chunk has, more terms than are taken at a time, more panels than one, images
- * that go together. */
+ * that go together; of many output planes those whose elements are calculated alone, by rows that are
+ * short, longer, long. */
 static const weir_conv large[] = {
     {.n = 1, .groups = 1, .channels = 1, .outs = 5, .size = {50, 60}, .kernel = {3, 3}},
     {.n = 7, .groups = 1, .channels = 60, .outs = 33, .size = {5, 4}, .kernel = {3, 3}},
     {.n = 2, .groups = 9, .channels = 1, .outs = 1, .size = {40, 33}, .kernel = {5, 5}},
-    {.n = 1, .groups = 1, .channels = 2, .outs = 4, .size = {3, 2500}, .kernel = {2, 7}}};
+    {.n = 1, .groups = 1, .channels = 2, .outs = 4, .size = {3, 2500}, .kernel = {2, 7}},
+    {.n = 5, .groups = 2, .channels = 30, .outs = 112, .size = {5, 4}, .kernel = {3, 3}},
+    {.n = 3, .groups = 1, .channels = 7, .outs = 112, .size = {3, 14}, .kernel = {5, 3}},
+    {.n = 3, .groups = 1, .channels = 7, .outs = 112, .size = {3, 19}, .kernel = {5, 3}}};
 enum { LARGE = sizeof large / sizeof *large };
 
 static weir_conv large_conv(int which, weir_dtype dtype)
