@@ -182,10 +182,47 @@ THIN_TILE(double)
 SMALL(float)
 SMALL(double)
 
-PACK(pack_float, float, float, SELF)
+PACK(pack_any_float, float, float, SELF)
 PACK(pack_double, double, double, SELF)
 PACK(pack_float16, float, uint16_t, float16_to_float)
 PACK(pack_bfloat16, float, uint16_t, bfloat16_to_float)
+
+/* Four rows of four elements, `across` apart, to four columns, `width` apart. */
+typedef float four_floats __attribute__((vector_size(16), aligned(sizeof(float)), may_alias));
+static inline void turn_four(float *to, int64_t width, const float *from, int64_t across)
+{
+  four_floats a = *(const four_floats *)from, b = *(const four_floats *)(from + across);
+  four_floats c = *(const four_floats *)(from + 2 * across),
+              d = *(const four_floats *)(from + 3 * across);
+  four_floats ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  four_floats cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  four_floats ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  four_floats cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  *(four_floats *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+  *(four_floats *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  *(four_floats *)(to + 2 * width) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+  *(four_floats *)(to + 3 * width) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
+/* Rows whose elements follow each other are turned four by four; of the last four rows some may have
+ * been turned before. */
+static void pack_float(void *panel, int64_t width, int64_t has, int64_t k, const void *matrix,
+                       int64_t across, int64_t along)
+{
+  float *to = panel;
+  const float *from = matrix;
+  int64_t whole = along == 1 && has >= 4 ? k / 4 * 4 : 0;
+  for (int64_t first = 0; first < whole; first += 16)
+    for (int64_t i = 0; i < has; i += 4) {
+      int64_t row = i < has - 4 ? i : has - 4;
+      for (int64_t p = first; p < whole && p < first + 16; p += 4)
+        turn_four(to + p * width + row, width, from + row * across + p, across);
+    }
+  for (int64_t p = 0; p < whole && has < width; p++)
+    for (int64_t i = has; i < width; i++)
+      to[p * width + i] = 0;
+  pack_any_float(to + whole * width, width, has, k - whole, from + whole * along, across, along);
+}
 
 const cpu_tile_level TILE_LEVEL = {
     .rows = TILE_ROWS,
