@@ -44,6 +44,13 @@ static const weir_tensor *triangle(rule_run *k, const weir_tensor *t, int64_t di
   return calc_keep(&k->c, upper ? weir_triu(&o, t, diagonal) : weir_tril(&o, t, diagonal), &o);
 }
 
+static const weir_tensor *narrow_to(rule_run *k, const weir_tensor *t, int dim, int64_t length)
+{
+  weir_tensor *o = NULL;
+  if (!t || k->c.st || t->size[t->dims + dim] == length) return t;
+  return calc_keep(&k->c, weir_narrow(&o, t, dim, 0, length), &o);
+}
+
 /* The inverse, turned. */
 static const weir_tensor *turned_inverse(rule_run *k, const weir_tensor *a)
 {
@@ -172,14 +179,89 @@ static void cholesky_back(rule_run *k)
   give(k, 0, c_mul_s(k, c_add(k, p, turned(k, p)), 0.5));
 }
 
-/* ---- factorisations -------------------------------------------------------------------------- */
-
-static const weir_tensor *narrow_to(rule_run *k, const weir_tensor *t, int dim, int64_t length)
+/* n[0]: upper. As torch's: of all of L, of which one triangle is read. */
+static void cholesky_solve_back(rule_run *k)
 {
   weir_tensor *o = NULL;
-  if (!t || k->c.st || t->size[t->dims + dim] == length) return t;
-  return calc_keep(&k->c, weir_narrow(&o, t, dim, 0, length), &o);
+  const weir_tensor *l = operand(k, 1), *x = outcome(k, 0);
+  weir_status st = k->c.st;
+  if (!st) st = weir_cholesky_solve(&o, G, l, N[0]);
+  const weir_tensor *b = calc_keep(&k->c, st, &o);
+  give(k, 0, b);
+  if (!wants_gradient(k, 1)) return;
+  const weir_tensor *both = c_matmul(k, b, turned(k, x));
+  both = c_neg(k, c_add(k, both, turned(k, both)));
+  give(k, 1, N[0] ? c_matmul(k, l, both) : c_matmul(k, both, l));
 }
+
+static void cholesky_inverse_back(rule_run *k)
+{
+  const weir_tensor *l = operand(k, 0), *x = outcome(k, 0);
+  const weir_tensor *both = c_matmul(k, x, c_matmul(k, c_add(k, G, turned(k, G)), x));
+  both = c_neg(k, both);
+  give(k, 0, N[0] ? c_matmul(k, l, both) : c_matmul(k, both, l));
+}
+
+/* ---- LU -------------------------------------------------------------------------------------- */
+
+/* x of t^T x = b, or of x t^T = b; upper, unit: of t^T. */
+static const weir_tensor *solve_turned(rule_run *k, const weir_tensor *t, const weir_tensor *b,
+                                       bool left)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *low = turned(k, t);
+  weir_status st = k->c.st;
+  if (!st) st = weir_solve_triangular(&o, low, b, left, left, left);
+  return calc_keep(&k->c, st, &o);
+}
+
+static const weir_tensor *part_of(rule_run *k, const weir_tensor *t, int dim, int64_t from,
+                                  int64_t length)
+{
+  weir_tensor *o = NULL;
+  return k->c.st ? NULL : calc_keep(&k->c, weir_narrow(&o, t, dim, from, length), &o);
+}
+
+static const weir_tensor *join_parts(rule_run *k, const weir_tensor *a, const weir_tensor *b,
+                                     int dim)
+{
+  weir_tensor *o = NULL;
+  if (k->c.st) return NULL;
+  return calc_keep(&k->c, weir_cat(&o, (const weir_tensor *[]){a, b}, 2, dim), &o);
+}
+
+/* G has L's gradient below the diagonal and U's in the rest. Square: P L^-T (the lower triangle of
+ * L^T gL + the upper one of gU U^T) U^-T. Of more rows, or columns, what is beyond the square is
+ * solved with, and what it makes of the other factor taken off. (torch's linalg_lu_backward) */
+static void lu_back(rule_run *k)
+{
+  weir_tensor *p = NULL, *l = NULL, *u = NULL;
+  const weir_tensor *lu = outcome(k, 0), *pivots = outcome(k, 1), *g = G, *x;
+  if (!k->c.st) k->c.st = weir_lu_unpack(&p, &l, &u, lu, pivots);
+  if (k->c.st) return;
+  (void)calc_keep(&k->c, WEIR_OK, &p);
+  (void)calc_keep(&k->c, WEIR_OK, &l);
+  (void)calc_keep(&k->c, WEIR_OK, &u);
+  int64_t m = lu->size[lu->dims - 2], n = lu->size[lu->dims - 1], least = m < n ? m : n;
+  const weir_tensor *gl = triangle(k, narrow_to(k, g, -1, least), -1, false);
+  const weir_tensor *gu = triangle(k, narrow_to(k, g, -2, least), 0, true);
+  const weir_tensor *low = c_matmul(k, turned(k, l), gl), *up = c_matmul(k, gu, turned(k, u));
+  if (m == n) {
+    x = c_add(k, triangle(k, low, -1, false), triangle(k, up, 0, true));
+    x = solve_turned(k, l, solve_turned(k, u, x, false), true);
+  } else if (m < n) {
+    x = solve_turned(k, narrow_to(k, u, -1, m), triangle(k, c_sub(k, low, up), -1, false), false);
+    x = c_add(k, x, part_of(k, gu, -1, 0, m));
+    x = solve_turned(k, l, join_parts(k, x, part_of(k, gu, -1, m, n - m), -1), true);
+  } else {
+    x = solve_turned(k, narrow_to(k, l, -2, n), triangle(k, c_sub(k, up, low), 0, true), true);
+    x = c_add(k, x, part_of(k, gl, -2, 0, n));
+    x = solve_turned(k, u, join_parts(k, x, part_of(k, gl, -2, n, m - n), -2), false);
+  }
+  give(k, 0, c_matmul(k, p, x));
+}
+
+/* ---- other factorisations -------------------------------------------------------------------- */
 
 static const weir_tensor *diagonal_matrix(rule_run *k, const weir_tensor *t)
 {
@@ -353,6 +435,13 @@ static const grad_rule rules[RECORD_KINDS] = {
                                  solve_triangular_back,
                                  {KEEP_A | KEEP_OUT, KEEP_A}},
     [RECORD_CHOLESKY] = {"LinalgCholeskyExBackward0", cholesky_back, {KEEP_OUT}},
+    [RECORD_LU] = {"LinalgLuFactorExBackward0", lu_back, {KEEP_OUT | KEEP_OTHER}},
+    [RECORD_CHOLESKY_SOLVE] = {"CholeskySolveBackward0",
+                               cholesky_solve_back,
+                               {KEEP_B, KEEP_B | KEEP_OUT}},
+    [RECORD_CHOLESKY_INVERSE] = {"CholeskyInverseBackward0",
+                                 cholesky_inverse_back,
+                                 {KEEP_A | KEEP_OUT}},
     [RECORD_QR] = {"LinalgQrBackward0", qr_back, {KEEP_OUT | KEEP_OTHER}},
     [RECORD_EIGH] = {"LinalgEighBackward0", eigh_back, {KEEP_OUT | KEEP_OTHER}},
     [RECORD_SVD] = {"LinalgSvdBackward0", svd_back, {KEEP_OUT | KEEP_OTHER | KEEP_THIRD}},

@@ -492,6 +492,368 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
   return record_matrix(out, st, RECORD_CHOLESKY, a, NULL, (const bool[3]){upper});
 }
 
+/* ---- LU -------------------------------------------------------------------------------------- */
+
+static weir_status check_lu(const weir_tensor *a, bool pivot, const char *name)
+{
+  text_buffer t;
+  if (!pivot)
+    return weir_fail(WEIR_ENOTSUP, "linalg.lu_factor: LU without pivoting is not implemented");
+  if (a->dims < 2)
+    return weir_fail(WEIR_EINVAL,
+                     "%s: Expected tensor with 2 or more dimensions. Got size: %s instead", name,
+                     shape_format(&t, weir_shape_of(a->dims, a->size)));
+  if (!a->numel || a->dtype == WEIR_FLOAT32 || a->dtype == WEIR_FLOAT64) return WEIR_OK;
+  return not_implemented("lu_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+}
+
+/* a's L and U in one, and its pivots in int32, recorded; *first and *at as run_factor()'s. */
+static weir_status factor_lu(weir_tensor **lu, weir_tensor **pivots, const weir_tensor *a,
+                             const char *name, int64_t *first, int64_t *at)
+{
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR places = NULL;
+  int64_t m = rows_of(a), n = columns_of(a);
+  weir_factor f = request_of(WEIR_FACTOR_LU, a, m, n, 0);
+  weir_status st = copy_columns(&wide, a, f.dtype, false);
+  if (!st) st = new_columns(&places, a, WEIR_INT64, -1, m < n ? m : n);
+  factor_parts p = {.a = wide, .pivots = places};
+  if (!st) st = run_factor(&f, &p, name, first, at);
+  if (!st) st = narrowed_columns(lu, wide, a);
+  if (!st) st = weir_to_dtype(pivots, places, WEIR_INT32);
+  return record_factors(st, RECORD_LU, a, 0, (weir_tensor * *[]){lu, pivots, NULL});
+}
+
+weir_status weir_lu_factor(weir_tensor **lu, weir_tensor **pivots, const weir_tensor *a, bool pivot)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(lu);
+  WEIR_REQUIRE_OUT(pivots, a);
+  static const char name[] = "weir.lu_factor";
+  char batch[48];
+  int64_t first = 0, at = 0;
+  weir_status st = check_lu(a, pivot, name);
+  if (!st) st = factor_lu(lu, pivots, a, name, &first, &at);
+  if (st || !first) return st;
+  weir_tensor_drop(lu);
+  weir_tensor_drop(pivots);
+  return weir_fail(WEIR_EINVAL,
+                   "weir.linalg.lu_factor: %sU[%lld,%lld] is zero and using it on lu_solve would "
+                   "result in a division by zero. If you still want to perform the factorization, "
+                   "consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+                   batch_element(batch, a, at), (long long)first, (long long)first);
+}
+
+/* Row i of P^T A is row order[i] of A: exchanged as `count` pivots of each of `batch` say. */
+static weir_status exchange_rows(int64_t *order, const int32_t *pivots, int64_t batch,
+                                 int64_t count, int64_t rows)
+{
+  for (int64_t b = 0; b < batch; b++, order += rows, pivots += count) {
+    for (int64_t i = 0; i < rows; i++)
+      order[i] = i;
+    for (int64_t i = 0; i < count; i++) {
+      if (pivots[i] < 1 || pivots[i] > rows)
+        return weir_fail(WEIR_EINVAL,
+                         "Pivots given to lu_solve must all be %s. Did you properly pass the "
+                         "result of lu_factor?",
+                         pivots[i] < 1 ? "greater or equal to 1"
+                                       : "smaller or equal to LU.size(-2)");
+      int64_t with = pivots[i] - 1, was = order[i];
+      order[i] = order[with];
+      order[with] = was;
+    }
+  }
+  return WEIR_OK;
+}
+
+/* Which row of A each row of P^T A is, int64 (..., rows): of pivots, which are read. */
+static weir_status row_order(weir_tensor **out, const weir_tensor *pivots, int64_t rows)
+{
+  weir_shape shape = weir_shape_of(pivots->dims, pivots->size);
+  int64_t count = shape.size[shape.count - 1], batch = 1;
+  for (int i = 0; i < shape.count - 1; i++)
+    batch *= shape.size[i];
+  shape.size[shape.count - 1] = rows;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(pivots)};
+  size_t bytes = (size_t)pivots->numel * sizeof(int32_t);
+  int32_t *said = malloc(bytes + 1);
+  int64_t *order = malloc((size_t)(batch * rows) * sizeof *order + 1);
+  weir_status st = said && order ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for pivots");
+  if (!st && bytes) st = weir_tensor_read(said, bytes, WEIR_INT32, pivots);
+  if (!st) st = exchange_rows(order, said, batch, count, rows);
+  if (!st) st = weir_tensor_from(out, order, WEIR_INT64, shape, &o);
+  free(said);
+  free(order);
+  return st;
+}
+
+/* P (..., rows, rows), in that dtype: 1 where its column is the order's place of its row. */
+static weir_status exchange_matrix(weir_tensor **out, const weir_tensor *order, weir_dtype dtype)
+{
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR is = NULL;
+  int64_t rows = order->size[order->dims - 1];
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(order)};
+  weir_status st = weir_unsqueeze(&row, order, -2);
+  if (!st) st = weir_arange(&places, weir_int(0), weir_int(rows), weir_int(1), &o);
+  if (!st) st = weir_unsqueeze(&column, places, -1);
+  if (!st) st = weir_eq(&is, row, column);
+  return st ? st : weir_to_dtype(out, is, dtype);
+}
+
+/* L, with 1s as its diagonal, and U of what is both. */
+static weir_status split_lu(weir_tensor **l, weir_tensor **u, const weir_tensor *lu)
+{
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR top = NULL;
+  WEIR_TENSOR low = NULL;
+  WEIR_TENSOR one = NULL;
+  int64_t m = rows_of(lu), n = columns_of(lu), least = m < n ? m : n;
+  weir_options o = {.dtype = (weir_dtype)lu->dtype, .device = device_of_tensor(lu)};
+  weir_status st = weir_narrow(&left, lu, -1, 0, least);
+  if (!st) st = weir_tril(&low, left, -1);
+  if (!st) st = weir_eye(&one, m, least, &o);
+  if (!st) st = weir_add(l, low, one);
+  if (!st) st = weir_narrow(&top, lu, -2, 0, least);
+  return st ? st : weir_triu(u, top, 0);
+}
+
+weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, const weir_tensor *lu,
+                           const weir_tensor *pivots)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(p);
+  WEIR_REQUIRE_OUT(l);
+  WEIR_REQUIRE_OUT(u, lu, pivots);
+  WEIR_TENSOR order = NULL;
+  weir_status st = check_matrices(lu, "weir.lu_unpack", "LU");
+  if (!st && lu->numel) st = check_real(lu, "weir.lu_unpack");
+  if (!st && pivots->dtype != WEIR_INT32)
+    st = weir_fail(WEIR_EINVAL,
+                   "weir.lu_unpack: LU_pivots is expected to be a contiguous tensor of weir.int32 "
+                   "dtype.\nNote: this function is intended to be used with the output produced by "
+                   "weir.linalg.lu_factor");
+  if (!st && !pivots->dims)
+    st = weir_fail(WEIR_EINVAL, "weir.lu_unpack: LU_pivots has no dimension");
+  if (!st) st = row_order(&order, pivots, rows_of(lu));
+  if (!st) st = exchange_matrix(p, order, (weir_dtype)lu->dtype);
+  if (!st) st = split_lu(l, u, lu);
+  if (!st) return st;
+  weir_tensor_drop(p);
+  weir_tensor_drop(l);
+  weir_tensor_drop(u);
+  return st;
+}
+
+weir_status weir_lu(weir_tensor **p, weir_tensor **l, weir_tensor **u, const weir_tensor *a,
+                    bool pivot)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(p);
+  WEIR_REQUIRE_OUT(l);
+  WEIR_REQUIRE_OUT(u, a);
+  static const char name[] = "linalg.lu";
+  WEIR_TENSOR lu = NULL;
+  WEIR_TENSOR pivots = NULL;
+  int64_t first, at;
+  weir_status st = check_lu(a, pivot, name);
+  if (!st) st = factor_lu(&lu, &pivots, a, name, &first, &at);
+  return st ? st : weir_lu_unpack(p, l, u, lu, pivots);
+}
+
+/* t with as many dimensions as `dims`, if it has fewer: of size 1, before its own. */
+static weir_status with_dims(weir_tensor **out, const weir_tensor *t, int dims)
+{
+  weir_shape shape = {0, {0}};
+  while (shape.count < dims - t->dims)
+    shape.size[shape.count++] = 1;
+  for (int d = 0; d < t->dims; d++)
+    shape.size[shape.count++] = t->size[d];
+  return weir_expand(out, t, shape);
+}
+
+/* x with its rows in that order, or `back`: with the rows that were in order in their places. */
+static weir_status order_rows(weir_tensor **out, const weir_tensor *x, const weir_tensor *order,
+                              bool back)
+{
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR many = NULL;
+  WEIR_TENSOR wide = NULL;
+  if (!x->numel || !order->numel) return weir_clone(out, x);
+  weir_status st = back ? weir_argsort(&places, order, -1, false) : weir_clone(&places, order);
+  if (!st) st = weir_unsqueeze(&column, places, -1);
+  if (!st) st = with_dims(&many, column, x->dims);
+  if (!st) st = with_dims(&wide, x, column->dims);
+  return st ? st : weir_take_along_dim(out, wide, many, -2);
+}
+
+/* x of P L U x = b, or, turned, of U^T L^T P^T x = b. */
+static weir_status solve_with_factors(weir_tensor **out, const weir_tensor *lu,
+                                      const weir_tensor *order, const weir_tensor *b, bool turned)
+{
+  WEIR_TENSOR half = NULL;
+  WEIR_TENSOR view = NULL;
+  WEIR_TENSOR rows = NULL;
+  weir_status st;
+  if (!turned) {
+    st = order_rows(&rows, b, order, false);
+    if (!st) st = weir_solve_triangular(&half, lu, rows, false, true, true);
+    return st ? st : weir_solve_triangular(out, lu, half, true, true, false);
+  }
+  st = weir_transpose(&view, lu, -2, -1);
+  if (!st) st = weir_solve_triangular(&half, view, b, false, true, false);
+  if (!st) st = weir_solve_triangular(&rows, view, half, true, true, true);
+  return st ? st : order_rows(out, rows, order, true);
+}
+
+static weir_status check_lu_solve(const weir_tensor *lu, const weir_tensor *pivots,
+                                  const weir_tensor *b, bool left)
+{
+  static const char name[] = "linalg.lu_solve";
+  text_buffer t;
+  weir_status st = check_same_device(lu, b);
+  if (!st) st = check_same_device(lu, pivots);
+  if (!st) st = check_factors(lu, "weir.linalg.lu_solve", true);
+  if (!st && lu->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL,
+                   "%s: Expected LU and B to have the same dtype, but found LU of type %s and B of "
+                   "type %s instead",
+                   name, dtype_title((weir_dtype)lu->dtype), dtype_title((weir_dtype)b->dtype));
+  if (!st && pivots->dtype != WEIR_INT32)
+    st = weir_fail(WEIR_EINVAL, "%s: pivots should be a Tensor of scalar type weir.int32", name);
+  if (!st) st = check_matrices(b, name, "B");
+  if (!st) st = check_equation(lu, b, left, name);
+  if (st) return st;
+  if (!pivots->dims || pivots->size[pivots->dims - 1] != columns_of(lu))
+    return weir_fail(WEIR_EINVAL,
+                     "%s: Number of pivots per batch should be same as the dimension of the matrix",
+                     name);
+  if (pivots->dims == lu->dims - 1 &&
+      !memcmp(pivots->size, lu->size, (size_t)pivots->dims * sizeof *lu->size))
+    return WEIR_OK;
+  return weir_fail(
+      WEIR_EINVAL,
+      "%s: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
+      "shape %s instead",
+      name, shape_format(&t, weir_shape_of(pivots->dims, pivots->size)));
+}
+
+weir_status weir_lu_solve(weir_tensor **out, const weir_tensor *lu, const weir_tensor *pivots,
+                          const weir_tensor *b, bool left, bool adjoint)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, lu, pivots, b);
+  WEIR_TENSOR order = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR x = NULL;
+  weir_status st = check_lu_solve(lu, pivots, b, left);
+  if (!st && b->numel) st = row_order(&order, pivots, rows_of(lu));
+  if (!st && left) return solve_with_factors(out, lu, order, b, adjoint);
+  if (!st) st = weir_transpose(&turned, b, -2, -1);
+  if (!st) st = solve_with_factors(&x, lu, order, turned, !adjoint);
+  return st ? st : weir_transpose(out, x, -2, -1);
+}
+
+/* ---- with Cholesky's triangle ---------------------------------------------------------------- */
+
+/* x of L L^T x = b; upper: of L^T L x = b. */
+static weir_status solve_both_triangles(weir_tensor **out, const weir_tensor *l,
+                                        const weir_tensor *b, bool upper)
+{
+  WEIR_UNRECORDED;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR half = NULL;
+  weir_status st = weir_transpose(&turned, l, -2, -1);
+  if (!st) st = weir_solve_triangular(&half, upper ? turned : l, b, false, true, false);
+  return st ? st : weir_solve_triangular(out, upper ? l : turned, half, true, true, false);
+}
+
+static weir_status check_cholesky_solve(const weir_tensor *b, const weir_tensor *l)
+{
+  if (b->dims < 2 || l->dims < 2)
+    return weir_fail(WEIR_EINVAL,
+                     "%s should have at least 2 dimensions, but has %d dimensions instead",
+                     b->dims < 2 ? "b" : "u", b->dims < 2 ? b->dims : l->dims);
+  weir_status st = check_same_device(b, l);
+  if (st) return st;
+  if (b->dtype != l->dtype)
+    return weir_fail(
+        WEIR_EINVAL,
+        "Expected b and A to have the same dtype, but found b of type %s and A of type "
+        "%s instead.",
+        dtype_title((weir_dtype)b->dtype), dtype_title((weir_dtype)l->dtype));
+  if (rows_of(l) != columns_of(l))
+    return weir_fail(WEIR_EINVAL,
+                     "A must be batches of square matrices, but they are %lld by %lld matrices",
+                     (long long)rows_of(l), (long long)columns_of(l));
+  if (rows_of(l) != rows_of(b))
+    return weir_fail(WEIR_EINVAL,
+                     "Incompatible matrix sizes for cholesky_solve: each A matrix is %lld by %lld "
+                     "but each b matrix is %lld by %lld",
+                     (long long)rows_of(l), (long long)rows_of(l), (long long)rows_of(b),
+                     (long long)columns_of(b));
+  if (l->dtype == WEIR_FLOAT32 || l->dtype == WEIR_FLOAT64) return WEIR_OK;
+  return not_implemented("cholesky_solve_%s", device_of_tensor(l), (weir_dtype)l->dtype);
+}
+
+weir_status weir_cholesky_solve(weir_tensor **out, const weir_tensor *b, const weir_tensor *l,
+                                bool upper)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, b, l);
+  WEIR_CASTS(FACTOR, b, l);
+  weir_status st = check_cholesky_solve(b, l);
+  if (!st) st = solve_both_triangles(out, l, b, upper);
+  return record_matrix(out, st, RECORD_CHOLESKY_SOLVE, b, l, (const bool[3]){upper});
+}
+
+/* Where a diagonal has a 0, torch's error of the first. */
+static weir_status check_diagonal(const weir_tensor *l, const char *name)
+{
+  WEIR_UNRECORDED;
+  WEIR_TENSOR diagonal = NULL;
+  WEIR_TENSOR zero = NULL;
+  WEIR_TENSOR flat = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR first = NULL;
+  weir_scalar at = {.dtype = WEIR_INT64};
+  char batch[48];
+  weir_status st = weir_diagonal(&diagonal, l, 0, -2, -1);
+  if (!st) st = weir_eq_scalar(&zero, diagonal, weir_int(0));
+  if (!st) st = weir_reshape(&flat, zero, weir_shape(-1));
+  if (!st) st = weir_nonzero(&places, flat);
+  if (st || !places->numel) return st;
+  st = weir_select(&first, places, 0, 0);
+  if (!st) st = weir_item(&at, first);
+  if (st) return st;
+  return weir_fail(WEIR_EINVAL,
+                   "%s: %sThe diagonal element %lld is zero, the inversion could not be completed "
+                   "because the input matrix is singular.",
+                   name, batch_element(batch, l, at.i / columns_of(l)),
+                   (long long)(at.i % columns_of(l) + 1));
+}
+
+weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool upper)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, l);
+  WEIR_CASTS(FACTOR, l);
+  static const char name[] = "cholesky_inverse";
+  WEIR_TENSOR one = NULL;
+  weir_status st = check_square(l, name);
+  if (!st && l->dtype != WEIR_FLOAT32 && l->dtype != WEIR_FLOAT64)
+    st = not_implemented("cholesky_inverse_out_%s", device_of_tensor(l), (weir_dtype)l->dtype);
+  if (!st && l->numel) st = check_diagonal(l, name);
+  if (!st) st = batch_identity(&one, l, (weir_dtype)l->dtype);
+  if (!st) st = solve_both_triangles(out, l, one, upper);
+  return record_matrix(out, st, RECORD_CHOLESKY_INVERSE, l, NULL, (const bool[3]){upper});
+}
+
+/* ---- other factorisations -------------------------------------------------------------------- */
+
 /* Of a matrix without elements Q is the first k columns of the identity. */
 static weir_status empty_q(weir_tensor **q, const weir_tensor *a, weir_dtype dtype, int64_t k)
 {
@@ -1012,4 +1374,101 @@ weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char
     else if (keepdim)
       shape.size[shape.count++] = 1;
   return weir_reshape(out, norm, shape);
+}
+
+/* ---- condition ------------------------------------------------------------------------------- */
+
+/* Whether LU finds each of a's matrices singular. */
+static weir_status which_singular(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_UNRECORDED;
+  WEIR_TENSOR diagonal = NULL;
+  WEIR_TENSOR sign = NULL;
+  WEIR_TENSOR zero = NULL;
+  weir_status st = lu_diagonal(&diagonal, &sign, a, "linalg.inv");
+  if (!st) st = weir_eq_scalar(&zero, diagonal, weir_int(0));
+  return st ? st : weir_any_dim(out, zero, -1, false);
+}
+
+/* a's inverse; where `singular` it is the identity, which is not used. */
+static weir_status inverse_of_any(weir_tensor **out, const weir_tensor *a, weir_tensor **singular)
+{
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR mask = NULL;
+  WEIR_TENSOR one = NULL;
+  WEIR_TENSOR whole = NULL;
+  weir_status st = which_singular(singular, a);
+  if (!st) st = weir_unsqueeze(&column, *singular, -1);
+  if (!st) st = weir_unsqueeze(&mask, column, -1);
+  if (!st) st = batch_identity(&one, a, (weir_dtype)a->dtype);
+  if (!st) st = weir_where(&whole, mask, one, a);
+  return st ? st : weir_inv(out, whole);
+}
+
+/* |a| |a^-1| by a norm; infinite of what is singular. */
+static weir_status condition_by_norm(weir_tensor **out, const weir_tensor *a, const char *ord)
+{
+  WEIR_TENSOR inverse = NULL;
+  WEIR_TENSOR singular = NULL;
+  WEIR_TENSOR norm = NULL;
+  WEIR_TENSOR other = NULL;
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR whole = NULL;
+  const double infinite = INFINITY;
+  weir_status st = check_factors(a, "linalg.inv", true);
+  if (!st) st = inverse_of_any(&inverse, a, &singular);
+  if (!st) st = weir_matrix_norm(&norm, a, ord, NULL, false);
+  if (!st) st = weir_matrix_norm(&other, inverse, ord, NULL, false);
+  if (!st) st = weir_mul(&product, norm, other);
+  if (!st) st = weir_nan_to_num(&whole, product, INFINITY, &infinite, NULL);
+  return st ? st : weir_masked_fill(out, whole, singular, weir_float(INFINITY));
+}
+
+/* By singular values s: order 2 (-2): the largest through the smallest (or the reverse); 3: sums of s and of
+ * reciprocals. */
+static weir_status condition_by_values(weir_tensor **out, const weir_tensor *a, double order)
+{
+  WEIR_TENSOR s = NULL;
+  WEIR_TENSOR most = NULL;
+  WEIR_TENSOR least = NULL;
+  WEIR_TENSOR over = NULL;
+  weir_status st = singular_values(&s, a, "linalg.svd");
+  if (st) return st;
+  int64_t count = s->size[s->dims - 1];
+  if (order == 3) {
+    st = weir_sum_dim(&most, s, -1, false);
+    if (!st) st = weir_reciprocal(&over, s);
+    if (!st) st = weir_sum_dim(&least, over, -1, false);
+    return st ? st : weir_mul(out, most, least);
+  }
+  st = weir_select(&most, s, -1, 0);
+  if (!st) st = weir_select(&least, s, -1, count - 1);
+  if (st) return st;
+  return order > 0 ? weir_div(out, most, least) : weir_div(out, least, most);
+}
+
+weir_status weir_cond(weir_tensor **out, const weir_tensor *a, const char *p)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_CASTS(FACTOR, a);
+  char name[48], *end = NULL;
+  double order;
+  weir_status st = WEIR_OK;
+  if (!p) p = "2";
+  (void)snprintf(name, sizeof name, "linalg.cond(ord=%s)", p);
+  (void)strtod(p, &end);
+  bool known = !norm_order(&order, p), text = end == p || *end;
+  if (text) st = check_square(a, name);
+  if (!st && a->dims < 2)
+    st = weir_fail(WEIR_EINVAL, "linalg.cond: The input tensor must have at least 2 dimensions.");
+  if (!st && !known) st = weir_fail(WEIR_EINVAL, "linalg.cond got an invalid norm type: %s", p);
+  if (!st && !a->numel) {
+    weir_options o = {.dtype = (weir_dtype)a->dtype, .device = device_of_tensor(a)};
+    return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), &o);
+  }
+  if (!st && fabs(order) != 2) st = check_square(a, name);
+  if (st) return st;
+  return fabs(order) == 2 || order == 3 ? condition_by_values(out, a, order)
+                                        : condition_by_norm(out, a, p);
 }

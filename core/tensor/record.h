@@ -81,6 +81,9 @@ enum record_kind {
   RECORD_SOLVE,            /* whether b was a vector */
   RECORD_SOLVE_TRIANGULAR, /* upper, left, unitriangular */
   RECORD_CHOLESKY,         /* upper */
+  RECORD_LU,               /* results: L and U in one, pivots */
+  RECORD_CHOLESKY_SOLVE,   /* operands: b, l; upper */
+  RECORD_CHOLESKY_INVERSE, /* upper */
   RECORD_QR,               /* enum record_qr */
   RECORD_EIGH,
   RECORD_SVD, /* whether u and vh are square */

@@ -132,6 +132,31 @@ WEIR_PUBLIC weir_status weir_solve_triangular(weir_tensor **out, const weir_tens
  * EINVAL "linalg.cholesky: The factorization could not be completed because the input is not
  * positive-definite (the leading minor of order 1 is not positive-definite)." */
 WEIR_PUBLIC weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper);
+/* x of a x = b, b (..., n, k), where l is a's triangle from weir_cholesky(); and a's inverse. One
+ * triangle of l is read; its gradient is of all of it, as torch's. Errors: "Incompatible matrix sizes for
+ * cholesky_solve: each A matrix is 3 by 3 but each b matrix is 4 by 2"; "cholesky_inverse: The diagonal
+ * element 1 is zero, the inversion could not be completed because the input matrix is singular." */
+WEIR_PUBLIC weir_status weir_cholesky_solve(weir_tensor **out, const weir_tensor *b,
+                                            const weir_tensor *l, bool upper);
+WEIR_PUBLIC weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool upper);
+/* L below the diagonal, where it has 1s, and U, (..., m, n) in one, of a = P L U, and pivots, int32 (...,
+ * min(m, n)): with which row, from 1, each was exchanged in turn. pivot false: ENOTSUP, as on torch's
+ * cpu. Errors: EINVAL "weir.linalg.lu_factor: U[2,2] is zero and using it on lu_solve would result in a
+ * division by zero. ..." */
+WEIR_PUBLIC weir_status weir_lu_factor(weir_tensor **lu, weir_tensor **pivots, const weir_tensor *a,
+                                       bool pivot);
+/* torch.lu_unpack(): P (m, m), L (m, k) and U (k, n), k the smaller of m and n. weir_lu():
+ * torch.linalg.lu(): of a itself, which may be singular. */
+WEIR_PUBLIC weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u,
+                                       const weir_tensor *lu, const weir_tensor *pivots);
+WEIR_PUBLIC weir_status weir_lu(weir_tensor **p, weir_tensor **l, weir_tensor **u,
+                                const weir_tensor *a, bool pivot);
+/* x of a x = b by what weir_lu_factor() has made of a: b (..., n, k); left false: of x a = b, b (..., k,
+ * n); adjoint: of a transposed. Batches broadcast. Errors: "linalg.lu_solve: pivots should be a Tensor of
+ * scalar type weir.int32". */
+WEIR_PUBLIC weir_status weir_lu_solve(weir_tensor **out, const weir_tensor *lu,
+                                      const weir_tensor *pivots, const weir_tensor *b, bool left,
+                                      bool adjoint);
 /* a = q r: mode "reduced" (NULL): q (m, k), r (k, n), k the smaller of m and n; "complete": k is m;
  * "r": q is empty. */
 WEIR_PUBLIC weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a,
@@ -160,6 +185,10 @@ WEIR_PUBLIC weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *
  * Errors: "linalg.matrix_norm: Order 3 not supported." */
 WEIR_PUBLIC weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char *ord,
                                          const int *dims, bool keepdim);
+/* How much of a's relative errors its inverse has at most, by a norm: p NULL: "2"; "-2", of which a may
+ * have any shape; "fro", "nuc", "1", "-1", "inf", "-inf", of square ones. Infinite of singular matrices; 0 of
+ * matrices without elements. Errors: "linalg.cond got an invalid norm type: 3". */
+WEIR_PUBLIC weir_status weir_cond(weir_tensor **out, const weir_tensor *a, const char *p);
 
 #ifdef __cplusplus
 }

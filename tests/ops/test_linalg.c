@@ -332,6 +332,14 @@ static void tensors_are_near(const weir_tensor *a, const weir_tensor *b, double 
   ck_assert(close);
 }
 
+/* The one element of t. */
+static double number_of(const weir_tensor *t)
+{
+  double out = NAN;
+  weir_ok(weir_tensor_read(&out, sizeof out, WEIR_FLOAT64, t));
+  return out;
+}
+
 /* x y, of batches, is that. */
 static void product_is(const weir_tensor *x, const weir_tensor *y, const weir_tensor *is, double by)
 {
@@ -424,6 +432,155 @@ START_TEST(triangles_are_solved_from_both_sides)
   weir_ok(weir_eye(&one, N, N, &o));
   weir_ok(weir_add(&ones, low, one));
   product_is(ones, unit, b, 1e5 * precisions[_i & 1].by);
+}
+END_TEST
+
+/* Rows and columns of 4: square, tall, wide. */
+START_TEST(lu_multiplies_to_the_matrix)
+{
+  static const struct {
+    int dim;
+    int64_t length;
+  } parts[] = {{-1, N}, {-1, 2}, {-2, 3}};
+  if (!choose_library(_i >> 1)) return;
+  weir_dtype d = precisions[_i & 1].dtype;
+  WEIR_TENSOR whole = some_matrices(false, d);
+  for (int i = 0; i < 3; i++) {
+    WEIR_TENSOR a = NULL;
+    WEIR_TENSOR p = NULL;
+    WEIR_TENSOR l = NULL;
+    WEIR_TENSOR u = NULL;
+    WEIR_TENSOR pl = NULL;
+    WEIR_TENSOR lu = NULL;
+    WEIR_TENSOR pivots = NULL;
+    WEIR_TENSOR size = NULL;
+    WEIR_TENSOR most = NULL;
+    weir_ok(weir_narrow(&a, whole, parts[i].dim, 0, parts[i].length));
+    if (i) {
+      weir_ok(weir_lu(&p, &l, &u, a, true));
+    } else {
+      weir_ok(weir_lu_factor(&lu, &pivots, a, true));
+      weir_ok(weir_lu_unpack(&p, &l, &u, lu, pivots));
+    }
+    weir_ok(weir_matmul(&pl, p, l));
+    product_is(pl, u, a, precisions[_i & 1].by);
+    columns_are_orthonormal(p, 0);
+    weir_ok(weir_abs(&size, l));
+    weir_ok(weir_amax(&most, size));
+    ck_assert_double_eq(number_of(most), 1);
+  }
+}
+END_TEST
+
+START_TEST(what_lu_has_made_solves_from_both_sides)
+{
+  if (!choose_library(_i >> 1)) return;
+  weir_dtype d = precisions[_i & 1].dtype;
+  WEIR_TENSOR a = some_matrices(true, d);
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR b = counting(weir_shape(3, BATCH, N, N), d, cpu);
+  WEIR_TENSOR row = counting(weir_shape(3, BATCH, N, N), d, cpu);
+  WEIR_TENSOR lu = NULL;
+  WEIR_TENSOR pivots = NULL;
+  weir_ok(weir_flip(&turned, a, (const int[]){-1}, 1)); /* so that rows are exchanged */
+  weir_ok(weir_lu_factor(&lu, &pivots, turned, true));
+  ck_assert_int_eq(weir_tensor_dtype(pivots), WEIR_INT32);
+  shape_is(pivots, weir_shape(BATCH, N));
+  for (int kind = 0; kind < 4; kind++) {
+    bool left = kind & 1, adjoint = kind & 2;
+    WEIR_TENSOR x = NULL;
+    WEIR_TENSOR view = NULL;
+    weir_ok(weir_lu_solve(&x, lu, pivots, b, left, adjoint));
+    weir_ok(weir_transpose(&view, turned, -2, -1));
+    const weir_tensor *by = adjoint ? view : turned;
+    product_is(left ? by : x, left ? x : by, b, 100 * precisions[_i & 1].by);
+  }
+}
+END_TEST
+
+START_TEST(choleskys_triangle_solves_or_inverts)
+{
+  if (!choose_library(_i >> 1)) return;
+  weir_dtype d = precisions[_i & 1].dtype;
+  double by = 100 * precisions[_i & 1].by;
+  WEIR_TENSOR a = some_matrices(true, d);
+  WEIR_TENSOR b = counting(weir_shape(BATCH, N, 3), d, cpu);
+  WEIR_TENSOR inverse = NULL;
+  weir_ok(weir_inv(&inverse, a));
+  for (int upper = 0; upper < 2; upper++) {
+    WEIR_TENSOR l = NULL;
+    WEIR_TENSOR x = NULL;
+    WEIR_TENSOR made = NULL;
+    weir_ok(weir_cholesky(&l, a, upper));
+    weir_ok(weir_cholesky_solve(&x, b, l, upper));
+    product_is(a, x, b, by);
+    weir_ok(weir_cholesky_inverse(&made, l, upper));
+    tensors_are_near(made, inverse, by);
+  }
+}
+END_TEST
+
+/* Of a diagonal of 1, 2, 4 and 8, whose inverse has 1, 1/2, 1/4 and 1/8; infinite of what is singular. */
+START_TEST(conditions_are_norms_of_both)
+{
+  static const struct {
+    const char *p;
+    double is;
+  } norms[] = {{NULL, 8},     {"2", 8},   {"-2", 0.125},   {"1", 8},
+               {"-1", 0.125}, {"inf", 8}, {"-inf", 0.125}, {"nuc", 15 * 1.875}};
+  if (!choose_library(_i >> 1)) return;
+  weir_dtype d = precisions[_i & 1].dtype;
+  WEIR_TENSOR values = of_numbers((const double[]){1, 2, 4, 8}, weir_shape(4), d, cpu);
+  WEIR_TENSOR zeros = of_numbers((const double[]){1, 2, 0, 8}, weir_shape(4), d, cpu);
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR singular = NULL;
+  WEIR_TENSOR whole = NULL;
+  weir_ok(weir_diag(&a, values, 0));
+  weir_ok(weir_diag(&singular, zeros, 0));
+  for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
+    WEIR_TENSOR c = NULL;
+    weir_ok(weir_cond(&c, a, norms[i].p));
+    ck_assert_double_eq_tol(number_of(c), norms[i].is, 1e-4);
+  }
+  weir_ok(weir_cond(&whole, singular, "1"));
+  ck_assert(isinf(number_of(whole)));
+}
+END_TEST
+
+/* A change of the diagonal's elements by 1e-6 changes the sum of the result as the gradient says. */
+START_TEST(gradients_through_lu_are_slopes)
+{
+  if (_i != 1) return;
+  weir_ok(weir_set_blas(WEIR_BLAS_BUILTIN));
+  WEIR_TENSOR whole = some_matrices(false, WEIR_FLOAT64);
+  static const int64_t rows[] = {4, 4, 3}, columns[] = {4, 3, 4};
+  for (int i = 0; i < 3; i++) {
+    double sums[2];
+    WEIR_TENSOR part = NULL;
+    WEIR_TENSOR a = NULL;
+    WEIR_TENSOR grad = NULL;
+    weir_ok(weir_narrow(&part, whole, -2, 0, rows[i]));
+    weir_ok(weir_narrow(&a, part, -1, 0, columns[i]));
+    for (int step = -1; step <= 1; step++) {
+      WEIR_TENSOR moved = NULL;
+      WEIR_TENSOR lu = NULL;
+      WEIR_TENSOR pivots = NULL;
+      WEIR_TENSOR squares = NULL;
+      WEIR_TENSOR sum = NULL;
+      weir_ok(weir_add_scalar(&moved, a, weir_float(step * 1e-6)));
+      if (!step) weir_ok(weir_requires_grad_(moved, true));
+      weir_ok(weir_lu_factor(&lu, &pivots, moved, true));
+      weir_ok(weir_mul(&squares, lu, lu));
+      weir_ok(weir_sum(&sum, squares));
+      if (step) {
+        sums[step > 0] = number_of(sum);
+        continue;
+      }
+      weir_ok(weir_backward(sum, NULL, false));
+      weir_ok(weir_sum(&grad, weir_tensor_grad(moved)));
+    }
+    ck_assert_double_eq_tol((sums[1] - sums[0]) / 2e-6 / number_of(grad), 1, 1e-5);
+  }
 }
 END_TEST
 
@@ -608,10 +765,10 @@ START_TEST(a_large_matrix_is_solved)
 END_TEST
 
 /* What factorisations of a make, those that are free in sign squared. */
-enum { MADE = 14 };
+enum { MADE = 17 };
 static void factorise(weir_tensor *made[MADE], const weir_tensor *a, const weir_tensor *positive)
 {
-  weir_tensor *t[4] = {NULL};
+  weir_tensor *t[5] = {NULL};
   weir_ok(weir_inv(&made[0], positive));
   weir_ok(weir_solve(&made[1], positive, a));
   weir_ok(weir_solve_triangular(&made[2], positive, a, true, true, false));
@@ -628,7 +785,10 @@ static void factorise(weir_tensor *made[MADE], const weir_tensor *a, const weir_
   weir_ok(weir_mul_(t[3], t[3]));
   weir_ok(weir_mul_(t[2], t[2]));
   weir_ok(weir_matmul(&made[12], t[2], t[3]));
-  for (int i = 0; i < 4; i++)
+  weir_ok(weir_lu_factor(&made[14], &t[4], a, true));
+  weir_ok(weir_cholesky_inverse(&made[15], made[5], false));
+  weir_ok(weir_cond(&made[16], positive, "-1"));
+  for (int i = 0; i < 5; i++)
     weir_tensor_release(t[i]);
 }
 
@@ -707,6 +867,22 @@ START_TEST(what_cannot_be_factorised_is_refused_in_torchs_words)
           weir_inv(&out, whole));
   refused(WEIR_ENOTSUP, "linalg.inv: Low precision dtypes not supported. Got Half",
           weir_inv(&out, half));
+  refused(WEIR_EINVAL,
+          "weir.linalg.lu_factor: (Batch element 0): U[1,1] is zero and using it on lu_solve would "
+          "result in a division by zero. If you still want to perform the factorization, consider "
+          "calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+          weir_lu_factor(&out, &other, batch, true));
+  refused(WEIR_EINVAL,
+          "cholesky_inverse: The diagonal element 1 is zero, the inversion could not be completed "
+          "because the input matrix is singular.",
+          weir_cholesky_inverse(&out, zero, false));
+  refused(WEIR_EINVAL, "linalg.cond got an invalid norm type: 3", weir_cond(&out, zero, "3"));
+  refused(
+      WEIR_EINVAL,
+      "linalg.cond(ord=fro): A must be batches of square matrices, but they are 3 by 2 matrices",
+      weir_cond(&out, flat, "fro"));
+  refused(WEIR_EINVAL, "linalg.lu_solve: pivots should be a Tensor of scalar type weir.int32",
+          weir_lu_solve(&out, zero, whole, zero, true, false));
   refused(WEIR_EINVAL, "linalg.matrix_norm: Order 3 not supported.",
           weir_matrix_norm(&out, flat, "3", NULL, false));
   ck_assert_ptr_null(out);
@@ -820,10 +996,17 @@ int main(void)
                               without_cusolver_a_cuda_device_says_what_is_missing,
 #endif
                               NULL};
-  const TTest *const of_dtypes[] = {
-      inverses_and_solutions_solve,   triangles_are_solved_from_both_sides,
-      factors_multiply_to_the_matrix, eigenvectors_and_singular_vectors_turn_the_matrix_diagonal,
-      determinants_powers_and_norms,  NULL};
+  const TTest *const of_dtypes[] = {inverses_and_solutions_solve,
+                                    triangles_are_solved_from_both_sides,
+                                    factors_multiply_to_the_matrix,
+                                    eigenvectors_and_singular_vectors_turn_the_matrix_diagonal,
+                                    determinants_powers_and_norms,
+                                    lu_multiplies_to_the_matrix,
+                                    what_lu_has_made_solves_from_both_sides,
+                                    choleskys_triangle_solves_or_inverts,
+                                    conditions_are_norms_of_both,
+                                    gradients_through_lu_are_slopes,
+                                    NULL};
   const TTest *const tests[] = {equations_sum_products_over_the_letters_that_the_output_lacks,
                                 repeated_letters_take_diagonals_and_batches_stay,
                                 equations_that_do_not_fit_are_refused_in_torchs_words,

@@ -586,7 +586,7 @@ class Program(Slopes):
         eye = torch.eye(size, dtype=torch.float64) * 4
         e = self.whole(eye)
         full, ours_full = lambda: torch.tanh(a) + eye, lambda: n("add", n("tanh", x), e)
-        kind = r.choice("inv det slogdet solve solve_vector triangular cholesky".split())
+        kind = r.choice("inv det slogdet solve solve_vector triangular cholesky lu_factor lu lu_solve cholesky_solve cholesky_inverse cond".split())
         self.twice = self.twice and kind != "slogdet"
         lin = torch.linalg
         if kind in ("inv", "det"):
@@ -604,7 +604,29 @@ class Program(Slopes):
         if kind == "solve_vector":
             b, y = self.leaf(batch + [size])
             return f"{kind} {list(a.shape)} {list(b.shape)}", lambda: lin.solve(full(), b), lambda: n("solve", ours_full(), y)
+        if kind in ("lu_factor", "lu"):
+            a, x = self.leaf(batch + [size, r.randint(1, 3)])
+            e2 = self.whole(torch.eye(*a.shape[-2:], dtype=torch.float64) * 4)
+            whole, at = (lambda: torch.tanh(a) + torch.eye(*a.shape[-2:], dtype=torch.float64) * 4), r.choice([1, 2]) if kind == "lu" else 0
+            return (f"{kind} {list(a.shape)} {at}", lambda: getattr(lin, kind)(whole())[at],
+                    lambda: self.several(kind, 3 if at else 2, n("add", n("tanh", x), e2), True)[at])
+        if kind == "lu_solve":
+            left, adjoint = r.random() < .5, r.random() < .5
+            if not left:
+                b, y = self.leaf(batch + [r.randint(1, 3), size])
+            return (f"{kind} {list(a.shape)} {list(b.shape)} {left} {adjoint}", lambda: lin.lu_solve(*lin.lu_factor(full()), b, left=left, adjoint=adjoint),
+                    lambda: n("lu_solve", *self.several("lu_factor", 2, ours_full(), True), y, left, adjoint))
+        if kind == "cond":
+            p = r.choice([None, -2, "fro", "nuc", 1, -1, math.inf, -math.inf])
+            self.twice = False
+            return f"cond {list(a.shape)} {p}", lambda: lin.cond(full(), p), lambda: n("cond", ours_full(), str(p).encode() if p is not None else None)
         upper = r.random() < .5
+        if kind == "cholesky_solve":
+            return f"{kind} {list(a.shape)} {list(b.shape)} {upper}", lambda: torch.cholesky_solve(b, full(), upper), lambda: n(kind, y, ours_full(), upper)
+        if kind == "cholesky_inverse":
+            if len(batch) == 2:
+                self.twice = False
+            return f"{kind} {list(a.shape)} {upper}", lambda: torch.cholesky_inverse(full(), upper), lambda: n(kind, ours_full(), upper)
         if kind == "triangular":
             left, unit = r.random() < .5, r.random() < .3
             if not left:

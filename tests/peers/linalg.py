@@ -38,14 +38,14 @@ class Factors:
     def factor(self):
         r = self.r
         name = r.choice(["det", "slogdet", "inv", "solve", "solve_triangular", "cholesky", "qr", "eigvalsh", "svdvals", "pinv", "matrix_rank",
-                         "lstsq", "matrix_power", "matrix_norm", "eigh", "svd"])
+                         "lstsq", "matrix_power", "matrix_norm", "eigh", "svd", "lu_factor", "lu", "lu_solve", "cholesky_solve", "cholesky_inverse", "cond"])
         dtype = r.choice([torch.float32] * 3 + [torch.float64])
         n, m = r.choice([1, 2, 3, 5, 8]), r.choice([1, 2, 3, 5, 8])
-        square = name not in ("qr", "svdvals", "pinv", "matrix_rank", "lstsq", "matrix_norm", "svd")
+        square = name not in ("qr", "svdvals", "pinv", "matrix_rank", "lstsq", "matrix_norm", "svd", "lu_factor", "lu") and (name != "cond" or r.random() < .7)
         if square and r.random() < .97:
             m = n
-        kind = "positive" if name == "cholesky" and r.random() < .9 else "symmetric" if name.startswith("eig") else \
-            "singular" if name in ("det", "inv", "solve", "matrix_rank") and r.random() < .3 else "any"
+        kind = "positive" if name.startswith("cholesky") and r.random() < .9 else "symmetric" if name.startswith("eig") else \
+            "singular" if name in ("det", "inv", "solve", "matrix_rank", "lu_factor", "lu", "cond") and r.random() < .3 else "any"
         if kind == "singular" and name != "matrix_rank":
             m, n = m and 2, n and 2  # of larger ones rounding decides which element of the diagonal is 0, if one is
         t, w = self.matrix_of(m, n, dtype, kind)
@@ -117,6 +117,72 @@ class Factors:
         upper = self.r.random() < .5
         self.judge(f"{name} {tuple(t.shape)} {t.dtype} {upper}", lambda: torch.linalg.cholesky(t, upper=upper), lambda: self.w.new(name, w, upper),
                    self.bound_of(t) * 20, 64)
+
+    def on_lu_factor(self, name, t, w):
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: tuple(torch.linalg.lu_factor(t)), lambda: self.many(name, 2, w, True), self.bound_of(t) * 200, 64)
+
+    def on_lu(self, name, t, w):
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype}", lambda: tuple(torch.linalg.lu(t)), lambda: self.many(name, 3, w, True), self.bound_of(t) * 200, 64)
+
+        if t.is_floating_point() and t.dim() >= 2 and t.numel():
+            lu, pivots = torch.linalg.lu_factor_ex(t)[:2]
+            ours = [self.w.of(lu), self.w.of(pivots)]
+            self.judge(f"lu_unpack {tuple(t.shape)} {t.dtype}", lambda: torch.lu_unpack(lu, pivots), lambda: self.many("lu_unpack", 3, *ours))
+            self.end(ours)
+
+    def on_lu_solve(self, name, t, w):
+        r = self.r
+        if t.is_floating_point() and t.dim() >= 2 and (not self.good(t) or not t.numel()):
+            return
+        k, left, adjoint, half = t.shape[-1] if t.dim() else 1, r.random() < .6, r.random() < .4, r.random() < .03
+        lu, pivots = torch.linalg.lu_factor(t)[:2] if t.is_floating_point() and t.dim() >= 2 else (t, torch.ones(k, dtype=torch.int32))
+        pivots = pivots.long() if r.random() < .03 else pivots + k if r.random() < .03 else pivots[..., :1] if r.random() < .03 else pivots
+        lead = r.choice([[], list(t.shape[:-2]), [2] + [1] * (t.dim() - 2)])
+        b = torch.randn(lead + r.choice(([k, 2], [k, 3], [k, 0]) if left else ([2, k], [3, k])) if r.random() < .95 else [k], dtype=torch.float64 if half else lu.dtype if lu.is_floating_point() else None)
+        ours = [self.w.of(x) for x in (lu, pivots, b)]
+        scale = torch.ones(()) * 100 * (self.condition(t) if t.is_floating_point() and t.dim() >= 2 and t.shape[-1] == t.shape[-2] else 1)
+        self.judge(f"{name} {tuple(lu.shape)} {lu.dtype} {tuple(pivots.shape)} {pivots.dtype} {tuple(b.shape)} {b.dtype} {left} {adjoint}",
+                   lambda: torch.linalg.lu_solve(lu, pivots, b, left=left, adjoint=adjoint), lambda: self.w.new(name, *ours, left, adjoint), scale, 64)
+        self.end(ours)
+
+    def on_cholesky_solve(self, name, t, w):
+        r = self.r
+        k, upper = t.shape[-1] if t.dim() else 1, r.random() < .5
+        if t.is_floating_point() and t.numel() and t.dim() >= 2:
+            t = t + 3 * torch.eye(t.shape[-2], k, dtype=t.dtype)
+        b = torch.randn([k + (r.random() < .05), 2] if r.random() < .5 else list(t.shape[:-2]) + [k, 3] if r.random() < .95 else [k]).to(t.dtype if r.random() < .97 else torch.float64)
+        ours = [self.w.of(x) for x in (b, t)]
+        scale = 1.
+        if t.is_floating_point() and t.dim() >= 2 and t.shape[-1] == t.shape[-2]:
+            scale = self.condition(t.double().triu() if upper else t.double().tril()) ** 2
+        if scale < 1e5:
+            self.judge(f"{name} {tuple(b.shape)} {b.dtype} {tuple(t.shape)} {t.dtype} {upper}", lambda: torch.cholesky_solve(b, t, upper=upper),
+                       lambda: self.w.new(name, *ours, upper), torch.ones(()) * 100 * scale, 64)
+        self.end(ours)
+
+    def on_cholesky_inverse(self, name, t, w):
+        upper, scale = self.r.random() < .5, 1.
+        if t.is_floating_point() and t.dim() >= 2 and t.numel() and t.shape[-1] == t.shape[-2]:
+            if self.r.random() < .1:
+                t = t.clone()
+                t[..., -1, -1] = 0
+            else:
+                scale = self.condition(t.double().triu() if upper else t.double().tril()) ** 2
+        ours = self.w.of(t)
+        if scale < 1e5:
+            self.judge(f"{name} {tuple(t.shape)} {t.dtype} {upper}", lambda: torch.cholesky_inverse(t, upper=upper), lambda: self.w.new(name, ours, upper),
+                       torch.ones(()) * 100 * scale, 64)
+        self.w.release(ours)
+
+    def on_cond(self, name, t, w):
+        p = self.r.choice([None, 2, -2, "fro", "nuc", 1, -1, math.inf, -math.inf, 3, "x"])
+        singular = t.is_floating_point() and t.dim() >= 2 and not self.good(t)
+        if singular and (p in (None, 2, -2, "nuc") or not bool((torch.linalg.det(t) == 0).all())):
+            return  # how small the least singular value is is rounding's
+        scale = torch.ones(()) * 100
+        if t.is_floating_point() and t.dim() >= 2 and t.shape[-1] == t.shape[-2] and not singular:
+            scale = scale * self.condition(t) ** 2
+        self.judge(f"{name} {tuple(t.shape)} {t.dtype} {p}", lambda: torch.linalg.cond(t, p), lambda: self.w.new(name, w, str(p).encode() if p is not None else None), scale, 64)
 
     def on_qr(self, name, t, w):
         mode = self.r.choice(["reduced", "complete", "r", "x"] if self.r.random() < .1 else ["reduced", "complete"])

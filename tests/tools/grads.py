@@ -19,6 +19,8 @@ WITHOUT = [
     ('embedding_renorm_', 'a bound on what parameters are, under no_grad in torch, too'),
     ('histc', 'numbers of elements; torch gives it none either'),
 ]
+# Results, by place, that are steps.
+STEPS = {'weir_lu': (0,), 'weir_lu_unpack': (0,)}  # P, which is pivots
 # Arguments, by place, that a result does not depend on, or by steps alone.
 CONSTANT = {
     'weir_expand_as': (2,),  # its shape
@@ -92,7 +94,7 @@ def call(library, prototype, at):
             return 0
         print('%s: argument %d requires a gradient: status %d: %s' % (name, at + 1, status, said), flush=True)
         return 1
-    made = [t for i in range(len(types)) if is_result(types, name, i) for t in elements(arguments[i], types[i])]
+    made = [t for i in range(len(types)) if is_result(types, name, i) and i not in STEPS.get(name, ()) for t in elements(arguments[i], types[i])]
     made = [t for t in made if lib.weir_tensor_dtype(C.c_void_p(t)) in FLOATING]
     if any(not lib.weir_tensor_requires_grad(C.c_void_p(t)) for t in made):
         print('%s: argument %d requires a gradient: a result has none' % (name, at + 1), flush=True)

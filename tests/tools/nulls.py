@@ -229,6 +229,10 @@ GOOD = {
     'weir_clamp': {2: lambda m: m.room(Scalar(5, 1, 0, 0)), 3: lambda m: m.room(Scalar(5, 2, 0, 0))},
     'weir_det': {1: lambda m: m.matrix()}, 'weir_slogdet': {2: lambda m: m.matrix()}, 'weir_inv': {1: lambda m: m.matrix()},
     'weir_solve': {1: lambda m: m.matrix()}, 'weir_cholesky': {1: lambda m: m.matrix()},
+    'weir_cholesky_solve': {2: lambda m: m.matrix()}, 'weir_cholesky_inverse': {1: lambda m: m.matrix()},
+    'weir_lu_factor': {2: lambda m: m.matrix(), 3: lambda m: C.c_bool(True)}, 'weir_lu': {3: lambda m: m.matrix(), 4: lambda m: C.c_bool(True)},
+    'weir_lu_unpack': {3: lambda m: m.matrix(), 4: lambda m: m.pivots()}, 'weir_lu_solve': {1: lambda m: m.matrix(), 2: lambda m: m.pivots()},
+    'weir_cond': {1: lambda m: m.matrix(), 2: lambda m: b'fro'},
     'weir_qr': {3: lambda m: b'reduced'},
     'weir_matrix_norm': {2: lambda m: b'fro', 3: lambda m: m.room((C.c_int * 2)(0, 1))},
     'weir_addmv': {1: lambda m: m.tensor((2,)), 3: lambda m: m.tensor((2,))},
@@ -380,6 +384,11 @@ class Maker:
     def index(self, sizes=(1,)):
         """0, int64."""
         return self.made('weir_to_dtype', self.made('weir_zeros_like', self.tensor(sizes), None), C.c_int(5))
+
+    def pivots(self):
+        """1 and 1, int32."""
+        ones = self.made('weir_ones_like', self.tensor((2,)), None)
+        return self.made('weir_to_dtype', ones, C.c_int(4))
 
     def indices(self):
         return self.room((C.c_void_p * 1)(self.index()))
