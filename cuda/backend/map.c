@@ -76,14 +76,14 @@ static k_number number(const weir_loop *l, const weir_operand *o)
   return n;
 }
 
-/* The numbers of any kernel's argument. */
-#define TAKE_NUMBERS(a, l, inputs)                                                                 \
+/* The numbers of any kernel's argument; the others of the loop are not set. */
+#define TAKE_NUMBERS(a, l, inputs, count)                                                          \
   do {                                                                                             \
-    for (int n_ = 0; n_ < 2; n_++)                                                                 \
-      (a)->number[n_] = number(l, &(inputs)[n_]);                                                  \
-    (a)->alpha = k_number_of(&(l)->alpha, (l)->compute);                                           \
+    for (int n_ = 0; n_ < (count); n_++)                                                           \
+      if (!(inputs)[n_].data) (a)->number[n_] = number(l, &(inputs)[n_]);                          \
+    if ((l)->has_alpha) (a)->alpha = k_number_of(&(l)->alpha, (l)->compute);                       \
     (a)->has_alpha = (l)->has_alpha;                                                               \
-    for (int n_ = 0; n_ < 3; n_++)                                                                 \
+    for (int n_ = 0; n_ < 3 && weir_op_has_p((l)->op); n_++)                                       \
       (a)->p[n_] = parameter(l, n_);                                                               \
   } while (0)
 
@@ -109,7 +109,7 @@ static weir_status map_flat(cuda_device_state *d, void *stream, const weir_loop 
               .out_bool = l->out.dtype != l->compute};
   for (int i = ops[l->op].inputs - choosing; i < 2; i++)
     a.in[i] = NULL;
-  TAKE_NUMBERS(&a, l, in);
+  TAKE_NUMBERS(&a, l, in, ops[l->op].inputs - choosing);
   uintptr_t bits = (uintptr_t)a.out | (uintptr_t)a.in[0] | (uintptr_t)a.in[1];
   a.vector = bits % 16 == 0;
   launch_grid grid = cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * f->elements);
@@ -184,7 +184,7 @@ static weir_status strided(cuda_device_state *d, void *stream, const weir_loop *
   for (int i = 0; i < ops[l->op].inputs - choosing; i++)
     take_operand(&a.in[i], &in[i], l->dims);
   if (choosing) take_operand(&a.chosen, &l->in[0], l->dims);
-  TAKE_NUMBERS(&a, l, in);
+  TAKE_NUMBERS(&a, l, in, ops[l->op].inputs - choosing);
   int bytes = (int)k_bytes(l->out.dtype);
   enum kernel_id k = raw                            ? (bytes == 1   ? WEIR_KERNEL_copy_1
                                                        : bytes == 2 ? WEIR_KERNEL_copy_2

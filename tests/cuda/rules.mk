@@ -7,7 +7,7 @@
 # DT_RPATH, not RUNPATH: it serves the sanitizers' own dlopen, too.
 
 CUDAT        := $(O)/tests/cuda
-CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_copy test_stream test_capture test_pinned test_faults test_reuse test_stress test_compute)
+CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_copy test_stream test_capture test_pinned test_faults test_reuse test_stress test_compute test_unset)
 CUDAT_ALL    := $(addprefix $(CUDAT)/,test_faults_all test_reuse_all test_stress_all)
 CUDAT_LONG   := $(CUDAT_ALL:%_all=%_long)
 CUDAT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(call objs,tests/cuda/rig.c)
@@ -17,6 +17,7 @@ TESTS      += $(CUDAT_SUITES)
 TESTS_ALL  += $(CUDAT_ALL)
 TESTS_LONG += $(CUDAT_LONG)
 TEST_TOOLS += $(CUDAT)/probe
+VALGRIND_TESTS += $(CUDAT)/test_unset
 
 $(CUDAT_INSIDE) $(CUDAT_ALL) $(CUDAT_LONG): $(CUDAT)/%: $(OBJ)/tests/cuda/%.o $(CUDAT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
 	@mkdir -p $(@D)
