@@ -53,6 +53,12 @@ static void give_part(rule_run *k, weir_tensor *zeros, weir_status st, weir_tens
   give_linear(k, zeros, kind);
 }
 
+/* Behind the last of `count` elements of a slice, whatever its operand has beyond them. */
+static int64_t end_of_slice(const rule_run *k, int64_t count)
+{
+  return count ? N[1] + (count - 1) * N[2] + 1 : N[1];
+}
+
 static void slice_back(rule_run *k)
 {
   int dim = (int)N[0];
@@ -69,7 +75,7 @@ static void slice_back(rule_run *k)
   }
   zeros = c_zeros(k, &k->n->of[0]);
   if (!zeros) return;
-  weir_status st = weir_slice(&part, zeros, dim, N[1], size, N[2]);
+  weir_status st = weir_slice(&part, zeros, dim, N[1], end_of_slice(k, G->size[dim]), N[2]);
   give_part(k, zeros, st, part, RECORD_SLICE_BACK);
 }
 
@@ -276,7 +282,8 @@ static void slice_again(rule_run *k)
 {
   weir_tensor *o = NULL;
   int dim = (int)N[0];
-  give(k, 0, calc_keep(&k->c, weir_slice(&o, G, dim, N[1], G->size[dim], N[2]), &o));
+  int64_t end = end_of_slice(k, shape_of(k)->size[dim]);
+  give(k, 0, calc_keep(&k->c, weir_slice(&o, G, dim, N[1], end, N[2]), &o));
 }
 
 static void unfold_again(rule_run *k)

@@ -243,8 +243,9 @@ class Program(Slopes):
             return f"{kind} {order}", lambda: t.permute(order), lambda: n(kind, w, ints(order))
         if kind == "slice":
             a, step = r.randrange(size), r.choice([1, 1, 2])
-            return (f"{kind} {d} {a} {step}", lambda: torch.ops.aten.slice(t, d, a, 99, step),
-                    lambda: n(kind, w, d, C.c_int64(a), C.c_int64(99), C.c_int64(step)))
+            end = r.randint(a + 1, size + 1)
+            return (f"{kind} {d} {a} {end} {step}", lambda: torch.ops.aten.slice(t, d, a, end, step),
+                    lambda: n(kind, w, d, C.c_int64(a), C.c_int64(end), C.c_int64(step)))
         if kind == "select":
             a = r.randrange(size)
             return f"{kind} {d} {a}", lambda: t.select(d, a), lambda: n(kind, w, d, C.c_int64(a))

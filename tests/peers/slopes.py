@@ -181,9 +181,10 @@ class Slopes:
             return f"select_scatter {d} {i}", lambda: t.select_scatter(u, d, i), lambda: n("select_scatter", w, v, d, big(i))
         if kind == "slice":
             start, step = r.randrange(size), r.choice([1, 2])
-            u, v = self.leaf(list(torch.ops.aten.slice(t, d, start, 99, step).shape))
-            return (f"slice_scatter {d} {start} {step}", lambda: t.slice_scatter(u, d, start, 99, step),
-                    lambda: n("slice_scatter", w, v, d, big(start), big(99), big(step)))
+            end = r.randint(start + 1, size + 1)
+            u, v = self.leaf(list(torch.ops.aten.slice(t, d, start, end, step).shape))
+            return (f"slice_scatter {d} {start} {end} {step}", lambda: t.slice_scatter(u, d, start, end, step),
+                    lambda: n("slice_scatter", w, v, d, big(start), big(end), big(step)))
         if t.dim() < 2:
             return None
         e, offset = (d + 1) % t.dim(), r.choice([0, 0, 1])
