@@ -54,10 +54,11 @@ enum {
   KEEP_A = 1,
   KEEP_B = 2,
   KEEP_C = 4,
-  KEEP_OUT = 8,
-  KEEP_OTHER = 16,
-  KEEP_THIRD = 32,
-  KEEP_OUTS = 3 /* where results begin, in bits */
+  KEEP_D = 8,
+  KEEP_OUT = 16,
+  KEEP_OTHER = 32,
+  KEEP_THIRD = 64,
+  KEEP_OUTS = 4 /* where results begin, in bits */
 };
 
 struct grad_node {

@@ -4,10 +4,13 @@
  * that lies in memory, and stay in the second cache on the cpu. A causal block leaves out the keys
  * that none of its rows sees. All is made of public operations, so that devices need nothing more.
  *
- * Without a mask and without dropout it is one operation to the tape, which keeps query, key and value;
- * the way back makes the weights of each block again. Else derivatives are those of its parts. */
+ * It is one operation to the tape, which keeps query, key, value, the mask and where the generator's
+ * numbers for dropout began: the way back makes the weights of each block again, and draws the same
+ * numbers again. Where the mask itself requires a gradient, weights are asked for or the work is captured
+ * in a graph with dropout, derivatives are those of its parts. */
 #include <math.h>
 #include <stdlib.h>
+#include "core/backend/philox.h"
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
@@ -23,8 +26,10 @@ enum {
 typedef struct attention {
   const weir_tensor *query, *turned, *value; /* borrowed; query scaled, key turned */
   const weir_tensor *mask;                   /* borrowed; is added; NULL: none */
-  bool causal, safe;                         /* safe: a row that sees nothing is 0 */
+  const weir_tensor *unseen;                 /* borrowed; rows that are to be 0; NULL: none */
+  bool causal;
   double dropout;
+  weir_generator *drawn; /* borrowed; of dropout, of one operation; NULL: the default one */
 } attention;
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -130,22 +135,39 @@ static weir_status causal_mask(weir_tensor **out, const weir_tensor *like, int64
   return st ? st : added_mask(out, seen, (weir_dtype)like->dtype);
 }
 
-/* A row of -infinity alone becomes 0s, whatever the softmax made of it. */
-static weir_status zero_unseen(weir_tensor **weights, const weir_tensor *products)
+/* Which rows of a mask that is added are -infinity alone; NULL: none, or on a device those that may be. */
+static weir_status unseen_rows(weir_tensor **out, const weir_tensor *mask)
 {
-  WEIR_TENSOR unseen = NULL;
+  WEIR_TENSOR most = NULL;
   WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR zero = NULL;
-  weir_tensor *kept = NULL;
-  weir_options o = {.dtype = (weir_dtype)products->dtype, .device = device_of_tensor(products)};
-  weir_status st = weir_eq_scalar(&unseen, products, weir_float(-(double)INFINITY));
-  if (!st) st = weir_all_dim(&rows, unseen, -1, true);
-  if (!st) st = weir_zeros(&zero, weir_shape_of(0, NULL), &o);
-  if (!st) st = weir_where(&kept, rows, zero, *weights);
-  if (st) return st;
-  weir_tensor_release(*weights);
-  *weights = kept;
-  return WEIR_OK;
+  WEIR_TENSOR any = NULL;
+  weir_scalar found = weir_bool(true);
+  *out = NULL;
+  if (!mask->numel) return WEIR_OK;
+  weir_status st = weir_amax_dim(&most, mask, -1, true);
+  if (!st) st = weir_eq_scalar(&rows, most, weir_float(-(double)INFINITY));
+  if (!st && device_of_tensor(mask).type == WEIR_DEVICE_CPU) {
+    st = weir_any(&any, rows);
+    if (!st) st = weir_item(&found, any);
+  }
+  if (!st && found.i) *out = weir_tensor_retain(rows);
+  return st;
+}
+
+/* What is added for a mask. Rows that see nothing are *unseen, and see all: their softmax is of numbers,
+ * and its derivative. unseen NULL: they remain -infinity. */
+static weir_status prepare_mask(weir_tensor **out, weir_tensor **unseen, const weir_tensor *mask,
+                                weir_dtype dtype)
+{
+  WEIR_TENSOR added = NULL;
+  weir_status st = added_mask(&added, mask, dtype);
+  if (!st && unseen) {
+    WEIR_UNRECORDED;
+    st = unseen_rows(unseen, added);
+  }
+  if (!st && unseen && *unseen) return weir_masked_fill(out, added, *unseen, weir_float(0));
+  if (!st) *out = weir_tensor_retain(added);
+  return st;
 }
 
 weir_status drop_elements(weir_tensor **t, double p)
@@ -167,9 +189,9 @@ weir_status drop_elements(weir_tensor **t, double p)
 /* ---- a block of rows ------------------------------------------------------------------------- */
 
 /* A mask of other rows than the query's goes on as it is: to be repeated, or refused. */
-static weir_status mask_rows(weir_tensor **out, const attention *a, int64_t from, int64_t rows)
+static weir_status mask_rows(weir_tensor **out, const attention *a, const weir_tensor *mask,
+                             int64_t from, int64_t rows)
 {
-  const weir_tensor *mask = a->mask;
   if (mask->dims >= 2 && mask->size[mask->dims - 2] == a->query->size[a->query->dims - 2])
     return weir_narrow(out, mask, -2, from, rows);
   *out = weir_tensor_retain((weir_tensor *)mask);
@@ -187,30 +209,10 @@ static weir_status block_products(weir_tensor **out, const attention *a, int64_t
   weir_status st = weir_narrow(&query, a->query, -2, from, rows);
   if (!st) st = weir_narrow(&key, a->turned, -1, 0, keys);
   if (!st) st = weir_matmul(&products, query, key);
-  if (!st && a->mask) st = mask_rows(&mask, a, from, rows);
+  if (!st && a->mask) st = mask_rows(&mask, a, a->mask, from, rows);
   if (!st && a->causal) st = causal_mask(&mask, query, from, rows, keys);
   if (!st && mask) return weir_add(out, products, mask);
   if (!st) *out = weir_tensor_retain(products);
-  return st;
-}
-
-/* weights NULL: not asked for; else they are what remains of dropout. */
-static weir_status attend_block(weir_tensor **out, weir_tensor **weights, const attention *a,
-                                int64_t from, int64_t rows)
-{
-  WEIR_TENSOR products = NULL;
-  WEIR_TENSOR weight = NULL;
-  WEIR_TENSOR value = NULL;
-  int64_t keys = a->value->size[a->value->dims - 2];
-  if (a->causal && keys > from + rows) keys = from + rows;
-  weir_status st = block_products(&products, a, from, rows, keys);
-  if (!st) st = weir_softmax(&weight, products, -1);
-  if (!st && a->safe && a->mask) st = zero_unseen(&weight, products);
-  weir_tensor_drop(&products);
-  if (!st) st = drop_elements(&weight, a->dropout);
-  if (!st) st = weir_narrow(&value, a->value, -2, 0, keys);
-  if (!st) st = weir_matmul(out, weight, value);
-  if (!st && weights) *weights = weir_tensor_retain(weight);
   return st;
 }
 
@@ -229,6 +231,70 @@ static int64_t block_rows(const attention *a)
   int64_t most = (cuda ? PRODUCTS_CUDA : PRODUCTS_CPU) / (each > 0 ? each : 1);
   if (most < 16) most = 16;
   return most < rows ? most : rows;
+}
+
+/* The softmax of products of rows `from` on; 0 in those that see nothing. */
+static weir_status weights_of_block(weir_tensor **out, const attention *a,
+                                    const weir_tensor *products, int64_t from)
+{
+  WEIR_TENSOR weight = NULL;
+  WEIR_TENSOR rows = NULL;
+  if (!a->unseen) return weir_softmax(out, products, -1);
+  weir_status st = weir_softmax(&weight, products, -1);
+  if (!st) st = mask_rows(&rows, a, a->unseen, from, products->size[products->dims - 2]);
+  return st ? st : weir_masked_fill(out, weight, rows, weir_float(0));
+}
+
+/* 1 where dropout leaves a weight of rows `from` on, else 0: drawn by blocks, of the keys that each sees. */
+static weir_status draw_kept(weir_tensor **out, const attention *a, const weir_tensor *weights,
+                             int64_t from)
+{
+  int64_t rows = weights->size[weights->dims - 2], keys = weights->size[weights->dims - 1];
+  int64_t block = block_rows(a);
+  WEIR_UNRECORDED;
+  bool all = rows <= block && !(a->causal && keys > from + rows); /* are drawn at once */
+  weir_status st =
+      all ? tensor_new_beside(out, weights, weir_shape_of(weights->dims, weights->size))
+          : weir_zeros_like(out, weights, NULL);
+  for (int64_t at = 0; at < rows && !st; at += block) {
+    WEIR_TENSOR part = NULL;
+    WEIR_TENSOR seen = NULL;
+    int64_t some = rows - at < block ? rows - at : block, end = from + at + some;
+    st = weir_narrow(&part, *out, -2, at, some);
+    if (!st) st = weir_narrow(&seen, part, -1, 0, a->causal && end < keys ? end : keys);
+    if (!st) st = weir_bernoulli_(seen, 1 - a->dropout, a->drawn);
+  }
+  return st;
+}
+
+/* What remains is to be multiplied by. */
+static weir_scalar kept_scale(const attention *a)
+{
+  return weir_float(a->dropout < 1 ? 1 / (1 - a->dropout) : 0);
+}
+
+/* weights NULL: not asked for; else they are what remains of dropout. */
+static weir_status attend_block(weir_tensor **out, weir_tensor **weights, const attention *a,
+                                int64_t from, int64_t rows)
+{
+  WEIR_TENSOR products = NULL;
+  WEIR_TENSOR weight = NULL;
+  WEIR_TENSOR value = NULL;
+  WEIR_TENSOR keep = NULL;
+  int64_t keys = a->value->size[a->value->dims - 2];
+  if (a->causal && keys > from + rows) keys = from + rows;
+  weir_status st = block_products(&products, a, from, rows, keys);
+  if (!st) st = weights_of_block(&weight, a, products, from);
+  weir_tensor_drop(&products);
+  if (!st && !a->drawn) st = drop_elements(&weight, a->dropout);
+  if (!st && a->drawn) st = draw_kept(&keep, a, weight, from);
+  if (!st && a->drawn) st = weir_mul_(weight, keep);
+  weir_tensor_drop(&keep);
+  if (!st) st = weir_narrow(&value, a->value, -2, 0, keys);
+  if (!st) st = weir_matmul(out, weight, value);
+  if (!st && a->drawn) st = weir_mul_scalar_(*out, kept_scale(a));
+  if (!st && weights) *weights = weir_tensor_retain(weight);
+  return st;
 }
 
 static weir_status attend(weir_tensor **out, weir_tensor **weights, const attention *a)
@@ -313,6 +379,38 @@ static weir_status turned_product(weir_tensor **t, const weir_tensor *a, const w
   return st ? st : weir_matmul(t, turned, b);
 }
 
+/* The same of what dropout left of weights; *grad, which is exchanged, becomes that of what remains,
+ * scaled. */
+static weir_status kept_back(weir_tensor **keep, weir_tensor **kept, weir_tensor **grad,
+                             const attention *a, const weir_tensor *weight, int64_t from)
+{
+  weir_tensor *scaled = NULL;
+  if (!a->drawn) {
+    *kept = weir_tensor_retain((weir_tensor *)weight);
+    return WEIR_OK;
+  }
+  weir_status st = draw_kept(keep, a, weight, from);
+  if (!st) st = weir_mul(kept, weight, *keep);
+  if (!st) st = weir_mul_scalar(&scaled, *grad, kept_scale(a));
+  if (st) return st;
+  weir_tensor_release(*grad);
+  *grad = scaled;
+  return WEIR_OK;
+}
+
+/* What dropout took has no gradient. */
+static weir_status mask_kept(weir_tensor **t, const weir_tensor *keep, bool graph)
+{
+  weir_tensor *kept = NULL;
+  if (!keep) return WEIR_OK;
+  if (!graph) return weir_mul_(*t, keep);
+  weir_status st = weir_mul(&kept, *t, keep);
+  if (st) return st;
+  weir_tensor_release(*t);
+  *t = kept;
+  return WEIR_OK;
+}
+
 /* Of rows `from` to `from + rows`, which see the first `keys` keys; a's query is scaled. */
 static weir_status block_back(block_gradients *out, const attention *a, const weir_tensor *grad,
                               int64_t from, int64_t rows, int64_t keys, bool graph)
@@ -326,14 +424,20 @@ static weir_status block_back(block_gradients *out, const attention *a, const we
   WEIR_TENSOR back = NULL;
   WEIR_TENSOR query = NULL;
   WEIR_TENSOR part = NULL;
+  WEIR_TENSOR keep = NULL;
+  WEIR_TENSOR kept = NULL;
   weir_status st = block_products(&products, a, from, rows, keys);
-  if (!st) st = weir_softmax(&weight, products, -1);
+  if (!st) st = weights_of_block(&weight, a, products, from);
   weir_tensor_drop(&products);
   if (!st) st = weir_narrow(&g, grad, -2, from, rows);
-  if (!st) st = turned_product(&out->value, weight, g);
+  if (!st) st = kept_back(&keep, &kept, &g, a, weight, from);
+  if (!st) st = turned_product(&out->value, kept, g);
+  weir_tensor_drop(&kept);
   if (!st) st = weir_narrow(&value, a->value, -2, 0, keys);
   if (!st) st = weir_transpose(&turned, value, -1, -2);
   if (!st) st = weir_matmul(&part, g, turned);
+  if (!st) st = mask_kept(&part, keep, graph);
+  weir_tensor_drop(&keep);
   if (!st) st = products_back(&back, weight, part, graph);
   weir_tensor_drop(&part);
   weir_tensor_drop(&weight);
@@ -381,32 +485,56 @@ static weir_status blocks_back(weir_tensor *const out[3], const attention *a,
   return st;
 }
 
+/* Into out: a block at a time; where a graph is wanted, all rows at once. */
+static weir_status gradients_of(weir_tensor *out[3], const attention *a, const weir_tensor *grad,
+                                const attention_saved *saved, bool graph)
+{
+  block_gradients g = {.query = NULL};
+  int64_t rows = a->query->size[a->query->dims - 2], block = graph ? rows : block_rows(a);
+  weir_status st = WEIR_OK;
+  if (block == rows) {
+    st = block_back(&g, a, grad, 0, rows, a->value->size[a->value->dims - 2], graph);
+    out[0] = g.query, out[1] = g.key, out[2] = g.value;
+    return st;
+  }
+  for (int i = 0; i < 3 && !st; i++)
+    st = weir_zeros_like(&out[i], saved->in[i], NULL);
+  return st ? st : blocks_back(out, a, grad, block);
+}
+
+/* A generator that begins where `state` says. */
+static weir_status generator_at(weir_generator **out, const weir_tensor *t,
+                                weir_generator_state state)
+{
+  weir_status st = weir_generator_new(out, device_of_tensor(t));
+  if (!st) weir_generator_set_state(*out, state);
+  return st;
+}
+
 weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
-                               const weir_tensor *const in[3], bool causal, double scale,
-                               bool graph)
+                               const attention_saved *saved, bool graph)
 {
   WEIR_TENSOR query = NULL;
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR unscaled = NULL;
-  block_gradients g = {.query = NULL};
+  WEIR_TENSOR mask = NULL;
+  WEIR_TENSOR unseen = NULL;
+  weir_scalar scale = weir_float(saved->scale);
+  weir_generator *drawn = NULL;
   out[0] = out[1] = out[2] = NULL;
-  weir_status st = weir_mul_scalar(&query, in[0], weir_float(scale));
-  if (!st) st = weir_transpose(&turned, in[1], -2, -1);
-  if (st) return st;
-  attention a = {.query = query, .turned = turned, .value = in[2], .causal = causal};
-  int64_t rows = query->size[query->dims - 2], block = graph ? rows : block_rows(&a);
-  int64_t keys = in[2]->size[in[2]->dims - 2];
-  if (block == rows) {
-    st = block_back(&g, &a, grad, 0, rows, keys, graph);
-    out[0] = g.query, out[1] = g.key, out[2] = g.value;
-  }
-  for (int i = 0; i < 3 && block != rows && !st; i++)
-    st = weir_zeros_like(&out[i], in[i], NULL);
-  if (block != rows && !st) st = blocks_back(out, &a, grad, block);
-  if (!st && !graph) st = weir_mul_scalar_(out[0], weir_float(scale));
+  weir_status st = weir_mul_scalar(&query, saved->in[0], scale);
+  if (!st) st = weir_transpose(&turned, saved->in[1], -2, -1);
+  if (!st && saved->mask)
+    st = prepare_mask(&mask, &unseen, saved->mask, (weir_dtype)saved->in[0]->dtype);
+  if (!st && saved->dropout != 0) st = generator_at(&drawn, query, saved->drawn);
+  attention a = {query, turned, saved->in[2], mask, unseen, saved->causal, saved->dropout, drawn};
+  if (!st) st = gradients_of(out, &a, grad, saved, graph);
+  weir_generator_release(drawn);
+  if (!st && !graph) st = weir_mul_scalar_(out[0], scale);
   if (!st && graph) {
     unscaled = out[0];
-    st = weir_mul_scalar(&out[0], unscaled, weir_float(scale));
+    out[0] = NULL;
+    st = weir_mul_scalar(&out[0], unscaled, scale);
   }
   for (int i = 0; i < 3 && st; i++)
     weir_tensor_drop(&out[i]);
@@ -415,48 +543,95 @@ weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* Numbers drawn while work is captured are those of its replays, and have no state to begin at. */
+static bool can_draw_again(const weir_tensor *t)
+{
+  weir_stream *stream;
+  bool captured = false;
+  if (device_of_tensor(t).type != WEIR_DEVICE_CUDA) return true;
+  weir_status st = weir_current_stream(&stream, device_of_tensor(t));
+  if (!st) st = weir_stream_is_capturing(&captured, stream);
+  return !st && !captured;
+}
+
 /* Whether the tape takes it as one operation. */
 static bool is_one_attention(const weir_tensor *const in[3], const weir_attention_options *o)
 {
   const weir_tensor *q = in[0];
-  if (o->mask || o->dropout != 0 || !recorded_any(in, 3)) return false;
+  if (!recorded_any(in, 3) || (o->mask && recorded(o->mask))) return false;
   for (int i = 0; i < 3; i++) {
     if (in[i]->dims != q->dims || !in[i]->numel) return false;
     for (int d = 0; d < q->dims - 2; d++)
       if (in[i]->size[d] != q->size[d]) return false;
   }
-  return true;
+  return o->dropout == 0 || can_draw_again(q);
 }
 
-/* Sizes have been checked. */
+static double scale_of(const weir_tensor *query, const weir_attention_options *o)
+{
+  return o->scale != 0 ? o->scale : 1 / sqrt((double)query->size[query->dims - 1]);
+}
+
+/* Sizes have been checked. drawn: for dropout; NULL: the default one. */
 static weir_status attention_made(weir_tensor **out, weir_tensor **weights,
                                   const weir_tensor *const in[3], const weir_tensor *turned,
-                                  const weir_attention_options *o)
+                                  const weir_attention_options *o, weir_generator *drawn)
 {
   WEIR_TENSOR query = NULL;
   WEIR_TENSOR mask = NULL;
-  double width = (double)in[0]->size[in[0]->dims - 1];
-  double scale = o->scale != 0 ? o->scale : 1 / sqrt(width);
-  weir_status st = weir_mul_scalar(&query, in[0], weir_float(scale));
-  if (!st && o->mask) st = added_mask(&mask, o->mask, (weir_dtype)in[0]->dtype);
-  attention a = {query, turned, in[2], mask, o->is_causal, !weights, o->dropout};
+  WEIR_TENSOR unseen = NULL;
+  weir_status st = weir_mul_scalar(&query, in[0], weir_float(scale_of(in[0], o)));
+  if (!st && o->mask)
+    st = prepare_mask(&mask, weights ? NULL : &unseen, o->mask, (weir_dtype)in[0]->dtype);
+  attention a = {query, turned, in[2], mask, unseen, o->is_causal, o->dropout, drawn};
   return st ? st : attend(out, weights, &a);
+}
+
+/* The default generator's numbers for all blocks of rows. */
+static weir_status reserve_dropout(weir_generator **out, const weir_tensor *const in[3],
+                                   const weir_tensor *turned, const weir_attention_options *o,
+                                   weir_generator_state *state)
+{
+  attention a = {.query = in[0], .turned = turned, .value = in[2]};
+  int64_t rows = in[0]->size[in[0]->dims - 2], keys = turned->size[turned->dims - 1];
+  int64_t block = block_rows(&a), each = in[0]->numel / in[0]->size[in[0]->dims - 1] / rows;
+  uint64_t blocks = 0;
+  for (int64_t from = 0; from < rows; from += block) {
+    int64_t some = rows - from < block ? rows - from : block;
+    int64_t seen = o->is_causal && from + some < keys ? from + some : keys;
+    blocks += philox_blocks(each * some * seen);
+  }
+  weir_status st = reserve_numbers(state, device_of_tensor(in[0]), blocks);
+  return st ? st : generator_at(out, in[0], *state);
 }
 
 static weir_status record_attention(weir_tensor **out, const weir_tensor *const in[3],
                                     const weir_tensor *turned, const weir_attention_options *o)
 {
-  double width = (double)in[0]->size[in[0]->dims - 1];
-  record r = {.kind = RECORD_ATTENTION,
-              .inputs = 3,
-              .in = in,
-              .n = {o->is_causal},
-              .p = {o->scale != 0 ? o->scale : 1 / sqrt(width)}};
-  weir_status st;
-  {
+  WEIR_TENSOR mask = NULL;
+  weir_generator *drawn = NULL;
+  weir_generator_state state = {0, 0};
+  weir_status st = WEIR_OK;
+  if (o->dropout != 0) st = reserve_dropout(&drawn, in, turned, o, &state);
+  if (!st) {
     WEIR_UNRECORDED;
-    st = attention_made(out, NULL, in, turned, o);
+    st = attention_made(out, NULL, in, turned, o, drawn);
+    /* torch keeps what it makes of a bool mask, which may be changed later */
+    if (!st && o->mask && o->mask->dtype == WEIR_BOOL)
+      st = weir_clone(&mask, o->mask);
+    else if (!st)
+      mask = weir_tensor_retain((weir_tensor *)o->mask);
   }
+  weir_generator_release(drawn);
+  if (st) {
+    weir_tensor_drop(out);
+    return st;
+  }
+  record r = {.kind = RECORD_ATTENTION,
+              .inputs = 4,
+              .in = (const weir_tensor *[]){in[0], in[1], in[2], mask},
+              .n = {o->is_causal, (int64_t)state.seed, (int64_t)state.offset},
+              .p = {scale_of(in[0], o), o->dropout}};
   return record_made(out, &r, st);
 }
 
@@ -478,7 +653,7 @@ weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_t
   if (st) return st;
   const weir_tensor *in[3] = {q, k, v};
   if (!weights && is_one_attention(in, o)) return record_attention(out, in, turned, o);
-  return attention_made(out, weights, in, turned, o);
+  return attention_made(out, weights, in, turned, o, NULL);
 }
 
 weir_status weir_scaled_dot_product_attention(weir_tensor **out, const weir_tensor *query,

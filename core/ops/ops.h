@@ -179,14 +179,26 @@ weir_status gemm_run(const compute_target *t, weir_gemm *g);
 weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_tensor *query,
                           const weir_tensor *key, const weir_tensor *value,
                           const weir_attention_options *options);
-/* What comes back through attention without a mask and without dropout: `grad` came for the result, in:
- * query, key, value, whose dimensions but the two last are the same. out: new, one of each. graph: made of
- * operations that have a derivative. */
+/* What its derivative needs. */
+typedef struct attention_saved {
+  const weir_tensor *in[3]; /* query, key, value, whose dimensions but the two last are the same */
+  const weir_tensor *mask;  /* NULL: none */
+  bool causal;
+  double scale, dropout;
+  weir_generator_state drawn; /* where the numbers of dropout begin */
+} attention_saved;
+/* What comes back through attention: `grad` came for the result. out: new, one of each of in. graph:
+ * made of operations that have a derivative. */
 weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
-                               const weir_tensor *const in[3], bool causal, double scale,
-                               bool graph);
+                               const attention_saved *saved, bool graph);
 /* Elements of *t, which is exchanged, become 0 with probability p, the others are scaled by 1 / (1
  * - p). */
 weir_status drop_elements(weir_tensor **t, double p);
+
+/* ---- random.c -------------------------------------------------------------------------------- */
+
+/* The next `blocks` blocks (core/backend/philox.h) of the default generator of device are the caller's:
+ * the state that they begin with. Errors: EINVAL. */
+weir_status reserve_numbers(weir_generator_state *out, weir_device device, uint64_t blocks);
 
 #endif

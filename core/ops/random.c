@@ -117,6 +117,16 @@ weir_status weir_manual_seed_device(weir_device device, uint64_t seed)
   return st;
 }
 
+weir_status reserve_numbers(weir_generator_state *out, weir_device device, uint64_t blocks)
+{
+  weir_generator *g = NULL;
+  weir_status st = weir_default_generator(&g, device);
+  if (st) return st;
+  *out =
+      (weir_generator_state){weir_generator_initial_seed(g), atomic_fetch_add(&g->offset, blocks)};
+  return WEIR_OK;
+}
+
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
 /* A generator's part of a graph. */

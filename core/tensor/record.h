@@ -38,7 +38,7 @@ enum record_kind {
   RECORD_SOFTMAX,     /* dimension */
   RECORD_LOG_SOFTMAX, /* dimension */
   RECORD_LOGSUMEXP,   /* the mask of dimensions, keepdim */
-  RECORD_ATTENTION,   /* query, key, value; whether it is causal; p: scale */
+  RECORD_ATTENTION,   /* query, key, value, mask; is it causal, seed, offset; p: scale, dropout */
   RECORD_CAT,         /* dimension */
   RECORD_STACK,       /* dimension */
   RECORD_FLIP,        /* the mask of dimensions */

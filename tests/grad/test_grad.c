@@ -415,7 +415,26 @@ static weir_status attended(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_scaled_dot_product_attention(out, query, key, a, &o);
 }
 
-static const function_of_one functions[] = {rows_of_one_size,
+/* The same with a mask, one row of which hides all keys, and dropout of the same weights each time. */
+static weir_status attended_in_part(weir_tensor **out, const weir_tensor *a)
+{
+  static const bool seen[] = {true, false, true, false, false, false, true, true, true};
+  WEIR_TENSOR query = NULL;
+  WEIR_TENSOR key = NULL;
+  WEIR_TENSOR mask = NULL;
+  weir_options on_it = {.device = weir_tensor_device(a)};
+  weir_status st = weir_tensor_from(&mask, seen, WEIR_BOOL, weir_shape(3, 3), &on_it);
+  weir_attention_options o = {.mask = mask, .dropout = 0.375};
+  weir_manual_seed(11);
+  if (!st) st = weir_narrow(&query, a, 1, 0, 2);
+  if (!st) st = weir_narrow(&key, a, 1, 2, 2);
+  if (!st) st = weir_scaled_dot_product_attention(out, query, key, a, &o);
+  if (!st) st = weir_fill_(mask, weir_bool(false)); /* it is not the mask that is kept */
+  return st;
+}
+
+static const function_of_one functions[] = {attended_in_part,
+                                            rows_of_one_size,
                                             steps_that_end_early,
                                             attended,
                                             weir_relu,
@@ -534,6 +553,85 @@ START_TEST(derivatives_are_what_differences_of_values_say)
                     "function %d, element %d: %g, %g", f, i, (above - below) / (2 * h), got[i]);
     }
   }
+}
+END_TEST
+
+/* The gradient of attention's squares in q and v, of a block of rows at a time or with a graph. */
+static void attention_gradients(weir_tensor *out[2], const weir_attention_options *how, bool graph,
+                                weir_device d)
+{
+  enum { ROWS = 600, KEYS = 4000 };
+  weir_options o = {.dtype = WEIR_FLOAT64, .device = d};
+  WEIR_TENSOR q = NULL;
+  WEIR_TENSOR v = NULL;
+  WEIR_TENSOR k = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_manual_seed(5);
+  weir_ok(weir_randn(&q, weir_shape(ROWS, 2), &o));
+  weir_ok(weir_randn(&k, weir_shape(KEYS, 2), &o));
+  weir_ok(weir_randn(&v, weir_shape(KEYS, 3), &o));
+  weir_ok(weir_requires_grad_(q, true));
+  weir_ok(weir_requires_grad_(v, true));
+  weir_ok(weir_scaled_dot_product_attention(&y, q, k, v, how));
+  weir_ok(weir_mul(&square, y, y));
+  weir_ok(weir_sum(&sum, square));
+  const weir_tensor *of[] = {sum}, *with[] = {q, v};
+  weir_ok(weir_grad(out, of, 1, with, 2, &(weir_grad_options){.create_graph = graph}));
+}
+
+static void same_elements(const weir_tensor *a, const weir_tensor *b)
+{
+  bool same = false;
+  weir_ok(weir_allclose(&same, a, b, 1e-9, 1e-9, false));
+  ck_assert(same);
+}
+
+/* Rows in more blocks than one: dropout takes the same weights on the way back, whether block by block,
+ * all rows at once, or, where the mask requires a gradient, as they were kept. */
+START_TEST(dropout_of_attention_is_drawn_again)
+{
+  devices(2);
+  weir_options o = {.dtype = WEIR_FLOAT64, .device = device(_i)};
+  WEIR_TENSOR mask = NULL;
+  weir_attention_options how = {.is_causal = true, .dropout = 0.5};
+  weir_tensor *some[2], *all[2], *kept[2], *other[2];
+  attention_gradients(some, &how, false, device(_i));
+  attention_gradients(all, &how, true, device(_i));
+  weir_ok(weir_randn(&mask, weir_shape(600, 4000), &o));
+  how = (weir_attention_options){.mask = mask, .dropout = 0.5};
+  attention_gradients(other, &how, false, device(_i));
+  weir_ok(weir_requires_grad_(mask, true));
+  attention_gradients(kept, &how, false, device(_i));
+  for (int i = 0; i < 2; i++) {
+    same_elements(some[i], all[i]);
+    same_elements(other[i], kept[i]);
+    weir_tensor_release(some[i]);
+    weir_tensor_release(all[i]);
+    weir_tensor_release(kept[i]);
+    weir_tensor_release(other[i]);
+  }
+}
+END_TEST
+
+START_TEST(a_float_mask_is_kept_as_it_is)
+{
+  WEIR_TENSOR q = NULL;
+  WEIR_TENSOR mask = NULL;
+  WEIR_TENSOR y = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_options o = {.dtype = WEIR_FLOAT64};
+  weir_ok(weir_randn(&q, weir_shape(3, 2), &o));
+  weir_ok(weir_requires_grad_(q, true));
+  weir_ok(weir_zeros(&mask, weir_shape(3, 3), &o));
+  weir_attention_options how = {.mask = mask};
+  weir_ok(weir_scaled_dot_product_attention(&y, q, q, q, &how));
+  ck_assert_str_eq(weir_tensor_grad_fn(y), "ScaledDotProductAttentionBackward0");
+  weir_ok(weir_sum(&sum, y));
+  weir_ok(weir_zero_(mask));
+  refused_with(WEIR_EINVAL, "has been modified by an inplace operation: [weir.DoubleTensor [3, 3]]",
+               weir_backward(sum, NULL, false));
 }
 END_TEST
 
@@ -1113,10 +1211,13 @@ static weir_status step_of(weir_tensor *w, const weir_tensor *x)
   WEIR_TENSOR q = NULL;
   WEIR_TENSOR part = NULL;
   WEIR_TENSOR s = NULL;
+  WEIR_TENSOR mask = NULL;
   weir_status st = weir_linear(&h, x, w, NULL);
+  if (!st) st = weir_gt_scalar(&mask, x, weir_int(2)); /* the first row sees nothing */
+  weir_attention_options how = {.mask = mask, .dropout = 0.25};
   if (!st) st = weir_relu(&r, h);
   if (!st) st = weir_layer_norm(&n, r, weir_shape(2), NULL, NULL, 1);
-  if (!st) st = weir_scaled_dot_product_attention(&a, n, h, r, NULL);
+  if (!st) st = weir_scaled_dot_product_attention(&a, n, h, r, &how);
   if (!st) st = weir_log_softmax(&p, a, 1);
   if (!st) st = weir_mul(&q, p, x);
   if (!st) st = weir_select(&part, q, 0, 0);
@@ -1174,6 +1275,8 @@ int main(void)
   TCase *c = tcase_create("grad");
   tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, derivatives_are_what_differences_of_values_say, 0, 2);
+  tcase_add_loop_test(c, dropout_of_attention_is_drawn_again, 0, 2);
+  tcase_add_test(c, a_float_mask_is_kept_as_it_is);
   tcase_add_test(c, a_determinant_of_0_has_its_adjugate_as_derivative);
   tcase_add_test(c, factorisations_without_a_derivative_say_so_on_the_way_back);
   tcase_add_test(c, gradients_gather_until_they_are_taken_away);

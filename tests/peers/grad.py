@@ -77,9 +77,13 @@ def noise(t):
     return bool(((size > 0) & (size < 1e-13)).any())
 
 
-def attention(q, k, v, causal, scale):
-    """In operations whose derivatives have derivatives."""
+def attention(q, k, v, causal, scale, mask=None):
+    """In operations whose derivatives have derivatives. A row that a mask hides is 0."""
     x = q @ k.transpose(-1, -2) * (scale or q.shape[-1] ** -.5)
+    if mask is not None:
+        added = mask if mask.is_floating_point() else torch.zeros(mask.shape, dtype=x.dtype).masked_fill(~mask, -math.inf)
+        hidden = (added.detach() == -math.inf).all(-1, keepdim=True)
+        return (x + added.masked_fill(hidden, 0)).softmax(-1).masked_fill(hidden, 0) @ v
     if causal:
         x = x.masked_fill(torch.ones(x.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
     return x.softmax(-1) @ v
@@ -388,8 +392,20 @@ class Program(Slopes):
             keys, (u, v), (a, x) = r.randint(1, 5), (None, None), (None, None)
             u, v = self.leaf(list(t.shape[:-2]) + [keys, t.shape[-1]], r.random() < .7)
             a, x = self.leaf(list(t.shape[:-2]) + [keys, 3], r.random() < .7)
-            o = Attend(None, causal, 0, scale, False)
-            return (f"{kind} {keys} {causal} {scale}", lambda: attention(t, u, a, causal, scale),
+            m, j = None, None
+            if r.random() < .5:
+                sizes = [s if r.random() < .7 else 1 for s in list(t.shape[:-1]) + [keys]][-r.randint(1, t.dim()):]
+                m, causal = torch.rand(sizes) < .6, False
+                if r.random() < .5:
+                    f, _ = self.leaf(sizes, False)
+                    m = f.masked_fill(~m, -math.inf)
+                j = self.whole(m)
+                if m.is_floating_point() and r.random() < .3:
+                    m.requires_grad_()
+                    self.w.check(self.w.lib.weir_requires_grad_(j, True))
+                    self.leaves.append((m, j))
+            o = Attend(j, causal, 0, scale, False)
+            return (f"{kind} {keys} {causal} {scale} {None if m is None else (m.dtype, list(m.shape))}", lambda: attention(t, u, a, causal, scale, m),
                     lambda: n("scaled_dot_product_attention", w, v, x, C.byref(o)))
         k = t.shape[-1]
         if kind == "linear":

@@ -517,6 +517,27 @@ void attention_rows(rows &all)
   }
 }
 
+/* Of heads of 64 with a mask: of bool by keys, as padding is, of float by rows and keys. */
+void masked_attention_rows(rows &all)
+{
+  std::vector<int64_t> sizes{2, 8, 512, 64};
+  operand q = uniform(sizes), k = uniform(sizes), v = uniform(sizes);
+  operand keys(at::rand({2, 1, 1, 512}).gt(.1)), places = uniform({512, 512});
+  for (const auto &mask : {keys, places}) {
+    std::string what = mask.theirs.dim() == 4 ? "bool 2x1x1x512" : "float 512x512";
+    weir_attention_options o = {};
+    o.mask = mask.ours;
+    all.push_back({"attention mask " + what,
+                   [=](weir_tensor **out) {
+                     return weir_scaled_dot_product_attention(out, q.ours, k.ours, v.ours, &o);
+                   },
+                   [=] {
+                     return at::scaled_dot_product_attention(q.theirs, k.theirs, v.theirs,
+                                                             mask.theirs);
+                   }});
+  }
+}
+
 void loss_rows(rows &all)
 {
   for (auto sizes : {std::vector<int64_t>{64, 1000}, {512, 50257}, {64, 10}}) {
@@ -774,10 +795,11 @@ int run(const arguments &a)
 {
   std::vector<result> done;
   int unlike = 0;
-  void (*const families[])(rows &) = {elementwise_rows, cast_rows,     strided_rows,   reduce_rows,
-                                      reduce_dim_rows,  softmax_rows,  product_rows,   conv_rows,
-                                      pool_rows,        norm_rows,     attention_rows, loss_rows,
-                                      join_rows,        training_rows, loader_rows};
+  void (*const families[])(rows &) = {
+      elementwise_rows, cast_rows,    strided_rows,   reduce_rows,
+      reduce_dim_rows,  softmax_rows, product_rows,   conv_rows,
+      pool_rows,        norm_rows,    attention_rows, masked_attention_rows,
+      loss_rows,        join_rows,    training_rows,  loader_rows};
   (void)printf("Weir beside PyTorch %s; %s\n\n%-38s %2s %10s %10s %6s\n", TORCH_VERSION,
                cpu_model().c_str(), "row", "", "weir", "pytorch", "ratio");
   for (auto family : families) {
