@@ -95,7 +95,7 @@ weir_status weir_set_num_threads(int n)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static inline void rest(void)
+static inline void pause_processor(void)
 {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -112,7 +112,7 @@ static bool watch(_Atomic int *watched, int value, uint64_t ns)
   do {
     for (int i = 0; i < PAUSES; i++) {
       if (atomic_load_explicit(watched, memory_order_relaxed) != value) return true;
-      rest();
+      pause_processor();
     }
     before = at;
     at = clock_monotonic_ns();
