@@ -143,6 +143,9 @@ bool cpu_factor_narrow(void *self, const weir_factor *f);
 bool cpu_lapack_wanted(const weir_factor *f);
 weir_status cpu_lapack(const weir_factor *f);
 weir_status cpu_conv(void *self, void *stream, const weir_conv *c);
+/* The same by oneDNN; not done: there is none, it is not wanted, or not for this. Errors: ENOTSUP
+ * (it was asked for, and there is none). */
+weir_status cpu_conv_dnn(const weir_conv *c, bool *done);
 weir_status cpu_update(void *self, void *stream, const weir_update *u);
 weir_status cpu_softmax(void *self, void *stream, const weir_softmax_request *s);
 weir_status cpu_norm(void *self, void *stream, const weir_norm_request *n);

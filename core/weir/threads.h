@@ -2,7 +2,7 @@
  *
  * Elementwise work, reductions, random numbers, large copies and matrix products are shared among
  * threads where there is enough to share. Results do not depend on how many there are (but for the
- * products of a BLAS library, which has its own rules). The first large piece of work starts the
+ * products of a BLAS library and the convolutions of oneDNN, which have their own rules). The first large piece of work starts the
  * threads; a forked child starts its own. */
 #ifndef WEIR_THREADS_H
 #define WEIR_THREADS_H

@@ -11,7 +11,7 @@ $(DEVICE_TESTS): $(O)/tests/device/%: $(OBJ)/tests/device/%.o $(DEVICE_TEST_OBJS
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
 
 # The cpu as a device, against references of the tests' own.
-CPU_TESTS := $(addprefix $(O)/tests/device/,test_cpu_map test_cpu_reduce test_cpu_copy test_cpu_gemm test_cpu_conv test_cpu_rows test_cpu_threads)
+CPU_TESTS := $(addprefix $(O)/tests/device/,test_cpu_map test_cpu_reduce test_cpu_copy test_cpu_gemm test_cpu_conv test_cpu_dnn test_cpu_rows test_cpu_threads)
 TESTS     += $(CPU_TESTS)
 
 CPU_TESTS_LONG := $(O)/tests/device/test_cpu_map_long
@@ -21,5 +21,13 @@ $(CPU_TESTS) $(CPU_TESTS_LONG): $(O)/tests/device/%: $(OBJ)/tests/device/%.o $(O
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
+
+# Where oneDNN would be: opened by their paths, found by their soname.
+$(O)/tests/device/libdnnl-plain.so $(O)/tests/device/libdnnl-bare.so: $(O)/tests/device/libdnnl-%.so: $(OBJ)/tests/device/dnnl_%.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -shared -Wl,-soname,libdnnl.so.3 -o $@ $^
+
+$(O)/tests/device/test_cpu_dnn: | $(O)/tests/device/libdnnl-plain.so $(O)/tests/device/libdnnl-bare.so
 
 VALGRIND_TESTS += $(addprefix $(O)/tests/device/,test_device test_cpu_threads)

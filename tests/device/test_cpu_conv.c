@@ -1,9 +1,10 @@
-/* test_cpu_conv.c: convolution on the cpu, against sums in long double; the same bits by any number
- * of threads. */
+/* test_cpu_conv.c: convolution on the cpu, against sums in long double (by oneDNN, too, where the
+ * environment asks for it: WEIR_BLAS=vendor); the same bits of Weir's own by any number of threads. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
 #include "core/backend/cpu.h"
+#include "core/weir/blas.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"
 
@@ -152,6 +153,7 @@ END_TEST
 
 START_TEST(threads_change_no_bit_of_a_convolution)
 {
+  ck_assert_int_eq(weir_set_blas(WEIR_BLAS_BUILTIN), WEIR_OK);
   for (int which = 0; which < LARGE; which++) {
     weir_conv c = large_conv(which, WEIR_FLOAT32);
     fill_conv(&c);
