@@ -457,6 +457,27 @@ typedef struct weir_conv {
   int64_t result[2]; /* of the output */
 } weir_conv;
 
+/* A convolution, or one of its gradients, of two or three axes: of the same x (n, groups x channels,
+ * size), w (groups x outs, channels, kernel) and y (n, groups x outs, result), all in one format
+ * without holes, a pass writes one from the other two. */
+typedef enum weir_conv_pass {
+  WEIR_CONV_FORWARD,         /* y */
+  WEIR_CONV_BACKWARD_INPUT,  /* x, from y's gradient */
+  WEIR_CONV_BACKWARD_WEIGHT, /* w, from y's gradient */
+} weir_conv_pass;
+
+typedef struct weir_convolution {
+  weir_conv_pass pass;
+  weir_dtype dtype; /* of all: FLOAT16, BFLOAT16 (summed in float32), FLOAT32, FLOAT64 */
+  void *x, *w, *y;
+  int64_t n, groups, channels, outs; /* the last two of a group */
+  int64_t size[3], kernel[3], result[3], stride[3], pad[3], dilation[3]; /* `axes` each; others 0 */
+  int axes;
+  bool channels_last;       /* else channels lie outside of the axes */
+  bool tf32, deterministic; /* as of a weir_gemm */
+  weir_blas blas;
+} weir_convolution;
+
 /* ---- rows -------------------------------------------------------------------------------------
  */
 
@@ -714,6 +735,10 @@ typedef struct weir_compute {
    * else it is asked for in float64. */
   bool (*factor_narrow)(void *self, const weir_factor *f);
   weir_status (*update)(void *self, void *stream, const weir_update *u);
+  /* Whether a library of the device's is there for a request without its pointers; then *done false:
+   * not for this one. */
+  bool (*convolves)(void *self, const weir_convolution *c);
+  weir_status (*convolve)(void *self, void *stream, const weir_convolution *c, bool *done);
 } weir_compute;
 
 #endif

@@ -136,6 +136,20 @@ static const weir_tensor *turned_weight(rule_run *k, const weir_tensor *w, int64
                    &flipped);
 }
 
+/* False: no library of the device's does it. */
+static bool input_by_library(rule_run *k, const weir_tensor *g, const weir_tensor *w,
+                             const weir_shape *in)
+{
+  weir_tensor *made = NULL;
+  weir_conv2d_options o = {
+      .stride = {N[0], N[1]}, .padding = {N[2], N[3]}, .dilation = {N[4], N[5]}, .groups = N[6]};
+  weir_status st = conv2d_input_backward(&made, g, w, *in, &o);
+  if (!st && !made) return false;
+  const weir_tensor *whole = calc_keep(&k->c, st, &made);
+  give(k, 0, k->c.st ? NULL : c_reshape(k, whole, k->n->of[0].shape));
+  return true;
+}
+
 static void conv_input(rule_run *k, const weir_tensor *g, const weir_shape *in)
 {
   const weir_tensor *w = operand(k, 1);
@@ -143,6 +157,7 @@ static void conv_input(rule_run *k, const weir_tensor *g, const weir_shape *in)
   bool even = true;
   if (k->c.st) return;
   weir_conv2d_options o = {.dilation = {N[4], N[5]}, .groups = groups};
+  if (!k->create_graph && input_by_library(k, g, w, in)) return;
   g = spaced(k, spaced(k, g, 2, N[0]), 3, N[1]);
   if (k->c.st) return;
   for (int i = 0; i < 2; i++) { /* so that as many come out as went in */

@@ -370,6 +370,27 @@ static weir_status convolve(const compute_target *t, const conv *c, const weir_t
   return st ? st : run_images(t, c, bias ? 1 : 0);
 }
 
+/* *out (new) by the device's library, of a with its batch; NULL: not by it. */
+static weir_status library_conv(weir_tensor **out, const conv *c, const weir_tensor *a,
+                                const weir_tensor *weight, const weir_tensor *bias)
+{
+  WEIR_TENSOR batch = NULL;
+  weir_convolution q =
+      conv_request(WEIR_CONV_FORWARD, 2, c->stride, c->pad, c->dilation, c->groups);
+  weir_shape shape = weir_shape(c->n, c->outs, c->size[0], c->size[1]);
+  *out = NULL;
+  if (!a->numel || !weight->numel || !c->n) return WEIR_OK;
+  if (a->dims == 4) return conv_by_library(out, &q, a, weight, bias, shape);
+  weir_status st = weir_unsqueeze(&batch, a, 0);
+  if (!st) st = conv_by_library(out, &q, batch, weight, bias, shape);
+  if (!*out) return st;
+  weir_tensor *image = *out; /* new: without its batch it is no view of another */
+  image->dims = 3;
+  memmove(image->size, image->size + 1, 3 * sizeof *image->size);
+  memmove(image->stride, image->stride + 1, 3 * sizeof *image->stride);
+  return st;
+}
+
 /* The result's: channels last where either has them so. */
 static weir_memory_format format_of_conv(const weir_tensor *a, const weir_tensor *weight)
 {
@@ -405,6 +426,8 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   WEIR_UNRECORDED;
   weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
   weir_shape shape = a->dims == 4 ? batched : weir_shape(c.outs, c.size[0], c.size[1]);
+  st = library_conv(out, &c, a, weight, bias);
+  if (st || *out) return st || !said ? st : record_conv(out, &c, a, weight, bias);
   st = tensor_new_beside(out, a, shape);
   if (!st) st = compute_target_of(&t, device_of_tensor(a));
   if (!st) st = dense(&input, a);
@@ -497,6 +520,19 @@ static weir_status weigh(weir_tensor **out, const weir_tensor *a, const weir_ten
   return st ? st : weigh_all(out, &t, &c, weight);
 }
 
+/* By the device's library; *out NULL: not by it. */
+static weir_status library_weigh(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
+                                 weir_shape weight, const weir_conv2d_options *o)
+{
+  weir_tensor kernel = {.dims = 4};
+  conv c = {.groups = 1};
+  memcpy(kernel.size, weight.size, 4 * sizeof *kernel.size);
+  describe(&c, a, &kernel, o);
+  weir_convolution q =
+      conv_request(WEIR_CONV_BACKWARD_WEIGHT, 2, c.stride, c.pad, c.dilation, c.groups);
+  return conv_by_library(out, &q, a, grad, NULL, weight);
+}
+
 /* The images' parts are summed: shorter dtypes go through float32. */
 weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
                                    weir_shape weight, const weir_conv2d_options *o)
@@ -511,6 +547,8 @@ weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, cons
     st = tensor_new_beside(out, a, weight);
     return st ? st : weir_zero_(*out);
   }
+  st = library_weigh(out, a, grad, weight, o);
+  if (st || *out) return st;
   st = weir_to_dtype(&wide, a, arithmetic);
   if (!st) st = weir_to_dtype(&wide_grad, grad, arithmetic);
   if (!st) st = weigh(&sum, wide, wide_grad, weight, o);

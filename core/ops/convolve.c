@@ -15,6 +15,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/autocast.h"
+#include "core/tensor/record.h"
 
 /* A convolution that is asked for. */
 typedef struct convolution {
@@ -306,13 +307,51 @@ static weir_status conv_of_volume(weir_tensor **out, const weir_tensor *a,
   return st;
 }
 
+/* *out (new) by the device's library, of an image or a batch; NULL: not by it. places: the
+ * result's. What is recorded has its derivative from the parts it is made of. */
+static weir_status library_convolution(weir_tensor **out, const convolution *c,
+                                       const weir_tensor *a, const int64_t *places)
+{
+  WEIR_TENSOR batch = NULL;
+  WEIR_TENSOR made = NULL;
+  weir_shape shape = {.count = c->axes + 2};
+  bool alone = a->dims == c->axes + 1;
+  weir_convolution q = conv_request(c->transposed ? WEIR_CONV_BACKWARD_INPUT : WEIR_CONV_FORWARD,
+                                    c->axes, c->stride, c->pad, c->dilation, c->groups);
+  *out = NULL;
+  if (recorded_any((const weir_tensor *[]){a, c->weight, c->bias}, 3) || !a->numel ||
+      !c->weight->numel)
+    return WEIR_OK;
+  weir_status st = alone ? weir_unsqueeze(&batch, a, 0) : WEIR_OK;
+  if (st) return st;
+  const weir_tensor *x = alone ? batch : a;
+  shape.size[0] = x->size[0];
+  shape.size[1] = c->transposed ? c->weight->size[1] * c->groups : c->weight->size[0];
+  for (int i = 0; i < c->axes; i++)
+    shape.size[2 + i] = places[i];
+  st = conv_by_library(&made, &q, c->transposed ? c->weight : x, c->transposed ? x : c->weight,
+                       c->bias, shape);
+  if (st || !made) return st;
+  if (alone) return weir_squeeze(out, made, 0);
+  *out = weir_tensor_retain(made);
+  return WEIR_OK;
+}
+
 static weir_status run_convolution(weir_tensor **out, convolution *c)
 {
   WEIR_TENSOR padded = NULL;
+  int64_t places[3] = {0};
   weir_status st = check_convolution(c);
   if (!st && c->same) st = same_padded(&padded, c);
   if (st) return st;
   const weir_tensor *a = padded ? padded : c->a;
+  for (int i = 0; i < c->axes; i++)
+    places[i] = (a->size[a->dims - c->axes + i] + 2 * c->pad[i] -
+                 c->dilation[i] * (c->weight->size[2 + i] - 1) - 1) /
+                    c->stride[i] +
+                1;
+  if (c->axes == 3) st = library_convolution(out, c, a, places);
+  if (st || (c->axes == 3 && *out)) return st;
   return c->axes == 1 ? conv_of_line(out, a, c->weight, c->bias, c)
                       : conv_of_volume(out, a, c->weight, c->bias, c);
 }
@@ -552,7 +591,11 @@ static weir_status run_transposed(weir_tensor **out, convolution *c)
   if (!st) st = check_more(c);
   if (!st) st = transposed_sizes(size, places, c);
   if (st) return st;
-  bool alone = c->a->dims == c->axes + 1;
+  bool alone = c->a->dims == c->axes + 1, whole = true;
+  for (int i = 0; i < c->axes; i++) /* else a convolution of the result has more places */
+    whole = whole && c->more[i] < c->stride[i];
+  if (whole) st = library_convolution(out, c, c->a, size);
+  if (st || (whole && *out)) return st;
   if (alone) st = weir_unsqueeze(&batch, c->a, 0);
   if (!st) st = phases_from(&phases, c, alone ? batch : c->a, 0, p, places);
   if (!st) st = cropped(&y, c, phases, size);

@@ -127,6 +127,22 @@ weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, 
 weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
                                    weir_shape weight, const weir_conv2d_options *o);
 
+/* ---- conv_library.c -------------------------------------------------------------------------- */
+
+/* A request without tensors; `axes` numbers each. */
+weir_convolution conv_request(weir_conv_pass pass, int axes, const int64_t *stride,
+                              const int64_t *pad, const int64_t *dilation, int64_t groups);
+/* *out (new, of `shape`) by the device's library, and the bias (or NULL) added; NULL: not by it. a, b:
+ * with a batch; x and w of FORWARD, w and y's gradient of BACKWARD_INPUT, x and y's gradient of
+ * BACKWARD_WEIGHT. Fills the rest of q. Not recorded by itself. */
+weir_status conv_by_library(weir_tensor **out, weir_convolution *q, const weir_tensor *a,
+                            const weir_tensor *b, const weir_tensor *bias, weir_shape shape);
+/* What comes back to the input (of this shape) of a conv2d, grad being its result's; *out NULL: no
+ * library does it. All numbers of o are filled. */
+weir_status conv2d_input_backward(weir_tensor **out, const weir_tensor *grad,
+                                  const weir_tensor *weight, weir_shape input,
+                                  const weir_conv2d_options *o);
+
 /* ---- norm.c ---------------------------------------------------------------------------------- */
 
 /* Of a RECORD_NORM, n and eps being its numbers: what comes back to its operand `a`; what a becomes

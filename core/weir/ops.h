@@ -277,7 +277,8 @@ WEIR_PUBLIC weir_status weir_multinomial(weir_tensor **out, const weir_tensor *p
  * Of the process. Matrix products of float32 may be rounded to TF32 (at first not); partial sums of
  * float16 and bfloat16 products may be rounded to their dtype (at first they may); only algorithms
  * that give the same bits every time (at first others, too). As torch.backends.cuda.matmul and
- * torch.use_deterministic_algorithms(). */
+ * torch.use_deterministic_algorithms(). TF32 of convolutions by cuDNN goes by the same: at first not,
+ * where torch.backends.cudnn.allow_tf32 is True at first. */
 WEIR_PUBLIC void weir_set_allow_tf32(bool allow);
 WEIR_PUBLIC bool weir_get_allow_tf32(void);
 WEIR_PUBLIC void weir_set_allow_reduced_precision(bool allow);

@@ -437,6 +437,7 @@ static weir_status close_device(int index)
   cuda_forget_peers(d, devices, DEVICES);
   cuda_blas_close(d);
   cuda_solver_close(d);
+  cuda_dnn_close(d);
   cuda_index_close(d);
   CUresult r = weir_cuda.cuDevicePrimaryCtxRelease(d->device);
   return driver_fail(r, "cuDevicePrimaryCtxRelease of cuda:%d", index);

@@ -212,6 +212,10 @@ void cuda_blas_close(const cuda_device_state *d);
 weir_status cuda_factor(void *self, void *stream, const weir_factor *f);
 bool cuda_factor_narrow(void *self, const weir_factor *f);
 void cuda_solver_close(const cuda_device_state *d);
+/* dnn.c: by cuDNN. */
+bool cuda_convolves(void *self, const weir_convolution *c);
+weir_status cuda_convolve(void *self, void *stream, const weir_convolution *c, bool *done);
+void cuda_dnn_close(const cuda_device_state *d);
 weir_status cuda_pool(void *self, void *stream, const weir_pool *p);
 weir_status cuda_resample(void *self, void *stream, const weir_resample *r);
 extern const weir_compute cuda_compute;

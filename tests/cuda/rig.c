@@ -156,6 +156,7 @@ int rig_run(const char *name, const TTest *const *tests, int loops)
       "CUDA_VISIBLE_DEVICES", "WEIR_SIM_FAIL",   "WEIR_SIM_LINK",  "WEIR_SIM_COUNTS",
       "CUDA_LAUNCH_BLOCKING", "WEIR_SIM_MEMORY", "WEIR_ALLOC_CONF"};
   (void)setenv("WEIR_SIM_DEVICES", "2", 1);
+  if (rig_simulated()) (void)setenv("WEIR_CUDNN", "off", 1); /* NVIDIA's own refuses the device */
   for (size_t i = rig_simulated() ? 0 : 1; i < sizeof of_the_user / sizeof *of_the_user; i++)
     (void)unsetenv(of_the_user[i]);
   Suite *suite = suite_create(name);

@@ -2,6 +2,7 @@
 #   probe          a program on libweir.so's exports; test_open runs it where CUDA is missing, broken, there
 #   cublas.c       a cuBLAS that runs on the software device
 #   cusolver.c     a cuSOLVER that does
+#   cudnn.c        a cuDNN that does
 #   the others     the allocator linked in, libweir-cuda.so opened by it, the driver's own functions beside
 
 # DT_RPATH, not RUNPATH: it serves the sanitizers' own dlopen, too.
@@ -36,6 +37,26 @@ $(CUDAT)/libcusolver-strict.so: $(OBJ)/tests/cuda/cusolver.o $(SIM)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -shared -Wl,-soname,libcusolver.so.12 -o $@ $^ -lm
+
+# cuDNN's, in the same way; and one that has nothing.
+$(CUDAT)/libcudnn-strict.so: $(OBJ)/tests/cuda/cudnn.o $(SIM)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -shared -Wl,-soname,libcudnn.so.9 -o $@ $^
+
+$(CUDAT)/libcudnn-empty.so:
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -shared -Wl,-soname,libcudnn.so.9 -o $@ -x c /dev/null
+
+# Tensors on the software device; as the suites of core/grad.
+CUDNN_OBJS := $(sort $(CUDAT_OBJS)) $(call objs,tests/tensor/rig.c)
+TESTS      += $(CUDAT)/test_cudnn
+$(CUDAT)/test_cudnn: $(OBJ)/tests/cuda/test_cudnn.o $(CUDNN_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so | $(CUDAT)/libcudnn-strict.so $(CUDAT)/libcudnn-empty.so $(CUDAT)/libcublas-strict.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
+	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
 
 $(CUDAT)/test_compute: | $(CUDAT)/libcublas-strict.so
 $(O)/tests/ops/test_linalg $(O)/tests/grad/test_grad: | $(CUDAT)/libcublas-strict.so $(CUDAT)/libcusolver-strict.so
