@@ -209,13 +209,6 @@ static inline double any_tan(double x)
   X(E, TANH, T, (T)cpu_tanh(x))                                                                    \
   X(E, SIGMOID, T, (T)cpu_sigmoid(x))
 
-/* Exact enough for float16 and bfloat16. */
-#define SHORT_OPS(X, E)                                                                            \
-  X(E, EXP, T, cpu_short_exp(x))                                                                   \
-  X(E, LOG, T, cpu_short_log(x))                                                                   \
-  X(E, SIGMOID, T, cpu_short_sigmoid(x, 1))                                                        \
-  X(E, GELU, T, cpu_short_gelu(x))
-
 #define FLOAT64_OPS(X, E)                                                                          \
   X(E, FLOOR_DIV, T, (T)float_floor_div(x, y))                                                     \
   X(E, POW, T, (T)float_pow(x, y))                                                                 \
@@ -285,15 +278,15 @@ enum {
 #define ENTRY(type, op) [CPU_OP_##op][WEIR_##type] = type##_##op,
 #define ENTRIES_INTEGERS(op)                                                                       \
   ENTRY(UINT8, op) ENTRY(INT8, op) ENTRY(INT16, op) ENTRY(INT32, op) ENTRY(INT64, op)
-#define ENTRIES_REAL(op)                ENTRIES_INTEGERS(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
-#define ENTRIES_BITS(op)                ENTRIES_INTEGERS(op) ENTRY(BOOL, op)
-#define ENTRIES_FLOATS(op)              ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
-#define ENTRIES_FLOATING(op)            ENTRY(FLOAT32, op) ENTRY(FLOAT64, op) ENTRY(COMPLEX64, op)
-#define ENTRIES_NUMBERS(op)             ENTRIES_REAL(op) ENTRY(COMPLEX64, op)
-#define ENTRIES_ORDERED(op)             ENTRIES_REAL(op) ENTRY(BOOL, op)
-#define ENTRIES_EVERY(op)               ENTRIES_ORDERED(op) ENTRY(COMPLEX64, op)
-#define SHORT_ENTRY(E, op, result, ...) [CPU_OP_##op] = SHORT_##op,
-#define HOST_LOOP(op, set)              ENTRIES_##set(op)
+#define ENTRIES_REAL(op)        ENTRIES_INTEGERS(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
+#define ENTRIES_BITS(op)        ENTRIES_INTEGERS(op) ENTRY(BOOL, op)
+#define ENTRIES_FLOATS(op)      ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
+#define ENTRIES_FLOATING(op)    ENTRY(FLOAT32, op) ENTRY(FLOAT64, op) ENTRY(COMPLEX64, op)
+#define ENTRIES_NUMBERS(op)     ENTRIES_REAL(op) ENTRY(COMPLEX64, op)
+#define ENTRIES_ORDERED(op)     ENTRIES_REAL(op) ENTRY(BOOL, op)
+#define ENTRIES_EVERY(op)       ENTRIES_ORDERED(op) ENTRY(COMPLEX64, op)
+#define SHORT_ENTRY(E, op, ...) [CPU_OP_##op] = SHORT_##op,
+#define HOST_LOOP(op, set)      ENTRIES_##set(op)
 #define HOST_CAST(op, set)
 #define OP_ENTRIES(name, text, inputs, gives, takes, computes, keeps, host, ...)                   \
   HOST_##host(name, computes)
@@ -461,7 +454,6 @@ static void FLOAT32_CLAMP(void *out, const void *in, const void *in2, const void
   BOOL_OPS(X, BOOL)                                                                                \
   FLOAT_OPS(X, FLOAT32)                                                                            \
   FLOAT32_OPS(X, FLOAT32)                                                                          \
-  SHORT_OPS(X, SHORT)                                                                              \
   FLOAT_OPS(X, FLOAT64)                                                                            \
   FLOAT64_OPS(X, FLOAT64)                                                                          \
   COMPLEX_OPS(X, COMPLEX64)                                                                        \
@@ -561,12 +553,16 @@ CPU_INLINE void widen_some(float *r, const uint16_t *a)
   _mm512_storeu_ps(r, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)a)));
 }
 
-/* Whether one of them is NaN: then the result is not it. */
-CPU_INLINE bool narrow_some(uint16_t *r, const float *a)
+CPU_INLINE void narrow_some(uint16_t *r, const float *a)
 {
   __m512 x = _mm512_loadu_ps(a);
-  _mm256_storeu_si256((__m256i *)(void *)r, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-  return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0;
+  __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  __m512i sign = _mm512_set1_epi32((int)0xff800000), quiet = _mm512_set1_epi32(0x00400000);
+  /* of NaN the sign: x & sign | quiet */
+  __m512i bits = _mm512_castps_si512(x);
+  bits = _mm512_mask_ternarylogic_epi32(bits, nan, sign, quiet, 0xea);
+  __m256i half = _mm512_cvtps_ph(_mm512_castsi512_ps(bits), _MM_FROUND_TO_NEAREST_INT);
+  _mm256_storeu_si256((__m256i *)(void *)r, half);
 }
 #else
 enum { HALVES_AT_ONCE = 8 };
@@ -576,11 +572,14 @@ CPU_INLINE void widen_some(float *r, const uint16_t *a)
   _mm256_storeu_ps(r, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)a)));
 }
 
-CPU_INLINE bool narrow_some(uint16_t *r, const float *a)
+CPU_INLINE void narrow_some(uint16_t *r, const float *a)
 {
-  __m256 x = _mm256_loadu_ps(a);
-  _mm_storeu_si128((__m128i *)(void *)r, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-  return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0;
+  __m256 x = _mm256_loadu_ps(a), nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+  __m256 sign = _mm256_castsi256_ps(_mm256_set1_epi32((int)0xff800000));
+  __m256 quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x00400000));
+  x = _mm256_blendv_ps(x, _mm256_or_ps(_mm256_and_ps(x, sign), quiet), nan);
+  __m128i half = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+  _mm_storeu_si128((__m128i *)(void *)r, half);
 }
 #endif
 
@@ -594,22 +593,20 @@ static void widen_halves(void *out, const void *in, int64_t n)
   FLOAT16_to_FLOAT32(r + i, a + i, n - i);
 }
 
-/* In place, too: what is read again has not been written. */
 static void narrow_halves(void *out, const void *in, int64_t n)
 {
   const float *a = in;
   uint16_t *r = out;
   int64_t i = 0;
-  for (; i + HALVES_AT_ONCE <= n; i += HALVES_AT_ONCE) {
-    float kept[HALVES_AT_ONCE];
-    memcpy(kept, a + i, sizeof kept);
-    if (narrow_some(r + i, kept)) FLOAT32_to_FLOAT16(r + i, kept, HALVES_AT_ONCE);
-  }
+  for (; i + HALVES_AT_ONCE <= n; i += HALVES_AT_ONCE)
+    narrow_some(r + i, a + i);
   FLOAT32_to_FLOAT16(r + i, a + i, n - i);
 }
 #define FLOAT16_to_FLOAT32 widen_halves
 #define FLOAT32_to_FLOAT16 narrow_halves
 #endif
+
+#include "core/backend/cpu_half.h"
 
 /* ---- folds -------------------------------------------------------------------------------------
  * Real sums are compensated (Moller, Knuth): what an addition loses is exact and summed beside, so
@@ -1044,10 +1041,10 @@ static void repeat_element(void *to, const void *element, size_t bytes, int64_t 
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
-enum { HALVES = CPU_BLOCK / 2 };
+enum { PAIRS = CPU_BLOCK / 2 };
 
 /* The words of `blocks` blocks, each where its number needs it. */
-static void random_words(uint32_t words[4][HALVES], uint64_t seed, uint64_t first, int64_t blocks)
+static void random_words(uint32_t words[4][PAIRS], uint64_t seed, uint64_t first, int64_t blocks)
 {
   for (int64_t i = 0; i < blocks; i++) {
     philox_block b = philox(seed, first + (uint64_t)i);
@@ -1106,8 +1103,8 @@ static random_loop random_loop_of(const weir_random *r)
 /* At most a block of elements. */
 static void random_block(double *out, const weir_random *r, int64_t from, int64_t n)
 {
-  uint32_t words[4][HALVES] = {{0}};
-  double even[HALVES], odd[HALVES];
+  uint32_t words[4][PAIRS] = {{0}};
+  double even[PAIRS], odd[PAIRS];
   int64_t blocks = (n + 1) / 2;
   random_loop loop = random_loop_of(r);
   random_words(words, r->seed, r->offset + (uint64_t)from / 2, blocks);
@@ -1143,8 +1140,9 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
 
 const cpu_level CPU_LEVEL = {
     .op = {WEIR_OPS(OP_ENTRIES) ENTRIES_EVERY(ADD_ALPHA) ENTRIES_EVERY(SUB_ALPHA)
-               ENTRY(FLOAT16, NEG) ENTRY(FLOAT16, ABS) ENTRY(BFLOAT16, NEG) ENTRY(BFLOAT16, ABS)},
-    .short_op = {SHORT_OPS(SHORT_ENTRY, 0)},
+               ENTRY(FLOAT16, NEG) ENTRY(FLOAT16, ABS) ENTRY(BFLOAT16, NEG) ENTRY(BFLOAT16, ABS)
+                   HALF_ENTRIES(FLOAT16) HALF_ENTRIES(BFLOAT16)},
+    .short_op = {SHORT_OPS(SHORT_ENTRY, 0) SHORT_ENTRY(0, SIN, T) SHORT_ENTRY(0, COS, T)},
     .cast = {WEIR_DTYPE_MAP(CAST_ENTRIES_ROW)},
     .fold = {WEIR_REDUCE_OPS(FOLD_ENTRY)},
     .narrow_fold = {WEIR_REDUCE_OPS(NARROW_ENTRY)},

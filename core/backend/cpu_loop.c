@@ -27,6 +27,8 @@ typedef struct work {
   weir_dtype takes;  /* that the kernel takes elements of the compute dtype as */
   weir_dtype result; /* of the kernel */
   int inputs;
+  bool by_number; /* directly, and input 1 is `number` everywhere */
+  float number;
   int64_t block; /* elements; loop_piece */
   cpu_args args;
 } work;
@@ -160,10 +162,11 @@ static void direct_piece(void *arg, int64_t from, int64_t to)
   args.compute = l->compute;
   if (takes_parameters(l)) args = w->args;
   const void *x[3] = {NULL, NULL, NULL};
-  for (int i = 0; i < w->inputs; i++)
+  for (int i = 0; i < w->inputs - w->by_number; i++)
     x[i] = (const char *)l->in[i].data + (size_t)from * cpu_dtype_bytes(l->in[i].dtype);
+  if (w->by_number) x[1] = &w->number;
   args.first = from;
-  args.same = 0;
+  args.same = w->args.same;
   w->kernel((char *)l->out.data + (size_t)from * cpu_dtype_bytes(l->out.dtype), x[0], x[1], x[2],
             to - from, &args);
 }
@@ -191,7 +194,7 @@ static bool is_direct(const work *w)
   if (!w->kernel || l->dims > 1 || l->out.dtype != w->result) return false;
   if (l->dims && l->out.stride[0] != 1) return false;
   if (w->takes != l->compute) return false;
-  for (int i = 0; i < w->inputs; i++) {
+  for (int i = 0; i < w->inputs - w->by_number; i++) {
     const weir_operand *o = &l->in[i];
     weir_dtype as = l->op == WEIR_OP_WHERE && i == 0 ? WEIR_BOOL : l->compute;
     if (!o->data || o->dtype != as || (l->dims && o->stride[0] != 1)) return false;
@@ -305,13 +308,24 @@ static weir_status run_parallel(work *w)
   return loop_status(w);
 }
 
-/* float16 and bfloat16 by a kernel that takes them as they are: where nothing else is to be done. */
+/* float16 and bfloat16 by a kernel that takes them as they are: where nothing else is to be done than
+ * to convert one number. */
 static void take_as_is(work *w, cpu_kernel as_is)
 {
+  const weir_loop *l = w->loop;
+  const weir_operand *o = &l->in[1];
   work direct = *w;
   direct.kernel = as_is;
-  direct.takes = direct.result = w->loop->compute;
-  if (is_direct(&direct)) *w = direct;
+  direct.takes = direct.result = l->compute;
+  direct.by_number = w->inputs == 2 && (!o->data || (l->dims == 1 && !o->stride[0]));
+  if (!is_direct(&direct)) return;
+  *w = direct;
+  if (!w->by_number) return;
+  w->args.same = 2;
+  if (o->data)
+    memmove(&w->number, cpu_widen(o->data, o->dtype, l->compute, 1, &w->number), sizeof w->number);
+  else
+    convert_number(&w->number, &o->number, l->compute, l->op, 1);
 }
 
 weir_status cpu_map(void *self, void *stream, const weir_loop *l)
@@ -325,6 +339,7 @@ weir_status cpu_map(void *self, void *stream, const weir_loop *l)
   w.args.by_zero = &by_zero;
   w.args.same = 0;
   w.args.compute = l->compute;
+  w.by_number = false;
   if (is_plain_copy(l)) {
     plain_copy(l);
     return WEIR_OK;
@@ -342,6 +357,7 @@ weir_status cpu_map(void *self, void *stream, const weir_loop *l)
     if (kernels[l->compute]) take_as_is(&w, kernels[l->compute]);
   }
   if (l->count > CPU_GRAIN || takes_parameters(l) || !is_direct(&w)) return run_parallel(&w);
-  w.kernel(l->out.data, l->in[0].data, l->in[1].data, l->in[2].data, l->count, &w.args);
+  const void *y = w.by_number ? &w.number : l->in[1].data;
+  w.kernel(l->out.data, l->in[0].data, y, l->in[2].data, l->count, &w.args);
   return loop_status(&w);
 }

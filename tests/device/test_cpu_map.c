@@ -459,6 +459,46 @@ START_TEST(halves_are_the_same_at_every_level)
 }
 END_TEST
 
+/* All numbers of float16 and bfloat16, through kernels that take them as they are, by a tensor or by
+ * one number, through those that blocks of float32 go through, and at every level. */
+static void check_halves(weir_op op, weir_dtype dtype, bool number)
+{
+  enum { N = 65536 };
+  weir_loop l = {.op = op, .compute = dtype, .dims = 1, .size = {N}, .count = N};
+  parameters(&l);
+  for (int k = 0; k < 4; k++) {
+    weir_operand *o = k < 3 ? &l.in[k] : &l.out;
+    *o = (weir_operand){.data = memory[k], .dtype = dtype, .stride = {1}};
+    fill_random_operand(o, N);
+  }
+  for (uint32_t i = 0; i < N; i++)
+    memcpy(memory[0] + 2 * (size_t)i, &(uint16_t){(uint16_t)i}, 2);
+  memcpy(before, memory, sizeof before);
+  if (number) random_number(&l.in[1], dtype);
+  levels_agree(&l, N);
+  check_loop_result(&l, "halves");
+  memcpy(before[3], memory[3], 2 * (size_t)N);
+  l.out.stride[0] = 2;
+  ck_assert_int_eq(run_cpu_map(&l), WEIR_OK);
+  for (size_t i = 0; i < N; i++) {
+    bool same = !memcmp(before[3] + 2 * i, memory[3] + 4 * i, 2);
+    if (same || isnan(ref_load(dtype, before[3] + 2 * i).re)) continue;
+    ck_abort_msg("%s of dtype %d, element %zu in a block", ops[op].name, dtype, i);
+  }
+}
+
+START_TEST(every_half_is_as_exact_at_every_level)
+{
+  static const weir_op some[] = {WEIR_OP_RELU, WEIR_OP_SQRT, WEIR_OP_ADD,     WEIR_OP_SUB,
+                                 WEIR_OP_MUL,  WEIR_OP_DIV,  WEIR_OP_MAXIMUM, WEIR_OP_MINIMUM,
+                                 WEIR_OP_EXP,  WEIR_OP_LOG,  WEIR_OP_SIGMOID, WEIR_OP_SIN,
+                                 WEIR_OP_COS,  WEIR_OP_SILU, WEIR_OP_GELU};
+  ck_assert_uint_lt((unsigned)_i / 4, sizeof some / sizeof *some);
+  check_halves(some[_i / 4], _i % 2 ? WEIR_FLOAT16 : WEIR_BFLOAT16,
+               _i / 2 % 2 && ops[some[_i / 4]].inputs > 1);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu map");
@@ -471,6 +511,7 @@ int main(void)
   tcase_add_test(c, the_number_of_threads_changes_no_bit);
   tcase_add_loop_test(c, every_level_of_processor_gives_the_same_bits, 0, WEIR_OP_COUNT);
   tcase_add_test(c, halves_are_the_same_at_every_level);
+  tcase_add_loop_test(c, every_half_is_as_exact_at_every_level, 0, 4 * 15);
   suite_add_tcase(s, c);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_ENV);
