@@ -833,7 +833,7 @@ static weir_status check_diagonal(const weir_tensor *l, const char *name)
                    "%s: %sThe diagonal element %lld is zero, the inversion could not be completed "
                    "because the input matrix is singular.",
                    name, batch_element(batch, l, at.i / columns_of(l)),
-                   (long long)(at.i % columns_of(l) + 1));
+                   (long long)at.i % columns_of(l) + 1);
 }
 
 weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool upper)

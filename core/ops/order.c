@@ -347,8 +347,39 @@ static weir_status quantile_of(weir_tensor **out, const weir_tensor *sorted, int
   return st ? st : weir_where(out, nan, last, value);
 }
 
+/* The same of those that are not NaN, which are first; of none NaN. */
+static weir_status nanquantile_of(weir_tensor **out, const weir_tensor *sorted, int dim, double q)
+{
+  WEIR_TENSOR real = NULL;
+  WEIR_TENSOR count = NULL;
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR rank = NULL;
+  WEIR_TENSOR low = NULL;
+  WEIR_TENSOR high = NULL;
+  WEIR_TENSOR weight = NULL;
+  weir_status st = weir_eq(&real, sorted, sorted);
+  if (!st) st = weir_sum_dim(&count, real, dim, true);
+  if (!st) st = weir_to_dtype(&wide, count, (weir_dtype)sorted->dtype);
+  if (!st) st = weir_sub_scalar_(wide, weir_int(1));
+  if (!st) st = weir_mul_scalar_(wide, weir_float(q));
+  if (!st) st = weir_clamp_min(&rank, wide, weir_int(0));
+  if (!st) st = weir_floor(&low, rank);
+  if (!st) st = weir_ceil(&high, rank);
+  if (!st) st = weir_sub(&weight, rank, low);
+  if (st) return st;
+  WEIR_TENSOR first = NULL;
+  WEIR_TENSOR second = NULL;
+  WEIR_TENSOR below = NULL;
+  WEIR_TENSOR above = NULL;
+  st = weir_to_dtype(&first, low, WEIR_INT64);
+  if (!st) st = weir_to_dtype(&second, high, WEIR_INT64);
+  if (!st) st = weir_gather(&below, sorted, dim, first);
+  if (!st) st = weir_gather(&above, sorted, dim, second);
+  return st ? st : weir_lerp(out, below, above, weight);
+}
+
 static weir_status run_quantile(weir_tensor **out, const weir_tensor *a, double q, int dim,
-                                bool keepdim)
+                                bool keepdim, bool no_nan)
 {
   WEIR_TENSOR some = NULL;
   WEIR_TENSOR sorted = NULL;
@@ -360,29 +391,31 @@ static weir_status run_quantile(weir_tensor **out, const weir_tensor *a, double 
   else if (!st)
     some = weir_tensor_retain((weir_tensor *)a);
   if (!st) st = weir_sort(&sorted, &places, some, at, false);
-  if (!st) st = quantile_of(out, sorted, at, q);
+  if (!st) st = no_nan ? nanquantile_of(out, sorted, at, q) : quantile_of(out, sorted, at, q);
   if (!st && (!keepdim || !a->dims)) st = without_dim(out, at);
   if (st) weir_tensor_drop(out);
   return st;
 }
 
-weir_status weir_quantile(weir_tensor **out, const weir_tensor *a, double q)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
-  WEIR_CASTS(QUANTILE, a);
-  WEIR_TENSOR flat = NULL;
-  weir_status st = check_quantile(a, q);
-  if (!st) st = weir_reshape(&flat, a, weir_shape(-1));
-  return st ? st : run_quantile(out, flat, q, 0, false);
-}
-
-weir_status weir_quantile_dim(weir_tensor **out, const weir_tensor *a, double q, int dim,
-                              bool keepdim)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
-  WEIR_CASTS(QUANTILE, a);
-  weir_status st = check_quantile(a, q);
-  return st ? st : run_quantile(out, a, q, dim, keepdim);
-}
+#define QUANTILE(name, no_nan)                                                                     \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, double q)                       \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_CASTS(QUANTILE, a);                                                                       \
+    WEIR_TENSOR flat = NULL;                                                                       \
+    weir_status st = check_quantile(a, q);                                                         \
+    if (!st) st = weir_reshape(&flat, a, weir_shape(-1));                                          \
+    return st ? st : run_quantile(out, flat, q, 0, false, no_nan);                                 \
+  }                                                                                                \
+  weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, double q, int dim,        \
+                                bool keepdim)                                                      \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_CASTS(QUANTILE, a);                                                                       \
+    weir_status st = check_quantile(a, q);                                                         \
+    return st ? st : run_quantile(out, a, q, dim, keepdim, no_nan);                                \
+  }
+QUANTILE(quantile, false)
+QUANTILE(nanquantile, true)

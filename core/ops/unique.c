@@ -87,15 +87,19 @@ static weir_status unique_some(const uniques *u, const weir_tensor *a, bool cons
   return st;
 }
 
+static void drop_uniques(const uniques *u)
+{
+  weir_tensor_drop(u->out);
+  if (u->inverse) weir_tensor_drop(u->inverse);
+  if (u->counts) weir_tensor_drop(u->counts);
+}
+
 static weir_status unique_run(const uniques *u, const weir_tensor *a, bool consecutive)
 {
   if (a->dtype == WEIR_COMPLEX64)
     return not_implemented("unique", device_of_tensor(a), WEIR_COMPLEX64);
   weir_status st = a->numel ? unique_some(u, a, consecutive) : unique_nothing(u, a);
-  if (!st) return st;
-  weir_tensor_drop(u->out);
-  if (u->inverse) weir_tensor_drop(u->inverse);
-  if (u->counts) weir_tensor_drop(u->counts);
+  if (st) drop_uniques(u);
   return st;
 }
 
@@ -113,6 +117,113 @@ static weir_status unique_run(const uniques *u, const weir_tensor *a, bool conse
   }
 UNIQUE(unique, false)
 UNIQUE(unique_consecutive, true)
+
+/* ---- distinct parts -------------------------------------------------------------------------- */
+
+/* Where rows (n, m) are in their order: by the last column first, and stably by each before it. */
+static weir_status order_of_rows(weir_tensor **out, const weir_tensor *rows)
+{
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(rows)};
+  weir_status st = weir_arange(out, weir_int(0), weir_int(rows->size[0]), weir_int(1), &o);
+  for (int64_t j = rows->size[1] - 1; j >= 0 && !st; j--) {
+    WEIR_TENSOR column = NULL;
+    WEIR_TENSOR now = NULL;
+    WEIR_TENSOR places = NULL;
+    WEIR_TENSOR was = *out;
+    *out = NULL;
+    st = weir_select(&column, rows, 1, j);
+    if (!st) st = weir_index_select(&now, column, 0, was);
+    if (!st) st = weir_argsort(&places, now, 0, false);
+    if (!st) st = weir_index_select(out, was, 0, places);
+  }
+  return st;
+}
+
+/* Whether each row differs from the one before; the first does. */
+static weir_status row_begins(weir_tensor **out, const weir_tensor *rows)
+{
+  WEIR_TENSOR after = NULL;
+  WEIR_TENSOR before = NULL;
+  WEIR_TENSOR unlike = NULL;
+  WEIR_TENSOR differ = NULL;
+  WEIR_TENSOR first = NULL;
+  weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(rows)};
+  weir_status st = weir_narrow(&after, rows, 0, 1, rows->size[0] - 1);
+  if (!st) st = weir_narrow(&before, rows, 0, 0, rows->size[0] - 1);
+  if (!st) st = weir_ne(&unlike, after, before);
+  if (!st) st = weir_any_dim(&differ, unlike, 1, false);
+  if (!st) st = weir_ones(&first, weir_shape(1), &o);
+  return st ? st : weir_cat(out, (const weir_tensor *[]){first, differ}, 2, 0);
+}
+
+static weir_status unique_parts(const uniques *u, const weir_tensor *a, int dim, bool consecutive)
+{
+  WEIR_TENSOR moved = NULL;
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR order = NULL;
+  WEIR_TENSOR sorted = NULL;
+  WEIR_TENSOR begins = NULL;
+  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR flat = NULL;
+  WEIR_TENSOR kept = NULL;
+  const int front = 0;
+  int64_t n = a->size[dim];
+  weir_status st = weir_movedim(&moved, a, &dim, &front, 1);
+  if (!st) st = weir_reshape(&rows, moved, weir_shape(n, a->numel / n));
+  if (!st && !consecutive) st = order_of_rows(&order, rows);
+  if (!st && !consecutive) st = weir_index_select(&sorted, rows, 0, order);
+  if (!st) st = row_begins(&begins, consecutive ? rows : sorted);
+  if (!st) st = weir_nonzero(&places, begins);
+  if (!st) st = weir_reshape(&flat, places, weir_shape(-1));
+  if (!st && !consecutive) st = weir_index_select(&kept, order, 0, flat);
+  if (!st) st = weir_index_select(u->out, a, dim, consecutive ? flat : kept);
+  if (!st && u->inverse) st = run_numbers(u->inverse, begins, order, weir_shape(n));
+  if (!st && u->counts) st = run_lengths(u->counts, begins);
+  return st;
+}
+
+/* Of a without elements: nothing, where dimension `at` alone is empty. */
+static weir_status no_parts(const uniques *u, const weir_tensor *a, int at)
+{
+  weir_device d = device_of_tensor(a);
+  for (int i = 0; i < a->dims; i++)
+    if ((a->size[i] == 0) != (i == at))
+      return weir_fail(WEIR_EINVAL, "There are 0 sized dimensions, and they aren't selected, so "
+                                    "unique cannot be applied");
+  weir_status st = tensor_new_beside(u->out, a, weir_tensor_shape(a));
+  if (!st && u->inverse) st = tensor_new(u->inverse, WEIR_INT64, d, false, weir_shape(0));
+  if (!st && u->counts) st = tensor_new(u->counts, WEIR_INT64, d, false, weir_shape(0));
+  return st;
+}
+
+static weir_status unique_along(const uniques *u, const weir_tensor *a, int dim, bool consecutive)
+{
+  int at;
+  if (!a->dims)
+    return weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions", dim);
+  weir_status st = dim_resolve(&at, dim, a->dims);
+  if (st) return st;
+  if (a->dtype == WEIR_COMPLEX64)
+    return not_implemented("unique_dim", device_of_tensor(a), WEIR_COMPLEX64);
+  st = a->numel ? unique_parts(u, a, at, consecutive) : no_parts(u, a, at);
+  if (st) drop_uniques(u);
+  return st;
+}
+
+#define UNIQUE_DIM(name, consecutive)                                                              \
+  weir_status weir_##name(weir_tensor **out, weir_tensor **inverse, weir_tensor **counts,          \
+                          const weir_tensor *a, int dim)                                           \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    if (inverse) *inverse = NULL;                                                                  \
+    if (counts) *counts = NULL;                                                                    \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_NO_DERIVATIVE(a);                                                                         \
+    uniques u = {out, inverse, counts};                                                            \
+    return unique_along(&u, a, dim, consecutive);                                                  \
+  }
+UNIQUE_DIM(unique_dim, false)
+UNIQUE_DIM(unique_consecutive_dim, true)
 
 /* ---- the most frequent ----------------------------------------------------------------------- */
 

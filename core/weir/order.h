@@ -83,6 +83,11 @@ WEIR_PUBLIC weir_status weir_quantile(weir_tensor **out, const weir_tensor *a, d
 WEIR_PUBLIC weir_status weir_quantile_dim(weir_tensor **out, const weir_tensor *a, double q,
                                           int dim, bool keepdim);
 
+/* The same of those that are not NaN; of nothing but NaN it. */
+WEIR_PUBLIC weir_status weir_nanquantile(weir_tensor **out, const weir_tensor *a, double q);
+WEIR_PUBLIC weir_status weir_nanquantile_dim(weir_tensor **out, const weir_tensor *a, double q,
+                                             int dim, bool keepdim);
+
 /* Each less the one before it in its dimension, n times over; of bool whether they differ. Errors:
  * "order must be non-negative but got -1", "diff expects input to be at least one-dimensional". */
 WEIR_PUBLIC weir_status weir_diff(weir_tensor **out, const weir_tensor *a, int64_t n, int dim);
@@ -120,6 +125,17 @@ WEIR_PUBLIC weir_status weir_unique(weir_tensor **out, weir_tensor **inverse, we
 /* The same of neighbours, row by row, in their order. */
 WEIR_PUBLIC weir_status weir_unique_consecutive(weir_tensor **out, weir_tensor **inverse,
                                                 weir_tensor **counts, const weir_tensor *a);
+
+/* torch's unique() with `dim`: a's different parts along it, in the order of their elements, the first
+ * foremost, with a's other sizes; inverse: which of them each part is, in one dimension; counts. Parts
+ * with NaN are each unlike all. Errors: "There are 0 sized dimensions, and they aren't selected, so
+ * unique cannot be applied", "\"unique_dim\" not implemented for 'ComplexFloat'". */
+WEIR_PUBLIC weir_status weir_unique_dim(weir_tensor **out, weir_tensor **inverse,
+                                        weir_tensor **counts, const weir_tensor *a, int dim);
+/* The same of neighbours, in their order. */
+WEIR_PUBLIC weir_status weir_unique_consecutive_dim(weir_tensor **out, weir_tensor **inverse,
+                                                    weir_tensor **counts, const weir_tensor *a,
+                                                    int dim);
 
 /* The most frequent, of several the smallest, and the last place of it. Errors: "mode(): Expected
  * reduction dim 0 to have non-zero size.", "\"mode_cpu\" not implemented for 'ComplexFloat'". */

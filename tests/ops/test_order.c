@@ -159,6 +159,13 @@ START_TEST(the_middle_is_the_smaller_of_two_and_nan_where_there_is_one)
   weir_ok(weir_quantile_dim(&r[0], a, 0.25, 1, false));
   NUMBERS(r[0], 1.75, NAN);
   drop_all(r, 1);
+  weir_ok(weir_nanquantile_dim(&r[0], a, 0.25, 1, true));
+  shape_is(r[0], weir_shape(2, 1));
+  NUMBERS(r[0], 1.75, 4.25);
+  drop_all(r, 1);
+  weir_ok(weir_nanquantile(&r[0], a, 0.5));
+  NUMBERS(r[0], 3.5);
+  drop_all(r, 1);
   WEIR_TENSOR row = NULL;
   weir_ok(weir_select(&row, a, 0, 0));
   weir_ok(weir_quantile(&r[0], row, 0.9));
@@ -498,6 +505,25 @@ START_TEST(different_elements_are_counted)
   shape_is(r[0], weir_shape(0));
   shape_is(r[2], weir_shape(0));
   drop_all(r, 3);
+  WEIR_TENSOR parts =
+      TENSOR(weir_shape(5, 2), WEIR_FLOAT32, device(_i), 3, 1, 3, 0, 3, 1, 0, 9, 0, 9);
+  weir_ok(weir_unique_dim(&r[0], &r[1], &r[2], parts, 0));
+  shape_is(r[0], weir_shape(3, 2));
+  EXPECT(r[0], 0, 9, 3, 0, 3, 1);
+  EXPECT(r[1], 2, 1, 2, 0, 0);
+  EXPECT(r[2], 2, 1, 2);
+  drop_all(r, 3);
+  weir_ok(weir_unique_consecutive_dim(&r[0], &r[1], &r[2], parts, -2));
+  EXPECT(r[0], 3, 1, 3, 0, 3, 1, 0, 9);
+  EXPECT(r[1], 0, 1, 2, 3, 3);
+  EXPECT(r[2], 1, 1, 1, 2);
+  drop_all(r, 3);
+  weir_ok(weir_unique_dim(&r[0], NULL, NULL, parts, 1));
+  EXPECT(r[0], 1, 3, 0, 3, 1, 3, 9, 0, 9, 0);
+  drop_all(r, 1);
+  refused(WEIR_EINVAL,
+          "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied",
+          weir_unique_dim(&r[0], NULL, NULL, e, 1));
   WEIR_TENSOR i = TENSOR(weir_shape(2, 5), WEIR_INT16, device(_i), 2, 1, 2, 1, 3, 7, 7, 7, 0, 0);
   weir_ok(weir_mode(&r[0], &r[1], i, 1, false));
   PAIR(r, 2, {{1, 7}, {3, 2}});

@@ -543,7 +543,7 @@ class Program(Slopes):
             return None
         d, keep = r.randrange(-t.dim(), t.dim()), r.random() < .5
         size = t.shape[d]
-        kind = r.choice("cumsum cummax cummin sort topk kthvalue median median_all quantile nanmedian diff".split())
+        kind = r.choice("cumsum cummax cummin sort topk kthvalue median median_all quantile nanquantile nanmedian diff".split())
         if kind == "cumsum":
             return f"{kind} {d}", lambda: t.cumsum(d), lambda: n(kind, w, d)
         if kind in ("cummax", "cummin"):
@@ -562,7 +562,7 @@ class Program(Slopes):
         if kind == "diff":
             return f"{kind} {d}", lambda: t.diff(dim=d), lambda: n(kind, w, C.c_int64(1), d)
         q = r.choice([0, .25, .5, .9, 1])
-        return f"{kind} {q} {d} {keep}", lambda: t.quantile(q, d, keep), lambda: n("quantile_dim", w, C.c_double(q), d, keep)
+        return f"{kind} {q} {d} {keep}", lambda: getattr(t, kind)(q, d, keep), lambda: n(kind + "_dim", w, C.c_double(q), d, keep)
 
     def planes(self, t, w):
         """Pools and other sizes, of a leaf of 1 to 3 axes."""

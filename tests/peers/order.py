@@ -81,20 +81,20 @@ class Order:
 
     def middle(self):
         r = self.r
-        name = r.choice(["median", "median", "nanmedian", "quantile"])
-        dtype = r.choice(DTYPES if name != "quantile" else [torch.float32, torch.float32, torch.float64, torch.int32])
+        name = r.choice(["median", "median", "nanmedian", "quantile", "nanquantile"])
+        dtype = r.choice(DTYPES if "quantile" not in name else [torch.float32, torch.float32, torch.float64, torch.int32])
         t, w = self.tensor(self.sizes(), dtype, small=r.random() < .5)
         d, keep = self.dim(t), r.random() < .5
         what = f"{name} of {tuple(t.shape)} {t.stride()} {t.dtype} {d} {keep}"
         t = t.contiguous()  # torch's cpu reads beyond what is expanded
-        if name == "quantile":
+        if "quantile" in name:
             q = r.choice([0, 1, .5, .25, .1, r.random(), r.random(), 1.5])
             size = t.abs().double().nan_to_num(0, 0, 0).max() if t.numel() else None
             if r.random() < .3:
-                self.judge(what + f" all {q}", lambda: torch.quantile(t, q), lambda: self.w.new(name, w, C.c_double(q)), size, 4)
+                self.judge(what + f" all {q}", lambda: getattr(torch, name)(t, q), lambda: self.w.new(name, w, C.c_double(q)), size, 4)
             else:
                 self.own_strides = True
-                self.judge(what + f" {q}", lambda: torch.quantile(t, q, d, keep),
+                self.judge(what + f" {q}", lambda: getattr(torch, name)(t, q, d, keep),
                            lambda: self.w.new(name + "_dim", w, C.c_double(q), d, keep), size, 4)
                 self.own_strides = False
         elif r.random() < .3:
@@ -143,11 +143,16 @@ class Order:
 
     def counting(self):
         r = self.r
-        name = r.choice("unique unique unique_consecutive mode mode bincount bincount histc histc".split())
+        name = r.choice("unique unique unique_consecutive unique_dim unique_consecutive_dim mode mode bincount bincount histc histc".split())
         t, w = self.tensor(self.sizes(), r.choice(DTYPES), small=r.random() < .6)
         d, keep = self.dim(t), r.random() < .5
         what = f"{name} of {tuple(t.shape)} {t.stride()} {t.dtype} {d} {keep}"
-        if name.startswith("unique"):
+        if name.endswith("_dim"):
+            if t.is_complex() or not bool(t.isnan().any()):  # torch sorts NaN anywhere
+                self.own_strides = True
+                self.judge(what, lambda: getattr(torch, name[:-4])(t, dim=d, return_inverse=True, return_counts=True), lambda: self.several_of(name, w, d))
+                self.own_strides = False
+        elif name.startswith("unique"):
             self.judge(what, lambda: getattr(torch, name)(t, return_inverse=True, return_counts=True),
                        lambda: self.several_of(name, w))
         elif name == "mode":
