@@ -27,6 +27,7 @@ enum {
   A_BYTES = 256 << 10, /* of a block of A */
   B_BYTES = 2 << 20,   /* of a block of B */
   FEW = 1 << 18,       /* multiplications one thread does as soon alone */
+  MANY = 1 << 22,      /* that are worth waking another for */
   SMALL = 1 << 15      /* that are done sooner than packed */
 };
 
@@ -136,12 +137,19 @@ static void multiply_items(void *arg, int64_t from, int64_t to)
   }
 }
 
+/* Between few and many it depends on whether threads are awake. */
+static bool is_shared(int64_t results, int64_t k)
+{
+  if (results < FEW && results * k < 2L * FEW) return false; /* B is packed before it begins */
+  return results >= FEW || results * k >= MANY || parallel_at_once();
+}
+
 static void measure(product *p)
 {
   int64_t high = p->level->rows;
   p->size = (int64_t)cpu_dtype_bytes(p->type);
   p->width = p->level->bytes / p->size;
-  p->threads = p->m * p->n < FEW && p->m * p->n * p->k < FEW ? 1 : weir_get_num_threads();
+  p->threads = is_shared(p->m * p->n, p->k) ? weir_get_num_threads() : 1;
   int64_t most = A_BYTES / (STEPS * p->size) / high * high;
   int64_t even = in_units(in_units(p->m, p->threads), high) * high;
   p->height = least(most, even);
@@ -333,7 +341,8 @@ weir_status cpu_gemm(void *self, void *stream, const weir_gemm *g)
   if (!is_float(g->dtype)) return cpu_no_kernel("addmm_impl", g->dtype);
   batch b = {.g = g};
   int64_t work = g->m * g->n * (g->k + 1);
-  if (work < FEW * 8L && g->batch > 1)
+  bool small = work < FEW * 8L && g->batch > 1;
+  if (small && (work * g->batch >= MANY || (work * g->batch >= FEW && parallel_at_once())))
     parallel_for(g->batch, FEW / (work + 1) + 1, some_of_batch, &b);
   else
     some_of_batch(&b, 0, g->batch);

@@ -290,6 +290,16 @@ int parallel_self(void)
   return self;
 }
 
+bool parallel_at_once(void)
+{
+  int n = within ? 1 : weir_get_num_threads();
+  if (n == 1 || pthread_mutex_trylock(&pool.busy)) return false;
+  judge_spinning(n);
+  pool.ended = clock_monotonic_ns();
+  pthread_mutex_unlock(&pool.busy);
+  return spins();
+}
+
 void parallel_for_most(int most, int64_t count, int64_t grain, parallel_part part, void *arg)
 {
   int n = count <= grain || within ? 1 : weir_get_num_threads();

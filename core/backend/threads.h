@@ -2,6 +2,7 @@
 #ifndef WEIR_DEVICE_THREADS_H
 #define WEIR_DEVICE_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "core/weir/threads.h"
 
@@ -17,5 +18,9 @@ void parallel_for(int64_t count, int64_t grain, parallel_part part, void *arg);
  * for one's own. */
 void parallel_for_most(int most, int64_t count, int64_t grain, parallel_part part, void *arg);
 int parallel_self(void);
+
+/* Whether work of 5 to 30 us is worth sharing: jobs follow each other so closely of late that
+ * threads are awake, or will be for the next. Each such job is to ask, whatever comes of it. */
+bool parallel_at_once(void);
 
 #endif
