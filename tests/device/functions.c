@@ -201,8 +201,8 @@ static real slope_of(const weir_loop *l, real x)
 /* Where a slope is 0 by a bound: so is the product, whatever the gradient. */
 static bool is_cut(const weir_loop *l, long double x)
 {
-  bool bound = l->op == WEIR_OP_HARDSIGMOID_BACKWARD || l->op == WEIR_OP_HARDSWISH_BACKWARD ||
-               l->op >= WEIR_OP_SHRINK_BACKWARD;
+  bool bound = l->op == WEIR_OP_HARDSIGMOID_BACKWARD || l->op >= WEIR_OP_SHRINK_BACKWARD ||
+               (l->op == WEIR_OP_HARDSWISH_BACKWARD && x <= -3); /* at -1.5 it is a calculated 0 */
   return bound && slope_of(l, x) == 0;
 }
 
@@ -371,14 +371,34 @@ static int64_t int_function(const weir_loop *l, int64_t x, int64_t y, int64_t z)
 
 /* ---- complex --------------------------------------------------------------------------------- */
 
+/* Where 1 + x would lose what x has. */
+static wide complex_log1p(wide x)
+{
+  real a = creall(x), b = cimagl(x);
+  if (cabsl(x) > 0.5L) return clogl(1 + x);
+  return CMPLXL(log1pl(2 * a + a * a + b * b) / 2, atan2l(b, 1 + a));
+}
+
+static wide complex_expm1(wide x)
+{
+  real a = creall(x), b = cimagl(x), half = sinl(b / 2);
+  return CMPLXL(expm1l(a) * cosl(b) - 2 * half * half, expl(a) * sinl(b));
+}
+
+/* By 0 of any sign, torch's: each part by 0. */
+static wide complex_quotient(wide x, wide y)
+{
+  return y == 0 ? CMPLXL(creall(x) / 0.0L, cimagl(x) / 0.0L) : x / y;
+}
+
 static wide complex_function(const weir_loop *l, wide x, wide y, wide z)
 {
   wide value = CMPLXL(l->p[0].f, l->p[0].dtype == WEIR_COMPLEX64 ? l->p[0].imag : 0);
   switch (l->op) {
   case WEIR_OP_LOG1P:
-    return clogl(1 + x);
+    return complex_log1p(x);
   case WEIR_OP_EXPM1:
-    return cexpl(x) - 1;
+    return complex_expm1(x);
   case WEIR_OP_LOG2:
     return clogl(x) / logl(2);
   case WEIR_OP_LOG10:
@@ -422,7 +442,7 @@ static wide complex_function(const weir_loop *l, wide x, wide y, wide z)
   case WEIR_OP_ADDCMUL:
     return x + value * y * z;
   case WEIR_OP_ADDCDIV:
-    return x + value * y / z;
+    return x + complex_quotient(value * y, z);
   default:
     return x; /* NAN_TO_NUM of what is finite */
   }

@@ -300,7 +300,8 @@ static void random_case(weir_loop *l, bool in_place)
 START_TEST(every_op_in_every_dtype_is_its_exact_result_rounded)
 {
   weir_op op = (weir_op)_i;
-  const int rounds = WEIR_ASAN || WEIR_TSAN ? 4 : 16; /* it is slow there; threads: see below */
+  /* It is slow there; threads: see below. */
+  const int rounds = WEIR_ASAN || WEIR_TSAN ? 4 : AT_LEVEL(16, 16, 128);
   for (int d = 0; d < DTYPES; d++)
     for (int round = 0; round < rounds && is_there(op, dtypes[d]); round++) {
       weir_loop l = {.op = op, .compute = dtypes[d]};
