@@ -147,15 +147,13 @@ static void logit_back(rule_run *k)
   double eps = real_number(k->n->r.number[0]), least = eps < 0 ? 0 : eps;
   const weir_tensor *x = function_input(k);
   const weir_tensor *in = c_logical_and(k, c_ge_s(k, x, least), c_le_s(k, x, 1 - least));
-  const weir_tensor *part = c_div(k, G, c_mul(k, x, c_add_s(k, c_neg(k, x), 1)));
-  if (eps >= 0) {
-    give(k, 0, c_where(k, in, part));
-    return;
-  }
   weir_tensor *o = NULL;
   if (k->c.st) return;
-  const weir_tensor *none = calc_keep(&k->c, weir_full_like(&o, x, weir_float(NAN), NULL), &o);
-  give(k, 0, c_pick(k, in, part, none));
+  weir_scalar beyond = weir_float(eps < 0 ? NAN : 0.5);
+  const weir_tensor *other = calc_keep(&k->c, weir_full_like(&o, x, beyond, NULL), &o);
+  if (eps >= 0) x = c_pick(k, in, x, other); /* of 0 and 1 the second derivative were NaN */
+  const weir_tensor *part = c_div(k, G, c_mul(k, x, c_add_s(k, c_neg(k, x), 1)));
+  give(k, 0, eps >= 0 ? c_where(k, in, part) : c_pick(k, in, part, other));
 }
 
 /* a log b, 0 where a is: of a the logarithm, which is left out where both would make a NaN. */

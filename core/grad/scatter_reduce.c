@@ -89,6 +89,56 @@ static void linear_back(rule_run *k)
   if (wants_gradient(k, 1)) give_written(k, gathered(k, g));
 }
 
+/* Whether a place has more than one 0 of the source; `count`: how many there are. */
+static bool has_several(rule_run *k, const weir_tensor *count)
+{
+  weir_tensor *any = NULL;
+  weir_scalar said = {.dtype = WEIR_BOOL};
+  const weir_tensor *is = c_gt_s(k, count, 1);
+  is = calc_keep(&k->c, k->c.st ? k->c.st : weir_any(&any, is), &any);
+  if (!k->c.st) k->c.st = weir_item(&said, is);
+  return !k->c.st && said.i;
+}
+
+/* The product of the others than those at `at` along the dimension. */
+static const weir_tensor *without(rule_run *k, const weir_tensor *self, const weir_tensor *source,
+                                  int64_t at)
+{
+  weir_tensor *o[4] = {NULL};
+  const weir_tensor *index = PLACES;
+  const weir_tensor *one = filled_like(k, source, 1);
+  if (k->c.st) return NULL;
+  one = calc_keep(&k->c, weir_narrow(&o[0], one, DIM, at, 1), &o[0]);
+  if (k->c.st) return NULL;
+  source = calc_keep(&k->c, weir_slice_scatter(&o[1], source, one, DIM, at, at + 1, 1), &o[1]);
+  const weir_tensor *product = k->c.st ? NULL : multiplied(k, self, source);
+  if (k->c.st) return NULL;
+  index = calc_keep(&k->c, weir_narrow(&o[2], index, DIM, at, 1), &o[2]);
+  return calc_keep(&k->c, k->c.st ? k->c.st : weir_gather(&o[3], product, DIM, index), &o[3]);
+}
+
+/* For each of the source the product of the others, whose derivative is right where several are 0: a
+ * product for each place of the dimension. */
+static const weir_tensor *products_of_others(rule_run *k, const weir_tensor *self,
+                                             const weir_tensor *source)
+{
+  weir_tensor *all = NULL;
+  int64_t length = source->dims ? source->size[DIM] : 1;
+  for (int64_t i = 0; i < length && !k->c.st; i++) {
+    int mark = k->c.count;
+    weir_tensor *joined = NULL;
+    const weir_tensor *part = without(k, self, source, i);
+    if (!k->c.st && all)
+      k->c.st = weir_cat(&joined, (const weir_tensor *[]){all, part}, 2, DIM);
+    else if (!k->c.st)
+      joined = weir_tensor_retain((weir_tensor *)part);
+    weir_tensor_release(all);
+    all = joined;
+    calc_drop(&k->c, mark);
+  }
+  return calc_keep(&k->c, k->c.st, &all);
+}
+
 /* Of self the product of the source; of the source that of the others: where it is the one 0 among
  * them the product without it. */
 static void product_back(rule_run *k)
@@ -103,6 +153,10 @@ static void product_back(rule_run *k)
   const weir_tensor *zero = c_eq_s(k, source, 0), *ones = filled_like(k, source, 1);
   grad_meta m = k->n->of[0];
   const weir_tensor *count = with_added(k, c_zeros(k, &m), c_as(k, zero, m.dtype));
+  if (k->create_graph && source->dims && has_several(k, count)) {
+    give_written(k, c_mul(k, gathered(k, G), products_of_others(k, self, source)));
+    return;
+  }
   const weir_tensor *single = c_logical_and(k, zero, c_eq_s(k, gathered(k, count), 1));
   const weir_tensor *rest = multiplied(k, self, c_pick(k, single, ones, source));
   const weir_tensor *through =

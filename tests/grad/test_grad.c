@@ -1006,11 +1006,46 @@ static weir_status gelu_by_tanh(weir_tensor **out, const weir_tensor *a)
   return weir_gelu(out, a, "tanh");
 }
 
+/* Of 0.3, 0, 1 and 0, all but the first of which eps clamps. */
+static weir_status logit_of(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_TENSOR unit = NULL;
+  WEIR_TENSOR slope = NULL;
+  weir_scalar least = weir_int(0), most = weir_int(1);
+  weir_status st = weir_clamp(&unit, a, &least, &most);
+  if (!st) st = weir_logit(&slope, unit, 0.25);
+  return st ? st : weir_mul(out, slope, slope);
+}
+
+static weir_status log_of_sums(weir_tensor **out, const weir_tensor *a)
+{
+  return weir_logcumsumexp(out, a, 0);
+}
+
+/* Three factors of one place, two of which are 0 at 0.3 and -0.4, and a fourth alone. */
+static weir_status products_of_places(weir_tensor **out, const weir_tensor *a)
+{
+  static const double off[] = {0.3, -0.4, 0, 0};
+  static const int64_t places[] = {1, 1, 1, 0};
+  WEIR_TENSOR from = NULL;
+  WEIR_TENSOR index = NULL;
+  WEIR_TENSOR less = NULL;
+  WEIR_TENSOR ones = NULL;
+  weir_options o = {.dtype = WEIR_FLOAT64};
+  weir_status st = weir_tensor_from(&from, off, WEIR_FLOAT64, weir_shape(4), &o);
+  o.dtype = WEIR_INT64;
+  if (!st) st = weir_tensor_from(&index, places, WEIR_INT64, weir_shape(4), &o);
+  if (!st) st = weir_ones_like(&ones, from, NULL);
+  if (!st) st = weir_sub(&less, a, from);
+  return st ? st : weir_scatter_reduce(out, ones, 0, index, less, WEIR_SCATTER_PROD, true);
+}
+
 START_TEST(slopes_of_activations_have_slopes)
 {
-  static const function_of_one of[] = {weir_silu,   weir_mish,  weir_logsigmoid, weir_hardswish,
-                                       softplus_of, elu_of,     gelu_of,         gelu_by_tanh,
-                                       weir_selu,   weir_lgamma};
+  static const function_of_one of[] = {
+      weir_silu, weir_mish,   weir_logsigmoid,   weir_hardswish, softplus_of,
+      elu_of,    gelu_of,     gelu_by_tanh,      weir_selu,      weir_lgamma,
+      logit_of,  log_of_sums, products_of_places};
   double x[4] = {0.3, -0.4, 1.7, -2.6}, above[4], below[4], got[4];
   for (size_t f = 0; f < sizeof of / sizeof *of; f++) {
     WEIR_TENSOR leaf = NULL;
@@ -1029,7 +1064,9 @@ START_TEST(slopes_of_activations_have_slopes)
         weir_ok(first_of(up ? above : below, of[f], x, &g, &l));
       }
       x[i] = at;
-      double differs = (above[i] - below[i]) / (2 * h) - got[i];
+      double differs = -got[i];
+      for (int j = 0; j < 4; j++)
+        differs += (above[j] - below[j]) / (2 * h);
       ck_assert_msg(fabs(differs) < 1e-5, "function %d, element %d: off by %g", (int)f, i, differs);
     }
   }

@@ -1026,10 +1026,11 @@ class Program(Slopes):
             sentence = str(e)
         if wrong and sentence and wrong.startswith(("Output ", "A view was")):  # what was kept is a view of several
             return None
-        if wrong and not sentence and "modified by an inplace" in wrong:  # torch keeps more than the derivative needs
+        changed = "modified by an inplace"
+        if wrong and changed in wrong and changed not in (sentence or ""):  # torch keeps more than the derivative needs
             self.refused = True
             return None
-        if self.copied and sentence and not wrong and "modified by an inplace" in sentence:  # without the copies torch refused, too
+        if self.copied and sentence and not wrong and changed in sentence:  # without the copies torch refused, too
             return None
         if (wrong is None) != (sentence is None) or (wrong and wrong.replace("torch.DoubleTensor", "weir.DoubleTensor")[:100] != sentence[:100]):
             return self.complain("backward: one fails", wrong, sentence)

@@ -42,6 +42,7 @@ class Slopes:
         if name == "logit":
             a, b = torch.sigmoid(t), n("sigmoid", w)
             eps = r.choice([None, .25])
+            self.twice = self.twice and not bool(((a == 0) | (a == 1)).any())  # torch's second one is NaN there, also of what eps clamps
             return f"logit {eps}", lambda: torch.logit(a, eps), lambda: n("logit", b, C.c_double(-1 if eps is None else eps))
         if name == "nan_to_num":
             off = torch.tensor([r.choice([0, 0, math.inf, -math.inf, math.nan]) for _ in range(t.numel())], dtype=torch.float64).reshape(t.shape)
@@ -78,8 +79,8 @@ class Slopes:
             self.twice = self.twice and not bool((t == 0).any())
         if name == "copysign" and r.random() < .3:
             return name + " -2", lambda: torch.copysign(t, -2.), lambda: n("copysign_scalar", w, scalar(-2.))
-        if name in ("atan2", "hypot") and bool(((t == 0) & (u == 0)).any()):
-            return None
+        if name in ("atan2", "hypot") and bool(((t == 0) & (u <= 0)).any()):
+            return None  # either side of atan2's cut, by the sign of a 0
         return f"{name} {sizes}", lambda: getattr(torch, name)(t, u), lambda: n(name, w, v)
 
     def three(self, t, w):
@@ -158,6 +159,7 @@ class Slopes:
         j = self.whole(i)
         u, v = self.leaf(sizes, r.random() < .8)
         if name == "prod":
+            # of two zeros in one place torch has no second derivative
             zeros = torch.zeros_like(t.detach()).scatter_add(d, i, (u.detach() == 0).double())
             self.twice = self.twice and not bool((zeros > 1).any()) and not bool((t == 0).any())
         if r.random() < .3:
