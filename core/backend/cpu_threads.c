@@ -292,12 +292,11 @@ int parallel_self(void)
 
 bool parallel_at_once(void)
 {
-  int n = within ? 1 : weir_get_num_threads();
-  if (n == 1 || pthread_mutex_trylock(&pool.busy)) return false;
-  judge_spinning(n);
-  pool.ended = clock_monotonic_ns();
-  pthread_mutex_unlock(&pool.busy);
-  return spins();
+  static _Atomic uint64_t last;
+  if (within || weir_get_num_threads() == 1) return false;
+  uint64_t at = clock_monotonic_ns();
+  uint64_t before = atomic_exchange_explicit(&last, at, memory_order_relaxed);
+  return at - before < SPIN_MOST || atomic_load_explicit(&pool.watching, memory_order_relaxed) > 0;
 }
 
 void parallel_for_most(int most, int64_t count, int64_t grain, parallel_part part, void *arg)

@@ -20,7 +20,7 @@ void parallel_for_most(int most, int64_t count, int64_t grain, parallel_part par
 int parallel_self(void);
 
 /* Whether work of 5 to 30 us is worth sharing: jobs follow each other so closely of late that
- * threads are awake, or will be for the next. Each such job is to ask, whatever comes of it. */
+ * threads are awake, or will be for the next. Each such job asks, whatever comes of it. */
 bool parallel_at_once(void);
 
 #endif
