@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in amp | tensors | composed | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in amp | convolutions | tensors | composed | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -65,6 +65,21 @@ for seed in ${PEERS_SEEDS:-1 2 3}; do
   compare models "$here/models.py" "$out" --small "$seed"
   compare rows "$here/rows.py" "$WEIR_LIBRARY" "$seed"
 done
+# Convolutions by oneDNN, whatever their size; products of them need a BLAS as well.
+by_libraries() {
+  [ -e "$out/peers/venv/lib/libdnnl.so.3" ] || return 1
+  "$python" -c 'import ctypes, sys
+name = ctypes.CDLL(sys.argv[1]).weir_cpu_blas_name
+name.restype = ctypes.c_char_p
+sys.exit(name() == b"builtin")' "$WEIR_LIBRARY"
+}
+export LD_LIBRARY_PATH="$out/peers/venv/lib" WEIR_BLAS=vendor
+if wanted convolutions && by_libraries; then
+  for seed in ${PEERS_SEEDS:-1 2 3}; do
+    compare convolutions "$here/ops.py" "$WEIR_LIBRARY" 1000 "$seed" image convolution
+  done
+fi
+unset WEIR_BLAS
 seed=
 export LD_LIBRARY_PATH="$out/lib/sim" WEIR_SIM_DEVICES=2
 compare gpus "$here/gpus.py" "$WEIR_LIBRARY"

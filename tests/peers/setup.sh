@@ -11,6 +11,7 @@
 set -eu
 packages='torch==2.15.0 librmm-cu13==26.4.0 rapids-logger==0.2.3'
 client='torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 perfetto==0.59.1 protobuf==7.36.2'
+onednn='onednn-cpu-gomp==2023.2.0' # for libdnnl.so.3; x86-64 only, and done without where it cannot be had
 alone='axe-playwright-python==0.1.8' # for the axe.min.js in it, without what drives a browser
 
 venv=$1/venv
@@ -29,6 +30,7 @@ if [ ! -x "$venv/bin/pip" ]; then python3 -m venv "$venv"; fi
 if [ "$what" = client ]; then
   fetch client $client
   fetch alone --no-deps $alone
+  fetch onednn --no-deps $onednn || echo "without oneDNN: the part convolutions is left out" >&2
 else
   fetch peers --no-deps $packages
 fi
