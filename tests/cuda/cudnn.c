@@ -257,7 +257,7 @@ ROOM(cudnnGetConvolutionBackwardFilterWorkspaceSize, cudnnTensorDescriptor_t,
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-static double load(const void *at, cudnnDataType_t type, long i)
+static double load_number(const void *at, cudnnDataType_t type, long i)
 {
   switch ((int)type) {
   case CUDNN_DATA_HALF:
@@ -271,7 +271,7 @@ static double load(const void *at, cudnnDataType_t type, long i)
   }
 }
 
-static void store(void *at, cudnnDataType_t type, long i, double v)
+static void store_number(void *at, cudnnDataType_t type, long i, double v)
 {
   switch ((int)type) {
   case CUDNN_DATA_HALF:
@@ -297,7 +297,7 @@ static long elements(tensor t)
 }
 
 /* at[] becomes the coordinates of element i; returns its place. */
-static long place(tensor t, long i, int *at)
+static long place_in(tensor t, long i, int *at)
 {
   long where = 0;
   for (int d = t->dims - 1; d >= 0; d--) {
@@ -314,9 +314,9 @@ static void add_products(double *sums, int writes, tensor x, const void *xs, ten
 {
   int o[AXES + 2], k[AXES + 2], outs = w->size[0] / c->groups;
   for (long i = 0; i < elements(y); i++) {
-    long py = place(y, i, o);
+    long py = place_in(y, i, o);
     for (long j = 0; j < elements(w); j++) {
-      long pw = place(w, j, k), px = 0;
+      long pw = place_in(w, j, k), px = 0;
       int inside = k[0] == o[1];
       px = (long)o[0] * x->stride[0] + (long)(o[1] / outs * w->size[1] + k[1]) * x->stride[1];
       for (int d = 0; d < c->axes && inside; d++) {
@@ -325,9 +325,9 @@ static void add_products(double *sums, int writes, tensor x, const void *xs, ten
         px += (long)at * x->stride[2 + d];
       }
       if (!inside) continue;
-      if (writes == 0) sums[py] += load(xs, x->type, px) * load(ws, x->type, pw);
-      if (writes == 1) sums[px] += load(ws, x->type, pw) * load(ys, x->type, py);
-      if (writes == 2) sums[pw] += load(xs, x->type, px) * load(ys, x->type, py);
+      if (writes == 0) sums[py] += load_number(xs, x->type, px) * load_number(ws, x->type, pw);
+      if (writes == 1) sums[px] += load_number(ws, x->type, pw) * load_number(ys, x->type, py);
+      if (writes == 2) sums[pw] += load_number(xs, x->type, px) * load_number(ys, x->type, py);
     }
   }
 }
@@ -355,7 +355,7 @@ static cudnnStatus_t convolve(cudnnHandle_t h, int writes, const void *alpha, co
   if (least) memset(room, 0x5a, 4096);
   add_products(sums, writes, x, xs, w, ws, c, y, ys);
   for (long i = 0; i < elements(out); i++)
-    store(outs, x->type, i, sums[i]);
+    store_number(outs, x->type, i, sums[i]);
   free(sums);
   atomic_store(&last_algorithm, algorithm);
   atomic_store(&last_math, (int)c->math);

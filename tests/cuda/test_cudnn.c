@@ -128,7 +128,7 @@ static void make_operands(weir_tensor *t[3], const shape_row *s, weir_dtype dtyp
   }
 }
 
-static weir_tensor *moved(const weir_tensor *t, weir_dtype dtype)
+static weir_tensor *moved_as(const weir_tensor *t, weir_dtype dtype)
 {
   weir_tensor *out = NULL;
   WEIR_TENSOR cast = NULL;
@@ -174,7 +174,7 @@ static void compare_row(const shape_row *s, weir_dtype dtype, double unit, bool 
   weir_tensor *own[3], *far[3], *is[4] = {NULL}, *by[4] = {NULL};
   make_operands(own, s, dtype);
   for (int i = 0; i < 3; i++) {
-    WEIR_TENSOR plain = moved(own[i], dtype);
+    WEIR_TENSOR plain = moved_as(own[i], dtype);
     weir_ok(weir_contiguous_format(&far[i], plain, i < 2 ? format : WEIR_CONTIGUOUS_FORMAT));
   }
   results(is, s, own, derived);
@@ -333,7 +333,7 @@ START_TEST(a_failure_of_cudnn_is_an_error)
   if (_i || !open_cudnn("auto")) return;
   make_operands(t, &large, WEIR_FLOAT32);
   for (int i = 0; i < 3; i++)
-    far[i] = moved(t[i], WEIR_FLOAT32);
+    far[i] = moved_as(t[i], WEIR_FLOAT32);
   answer("cudnnConvolutionForward", 5000);
   refused_with(WEIR_ECUDA, "convolution: cuDNN failed on cuda:0: status 5000",
                convolved(&out, &large, far));
@@ -373,7 +373,7 @@ START_TEST(a_handle_refused_in_a_capture_is_had_later)
   if (_i || !open_cudnn("auto")) return;
   make_operands(t, &large, WEIR_FLOAT32);
   for (int i = 0; i < 3; i++)
-    far[i] = moved(t[i], WEIR_FLOAT32);
+    far[i] = moved_as(t[i], WEIR_FLOAT32);
   weir_ok(convolved(&is, &large, t));
   weir_stream *side;
   weir_ok(weir_stream_create(&side, cuda0));
@@ -418,7 +418,7 @@ START_TEST(who_wants_cudnn_gets_the_reason)
   if (_i || !open_cudnn("on")) return;
   make_operands(t, &rows[2], WEIR_FLOAT32);
   for (int i = 0; i < 3; i++)
-    far[i] = moved(t[i], WEIR_FLOAT32);
+    far[i] = moved_as(t[i], WEIR_FLOAT32);
   answer("cudnnCreate", 4003);
   refused_with(WEIR_ENOTSUP, "(WEIR_CUDNN=on), and cudnnCreate failed on cuda:0: status 4003",
                convolved(&out, &rows[2], far));
@@ -443,7 +443,7 @@ START_TEST(a_library_without_its_functions_is_none)
   (void)open_place("libcudnn-empty.so");
   make_operands(t, &large, WEIR_FLOAT32);
   for (int i = 0; i < 3; i++)
-    far[i] = moved(t[i], WEIR_FLOAT32);
+    far[i] = moved_as(t[i], WEIR_FLOAT32);
   if (_i)
     compare_large();
   else
