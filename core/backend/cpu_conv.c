@@ -149,7 +149,10 @@ typedef struct phase_row {
   int64_t first, from, n;
 } phase_row;
 
-enum { PHASES = 8 /* whose rows are measured once, not for each row */ };
+enum {
+  PHASES = 8,       /* whose rows are measured once, not for each row */
+  FEW_ELEMENTS = 64 /* of a row, for which calls would cost more than they copy */
+};
 
 static phase_row row_of_phase(const work *w, int64_t x)
 {
@@ -191,7 +194,7 @@ static void copy_row(const work *w, char *row, const char *in, const phase_row *
   for (int64_t x = 0; x < step; x++, row += area * w->size) {
     phase_row r = known ? known[x] : row_of_phase(w, x);
     if (!r.seen) continue;
-    if (w->size == 4 && w->item == 4 && length <= 64) {
+    if (w->size == 4 && w->item == 4 && length <= FEW_ELEMENTS) {
       copy_few((uint32_t *)(void *)row, (const uint32_t *)(const void *)in + r.from, &r, step,
                length);
       continue;
@@ -221,6 +224,47 @@ static void copy_phase(const work *w, char *plane, const char *in, int64_t y,
   }
 }
 
+/* Elements of 4 bytes, n of each: those of even places to `even`, of odd ones to `odd`. n is 4 at
+ * least; the last four of each may be written twice. */
+typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
+static void split_row(uint32_t *even, uint32_t *odd, const uint32_t *in, int64_t n)
+{
+  for (int64_t i = 0; i < n; i += 4) {
+    int64_t at = i < n - 4 ? i : n - 4;
+    four_words a = *(const four_words *)(in + 2 * at), b = *(const four_words *)(in + 2 * at + 4);
+    *(four_words *)(even + at) = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+    *(four_words *)(odd + at) = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+  }
+}
+
+/* Whether rows can be split: by strides of 2 along them, short, every element seen. */
+static bool is_split(const work *w, const phase_row *known)
+{
+  const weir_conv *c = w->c;
+  if (c->stride[1] != 2 || w->size != 4 || w->item != 4 || w->phase[1] > FEW_ELEMENTS) return false;
+  int64_t apart = known[1].from - known[0].from, n = least(known[0].n, known[1].n);
+  return known[0].seen && known[1].seen && n >= 4 && (apart == 1 || apart == -1);
+}
+
+/* A plane whose rows are split. */
+static void split_plane(const work *w, char *plane, const char *in, const phase_row *known)
+{
+  const weir_conv *c = w->c;
+  int64_t area = w->phase[0] * w->phase[1], later = known[1].from < known[0].from ? 0 : 1;
+  const phase_row *even = &known[1 - later], *odd = &known[later];
+  memset(plane, 0, (size_t)(w->plane * w->size));
+  for (int64_t y = 0; y < c->size[0]; y++) {
+    int64_t at = y + c->pad[0];
+    const uint32_t *row = (const uint32_t *)(const void *)in + y * c->size[1];
+    uint32_t *to =
+        (uint32_t *)(void *)plane + at % c->stride[0] * 2 * area + at / c->stride[0] * w->phase[1];
+    uint32_t *first = to + (1 - later) * area + even->first,
+             *second = to + later * area + odd->first;
+    split_row(first, second, row + even->from, odd->n);
+    if (even->n > odd->n) first[odd->n] = row[even->from + 2 * odd->n];
+  }
+}
+
 /* Planes number `from` to `to` of the images at hand. */
 static void copy_planes(void *arg, int64_t from, int64_t to)
 {
@@ -231,11 +275,13 @@ static void copy_planes(void *arg, int64_t from, int64_t to)
   phase_row known[PHASES];
   for (int64_t x = 0; few && x < c->stride[1]; x++)
     known[x] = row_of_phase(w, x);
+  bool split = few && is_split(w, known);
   for (int64_t i = from; i < to; i++) {
     const char *in =
         (const char *)c->in + (w->first * channels + i) * c->size[0] * c->size[1] * w->item;
     char *plane = w->images + (i / channels * w->image + i % channels * w->plane) * w->size;
-    for (int64_t y = 0; y < c->stride[0]; y++)
+    if (split) split_plane(w, plane, in, known);
+    for (int64_t y = 0; y < c->stride[0] && !split; y++)
       if (is_seen(c, 0, y)) copy_phase(w, plane, in, y, few ? known : NULL);
     if (i % channels == channels - 1) /* what tiles read beyond the last plane */
       memset(plane + w->plane * w->size, 0, (size_t)((w->image - channels * w->plane) * w->size));

@@ -151,6 +151,23 @@ START_TEST(large_convolutions_are_put_together_from_parts)
 }
 END_TEST
 
+/* By strides of 2 along rows: of all lengths and paddings, so that either of two phases is the longer. */
+START_TEST(rows_are_split_by_strides_of_two)
+{
+  for (int round = 0; round < 64; round++) {
+    weir_conv c = {.dtype = WEIR_FLOAT32, .n = 2, .groups = 2, .channels = 2, .outs = 2};
+    c.size[0] = 7, c.size[1] = 6 + round / 4;
+    c.stride[0] = 1 + round % 3, c.stride[1] = 2;
+    for (int i = 0; i < 2; i++)
+      c.kernel[i] = 3, c.dilation[i] = 1, c.pad[i] = round % 4;
+    cpu_level_most = round % 3;
+    fill_conv(&c);
+    run_conv(&c);
+    check_conv(&c, cpu_level_most);
+  }
+}
+END_TEST
+
 START_TEST(threads_change_no_bit_of_a_convolution)
 {
   ck_assert_int_eq(weir_set_blas(WEIR_BLAS_BUILTIN), WEIR_OK);
@@ -176,6 +193,7 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_loop_test(t, convolutions_of_any_kind_are_their_sums, 0, DTYPES);
   tcase_add_loop_test(t, large_convolutions_are_put_together_from_parts, 0, DTYPES);
+  tcase_add_test(t, rows_are_split_by_strides_of_two);
   tcase_add_test(t, threads_change_no_bit_of_a_convolution);
   suite_add_tcase(s, t);
   SRunner *runner = srunner_create(s);
