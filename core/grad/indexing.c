@@ -49,6 +49,16 @@ static const weir_tensor *without_slices(rule_run *k)
   return calc_keep(&k->c, st ? st : weir_index_fill(&o, G, DIM, index, weir_int(0)), &o);
 }
 
+static void embedding_back(rule_run *k)
+{
+  weir_tensor *o = NULL;
+  const weir_tensor *indices = where_of(k);
+  const int64_t *n = k->n->r.n;
+  if (k->c.st) return;
+  weir_status st = weir_embedding_dense_backward(&o, G, indices, n[0], n[1], n[2]);
+  give(k, 0, calc_keep(&k->c, st, &o));
+}
+
 static void index_select_back(rule_run *k)
 {
   weir_tensor *o = NULL, *sum = c_zeros(k, &k->n->of[0]);
@@ -280,6 +290,7 @@ static void part_scatter_back(rule_run *k)
 
 static const grad_rule rules[RECORD_KINDS] = {
     [RECORD_INDEX_SELECT] = {"IndexSelectBackward0", index_select_back, {KEEP_C}},
+    [RECORD_EMBEDDING] = {"EmbeddingBackward0", embedding_back, {KEEP_C}},
     [RECORD_INDEX_ADD] = {"IndexAddBackward0", index_add_back, {0, KEEP_C}},
     [RECORD_INDEX_COPY] = {"IndexCopyBackward0", index_copy_back, {KEEP_C, KEEP_C}},
     [RECORD_INDEX_FILL] = {"IndexFillBackward0", index_copy_back, {KEEP_C}},

@@ -4,30 +4,39 @@
 #include <stdlib.h>
 #include "core/base/require.h"
 #include "core/nn/plain.h"
+#include "core/nn/text.h"
 #include "core/weir/indexing.h"
 
 /* An Embedding's data; an EmbeddingBag's, too. */
 typedef struct embedding_data {
-  bool padded;                    /* it has a row of padding */
-  int64_t padding_idx;            /* that row; not negative */
-  weir_embedding_bag_options bag; /* of an EmbeddingBag */
+  bool padded;                     /* it has a row of padding */
+  int64_t padding_idx;             /* that row; not negative */
+  weir_embedding_bag_options bag;  /* of an EmbeddingBag */
+  weir_embedding_with_options how; /* of an Embedding */
 } embedding_data;
 
 static weir_status embedding_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                      int count)
 {
+  const embedding_data *e = m->data;
   weir_status st = plain_input(m, count);
-  return st ? st : weir_embedding(out, in[0], m->slot[0].t);
+  return st ? st : weir_embedding_with(out, in[0], m->slot[0].t, &e->how);
 }
 
 static void embedding_describe(char *out, size_t room, const weir_module *m)
 {
   const embedding_data *e = m->data;
   const weir_tensor *w = m->slot[0].t;
-  char padding[48] = "";
+  layer_text text;
+  char padding[48] = "", most[64] = "", norm[64] = "";
   if (e->padded) (void)snprintf(padding, sizeof padding, ", padding_idx=%" PRId64, e->padding_idx);
-  (void)snprintf(out, room, "%" PRId64 ", %" PRId64 "%s", weir_tensor_size(w, 0),
-                 weir_tensor_size(w, 1), padding);
+  if (e->how.max_norm != 0)
+    (void)snprintf(most, sizeof most, ", max_norm=%.40s", float_text(&text, e->how.max_norm));
+  if (e->how.norm_type != 2)
+    (void)snprintf(norm, sizeof norm, ", norm_type=%.40s", float_text(&text, e->how.norm_type));
+  (void)snprintf(out, room, "%" PRId64 ", %" PRId64 "%s%s%s%s", weir_tensor_size(w, 0),
+                 weir_tensor_size(w, 1), padding, most, norm,
+                 e->how.scale_grad_by_freq ? ", scale_grad_by_freq=True" : "");
 }
 
 /* Normal, as torch's; the row of padding 0. */
@@ -79,6 +88,9 @@ weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings, int
   const weir_embedding_options *o = options ? options : &none;
   embedding_data e = {.padded = o->has_padding, .padding_idx = o->padding_idx};
   weir_status st = check_padding(&e, num_embeddings, "Padding_idx");
+  e.how =
+      (weir_embedding_with_options){e.padded, e.padding_idx, o->max_norm,
+                                    o->norm_type != 0 ? o->norm_type : 2, o->scale_grad_by_freq};
   return st ? st : rows_layer(out, &kind, &e, num_embeddings, embedding_dim, &o->tensor);
 }
 

@@ -3,6 +3,7 @@
 #include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
 #include "core/tensor/create.h"
+#include "core/tensor/record.h"
 
 /* ---- embedding ------------------------------------------------------------------------------- */
 
@@ -35,6 +36,48 @@ weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices, const 
   st = weir_reshape(&row, indices, weir_shape(indices->numel));
   if (!st) st = weir_index_select(&rows, weight, 0, row);
   return st ? st : weir_view(out, rows, shape);
+}
+
+/* The row of padding, -1: none, is not negative afterwards. */
+static weir_status padding_row(int64_t *out, const weir_embedding_with_options *o, int64_t rows)
+{
+  *out = -1;
+  if (!o->has_padding) return WEIR_OK;
+  if (o->padding_idx >= rows || o->padding_idx < -rows)
+    return weir_fail(WEIR_EINVAL, "Padding_idx must be within num_embeddings");
+  *out = o->padding_idx < 0 ? o->padding_idx + rows : o->padding_idx;
+  return WEIR_OK;
+}
+
+static weir_status embedding_unrecorded(weir_tensor **out, const weir_tensor *indices,
+                                        const weir_tensor *weight)
+{
+  WEIR_UNRECORDED;
+  return weir_embedding(out, indices, weight);
+}
+
+weir_status weir_embedding_with(weir_tensor **out, const weir_tensor *indices, weir_tensor *weight,
+                                const weir_embedding_with_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, indices, weight);
+  static const weir_embedding_with_options none = {0};
+  const weir_embedding_with_options *o = options ? options : &none;
+  int64_t padding;
+  weir_status st = check_embedding(indices, weight);
+  if (!st) st = padding_row(&padding, o, weight->size[0]);
+  if (!st && o->max_norm != 0)
+    st = weir_embedding_renorm_(weight, indices, o->max_norm, o->norm_type != 0 ? o->norm_type : 2);
+  if (st) return st;
+  if (!recorded(weight) || (padding < 0 && !o->scale_grad_by_freq))
+    return weir_embedding(out, indices, weight);
+  st = embedding_unrecorded(out, indices, weight);
+  const weir_tensor *in[3] = {weight, NULL, indices};
+  record r = {.kind = RECORD_EMBEDDING,
+              .inputs = 3,
+              .in = in,
+              .n = {weight->size[0], padding, o->scale_grad_by_freq}};
+  return record_made(out, &r, st);
 }
 
 /* Each of grad's rows through how often its index is there. */

@@ -51,6 +51,7 @@ enum record_kind {
   /* operands: what is read or changed, what is written or NULL, where */
   RECORD_INDEX_SELECT, /* dimension */
   RECORD_INDEX_ADD,    /* dimension */
+  RECORD_EMBEDDING,    /* rows there are; the row of padding, or -1; scale_grad_by_freq */
   RECORD_INDEX_COPY,   /* dimension */
   RECORD_INDEX_FILL,   /* dimension */
   RECORD_GATHER,       /* dimension; whether results lack it; whether indices wrap; as GATHER: */

@@ -209,6 +209,20 @@ WEIR_PUBLIC weir_status weir_randperm(weir_tensor **out, int64_t n, const weir_o
  * range in self" (cpu). */
 WEIR_PUBLIC weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices,
                                        const weir_tensor *weight);
+
+typedef struct weir_embedding_with_options {
+  bool has_padding;        /* of row padding_idx there is no gradient */
+  int64_t padding_idx;     /* negative ones count from the end */
+  double max_norm;         /* 0: none; else weir_embedding_renorm_() of weight first */
+  double norm_type;        /* 0: 2 */
+  bool scale_grad_by_freq; /* gradients of rows are through how often they are named */
+} weir_embedding_with_options;
+
+/* torch.nn.functional.embedding() with its arguments; NULL: none. Errors also "Padding_idx must be within
+ * num_embeddings". */
+WEIR_PUBLIC weir_status weir_embedding_with(weir_tensor **out, const weir_tensor *indices,
+                                            weir_tensor *weight,
+                                            const weir_embedding_with_options *options);
 /* In place, unrecorded: rows of weight that indices name are made smaller where their norm_type-norm
  * is above max_norm: what torch.nn.functional.embedding() does first where it has a max_norm. */
 WEIR_PUBLIC weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indices,

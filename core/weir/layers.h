@@ -241,8 +241,11 @@ WEIR_PUBLIC weir_status weir_module_prelu(weir_module **out, int64_t num_paramet
 
 typedef struct weir_embedding_options {
   weir_options tensor; /* dtype and device of the weight */
-  bool has_padding;    /* row padding_idx is 0 at first */
+  bool has_padding;    /* row padding_idx is 0 at first, and has no gradient */
   int64_t padding_idx; /* negative ones count from the end */
+  double max_norm;     /* these as weir_embedding_with()'s */
+  double norm_type;
+  bool scale_grad_by_freq;
 } weir_embedding_options;
 
 /* weight (num_embeddings, embedding_dim), normal at first; called with indices (int64 or int32).

@@ -96,6 +96,7 @@ END_TEST
 START_TEST(activations_print_as_torchs)
 {
   weir_embedding_options padded = {.has_padding = true, .padding_idx = -1};
+  weir_embedding_options bounded = {.max_norm = 1.5, .norm_type = 1, .scale_grad_by_freq = true};
   PRINTS("SiLU()", silu);
   PRINTS("Mish()", mish);
   PRINTS("Hardsigmoid()", hardsigmoid);
@@ -119,6 +120,8 @@ START_TEST(activations_print_as_torchs)
   PRINTS("PReLU(num_parameters=3)", prelu, 3, .25, NULL);
   PRINTS("Embedding(3, 4)", embedding, 3, 4, NULL);
   PRINTS("Embedding(3, 4, padding_idx=2)", embedding, 3, 4, &padded);
+  PRINTS("Embedding(3, 4, max_norm=1.5, norm_type=1.0, scale_grad_by_freq=True)", embedding, 3, 4,
+         &bounded);
 }
 END_TEST
 
@@ -290,6 +293,42 @@ START_TEST(embedding_gives_rows_of_which_padding_is_0)
   for (int i = 0; i < 12; i++) {
     ck_assert_double_eq(rig_number(rows, i), rig_number(weight, i));
     ck_assert((i / 3 == 2) == (rig_number(rows, i) == 0));
+  }
+}
+END_TEST
+
+/* Rows of norm above 1 are made smaller in the weight; a row's gradient is the mean of those that name it,
+ * the row of padding has none. */
+START_TEST(embedding_bounds_norms_or_scales_gradients)
+{
+  weir_device d = there(_i);
+  weir_embedding_options o = {.tensor.device = d,
+                              .has_padding = true,
+                              .padding_idx = 3,
+                              .max_norm = 1,
+                              .norm_type = 1,
+                              .scale_grad_by_freq = true};
+  WEIR_MODULE m = NULL;
+  WEIR_TENSOR host = NULL;
+  WEIR_TENSOR indices = NULL;
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR sum = NULL;
+  weir_ok(weir_module_embedding(&m, 4, 2, &o));
+  weir_tensor *weight = weir_module_parameter(m, "weight");
+  bool was = weir_set_grad_enabled(false);
+  weir_ok(weir_fill_(weight, weir_float(2)));
+  (void)weir_set_grad_enabled(was);
+  weir_ok(
+      weir_tensor_from(&host, (const int64_t[]){1, 3, 1, 0}, WEIR_INT64, weir_shape(2, 2), NULL));
+  weir_ok(weir_to(&indices, host, &(weir_options){.device = d}));
+  weir_ok(weir_module_call(&rows, m, indices));
+  weir_ok(weir_sum(&sum, rows));
+  weir_ok(weir_backward(sum, NULL, false));
+  const weir_tensor *grad = weir_tensor_grad(weight);
+  static const double gradients[] = {1, 1, 0, 0}, norms[] = {.5, .5, 2, .5};
+  for (int i = 0; i < 8; i++) {
+    ck_assert_double_eq(rig_number(grad, i), gradients[i / 2]);
+    ck_assert_double_eq_tol(rig_number(weight, i), norms[i / 2], 1e-6);
   }
 }
 END_TEST
@@ -488,6 +527,7 @@ int main(void)
   tcase_add_loop_test(c, activations_calculate_what_their_functions_do, 0, 2);
   tcase_add_loop_test(c, activations_give_known_numbers, 0, 2);
   tcase_add_loop_test(c, embedding_gives_rows_of_which_padding_is_0, 0, 2);
+  tcase_add_loop_test(c, embedding_bounds_norms_or_scales_gradients, 0, 2);
   tcase_add_loop_test(c, batch_norm_follows_batches_in_training_and_uses_them_after, 0, 2);
   tcase_add_loop_test(c, instance_norm_takes_images_without_a_batch, 0, 2);
   tcase_add_loop_test(c, dropout_is_for_training_alone, 0, 2);

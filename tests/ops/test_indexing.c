@@ -244,6 +244,10 @@ START_TEST(tables_and_triangles_are_indexed)
   weir_tensor *r = NULL;
   WEIR_TENSOR w = counting(weir_shape(3, 2), WEIR_FLOAT32, d);
   WEIR_TENSOR i = numbers((const double[]){2, 0, 2, 1}, weir_shape(2, 2), WEIR_INT64, d);
+  refused(WEIR_EINVAL, "Padding_idx must be within num_embeddings",
+          weir_embedding_with(
+              &r, i, w, &(weir_embedding_with_options){.has_padding = true, .padding_idx = 100}));
+  ck_assert_ptr_null(r);
   weir_ok(weir_embedding(&r, i, w));
   shape_is(r, weir_shape(2, 2, 2));
   EXPECT(r, 4, 5, 0, 1, 4, 5, 2, 3);

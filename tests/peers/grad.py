@@ -89,6 +89,10 @@ def attention(q, k, v, causal, scale, mask=None):
     return x.softmax(-1) @ v
 
 
+class EmbeddingWith(C.Structure):
+    _fields_ = [("has_padding", C.c_bool), ("padding_idx", C.c_int64), ("max_norm", C.c_double), ("norm_type", C.c_double), ("scale", C.c_bool)]
+
+
 class Program(Slopes):
     def __init__(self, weir, seed):
         self.w, self.r, self.seed = weir, random.Random(seed), seed
@@ -529,7 +533,12 @@ class Program(Slopes):
                 return None
             i = torch.randint(0, t.shape[0], (k, 2))
             j = self.whole(i)
-            return kind, lambda: torch.nn.functional.embedding(i, t), lambda: n(kind, j, w)
+            if r.random() < .3:
+                return kind, lambda: torch.nn.functional.embedding(i, t), lambda: n(kind, j, w)
+            padding, scale = r.choice([None, 0, -1]), r.random() < .6
+            o = EmbeddingWith(padding is not None, padding or 0, 0, 0, scale)
+            return (f"{kind} {i.tolist()} {padding} {scale}", lambda: torch.nn.functional.embedding(i, t, padding, scale_grad_by_freq=scale),
+                    lambda: n("embedding_with", j, w, C.byref(o)))
         if r.random() < .5:
             return f"{kind} {k} {d}", lambda: t.repeat_interleave(k, d), lambda: n(kind, w, C.c_int64(k), d)
         c = torch.randint(0, 3, (size,))

@@ -42,7 +42,8 @@ class Norm(C.Structure):
 
 
 class Embedding(C.Structure):
-    _fields_ = [("tensor", Options), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
+    _fields_ = [("tensor", Options), ("has_padding", C.c_bool), ("padding_idx", C.c_int64), ("max_norm", C.c_double), ("norm_type", C.c_double),
+                ("scale", C.c_bool)]
 
 
 class ConvLayer(C.Structure):
@@ -250,7 +251,9 @@ class Sequence:
             self.w.release(w)
             x = torch.randint(0, 5, r.choice([(), (3,), (2, 3)]), dtype=r.choice([torch.int64, torch.int32]))
             w, padding = self.w.of(x), r.choice([None, 0, 2, -1])
-            theirs, ours = [5, 3, padding], [C.c_int64(5), C.c_int64(3), C.byref(Embedding(Options(), padding is not None, padding or 0))]
+            most, norm, scale = r.choice([None, None, 1., .5]), r.choice([2., 2., 1., 3.]), r.random() < .3
+            theirs = [5, 3, padding, most, norm, scale]
+            ours = [C.c_int64(5), C.c_int64(3), C.byref(Embedding(Options(), padding is not None, padding or 0, most or 0, norm, scale))]
         theirs = make(*theirs)
         m = self.module(name, theirs, *ours)
         def run():

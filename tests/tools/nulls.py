@@ -212,6 +212,7 @@ GOOD = {
     **{'weir_' + name + end: {2 + (not end): lambda m: m.index((1, 1))} for name in ('scatter', 'scatter_value', 'scatter_add', 'scatter_reduce') for end in ('', '_')},
     'weir_embedding_dense_backward': {1: lambda m: m.tensor((1, 2)), 2: lambda m: m.index()},
     'weir_nonzero_tuple': {3: lambda m: m.tensor((2,))},
+    'weir_embedding_with': {1: lambda m: m.index(), 3: lambda m: m.room((C.c_char * 64)())},
     'weir_embedding_bag': {1: lambda m: m.index((1, 1)), 3: lambda m: None, 4: lambda m: None, 5: lambda m: m.room((C.c_char * 64)())},
     'weir_diagonal_scatter': {2: lambda m: m.tensor((2,)), 4: lambda m: C.c_int(0), 5: lambda m: C.c_int(1), 3: lambda m: C.c_int64(0)},
     'weir_select_scatter': {2: lambda m: m.tensor((2,))},
