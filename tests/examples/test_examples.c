@@ -183,6 +183,24 @@ START_TEST(an_engine_example_is_right_without_a_device)
 }
 END_TEST
 
+static const char *const answering[] = {"infer",    "linear",    "loader",    "streams",
+                                        "parallel", "train_mlp", "train_cnn", "train_text",
+                                        "memory",   "resnet18",  "encoder",   "decoder"};
+enum { ANSWERING = sizeof answering / sizeof answering[0] };
+
+START_TEST(an_engine_example_has_a_usage)
+{
+  char path[64];
+  (void)snprintf(path, sizeof path, "examples/%s", answering[_i]);
+  struct outcome o = run_example("WEIR_SIM_DEVICES=0", path, "--help");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert(!strncmp(o.output, "usage: ", 7) && strstr(o.output, answering[_i]));
+  o = run_example("WEIR_SIM_DEVICES=0", path, "--nonsense 2>&1 #");
+  ck_assert_int_eq(o.status, 2);
+  ck_assert_ptr_nonnull(strstr(o.output, ": there is no option --nonsense; usage: "));
+}
+END_TEST
+
 START_TEST(an_engine_example_says_the_same_with_any_number_of_devices)
 {
   static const char *const devices[] = {"WEIR_SIM_DEVICES=1", "WEIR_SIM_DEVICES=2",
@@ -311,6 +329,7 @@ int main(void)
   tcase_add_test(c, the_allocator_example_runs_and_says_what_is_missing);
   tcase_add_loop_test(c, a_transformer_gives_on_a_device_what_it_gives_on_the_cpu, 0, 2);
   tcase_add_loop_test(c, an_engine_example_is_right_without_a_device, 0, ENGINE);
+  tcase_add_loop_test(c, an_engine_example_has_a_usage, 0, ANSWERING);
   tcase_add_loop_test(c, an_engine_example_says_the_same_with_any_number_of_devices, 0, ENGINE);
   tcase_add_loop_test(c, an_engine_example_uses_the_device_where_there_is_one, 0, ENGINE);
   tcase_add_loop_test(c, training_divides_batches_among_devices, 0, TRAINED);

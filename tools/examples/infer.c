@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weir.h>
+#include "usage.h"
 
 #define TRY(call)                                                                                  \
   do {                                                                                             \
@@ -62,6 +63,9 @@ static weir_status infer_images(weir_device device)
 
 int main(int argc, char **argv)
 {
+  static const char *const options[] = {"--disable-cuda", NULL};
+  int usage = answer_usage(argc, argv, "infer", "[--disable-cuda]", options);
+  if (usage != GO_ON) return usage;
   bool disable_cuda = argc > 1 && !strcmp(argv[1], "--disable-cuda");
   weir_device device = weir_device_select(disable_cuda);
   (void)fprintf(stderr, "on the %s\n", device.type == WEIR_DEVICE_CUDA ? "GPU" : "CPU");

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <weir.h>
+#include "usage.h"
 
 #define TRY(call)                                                                                  \
   do {                                                                                             \
@@ -64,6 +65,9 @@ static weir_status move_model(weir_device device, const char *path)
 
 int main(int argc, char **argv)
 {
+  static const char *const options[] = {"--disable-cuda", NULL};
+  int usage = answer_usage(argc, argv, "linear", "[--disable-cuda]", options);
+  if (usage != GO_ON) return usage;
   bool disable_cuda = argc > 1 && !strcmp(argv[1], "--disable-cuda");
   char path[] = "/tmp/linear-XXXXXX";
   int file = mkstemp(path);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <weir.h>
+#include "usage.h"
 
 #define TRY(call)                                                                                  \
   do {                                                                                             \
@@ -69,6 +70,9 @@ static weir_status run_epoch(weir_loader *loader, weir_device device)
 
 int main(int argc, char **argv)
 {
+  static const char *const options[] = {"--disable-cuda", NULL};
+  int usage = answer_usage(argc, argv, "loader", "[--disable-cuda]", options);
+  if (usage != GO_ON) return usage;
   weir_device device = weir_device_select(argc > 1 && !strcmp(argv[1], "--disable-cuda"));
   weir_dataset set = {.length = length, .get = get_image};
   weir_loader_options o = {.batch_size = BATCH, .shuffle = true, .workers = 4, .device = device};

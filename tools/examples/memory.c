@@ -1,6 +1,7 @@
 /* memory.c: Weir's caching allocator from C: cc memory.c $(pkg-config --cflags --libs weir) */
 #include <stdio.h>
 #include <weir.h>
+#include "usage.h"
 
 static int failed(const char *what)
 {
@@ -8,8 +9,11 @@ static int failed(const char *what)
   return 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+  static const char *const options[] = {NULL};
+  int usage = answer_usage(argc, argv, "memory", "", options);
+  if (usage != GO_ON) return usage;
   weir_device gpu = WEIR_CUDA_AT(0);
   weir_stream *side;
   void *weights, *batch, *huge;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <weir.h>
+#include "usage.h"
 
 #define TRY(call)                                                                                  \
   do {                                                                                             \
@@ -48,7 +49,9 @@ static weir_status run_model(weir_device device)
 
 int main(int argc, char **argv)
 {
-  (void)argv;
+  static const char *const options[] = {NULL};
+  int usage = answer_usage(argc, argv, "parallel", "", options);
+  if (usage != GO_ON) return usage;
   if (argc > 1) return 2; /* CUDA_VISIBLE_DEVICES chooses the GPUs */
   weir_status st = run_model(weir_device_select(false));
   if (st) (void)fprintf(stderr, "parallel: %s\n", weir_error_message());

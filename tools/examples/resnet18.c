@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weir.h>
+#include "usage.h"
 
 #define TRY(call)                                                                                  \
   do {                                                                                             \
@@ -164,6 +165,10 @@ static weir_status classify(weir_device device, char **files)
 
 int main(int argc, char **argv)
 {
+  static const char *const options[] = {"--disable-cuda", NULL};
+  int usage =
+      answer_usage(argc, argv, "resnet18", "[CHECKPOINT IMAGES OUTPUT] [--disable-cuda]", options);
+  if (usage != GO_ON) return usage;
   bool no_cuda = argc > 1 && !strcmp(argv[argc - 1], "--disable-cuda");
   int count = argc - no_cuda;
   if (count != 1 && count != 4) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <weir.h>
+#include "usage.h"
 
 #define TRY(call)                                                                                  \
   do {                                                                                             \
@@ -61,6 +62,9 @@ static weir_status pipeline(weir_device device)
 
 int main(int argc, char **argv)
 {
+  static const char *const options[] = {"--disable-cuda", NULL};
+  int usage = answer_usage(argc, argv, "streams", "[--disable-cuda]", options);
+  if (usage != GO_ON) return usage;
   weir_device device = weir_device_select(argc > 1 && !strcmp(argv[1], "--disable-cuda"));
   weir_status st = pipeline(device);
   if (st) (void)fprintf(stderr, "streams: %s\n", weir_error_message());

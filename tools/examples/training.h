@@ -13,6 +13,7 @@
 #include <string.h>
 #include <weir.h>
 #include "try.h"
+#include "usage.h"
 
 enum { STEPS = 200, MOST_DEVICES = 64 };
 
@@ -208,6 +209,16 @@ static inline weir_status train_and_save(const training *t, const trainee *p,
 /* What main() returns. */
 static inline int run_training(const trainee *p, int argc, char **argv)
 {
+  const char *options[] = {"--device", "--devices", "--batch", "--weights", "--losses",
+                           "--memory", p->own[0],   p->own[1], NULL};
+  char arguments[160];
+  (void)snprintf(arguments, sizeof arguments,
+                 "[--device NAME] [--devices N] [--batch N] [--weights FILE] [--losses FILE] "
+                 "[--memory]%s%s",
+                 has_argument(p, "--adam") ? " [--adam]" : "",
+                 has_argument(p, "--text") ? " [--text FILE]" : "");
+  int usage = answer_usage(argc, argv, p->name, arguments, options);
+  if (usage != GO_ON) return usage;
   training_arguments a = {.devices = 0};
   training t = {.count = 0};
   weir_status st = read_arguments(&a, p, argc, argv);

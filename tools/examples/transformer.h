@@ -8,6 +8,7 @@
 #include <string.h>
 #include <weir.h>
 #include "try.h"
+#include "usage.h"
 
 typedef struct model_size {
   int64_t layers, features, heads, vocabulary, places;
@@ -113,6 +114,11 @@ static inline int run_program(int argc, char **argv, model_size s,
                               weir_status (*make)(weir_module **out, const model_size *s))
 {
   static const char size[] = "--size=";
+  static const char *const options[] = {"--size=", "--disable-cuda", NULL};
+  static const char arguments[] = "[CHECKPOINT TOKENS OUTPUT] [--size=LAYERS,FEATURES,HEADS,"
+                                  "VOCABULARY,PLACES] [--disable-cuda]";
+  int usage = answer_usage(argc, argv, argv[0], arguments, options);
+  if (usage != GO_ON) return usage;
   WEIR_MODULE model = NULL;
   char *files[3];
   int count = 0;
@@ -128,10 +134,7 @@ static inline int run_program(int argc, char **argv, model_size s,
       good = false;
   }
   if (!good || (count && count < 3)) {
-    (void)fprintf(stderr,
-                  "usage: %s [CHECKPOINT TOKENS OUTPUT] [--size=LAYERS,FEATURES,HEADS,"
-                  "VOCABULARY,PLACES] [--disable-cuda]\n",
-                  argv[0]);
+    (void)fprintf(stderr, "usage: %s %s\n", argv[0], arguments);
     return 2;
   }
   weir_manual_seed(0);

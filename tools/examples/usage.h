@@ -1,0 +1,38 @@
+/* usage.h: what a program does first with its arguments: it answers --help, and refuses options that it lacks. */
+#ifndef WEIR_EXAMPLES_USAGE_H
+#define WEIR_EXAMPLES_USAGE_H
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GO_ON = -1 };
+
+/* Whether `argument` is that option or, of one that ends with "=", begins with it. */
+static inline int is_option(const char *argument, const char *option)
+{
+  size_t length = strlen(option);
+  return option[length - 1] == '=' ? !strncmp(argument, option, length) : !strcmp(argument, option);
+}
+
+/* GO_ON, or what main() returns at once. arguments: what may follow the program's name; options: those there
+ * are, to a NULL; what begins with no "-" is none. */
+static inline int answer_usage(int argc, char **argv, const char *name, const char *arguments,
+                               const char *const *options)
+{
+  for (int i = 1; i < argc; i++) {
+    int known = argv[i][0] != '-';
+    if (!strcmp(argv[i], "--help")) {
+      printf("usage: %s%s%s\n", name, *arguments ? " " : "", arguments);
+      return 0;
+    }
+    for (const char *const *o = options; *o && !known; o++)
+      known = is_option(argv[i], *o);
+    if (known) continue;
+    (void)fprintf(stderr, "%s: there is no option %s; usage: %s%s%s\n", name, argv[i], name,
+                  *arguments ? " " : "", arguments);
+    return 2;
+  }
+  return GO_ON;
+}
+
+#endif
