@@ -474,15 +474,17 @@ section_allocator() {
   printf '  %-14s %s\n' memory "$said"
 }
 
-# cuBLAS where nothing names it: the CUDA Toolkit's, or the one that came with PyTorch.
-find_cublas() {
-  local d
-  for d in "$cuda/lib64" $(python3 -c 'import nvidia, glob
+# cuBLAS and cuDNN where nothing names them: the CUDA Toolkit's, or those that came with PyTorch.
+find_libraries() {
+  local d name
+  for name in 'libcublas.so.1[23]' 'libcudnn.so.[89]'; do
+    for d in "$cuda/lib64" $(python3 -c 'import nvidia, glob
 for p in nvidia.__path__: print(*glob.glob(p + "/cu*/lib"), *glob.glob(p + "/cublas/lib"))' 2>/dev/null); do
-    if compgen -G "$d/libcublas.so.1[23]" >/dev/null; then
-      export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$d
-      return
-    fi
+      if compgen -G "$d/$name" >/dev/null; then
+        export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$d
+        break
+      fi
+    done
   done
 }
 
@@ -561,7 +563,7 @@ titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" 
 all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes [7]=times [8]=memory
   [9]=kinds [10]=graphs [11]=waits [12]=polls [13]=ranges)
 [ $# -gt 0 ] || set -- "${all[@]}"
-find_cublas
+find_libraries
 machine="$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | sed 's/^ *//; s/,/, driver/' | tr '\n' ';') $(uname -srm), $(getconf GNU_LIBC_VERSION)"
 for i in "${!all[@]}"; do
   name=${all[i]} part='' before=$failed

@@ -371,8 +371,57 @@ static void products(void)
           weir_matmul(&out, a, b));
 }
 
+/* A convolution and its three gradients, of so many products that cuDNN is asked; built in, and by it. */
+static void large_convolution(weir_dtype dtype, const weir_conv2d_options *o, int64_t side)
+{
+  weir_shape shapes[3] = {weir_shape(4, 32, side, side), weir_shape(64, 32 / o->groups, 3, 3),
+                          weir_shape(64)};
+  weir_tensor *here[3], *own[4], *by[4];
+  for (int i = 0; i < 3; i++)
+    here[i] = numbers(dtype, shapes[i], 20 + i);
+  for (int blas = 0; blas < 2; blas++) {
+    weir_tensor *t[3], **out = blas ? by : own;
+    char what[80];
+    MUST(weir_set_blas(blas ? WEIR_BLAS_AUTO : WEIR_BLAS_BUILTIN));
+    for (int i = 0; i < 3; i++) {
+      t[i] = there(here[i]);
+      MUST(weir_requires_grad_(t[i], true));
+    }
+    MUST(weir_conv2d(&out[0], t[0], t[1], t[2], o));
+    weir_tensor *back;
+    MUST(weir_ones_like(&back, out[0], NULL));
+    weir_grad_options ones = {.grad_outputs = (const weir_tensor *[]){back}};
+    MUST(weir_grad(&out[1], (const weir_tensor *[]){out[0]}, 1,
+                   (const weir_tensor *[]){t[0], t[1], t[2]}, 3, &ones));
+    for (int i = 0; i < 4 && blas; i++) {
+      (void)snprintf(what, sizeof what, "conv2d in %s by cuDNN, %s", weir_dtype_name(dtype),
+                     i ? "a gradient" : "forward");
+      /* sums of up to 4 x side x side products of at most 4; float16's are kept in float32 */
+      alike(what, own[i], by[i], 8,
+            16 * (double)(side * side) * (dtype == WEIR_FLOAT64 ? 0x1p-50 : 0x1p-21));
+      compared++;
+    }
+  }
+}
+
+/* NVIDIA's cuDNN refuses the software device; WEIR_CUDNN there: another one is in its place. */
+static void large_convolutions(void)
+{
+  static const weir_dtype dtypes[] = {WEIR_FLOAT32, WEIR_FLOAT64, WEIR_FLOAT16, WEIR_BFLOAT16};
+  static const weir_conv2d_options options[] = {
+      {.padding = {1, 1}, .groups = 1},
+      {.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 2}};
+  int64_t side = simulated() ? 4 : 28;
+  if (simulated() && !getenv("WEIR_CUDNN")) return;
+  for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+    for (size_t o = 0; o < sizeof options / sizeof *options; o++)
+      large_convolution(dtypes[d], &options[o], side);
+  MUST(weir_set_blas(WEIR_BLAS_AUTO));
+}
+
 static void convolutions(void)
 {
+  large_convolutions();
   weir_conv2d_options options = {
       .stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 2};
   weir_pool2d_options pool = {.kernel = {2, 3}};

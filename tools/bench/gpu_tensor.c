@@ -13,7 +13,7 @@
  * relu: 64 MiB of float32, bytes read and written; sum of as much; cast to float16. gemm: square
  * products of 4096, by cuBLAS and by the engine's kernels (-builtin); gemv: a row by 4096 x 4096,
  * bytes of the matrix; gemm-128: many small ones, in turn. conv: (32, 64, 56, 56) by (64, 64, 3,
- * 3). dispatch: ns of a call that adds one element; launch: of a bare cuLaunchKernel.
+ * 3), by cuDNN where it is, and by the engine (-builtin). dispatch: ns of a call that adds one element; launch: of a bare cuLaunchKernel.
  *
  * Without a device it says "no GPU" on stderr, why, and ends with 3. */
 #include <dlfcn.h>
@@ -306,7 +306,9 @@ static double conv(const what *w)
   y = random_tensor(WEIR_FLOAT32, weir_shape(64, 64, 3, 3));
   of_two = convolve;
   double flop = 2.0 * (double)weir_tensor_size(x, 0) * 64 * 54 * 54 * 64 * 9;
+  MUST(weir_set_blas(w->product.blas));
   double rate = flop / device_ns(run_two, w->count) * 1e-3;
+  MUST(weir_set_blas(WEIR_BLAS_AUTO));
   drop_operands();
   return rate;
 }
@@ -397,6 +399,7 @@ static const what whats[] = {
     {"gemv", "GB/s", gemv, .product.blas = WEIR_BLAS_AUTO},
     {"gemv-builtin", "GB/s", gemv, .product.blas = WEIR_BLAS_BUILTIN},
     {"conv", "TFLOP/s", conv, .count = 10},
+    {"conv-builtin", "TFLOP/s", conv, .count = 10, .product.blas = WEIR_BLAS_BUILTIN},
     {"dispatch", "ns", dispatch, .count = 500},
     {"launch", "ns", launch, .count = 500}};
 
