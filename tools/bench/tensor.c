@@ -1,12 +1,13 @@
 /* tensor.c: what tensors cost on the cpu, through the library's public functions.
  *
- *   tensor first|add|view|copy|stream|blas|builtin
+ *   tensor first|add|view|copy|stream|blas|builtin|share|product
  *
  * Prints one number. first: does one addition and prints nothing of interest; who runs it takes the
  * time. add: ns an addition of one element, its result released. view: ns a view, released. The
  * others are quotients, bursts in turn, one thread: copy: copy_ of 64 MiB by memcpy. stream: add_
  * of 64 MiB by the same loop in C. blas: matmul by OpenBLAS called directly; builtin: Weir's own by
- * the same. Of several sizes the worst counts.
+ * the same. Of several sizes the worst counts. share, product: an addition of 131072 elements and a
+ * product of 128^2 by two threads, by the same of one: how soon a second thread joins.
  *
  * A burst in which the kernel gave the processor to somebody else is measured again. */
 #include <dlfcn.h>
@@ -146,6 +147,34 @@ static double run_products(weir_blas which)
   return worst;
 }
 
+static void add_shared(void)
+{
+  (void)weir_set_num_threads(2);
+  for (int i = 0; i < 100; i++)
+    add_one();
+}
+
+static void add_alone(void)
+{
+  (void)weir_set_num_threads(1);
+  for (int i = 0; i < 100; i++)
+    add_one();
+}
+
+static void products_shared(void)
+{
+  (void)weir_set_num_threads(2);
+  for (int i = 0; i < 100; i++)
+    gemm_ours();
+}
+
+static void products_alone(void)
+{
+  (void)weir_set_num_threads(1);
+  for (int i = 0; i < 100; i++)
+    gemm_ours();
+}
+
 static double measure(const char *what)
 {
   if (strcmp(what, "first") != 0) (void)weir_set_num_threads(1);
@@ -153,6 +182,14 @@ static double measure(const char *what)
     make_operands(1, LARGE);
     bool copy = *what == 'c';
     return speed_ratio(copy ? copy_ours : add_ours, copy ? copy_theirs : add_theirs, 1, BURSTS);
+  }
+  if (!strcmp(what, "share")) {
+    make_operands(1, 1 << 17);
+    return speed_ratio(add_shared, add_alone, 1, BURSTS);
+  }
+  if (!strcmp(what, "product")) {
+    make_operands(128, 128);
+    return speed_ratio(products_shared, products_alone, 1, BURSTS);
   }
   if (!strcmp(what, "blas")) return run_products(WEIR_BLAS_VENDOR);
   if (!strcmp(what, "builtin")) return run_products(WEIR_BLAS_BUILTIN);
