@@ -271,6 +271,8 @@ static const char one_of_views[] =
     "the output views to be modified inplace. You should replace the inplace operation by an "
     "out-of-place one.";
 
+/* A view made in no_grad requires no gradient here. torch's says that it does where its base does, has no
+ * node, and its gradient goes nowhere; torch refuses to use it once its base was changed, in no_grad too. */
 weir_status check_created(const weir_tensor *t, bool indirect)
 {
   static const char *const makers[] = {
@@ -282,7 +284,7 @@ weir_status check_created(const weir_tensor *t, bool indirect)
     return weir_fail(WEIR_ENOTSUP, "a view of complex numbers as real ones, or the reverse, whose "
                                    "memory is modified inplace has no derivative in Weir: clone() "
                                    "it first");
-  if (!t->node)
+  if (!t->node || (t->created == VIEW_NO_GRAD && !t->node->rule))
     return weir_fail(WEIR_EINVAL,
                      "A view was created in no_grad mode and %s modified inplace with grad mode "
                      "enabled.%s",

@@ -428,6 +428,8 @@ class Program(Slopes):
         b, y = self.leaf(s)
         if r.random() < .3 and t.dim() >= 2:
             b, y = self.leaf(r.choice([[t.shape[-2]], [2, t.shape[-2]]]))
+            if b.dim() == 1 and t.dim() > 2:  # torch keeps a copy of such matrices, which a change of them does not reach
+                t, w = t.clone(), n("clone", w)
             return f"matmul {list(b.shape)} {list(t.shape)}", lambda: b @ t, lambda: n("matmul", y, w)
         return f"matmul {list(t.shape)} {s}", lambda: t @ b, lambda: n("matmul", w, y)
 
