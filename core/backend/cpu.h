@@ -66,6 +66,10 @@ typedef struct cpu_level {
   void (*add_four_rows)(double *sum, const float *const x[4], int64_t n);
   void (*add_rows_off)(double *sum, double *squares, const double *p, const float *const x[4],
                        int rows, int64_t n);
+
+  /* of float16, of bfloat16 */
+  cpu_fold half_sum[2];
+  void (*add_half_rows[2])(double *sum, const uint16_t *const x[8], int64_t n);
   void (*best_of_rows)(float *best, const float *x, int64_t n, bool least);   /* NaN is better */
   void (*random)(double *out, const weir_random *r, int64_t from, int64_t n); /* from is even */
 } cpu_level;

@@ -32,8 +32,16 @@ CPU_INLINE void narrow_FLOAT16(uint16_t *to, const float from[HALVES])
 
 CPU_INLINE void widen_BFLOAT16(float to[HALVES], const uint16_t *from)
 {
+#ifdef __AVX512BW__
+  for (int i = 0; i < HALVES; i += 16) {
+    __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)(from + i));
+    __m512i wide = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
+    _mm512_storeu_ps(to + i, _mm512_castsi512_ps(wide));
+  }
+#else
   for (int i = 0; i < HALVES; i++)
     to[i] = bfloat16_to_float(from[i]);
+#endif
 }
 
 CPU_INLINE void narrow_BFLOAT16(uint16_t *to, const float from[HALVES])
@@ -196,7 +204,7 @@ typedef struct half_step {
 } half_step;
 
 /* The last n. `out` may be an input. */
-static void last_halves(half_step *h, int64_t n, bool two)
+__attribute__((noinline, unused)) static void last_halves(half_step *h, int64_t n, bool two)
 {
   memset(h->room, 0, sizeof h->room);
   memcpy(h->room[0], h->x, (size_t)n * sizeof *h->x);
@@ -266,6 +274,7 @@ static void last_halves(half_step *h, int64_t n, bool two)
   X(type, SILU, cpu_half_sigmoid(x, x))
 #define HALF_SINES(X, type) X(type, SIN, false) X(type, COS, true)
 
+#ifdef __F16C__ /* else they are but larger code than blocks of float32 */
 HALF_OPS(HALF_KERNEL, FLOAT16)
 HALF_OPS(HALF_KERNEL, BFLOAT16)
 HALF_SINES(HALF_SINE, FLOAT16)
@@ -275,3 +284,6 @@ HALF_KERNEL(BFLOAT16, GELU, cpu_half_rough_gelu(x))
 
 #define HALF_ENTRY(type, op, ...) ENTRY(type, op)
 #define HALF_ENTRIES(type)        HALF_OPS(HALF_ENTRY, type) HALF_SINES(HALF_ENTRY, type) ENTRY(type, GELU)
+#else
+#define HALF_ENTRIES(type)
+#endif

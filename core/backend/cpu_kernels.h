@@ -906,6 +906,57 @@ static void add_rows_off(double *sum, double *squares, const double *p, const fl
   }
 }
 
+/* float16 and bfloat16 as they are, eight of a lane added in float32 first: what that rounds is far
+ * below their last place. */
+#define HALF_SUMS(type, widened)                                                                   \
+  CPU_INLINE void add_eight_##type(double sum[HALVES], const uint16_t *const x[8], int64_t from)   \
+  {                                                                                                \
+    float v[8][HALVES];                                                                            \
+    for (int k = 0; k < 8; k++)                                                                    \
+      widen_##type(v[k], x[k] + from);                                                             \
+    for (int k = 0; k < HALVES; k++)                                                               \
+      sum[k] += (double)(((v[0][k] + v[1][k]) + (v[2][k] + v[3][k])) +                             \
+                         ((v[4][k] + v[5][k]) + (v[6][k] + v[7][k])));                             \
+  }                                                                                                \
+                                                                                                   \
+  static void type##_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)                     \
+  {                                                                                                \
+    const uint16_t *x = in, *at[8];                                                                \
+    double sum[HALVES] = {0};                                                                      \
+    uint16_t last[2][HALVES] = {{0}};                                                              \
+    int64_t i = 0;                                                                                 \
+    (void)first;                                                                                   \
+    for (int k = 0; k < 8; k++)                                                                    \
+      at[k] = x + k * HALVES;                                                                      \
+    for (; i + 8 * HALVES <= n; i += 8 * HALVES)                                                   \
+      add_eight_##type(sum, at, i);                                                                \
+    int64_t left = n - i, part = left % HALVES;                                                    \
+    memcpy(last[0], x + n - part, (size_t)part * sizeof *x);                                       \
+    for (int k = 0; k < 8; k++)                                                                    \
+      at[k] = k < left / HALVES ? x + i + k * HALVES : last[k > left / HALVES];                    \
+    if (left) add_eight_##type(sum, at, 0);                                                        \
+    for (int half = HALVES / 2; half; half /= 2)                                                   \
+      for (int k = 0; k < half; k++)                                                               \
+        sum[k] += sum[k + half];                                                                   \
+    add_exactly(&s->f[0], &s->c[0], sum[0]);                                                       \
+  }                                                                                                \
+                                                                                                   \
+  /* n sums and eight rows. */                                                                     \
+  static void type##_rows(double *sum, const uint16_t *const x[8], int64_t n)                      \
+  {                                                                                                \
+    int64_t i = 0;                                                                                 \
+    for (; i + HALVES <= n; i += HALVES)                                                           \
+      add_eight_##type(sum + i, x, i);                                                             \
+    for (; i < n; i++) {                                                                           \
+      float v[8];                                                                                  \
+      for (int k = 0; k < 8; k++)                                                                  \
+        v[k] = widened(x[k][i]);                                                                   \
+      sum[i] += (double)(((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));       \
+    }                                                                                              \
+  }
+HALF_SUMS(FLOAT16, float16_to_float)
+HALF_SUMS(BFLOAT16, bfloat16_to_float)
+
 /* best[i], or x[i] where that is better. */
 static void best_of_rows(float *best, const float *x, int64_t n, bool least)
 {
@@ -1151,5 +1202,7 @@ const cpu_level CPU_LEVEL = {
     .add_narrow_row = add_narrow_row,
     .add_four_rows = add_four_rows,
     .add_rows_off = add_rows_off,
+    .half_sum = {FLOAT16_sum, BFLOAT16_sum},
+    .add_half_rows = {FLOAT16_rows, BFLOAT16_rows},
     .best_of_rows = best_of_rows,
     .random = random_block};

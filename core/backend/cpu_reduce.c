@@ -47,7 +47,7 @@ typedef struct work {
   const weir_reduce *r;
   weir_dtype in;    /* what elements become before they become wide */
   weir_dtype wide;  /* INT64, FLOAT64, COMPLEX64: what a result is before it is rounded */
-  weir_dtype folds; /* wide, or FLOAT32: what fold takes */
+  weir_dtype folds; /* wide, or FLOAT32, or `in` as it is: what fold takes */
   cpu_fold fold;
   weir_operand inner; /* the input, its strides those of the reduced dimensions */
   int64_t tile;       /* results */
@@ -55,6 +55,11 @@ typedef struct work {
   int64_t piece;      /* elements */
   cpu_sum *sums;      /* shared by its elements: a sum a piece */
 } work;
+
+static bool is_narrow(const work *w)
+{
+  return cpu_kernel_dtype(w->folds) == WEIR_FLOAT32;
+}
 
 static cpu_sum empty_sum(weir_reduce_op op)
 {
@@ -104,7 +109,7 @@ static int64_t fold_most(const work *w, const cpu_walk *walk, weir_dtype from)
 {
   int64_t run = cpu_walk_run(walk);
   if (from != w->in || w->in != w->folds) /* they need room */
-    return w->folds == WEIR_FLOAT32 && cpu_dtype_bytes(from) <= 4 ? CPU_SHORT_BLOCK : CPU_BLOCK;
+    return is_narrow(w) && cpu_dtype_bytes(from) <= 4 ? CPU_SHORT_BLOCK : CPU_BLOCK;
   return run >= FLAT_BLOCK ? FLAT_BLOCK : run >= CPU_BLOCK / 4 ? run : CPU_BLOCK;
 }
 
@@ -294,8 +299,7 @@ static void large_results(work *w)
 static bool has_narrow_rows(const work *w)
 {
   const weir_reduce *r = w->r;
-  return r->kept && w->folds == WEIR_FLOAT32 && r->in.dtype == w->in &&
-         r->in.stride[r->kept - 1] == 1;
+  return r->kept && is_narrow(w) && r->in.dtype == w->in && r->in.stride[r->kept - 1] == 1;
 }
 
 /* n elements of such a row as float32: themselves or in `room`. */
@@ -312,7 +316,7 @@ static bool has_lines(const work *w)
   const weir_reduce *r = w->r;
   bool one = rows[r->op].fold == FOLD_sum || r->op == WEIR_REDUCE_MAX || r->op == WEIR_REDUCE_MIN;
   return one && r->kept && r->dims == r->kept + 1 && r->in.stride[r->kept] == 1 && r->each &&
-         r->each <= LINE && w->folds == WEIR_FLOAT32 && r->in.dtype == w->in;
+         r->each <= LINE && is_narrow(w) && r->in.dtype == w->in;
 }
 
 static bool is_tiled(const work *w)
@@ -358,6 +362,23 @@ static const double *row_of(const work *w, const char *at, int64_t n,
   if (w->in == WEIR_FLOAT64) return x;
   level->cast[WEIR_FLOAT64][w->in](room[1], x, n);
   return (const double *)(const void *)room[1];
+}
+
+/* The sums of n neighbouring results, eight rows of float16 or bfloat16 at a time; rows that are not
+ * there are 0. */
+static void sum_half_rows(const work *w, const char *at, double *sum, int64_t n)
+{
+  static const uint16_t zeros[TILE];
+  const weir_reduce *r = w->r;
+  int64_t place[WEIR_DIMS] = {0}, bytes = (int64_t)sizeof *zeros;
+  const uint16_t *rows_of[8];
+  for (int64_t i = 0; i < r->each; i += 8) {
+    for (int k = 0; k < 8; k++) {
+      rows_of[k] = i + k < r->each ? (const uint16_t *)(const void *)at : zeros;
+      if (i + k < r->each) at += step_element(r, place) * bytes;
+    }
+    cpu_level_in_use()->add_half_rows[w->in == WEIR_BFLOAT16](sum, rows_of, n);
+  }
 }
 
 /* The sums of n neighbouring results, four rows at a time, in double without what is lost. */
@@ -406,7 +427,7 @@ static void fold_lines(const work *w, const char *at, double *sum, double *lost,
   for (int64_t j = 0; j < n; j++, at += step) {
     cpu_sum s = empty_sum(r->op);
     const void *x = at;
-    if (w->in != WEIR_FLOAT32) {
+    if (w->in != w->folds) {
       level->cast[WEIR_FLOAT32][w->in](room, at, r->each);
       x = room;
     }
@@ -504,6 +525,8 @@ static void some_tiles(void *arg, int64_t from, int64_t to)
       fold_lines(w, at, sum, lost, n);
     else if (rows[r->op].fold != FOLD_sum)
       best_rows(w, at, sum, n);
+    else if (has_narrow_rows(w) && w->folds != WEIR_FLOAT32)
+      sum_half_rows(w, at, sum, n);
     else if (has_narrow_rows(w))
       sum_narrow_rows(w, at, sum, n);
     else
@@ -540,6 +563,10 @@ weir_status cpu_reduce(void *self, void *stream, const weir_reduce *r)
   if (kind == CPU_WIDE_REAL && compute != WEIR_FLOAT64 && cpu_level_in_use()->narrow_fold[r->op]) {
     w.fold = cpu_level_in_use()->narrow_fold[r->op];
     w.folds = WEIR_FLOAT32;
+  }
+  if (w.folds == WEIR_FLOAT32 && compute != WEIR_FLOAT32 && rows[r->op].fold == FOLD_sum) {
+    w.fold = cpu_level_in_use()->half_sum[compute == WEIR_BFLOAT16];
+    w.folds = compute;
   }
   if (!w.fold) return cpu_no_kernel(rows[r->op].name, r->compute);
   w.inner.data = r->in.data;
