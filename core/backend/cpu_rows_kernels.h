@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/base/compiler.h"
+#include "core/backend/cpu_math.h"
 #include "core/backend/cpu_rows.h"
 
 #define ROW_INLINE static inline __attribute__((always_inline, unused))
@@ -42,6 +43,17 @@ ROW_INLINE float float_exp(float x)
 ROW_INLINE double double_exp(double x)
 {
   return exp(x);
+}
+
+/* Exact to some 1e-9, which float32 does not see. */
+ROW_INLINE double float_log(double x)
+{
+  return cpu_log(x);
+}
+
+ROW_INLINE double double_log(double x)
+{
+  return log(x);
 }
 
 /* What n elements come to, in lanes; m: a number all of them need. */
@@ -103,7 +115,7 @@ ROW_INLINE double double_exp(double x)
       WEIR_IVDEP for (int64_t i = 0; i < count; i++) e[i] = T##_exp(at[i] - most);                 \
       sum += T##_sum(e, NULL, 0, count);                                                           \
     }                                                                                              \
-    T by = (T)(logarithm ? log(sum) : 1 / sum);                                                    \
+    T by = (T)(logarithm ? T##_log(sum) : 1 / sum);                                                \
     if (logarithm)                                                                                 \
       EACH r[i] = x[i] - most - by;                                                                \
     else                                                                                           \
@@ -152,7 +164,7 @@ ROW_INLINE double double_exp(double x)
       }                                                                                            \
     }                                                                                              \
     for (int64_t j = 0; j < width; j++)                                                            \
-      part[j] = (T)(logarithm ? log(sum[j]) : 1 / sum[j]);                                         \
+      part[j] = (T)(logarithm ? T##_log(sum[j]) : 1 / sum[j]);                                     \
     x = in, r = out;                                                                               \
     for (int64_t row = 0; row < n; row++, x += stride, r += stride)                                \
       if (logarithm)                                                                               \

@@ -9,7 +9,10 @@
 #include "core/backend/cpu_rows.h"
 #include "core/backend/threads.h"
 
-enum { NARROW = 8 /* columns that are copied together as rows */ };
+enum {
+  NARROW = 8,  /* columns that are copied together as rows */
+  BATCH = 2048 /* elements of rows that are copied together */
+};
 
 typedef struct work {
   const weir_softmax_request *s;
@@ -20,6 +23,7 @@ typedef struct work {
   bool copied;             /* through room */
   char *room;              /* owned */
   int64_t room_elements;   /* of one operand, of one thread */
+  int64_t batch;           /* rows that are copied together */
 } work;
 
 static bool by_rows(const work *w)
@@ -102,12 +106,28 @@ static void run_unit(const work *w, char *out, const char *x, const char *grad, 
     w->kernels->columns(out, x, n, width, stride, logarithm);
 }
 
+/* Rows after each other from row `u` on, through room. */
+static void run_batch(const work *w, char *in, char *back, int64_t u, int64_t rows)
+{
+  const weir_softmax_request *s = w->s;
+  int64_t at = u * s->each * w->size, row = s->each * w->wide_size;
+  gather(w, in, (const char *)s->in + at, rows * s->each, 1);
+  if (s->grad) gather(w, back, (const char *)s->grad + at, rows * s->each, 1);
+  for (int64_t r = 0; r < rows; r++)
+    run_unit(w, in + r * row, in + r * row, s->grad ? back + r * row : NULL, 1, 1);
+  spread(w, (char *)s->out + at, in, rows * s->each, 1);
+}
+
 static void some_units(void *arg, int64_t from, int64_t to)
 {
   const work *w = arg;
   const weir_softmax_request *s = w->s;
   char *in = w->room + 2 * parallel_self() * w->room_elements * w->wide_size;
   char *back = in + w->room_elements * w->wide_size;
+  for (int64_t rows; w->batch > 1 && from < to; from += rows) {
+    rows = to - from < w->batch ? to - from : w->batch;
+    run_batch(w, in, back, from, rows);
+  }
   for (int64_t u = from; u < to; u++) {
     int64_t width, at = unit_at(w, u, &width) * w->size;
     const char *x = (const char *)s->in + at, *grad = s->grad ? (const char *)s->grad + at : NULL;
@@ -136,8 +156,9 @@ weir_status cpu_softmax(void *self, void *stream, const weir_softmax_request *s)
             .wide_size = (int64_t)cpu_dtype_bytes(wide),
             .tiles = (s->inner + columns - 1) / columns,
             .copied = wide != s->dtype || (s->inner > 1 && s->inner < NARROW)};
+  w.batch = w.copied && s->inner == 1 ? BATCH / (s->each + 1) + 1 : 1;
   if (w.copied) {
-    w.room_elements = s->each * (s->inner < columns ? s->inner : columns);
+    w.room_elements = s->each * w.batch * (s->inner < columns ? s->inner : columns);
     w.room = malloc((size_t)most * 2 * (size_t)(w.room_elements * w.wide_size));
     if (!w.room) return weir_fail(WEIR_ENOMEM, "no host memory for the float32 rows of softmax");
   }
