@@ -286,7 +286,7 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, ATANH, T, (T)cpu_atanh(x))                                                                  \
   X(E, SINC, T, (T)cpu_sinc(x))                                                                    \
   X(E, SILU, T, cpu_short_sigmoid(x, x))                                                           \
-  X(E, GELU, T, (T)cpu_gelu(x))                                                                    \
+  X(E, GELU, T, cpu_short_gelu(x))                                                                 \
   X(E, GELU_TANH, T, (T)(x * cpu_sigmoid(GELU_INNER((double)x))))                                  \
   X(E, MISH, T, (T)(x * cpu_mish_gate(x)))                                                         \
   X(E, LOG_SIGMOID, T, (T)((x < 0 ? x : 0) - cpu_log1p(cpu_exp(-fabs(x)))))                        \

@@ -112,8 +112,9 @@ CPU_INLINE float cpu_half_sigmoid(float x, float times)
   return (times * (x < 0 ? r : 1) / (1 + r * r)) * (x < 0 ? r : 1);
 }
 
-/* As cpu_gelu(). The square of what has 11 digits or fewer is exact; e is 2^64 times its exponential,
- * so that what is subnormal is rounded once. */
+/* x times the normal distribution's share below x: that of a tail is e^(-x^2 / 2) by t times a
+ * polynomial of t = 1 / (1 + 0.36 |x|). The square of what has 11 digits or fewer is exact; e is
+ * 2^64 times its exponential, so that what is subnormal is rounded once. */
 CPU_INLINE float cpu_half_gelu(float x)
 {
   float a = fabsf(x), t = 1 / (1 + 0.36F * a), z = t * t;

@@ -188,7 +188,7 @@ static inline double any_tan(double x)
   X(E, ABS, T, (T)fabs(x))                                                                         \
   X(E, RELU, T, x <= 0 ? 0 : x)                                                                    \
   X(E, SQRT, T, (T)sqrt((double)x))                                                                \
-  X(E, RSQRT, T, (T)(1 / sqrt((double)x)))                                                         \
+  X(E, RSQRT, T, 1 / (T)sqrt((double)x))                                                           \
   X(E, LOGICAL_NOT, bool, x == 0)                                                                  \
   X(E, ISFINITE, bool, fabs(x) < (T)INFINITY)                                                      \
   X(E, ADD, T, x + y)                                                                              \
@@ -207,7 +207,7 @@ static inline double any_tan(double x)
   X(E, EXP, T, (T)cpu_exp(x))                                                                      \
   X(E, LOG, T, (T)cpu_log(x))                                                                      \
   X(E, TANH, T, (T)cpu_tanh(x))                                                                    \
-  X(E, SIGMOID, T, (T)cpu_sigmoid(x))
+  X(E, SIGMOID, T, cpu_short_sigmoid(x, 1))
 
 #define FLOAT64_OPS(X, E)                                                                          \
   X(E, FLOOR_DIV, T, (T)float_floor_div(x, y))                                                     \
