@@ -56,6 +56,8 @@ typedef struct cpu_level {
                                      take them as they are */
   cpu_kernel short_op[CPU_OPS];                /* of float32 that come from and become float16 or
                                                   bfloat16; NULL: op's */
+  cpu_kernel number_op[CPU_OPS];               /* of float32 where inputs are one number each, which
+                                                  is there once (cpu_args.same); NULL: op's */
   cpu_cast cast[WEIR_DTYPES][WEIR_DTYPES];     /* [to][from] */
   cpu_fold fold[WEIR_REDUCE_COUNT][CPU_WIDES]; /* NULL: there is none */
   cpu_fold narrow_fold[WEIR_REDUCE_COUNT];     /* of float32; NULL: there is none */

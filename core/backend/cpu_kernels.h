@@ -291,6 +291,40 @@ enum {
 #define OP_ENTRIES(name, text, inputs, gives, takes, computes, keeps, host, ...)                   \
   HOST_##host(name, computes)
 
+/* Where x, y or both are one number each (cpu_args.same), which is behind its pointer once. */
+#define NUMBER_OPS(X, E)                                                                           \
+  X(E, ADD, x + y)                                                                                 \
+  X(E, SUB, x - y)                                                                                 \
+  X(E, ADD_ALPHA, x + y * (T)s->alpha.f)                                                           \
+  X(E, SUB_ALPHA, x - y * (T)s->alpha.f)                                                           \
+  X(E, MUL, x *y)                                                                                  \
+  X(E, DIV, x / y)                                                                                 \
+  X(E, MAXIMUM, ((x > y) | (x != x)) ? x : y)                                                      \
+  X(E, MINIMUM, ((x < y) | (x != x)) ? x : y)
+
+#define NUMBER_LOOP(first, second, ...)                                                            \
+  LOOP                                                                                             \
+  {                                                                                                \
+    T x = (first), y = (second);                                                                   \
+    r[i] = (__VA_ARGS__);                                                                          \
+  }
+#define NUMBER_KERNEL(type, op, ...)                                                               \
+  static void type##_##op##_NUMBER(void *out, const void *in, const void *in2, const void *in3,    \
+                                   int64_t n, const cpu_args *s)                                   \
+  {                                                                                                \
+    typedef T_##type T;                                                                            \
+    const T *a = in, *b = in2, one = a[0], two = b[0];                                             \
+    T *r = out;                                                                                    \
+    (void)in3;                                                                                     \
+    if ((s->same & 3) == 3)                                                                        \
+      NUMBER_LOOP(one, two, __VA_ARGS__)                                                           \
+    else if (s->same & 1)                                                                          \
+      NUMBER_LOOP(one, b[i], __VA_ARGS__)                                                          \
+    else                                                                                           \
+      NUMBER_LOOP(a[i], two, __VA_ARGS__)                                                          \
+  }
+#define NUMBER_ENTRY(type, op, ...) [CPU_OP_##op] = type##_##op##_NUMBER,
+
 #define WHERE(type)                                                                                \
   static void type##_WHERE(void *out, const void *in, const void *in2, const void *in3, int64_t n, \
                            const cpu_args *s)                                                      \
@@ -473,6 +507,7 @@ static void FLOAT32_CLAMP(void *out, const void *in, const void *in2, const void
 
 ALL_KERNELS(KERNEL)
 ALL_WHERE(WHERE)
+NUMBER_OPS(NUMBER_KERNEL, FLOAT32)
 SINE(SIN, 0)
 SINE(COS, 1)
 QUOTIENT(FLOOR_DIV, small_floor_div, float_floor_div)
@@ -1194,6 +1229,7 @@ const cpu_level CPU_LEVEL = {
                ENTRY(FLOAT16, NEG) ENTRY(FLOAT16, ABS) ENTRY(BFLOAT16, NEG) ENTRY(BFLOAT16, ABS)
                    HALF_ENTRIES(FLOAT16) HALF_ENTRIES(BFLOAT16)},
     .short_op = {SHORT_OPS(SHORT_ENTRY, 0) SHORT_ENTRY(0, SIN, T) SHORT_ENTRY(0, COS, T)},
+    .number_op = {NUMBER_OPS(NUMBER_ENTRY, FLOAT32)},
     .cast = {WEIR_DTYPE_MAP(CAST_ENTRIES_ROW)},
     .fold = {WEIR_REDUCE_OPS(FOLD_ENTRY)},
     .narrow_fold = {WEIR_REDUCE_OPS(NARROW_ENTRY)},

@@ -23,9 +23,10 @@ typedef struct input {
 
 typedef struct work {
   const weir_loop *loop;
-  cpu_kernel kernel; /* NULL: copy */
-  weir_dtype takes;  /* that the kernel takes elements of the compute dtype as */
-  weir_dtype result; /* of the kernel */
+  cpu_kernel kernel;     /* NULL: copy */
+  cpu_kernel of_numbers; /* in its place where an input is one number; NULL: kernel */
+  weir_dtype takes;      /* that the kernel takes elements of the compute dtype as */
+  weir_dtype result;     /* of the kernel */
   int inputs;
   bool by_number; /* directly, and input 1 is `number` everywhere */
   float number;
@@ -105,18 +106,19 @@ static void start_input(input *in, const work *w, int i, int64_t from, int64_t t
     memmove(in->wide, convert(in->o->data, in->o->dtype, in, w, 1, in->wide), bytes);
   else
     convert_number(in->wide, &in->o->number, in->dtype, l->op, i);
-  cpu_level_in_use()->repeat(in->wide, in->wide, bytes,
-                             to - from < w->block ? to - from : w->block);
+  if (!w->of_numbers)
+    cpu_level_in_use()->repeat(in->wide, in->wide, bytes,
+                               to - from < w->block ? to - from : w->block);
 }
 
-/* n times the next element. */
+/* n times the next element, or once where the kernel takes it so. */
 static const void *take_repeated(input *in, const work *w, int64_t n)
 {
   size_t bytes = cpu_dtype_bytes(w->kernel ? cpu_kernel_dtype(in->dtype) : in->dtype);
   const void *one = convert(in->walk.at, in->o->dtype, in, w, 1, in->wide);
-  cpu_level_in_use()->repeat(in->wide, one, bytes, n);
+  in->taken = w->of_numbers ? one : in->wide;
+  if (!w->of_numbers) cpu_level_in_use()->repeat(in->wide, one, bytes, n);
   cpu_walk_skip(&in->walk, n);
-  in->taken = in->wide;
   return in->taken;
 }
 
@@ -232,7 +234,8 @@ static void loop_piece(void *arg, int64_t from, int64_t to)
     args.first = from;
     args.same = same_inputs(in, w->inputs);
     void *place = w->kernel && w->result == l->out.dtype ? cpu_walk_place(&out, n) : NULL;
-    if (w->kernel) w->kernel(place ? place : result, x[0], x[1], x[2], n, &args);
+    cpu_kernel kernel = args.same && w->of_numbers ? w->of_numbers : w->kernel;
+    if (kernel) kernel(place ? place : result, x[0], x[1], x[2], n, &args);
     const void *from_kernel = w->kernel ? result : x[0];
     if (!place && from_kernel) store_result(&out, l->out.dtype, from_kernel, w->result, n, room);
   }
@@ -300,7 +303,13 @@ static weir_status run_parallel(work *w)
 {
   const weir_loop *l = w->loop;
   parallel_part part = is_direct(w) ? direct_piece : is_direct_cast(w) ? cast_piece : loop_piece;
-  if (part == loop_piece) w->block = block_of(w);
+  if (part == loop_piece) {
+    int op = l->has_alpha ? op_of(l) : (int)l->op;
+    const cpu_level *level = cpu_level_in_use();
+    w->block = block_of(w);
+    w->of_numbers =
+        w->kernel && w->kernel == level->op[op][WEIR_FLOAT32] ? level->number_op[op] : NULL;
+  }
   if (l->has_alpha) w->args.alpha = converted(&l->alpha, l->compute);
   for (int i = 0; i < 3 && takes_parameters(l) && !l->has_alpha; i++)
     w->args.p[i] = converted(&l->p[i], l->compute);
