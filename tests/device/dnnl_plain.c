@@ -96,7 +96,7 @@ void plain_dnnl_in_parallel(int is)
   atomic_store(&parallel, is);
 }
 
-static bool fails(void)
+static bool refuses_call(void)
 {
   if (atomic_load(&fail_in) < 0) return false;
   return atomic_fetch_sub(&fail_in, 1) == 0;
@@ -104,7 +104,7 @@ static bool fails(void)
 
 static int made(void **out, const void *from, size_t bytes)
 {
-  if (fails()) return NO_MEMORY;
+  if (refuses_call()) return NO_MEMORY;
   *out = malloc(bytes);
   if (!*out) return NO_MEMORY;
   memcpy(*out, from, bytes);
@@ -164,7 +164,7 @@ int dnnl_stream_create(void **out, void *engine, unsigned flags)
 int dnnl_stream_wait(void *stream);
 int dnnl_stream_wait(void *stream)
 {
-  return fails() ? FAILED : stream ? OK : INVALID;
+  return refuses_call() ? FAILED : stream ? OK : INVALID;
 }
 
 int dnnl_memory_desc_create_with_strides(void **out, int count, const int64_t *size, int type,
@@ -219,7 +219,7 @@ int dnnl_memory_create(void **out, const layout *of, void *engine, void *data)
 int dnnl_memory_set_data_handle(memory *m, void *data);
 int dnnl_memory_set_data_handle(memory *m, void *data)
 {
-  if (fails()) return INVALID;
+  if (refuses_call()) return INVALID;
   m->data = data;
   return OK;
 }
@@ -234,7 +234,7 @@ int dnnl_primitive_attr_create(void **out)
 int dnnl_primitive_attr_set_scratchpad_mode(int *attr, int mode);
 int dnnl_primitive_attr_set_scratchpad_mode(int *attr, int mode)
 {
-  if (fails()) return INVALID;
+  if (refuses_call()) return INVALID;
   *attr = mode;
   return OK;
 }
@@ -354,7 +354,7 @@ const layout *dnnl_primitive_desc_query_md(const work *w, int what, int index)
 int dnnl_primitive_desc_query(const work *w, int what, int index, const char **result);
 int dnnl_primitive_desc_query(const work *w, int what, int index, const char **result)
 {
-  if (fails() || !w || what != 8 || index) return INVALID;
+  if (refuses_call() || !w || what != 8 || index) return INVALID;
   *result = name;
   return OK;
 }
@@ -450,7 +450,7 @@ int dnnl_primitive_execute(const work *w, void *stream, int count, const argumen
   memory *scratch = argument_of(args, count, 80, &w->scratch);
   memory *m[4] = {argument_of(args, count, 1, &w->in), argument_of(args, count, 33, &w->weights),
                   argument_of(args, count, 41, &w->bias), argument_of(args, count, 17, &w->out)};
-  if (fails()) return FAILED;
+  if (refuses_call()) return FAILED;
   if (!stream || !scratch || !m[0] || !m[3] || w->threads != omp_get_max_threads()) return INVALID;
   memset(scratch->data, 0xff, SCRATCH);
   if (w->kind == REORDER) {
