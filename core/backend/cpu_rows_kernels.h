@@ -17,7 +17,7 @@
 #define ROW_INLINE static inline __attribute__((always_inline, unused))
 #define EACH       WEIR_IVDEP for (int64_t i = 0; i < n; i++)
 
-enum { LANES = 32, PART = 1024, FLUSH = 64, ABREAST = 16, SHORT = 128 };
+enum { LANES = 32, PART = 1024, FLUSH = 64, ABREAST = 8, SHORT = 128 };
 
 /* e^x for x of at most some 80: 1 unit in the last place. Taken apart as 2^k e^r, |r| <= ln 2 / 2;
  * the polynomial is the minimax one of its degree. Results below the least normal number are right,
@@ -268,24 +268,42 @@ ROW_INLINE double double_log(double x)
     const T *x = from;                                                                             \
     EACH r[i] += x[i];                                                                             \
   }                                                                                                \
-  /* Of short rows some side by side. */                                                           \
+  /* Of ABREAST rows at once, in as many lanes: neighbours are added until a row has one. \
+   * Rows that are not there are the last one again. */        \
+  ROW_INLINE void T##_sum_abreast(T sum[ABREAST], const T *x, int64_t rows, int64_t n)             \
+  {                                                                                                \
+    typedef T lanes __attribute__((vector_size(ABREAST * sizeof(T))));                             \
+    lanes part[ABREAST], next;                                                                     \
+    int64_t whole = n / ABREAST * ABREAST;                                                         \
+    for (int j = 0; j < ABREAST; j++) {                                                            \
+      const T *at = x + (j < rows ? j : rows - 1) * n;                                             \
+      part[j] = (lanes){0};                                                                        \
+      for (int64_t i = 0; i < whole; i += ABREAST) {                                               \
+        memcpy(&next, at + i, sizeof next);                                                        \
+        part[j] += next;                                                                           \
+      }                                                                                            \
+    }                                                                                              \
+    for (int half = ABREAST / 2; half; half /= 2)                                                  \
+      for (int j = 0; j < half; j++)                                                               \
+        part[j] =                                                                                  \
+            __builtin_shufflevector(part[2 * j], part[2 * j + 1], 0, 2, 4, 6, 8, 10, 12, 14) +     \
+            __builtin_shufflevector(part[2 * j], part[2 * j + 1], 1, 3, 5, 7, 9, 11, 13, 15);      \
+    memcpy(sum, part, sizeof *part);                                                               \
+    for (int j = 0; j < rows; j++)                                                                 \
+      for (int64_t i = whole; i < n; i++)                                                          \
+        sum[j] += x[j * n + i];                                                                    \
+  }                                                                                                \
   static void T##_line_means(void *to, const void *from, int64_t rows, int64_t n, double by)       \
   {                                                                                                \
-    T *r = to, part[ABREAST];                                                                      \
+    T *r = to, sum[ABREAST];                                                                       \
     const T *x = from;                                                                             \
     for (int64_t row = 0; row < rows && n > SHORT; row++)                                          \
       r[row] = (T)(T##_sum(x + row * n, NULL, 0, n) / by);                                         \
     for (int64_t row = 0; row < rows && n <= SHORT; row += ABREAST, x += ABREAST * n) {            \
       int64_t has = rows - row < ABREAST ? rows - row : ABREAST;                                   \
-      memset(part, 0, sizeof part);                                                                \
-      for (int64_t i = 0; i < n && has == ABREAST; i++)                                            \
-        for (int j = 0; j < ABREAST; j++)                                                          \
-          part[j] += x[j * n + i];                                                                 \
-      for (int64_t i = 0; i < n && has < ABREAST; i++)                                             \
-        for (int j = 0; j < has; j++)                                                              \
-          part[j] += x[j * n + i];                                                                 \
+      T##_sum_abreast(sum, x, has, n);                                                             \
       for (int j = 0; j < has; j++)                                                                \
-        r[row + j] = (T)((double)part[j] / by);                                                    \
+        r[row + j] = (T)((double)sum[j] / by);                                                     \
     }                                                                                              \
   }
 
