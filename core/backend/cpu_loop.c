@@ -116,9 +116,9 @@ static const void *take_repeated(input *in, const work *w, int64_t n)
 {
   size_t bytes = cpu_dtype_bytes(w->kernel ? cpu_kernel_dtype(in->dtype) : in->dtype);
   const void *one = convert(in->walk.at, in->o->dtype, in, w, 1, in->wide);
-  in->taken = w->of_numbers ? one : in->wide;
-  if (!w->of_numbers) cpu_level_in_use()->repeat(in->wide, one, bytes, n);
+  cpu_level_in_use()->repeat(in->wide, one, bytes, w->of_numbers ? 1 : n); /* out may be there */
   cpu_walk_skip(&in->walk, n);
+  in->taken = in->wide;
   return in->taken;
 }
 
