@@ -194,13 +194,15 @@ weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indic
   WEIR_TENSOR rows = NULL;
   WEIR_TENSOR factors = NULL;
   WEIR_TENSOR bounded = NULL;
+  WEIR_TENSOR places = NULL;
   if (weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
   WEIR_UNRECORDED;
   weir_status st = weir_reshape(&row, indices, weir_shape(indices->numel));
   if (!st) st = weir_index_select(&rows, weight, 0, row);
   if (!st) st = norm_factors(&factors, rows, norm_type, (const int[]){1}, 1, max_norm);
   if (!st) st = weir_mul(&bounded, rows, factors);
-  return st ? st : weir_index_copy_(weight, 0, row, bounded);
+  if (!st) st = weir_to_dtype(&places, row, WEIR_INT64);
+  return st ? st : weir_index_copy_(weight, 0, places, bounded);
 }
 
 /* ---- matrices, sets, channels ---------------------------------------------------------------- */

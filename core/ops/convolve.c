@@ -76,7 +76,8 @@ static weir_status check_convolution_dims(const convolution *c)
 static weir_status check_numbers(const convolution *c)
 {
   for (int i = 0; i < c->axes; i++)
-    if (c->pad[i] < 0) return weir_fail(WEIR_EINVAL, "negative padding is not supported");
+    if (c->pad[i] < 0 && !c->same)
+      return weir_fail(WEIR_EINVAL, "negative padding is not supported");
   for (int i = 0; i < c->axes; i++)
     if (c->more[i] < 0) return weir_fail(WEIR_EINVAL, "negative output_padding is not supported");
   for (int i = 0; i < c->axes; i++)

@@ -389,16 +389,24 @@ static weir_status check_equation(const weir_tensor *a, const weir_tensor *b, bo
       left ? "AX" : "XA", (long long)n, (long long)n, (long long)rows, (long long)columns);
 }
 
-static weir_status check_operands(const weir_tensor *a, const weir_tensor *b, const char *name)
+static weir_status check_dtypes(const weir_tensor *a, const weir_tensor *b, const char *name)
 {
-  weir_status st = check_same_device(a, b);
-  if (!st) st = check_factors(a, name, true);
-  if (!st && a->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL,
+  if (a->dtype == b->dtype) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
                    "%s: Expected A and B to have the same dtype, but found A of type %s and B of "
                    "type %s instead",
                    name, dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
-  return st;
+}
+
+/* solve() refuses dtypes before shapes, solve_triangular() shapes before dtypes: as torch's. */
+static weir_status check_operands(const weir_tensor *a, const weir_tensor *b, const char *name,
+                                  bool dtypes_first)
+{
+  weir_status st = check_same_device(a, b);
+  if (!st && dtypes_first) st = check_real(a, name);
+  if (!st && dtypes_first) st = check_dtypes(a, b, name);
+  if (!st) st = check_factors(a, name, true);
+  return st ? st : check_dtypes(a, b, name);
 }
 
 weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
@@ -415,7 +423,7 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
   char batch[48];
   int64_t first = 0, at = 0;
   bool vector;
-  weir_status st = check_operands(a, b, name);
+  weir_status st = check_operands(a, b, name, true);
   if (!st) st = matrices_of(&columns, &vector, a, b, name);
   if (!st) st = check_equation(a, columns, true, name);
   if (!st) st = broadcast_batches(&many_a, &many_b, a, columns);
@@ -444,7 +452,7 @@ weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const
   WEIR_TENSOR triangle = NULL;
   WEIR_TENSOR wide = NULL;
   int64_t first, at;
-  weir_status st = check_operands(a, b, name);
+  weir_status st = check_operands(a, b, name, false);
   if (!st) st = check_matrices(b, name, "B");
   if (!st) st = check_equation(a, b, left, name);
   if (!st) st = broadcast_batches(&many_a, &many_b, a, b);
@@ -716,7 +724,7 @@ static weir_status check_lu_solve(const weir_tensor *lu, const weir_tensor *pivo
   text_buffer t;
   weir_status st = check_same_device(lu, b);
   if (!st) st = check_same_device(lu, pivots);
-  if (!st) st = check_factors(lu, "weir.linalg.lu_solve", true);
+  if (!st) st = check_real(lu, "weir.linalg.lu_solve");
   if (!st && lu->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL,
                    "%s: Expected LU and B to have the same dtype, but found LU of type %s and B of "
@@ -724,6 +732,7 @@ static weir_status check_lu_solve(const weir_tensor *lu, const weir_tensor *pivo
                    name, dtype_title((weir_dtype)lu->dtype), dtype_title((weir_dtype)b->dtype));
   if (!st && pivots->dtype != WEIR_INT32)
     st = weir_fail(WEIR_EINVAL, "%s: pivots should be a Tensor of scalar type weir.int32", name);
+  if (!st) st = check_square(lu, "weir.linalg.lu_solve");
   if (!st) st = check_matrices(b, name, "B");
   if (!st) st = check_equation(lu, b, left, name);
   if (st) return st;

@@ -184,6 +184,7 @@ weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample 
 static weir_status average_area(weir_tensor **out, const weir_tensor *a, const weir_resample *r)
 {
   const int64_t *size = r->out + (5 - a->dims);
+  if (r->out[0] < 0 || r->out[1] < 0 || r->out[2] < 0) return refused_average_size(r->out, a->dims);
   if (a->dims == 3) return weir_adaptive_avg_pool1d(out, a, size);
   return a->dims == 4 ? weir_adaptive_avg_pool2d(out, a, size)
                       : weir_adaptive_avg_pool3d(out, a, size);

@@ -117,14 +117,19 @@ static weir_status check_class_weight(const class_loss *c, const char *prefix)
                    shape_format(&text, weir_shape_of(w->dims, w->size)));
 }
 
+static weir_status check_target_dtype(const class_loss *c)
+{
+  weir_dtype t = (weir_dtype)c->target->dtype;
+  if (t == WEIR_INT64 || t == WEIR_UINT8) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "expected target dtype to be Long or Byte, but got %s",
+                   dtype_title(t));
+}
+
 static weir_status check_class_dtypes(const class_loss *c)
 {
-  weir_dtype a = (weir_dtype)c->a->dtype, t = (weir_dtype)c->target->dtype;
+  weir_dtype a = (weir_dtype)c->a->dtype;
   if (!dtype_is_floating(a))
     return not_implemented("nll_loss_out_frame", device_of_tensor(c->a), a);
-  if (t != WEIR_INT64 && t != WEIR_UINT8)
-    return weir_fail(WEIR_EINVAL, "expected target dtype to be Long or Byte, but got %s",
-                     dtype_title(t));
   if (c->weight && c->weight->dtype != a)
     return weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s", dtype_title(a),
                      dtype_title((weir_dtype)c->weight->dtype));
@@ -239,6 +244,7 @@ static weir_status check_nll(const class_loss *c)
 {
   weir_status st = check_reduction(c->reduction);
   if (!st) st = check_targets(c);
+  if (!st) st = check_target_dtype(c);
   if (!st) st = check_class_weight(c, "");
   return st ? st : check_class_dtypes(c);
 }

@@ -207,14 +207,23 @@ static weir_status end_of(double *out, weir_scalar v, weir_dtype dtype)
   return st;
 }
 
-/* Half from each end, so that both are met. */
+/* At least two: half from each end, so that both are met. */
 static weir_status fill_between(const weir_tensor *t, double start, double end)
 {
   int64_t n = t->numel, half = n / 2;
-  if (n == 1) return fill_part(t, 0, 1, 1, start, 0);
   double step = (end - start) / (double)(n - 1);
   weir_status st = fill_part(t, 0, 1, half, start, step);
   return st ? st : fill_part(t, n - 1, -1, n - half, end, -step);
+}
+
+/* The element of a range of one, which must fit, but where a short floating point dtype has an infinity
+ * for it. */
+static weir_status fill_one(weir_tensor *t, weir_scalar v)
+{
+  double number = v.dtype == WEIR_FLOAT64 ? v.f : (double)v.i;
+  if (t->dtype == WEIR_FLOAT16 || t->dtype == WEIR_BFLOAT16)
+    return fill_part(t, 0, 1, 1, number, 0);
+  return weir_fill_(t, v);
 }
 
 /* What the result is to be, and its ends. */
@@ -226,7 +235,7 @@ static weir_status check_ends(tensor_spec *s, double ends[2], const weir_scalar 
   if (st || !steps) return st;
   if (s->dtype == WEIR_BOOL && steps > 1) return not_implemented(kernel, s->device, s->dtype);
   for (int i = 0; i < 2 && !st; i++)
-    st = end_of(&ends[i], given[i], s->dtype);
+    st = end_of(&ends[i], given[i], steps == 1 ? WEIR_FLOAT64 : s->dtype);
   return st;
 }
 
@@ -240,7 +249,7 @@ weir_status weir_linspace(weir_tensor **out, weir_scalar start, weir_scalar end,
   weir_status st =
       check_ends(&s, ends, (const weir_scalar[]){start, end}, steps, options, "linspace_%s");
   if (!st) st = tensor_new_by(out, &s, weir_shape(steps));
-  if (!st && steps) st = fill_between(*out, ends[0], ends[1]);
+  if (!st && steps) st = steps == 1 ? fill_one(*out, start) : fill_between(*out, ends[0], ends[1]);
   if (st) weir_tensor_drop(out);
   return st;
 }
@@ -259,8 +268,7 @@ weir_status weir_logspace(weir_tensor **out, weir_scalar start, weir_scalar end,
   if (!st) st = tensor_new_by(out, &s, weir_shape(steps));
   if (st || !steps) return st;
   if (steps == 1) { /* a number by itself, which must fit */
-    double at = start.dtype == WEIR_FLOAT64 ? start.f : (double)start.i;
-    st = weir_fill_(*out, weir_float(pow(base, at)));
+    st = fill_one(*out, weir_float(pow(base, ends[0])));
     if (st) weir_tensor_drop(out);
     return st;
   }

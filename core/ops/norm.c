@@ -456,6 +456,10 @@ static weir_status check_group_norm(const weir_tensor *a, int64_t groups, const 
     return weir_fail(WEIR_EINVAL, "Expected num groups to be greater than 0, got %lld",
                      (long long)groups);
   weir_status st = check_group_values(a, groups);
+  if (!st && !a->size[1])
+    st = weir_fail(WEIR_EINVAL, "Expected number of channels to be greater than 0, got 0");
+  for (int d = 2; d < a->dims && !st; d++)
+    if (!a->size[d]) st = weir_fail(WEIR_EINVAL, "Expected HxW to be greater than 0, got 0");
   if (!st && a->size[1] % groups)
     st = weir_fail(WEIR_EINVAL,
                    "Expected number of channels in input to be divisible by num_groups, but got "
@@ -463,11 +467,11 @@ static weir_status check_group_norm(const weir_tensor *a, int64_t groups, const 
                    shape_format(&x, weir_shape_of(a->dims, a->size)), (long long)groups);
   if (!st) st = check_channels_of(a, "weight", weight);
   if (!st) st = check_channels_of(a, "bias", bias);
-  for (int d = 2; d < a->dims && !st; d++)
-    if (!a->size[d]) st = weir_fail(WEIR_EINVAL, "Expected HxW to be greater than 0, got 0");
   if (!st && a->numel && !dtype_is_floating((weir_dtype)a->dtype))
     st = not_implemented("GroupNormKernelImpl", device_of_tensor(a), (weir_dtype)a->dtype);
-  return st ? st : check_mixed(a, parameter, 2);
+  if (st) return st;
+  /* Of no images torch looks only at the first parameter. */
+  return check_mixed(a, parameter, a->numel || !weight || weight->dtype != a->dtype ? 2 : 1);
 }
 
 weir_status weir_group_norm(weir_tensor **out, const weir_tensor *a, int64_t groups,

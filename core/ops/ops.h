@@ -176,6 +176,10 @@ weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_ten
 /* p from the numbers of its record. */
 void pool_of_record(pooling *p, const int64_t *n);
 
+/* Refuses an average of these sizes (depth, height, width), one of which is below 0, of an input of `dims`
+ * dimensions with its batch: EINVAL, as torch has it. */
+weir_status refused_average_size(const int64_t size[3], int dims);
+
 /* ---- interpolate.c --------------------------------------------------------------------------- */
 
 /* *out (new) is a's last `axes` dimensions in other sizes; r: kind, sizes, scale, align, back. */

@@ -176,13 +176,18 @@ static weir_status check_reach(const weir_tensor *t, const border *b, int d, wei
       return weir_fail(WEIR_EINVAL, "Padding value causes wrapping around more than once.");
     if (with < 0)
       return weir_fail(WEIR_EINVAL, "Negative padding value is resulting in an empty dimension");
-    return WEIR_OK;
   }
-  if (with < 1)
-    return weir_fail(WEIR_EINVAL, "padding (%lld, %lld) leaves nothing of dimension %d of input %s",
-                     (long long)before, (long long)after, d,
-                     shape_format(&text, weir_shape_of(t->dims, t->size)));
   return WEIR_OK;
+}
+
+/* That what check_reach() let through leaves something: of all dimensions, after all their reach. */
+static weir_status check_rest(const weir_tensor *t, const border *b, int d)
+{
+  text_buffer text;
+  if (t->size[d] + b->before[d] + b->after[d] > 0) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "padding (%lld, %lld) leaves nothing of dimension %d of input %s",
+                   (long long)b->before[d], (long long)b->after[d], d,
+                   shape_format(&text, weir_shape_of(t->dims, t->size)));
 }
 
 static weir_status pad_by_edges(weir_tensor **out, const weir_tensor *t, border *b, int count,
@@ -192,6 +197,8 @@ static weir_status pad_by_edges(weir_tensor **out, const weir_tensor *t, border 
   weir_status st = check_dims(t, b, count, mode);
   for (int d = t->dims - 1; d >= t->dims - b->dims && !st; d--)
     st = check_reach(t, b, d, mode);
+  for (int d = t->dims - 1; d >= t->dims - b->dims && !st && mode != WEIR_PAD_CIRCULAR; d--)
+    st = check_rest(t, b, d);
   if (!st && mode == WEIR_PAD_CIRCULAR) { /* what is cut off is no edge */
     st = cut(&now, t, b);
     for (int d = 0; d < t->dims && !st; d++) {

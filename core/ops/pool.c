@@ -488,6 +488,19 @@ weir_status weir_max_pool1d(weir_tensor **out, const weir_tensor *a,
 
 /* ---- outputs of one size --------------------------------------------------------------------- */
 
+weir_status refused_average_size(const int64_t size[3], int dims)
+{
+  if (dims == 5)
+    return weir_fail(WEIR_EINVAL,
+                     "adaptive_avg_pool3d: elements of output_size must be greater than or equal "
+                     "to 0 but received {%lld, %lld,%lld}",
+                     (long long)size[0], (long long)size[1], (long long)size[2]);
+  return weir_fail(WEIR_EINVAL,
+                   "adaptive_avg_pool2d: elements of output_size must be greater than or equal "
+                   "to 0 but received {%lld, %lld}",
+                   (long long)size[1], (long long)size[2]);
+}
+
 /* Torch's refusal of negative sizes: of averages by name, of extremes as a tensor's. */
 static weir_status check_asked(const pooling *p, const weir_tensor *a)
 {
@@ -495,16 +508,8 @@ static weir_status check_asked(const pooling *p, const weir_tensor *a)
   text_buffer text;
   weir_shape s = seen_shape(p, a);
   if (x[0].out >= 0 && x[1].out >= 0 && x[2].out >= 0) return WEIR_OK;
-  if (!p->max && p->text_axes == 3)
-    return weir_fail(WEIR_EINVAL,
-                     "adaptive_avg_pool3d: elements of output_size must be greater than or equal "
-                     "to 0 but received {%lld, %lld,%lld}",
-                     (long long)x[0].out, (long long)x[1].out, (long long)x[2].out);
   if (!p->max)
-    return weir_fail(WEIR_EINVAL,
-                     "adaptive_avg_pool2d: elements of output_size must be greater than or equal "
-                     "to 0 but received {%lld, %lld}",
-                     (long long)x[1].out, (long long)x[2].out);
+    return refused_average_size((const int64_t[3]){x[0].out, x[1].out, x[2].out}, p->text_axes + 2);
   int64_t least = 0;
   for (int i = 2; i >= 3 - p->text_axes; i--) {
     s.size[s.count - 3 + i] = x[i].out;

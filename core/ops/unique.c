@@ -186,10 +186,13 @@ static weir_status unique_parts(const uniques *u, const weir_tensor *a, int dim,
 static weir_status no_parts(const uniques *u, const weir_tensor *a, int at)
 {
   weir_device d = device_of_tensor(a);
+  if (a->size[at])
+    return weir_fail(WEIR_EINVAL, "There are 0 sized dimensions, and they aren't selected, so "
+                                  "unique cannot be applied");
   for (int i = 0; i < a->dims; i++)
-    if ((a->size[i] == 0) != (i == at))
-      return weir_fail(WEIR_EINVAL, "There are 0 sized dimensions, and they aren't selected, so "
-                                    "unique cannot be applied");
+    if (!a->size[i] && i != at)
+      return weir_fail(WEIR_EINVAL, "Number of zero sized dimensions is more than one, so unique "
+                                    "cannot be applied ");
   weir_status st = tensor_new_beside(u->out, a, weir_tensor_shape(a));
   if (!st && u->inverse) st = tensor_new(u->inverse, WEIR_INT64, d, false, weir_shape(0));
   if (!st && u->counts) st = tensor_new(u->counts, WEIR_INT64, d, false, weir_shape(0));

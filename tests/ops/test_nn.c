@@ -361,7 +361,9 @@ START_TEST(compositions_give_what_sums_by_hand_do)
   weir_ok(weir_cartesian_prod(&r, (const weir_tensor *const[]){index, index}, 2));
   shape_is(r, weir_shape(4, 2));
   weir_tensor_drop(&r);
-  weir_ok(weir_embedding_renorm_(b, index, 2.5, 2)); /* the other row stays */
+  weir_ok(weir_to_dtype(&r, index, WEIR_INT32)); /* either integer finds rows */
+  weir_ok(weir_embedding_renorm_(b, r, 2.5, 2)); /* the other row stays */
+  weir_tensor_drop(&r);
   four_nearly(b, 1.5, 2, 0, 1);
   refused(WEIR_EINVAL, "renorm: input needs at least 2 dimensions, got 1 dimensions",
           weir_renorm(&r, index, 2, 0, 1));

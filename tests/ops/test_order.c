@@ -524,6 +524,11 @@ START_TEST(different_elements_are_counted)
   refused(WEIR_EINVAL,
           "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied",
           weir_unique_dim(&r[0], NULL, NULL, e, 1));
+  WEIR_TENSOR twice = NULL;
+  weir_ok(weir_empty(&twice, weir_shape(0, 0, 2), NULL));
+  refused(WEIR_EINVAL,
+          "Number of zero sized dimensions is more than one, so unique cannot be applied ",
+          weir_unique_dim(&r[0], NULL, NULL, twice, 0));
   WEIR_TENSOR i = TENSOR(weir_shape(2, 5), WEIR_INT16, device(_i), 2, 1, 2, 1, 3, 7, 7, 7, 0, 0);
   weir_ok(weir_mode(&r[0], &r[1], i, 1, false));
   PAIR(r, 2, {{1, 7}, {3, 2}});

@@ -311,7 +311,7 @@ START_TEST(numbers_at_equal_distances_meet_both_ends)
 {
   weir_tensor *r = NULL;
   weir_options o = on(device(_i)), whole = as(WEIR_INT32, device(_i)),
-               truth = as(WEIR_BOOL, device(_i));
+               truth = as(WEIR_BOOL, device(_i)), half = as(WEIR_FLOAT16, device(_i));
   devices(2);
   weir_ok(weir_linspace(&r, weir_int(0), weir_int(1), 5, &o));
   EXPECT(r, 0, 0.25, 0.5, 0.75, 1);
@@ -325,6 +325,11 @@ START_TEST(numbers_at_equal_distances_meet_both_ends)
   weir_ok(weir_logspace(&r, weir_int(0), weir_int(4), 5, 2, &whole));
   EXPECT(r, 1, 2, 4, 8, 16);
   weir_tensor_drop(&r);
+  weir_ok(weir_logspace(&r, weir_int(7), weir_int(0), 1, 10, &half)); /* one that is too large */
+  EXPECT(r, INFINITY);
+  weir_tensor_drop(&r);
+  refused(WEIR_EINVAL, "value cannot be converted to type c10::Half without overflow",
+          weir_linspace(&r, weir_float(1e6), weir_int(0), 2, &half));
   weir_ok(weir_logspace(&r, weir_int(1), weir_int(4), 0, 2, &o));
   shape_is(r, weir_shape(0));
   weir_tensor_drop(&r);
