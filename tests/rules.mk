@@ -44,6 +44,39 @@ EXTRA_tests = $(call pkg_cflags,check sqlite3) $(CUDAINC) $(if $(SAN),$(if $(fil
 QUICK_TO_COMPILE := $(filter-out $(wildcard tests/*/rig.c tests/*/fake.c tests/reports/synth.c) tests/cuda/test_compute.c, \
                     $(wildcard $(addprefix tests/,$(addsuffix /*.c,cuda io memory nn ops reports sim tensor))))
 
+# $(call one_program,PROGRAM,SUITES,OBJECTS,COMMAND): suites that link the same objects, as one program with
+# a name for each (tests/suites.c). OBJECTS may name libraries, as prerequisites; COMMAND is what follows the
+# compiler and "-o PROGRAM OBJECTS".
+define one_program
+$(1): $(2:$(O)/%=$(OBJ)/%.suite.o) $(1:$(O)/%=$(OBJ)/%.main.o) $(3)
+	@mkdir -p $$(@D)
+	$$(say) LD $$@
+	$$(Q)$$(CC) $$(LDSAN) $$(LDFLAGS) -o $$@ $$(sort $$(filter %.o,$$^)) $(4)
+
+$(1:$(O)/%=$(OBJ)/%.main.o): tests/suites.c tests/rules.mk $(wildcard $(dir $(1:$(O)/%=%))rules.mk) | check-tools
+	@mkdir -p $$(@D)
+	$$(say) CC "tests/suites.c ($(notdir $(1)))"
+	$$(Q)$$(CC) $$(BASEFLAGS) $$(CPPFLAGS) $$(CFLAGS) '-DSUITES=$(foreach s,$(2),S($(notdir $(s))))' -c $$< -o $$@
+
+$(2): $(1)
+	@ln -f $$< $$@
+
+.SECONDARY: $(2:$(O)/%=$(OBJ)/%.o)
+endef
+
+# A suite's object, its main renamed.
+$(OBJ)/tests/%.suite.o: $(OBJ)/tests/%.o
+	$(Q)objcopy --redefine-sym main=suite_$(notdir $*) $< $@
+
+# What a suite with the engine inside is linked with to run on the software device. DT_RPATH, not RUNPATH:
+# it serves the sanitizers' own dlopen, too.
+SIM_LINK = -rdynamic $(SIM)/libcuda.so.1 -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' \
+           $(CHECK_LIBS) -lm -ldl -pthread
+
+# Functions that a suite has its own of, between the engine and libc: $(call wrap,malloc free).
+comma := ,
+wrap   = $(addprefix -Wl$(comma)--wrap=,$(1))
+
 include $(wildcard tests/*/rules.mk)
 
 $(OBJ)/tests/%_all.o: tests/%.c | check-tools

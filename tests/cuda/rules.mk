@@ -5,8 +5,6 @@
 #   cudnn.c        a cuDNN that does
 #   the others     the allocator linked in, libweir-cuda.so opened by it, the driver's own functions beside
 
-# DT_RPATH, not RUNPATH: it serves the sanitizers' own dlopen, too.
-
 CUDAT        := $(O)/tests/cuda
 CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_copy test_stream test_capture test_pinned test_faults test_reuse test_stress test_compute test_unset)
 CUDAT_ALL    := $(addprefix $(CUDAT)/,test_faults_all test_reuse_all test_stress_all)
@@ -20,11 +18,10 @@ TESTS_LONG += $(CUDAT_LONG)
 TEST_TOOLS += $(CUDAT)/probe
 VALGRIND_TESTS += $(CUDAT)/test_unset
 
-$(CUDAT_INSIDE) $(CUDAT_ALL) $(CUDAT_LONG): $(CUDAT)/%: $(OBJ)/tests/cuda/%.o $(CUDAT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
-	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
+CUDAT_LIBS := $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
+$(eval $(call one_program,$(CUDAT)/suites,$(CUDAT_INSIDE),$(CUDAT_OBJS) $(CUDAT_LIBS),$$(SIM_LINK)))
+$(eval $(call one_program,$(CUDAT)/suites_all,$(CUDAT_ALL),$(CUDAT_OBJS) $(CUDAT_LIBS),$$(SIM_LINK)))
+$(eval $(call one_program,$(CUDAT)/suites_long,$(CUDAT_LONG),$(CUDAT_OBJS) $(CUDAT_LIBS),$$(SIM_LINK)))
 
 # cuBLAS's place on the software device: opened by its path, found by its soname.
 $(CUDAT)/libcublas-strict.so: $(OBJ)/tests/cuda/cublas.o $(SIM)/libcuda.so.1
@@ -55,8 +52,7 @@ TESTS      += $(CUDAT)/test_cudnn
 $(CUDAT)/test_cudnn: $(OBJ)/tests/cuda/test_cudnn.o $(CUDNN_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so | $(CUDAT)/libcudnn-strict.so $(CUDAT)/libcudnn-empty.so $(CUDAT)/libcublas-strict.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
-	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SIM_LINK)
 
 $(CUDAT)/test_compute: | $(CUDAT)/libcublas-strict.so
 $(O)/tests/ops/test_linalg $(O)/tests/grad/test_grad: | $(CUDAT)/libcublas-strict.so $(CUDAT)/libcusolver-strict.so

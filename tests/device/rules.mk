@@ -17,10 +17,10 @@ TESTS     += $(CPU_TESTS)
 CPU_TESTS_LONG := $(O)/tests/device/test_cpu_map_long
 TESTS_LONG     += $(CPU_TESTS_LONG)
 
-$(CPU_TESTS) $(CPU_TESTS_LONG): $(O)/tests/device/%: $(OBJ)/tests/device/%.o $(OBJ)/tests/device/reference.o $(OBJ)/tests/device/functions.o $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
+CPU_TEST_OBJS := $(call objs,tests/device/reference.c tests/device/functions.c) $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)
+
+$(eval $(call one_program,$(O)/tests/device/suites,$(CPU_TESTS),$(CPU_TEST_OBJS),$$(CHECK_LIBS) -lm -ldl -pthread))
+$(eval $(call one_program,$(O)/tests/device/suites_long,$(CPU_TESTS_LONG),$(CPU_TEST_OBJS),$$(CHECK_LIBS) -lm -ldl -pthread))
 
 # Where oneDNN would be: opened by their paths, found by their soname.
 $(O)/tests/device/libdnnl-plain.so $(O)/tests/device/libdnnl-bare.so: $(O)/tests/device/libdnnl-%.so: $(OBJ)/tests/device/dnnl_%.o

@@ -8,13 +8,10 @@ TESTS          += $(IO_TESTS)
 VALGRIND_TESTS += $(IO_TESTS)
 ONE_THREAD     += $(addprefix tests/io/,test_json)
 
-io_comma := ,
-$(O)/tests/io/test_devices: IO_LD := $(addprefix -Wl$(io_comma)--wrap=,malloc calloc realloc strdup posix_memalign)
+IO_WRAP := $(call wrap,malloc calloc realloc strdup posix_memalign)
 
-$(IO_TESTS): $(O)/tests/io/%: $(OBJ)/tests/io/%.o $(IO_TEST_OBJS)
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(IO_LD) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
+$(eval $(call one_program,$(O)/tests/io/suites,$(filter-out %/test_devices,$(IO_TESTS)),$(IO_TEST_OBJS),$$(CHECK_LIBS) -lm -ldl -pthread))
+$(eval $(call one_program,$(O)/tests/io/suites_devices,$(O)/tests/io/test_devices,$(IO_TEST_OBJS),$$(IO_WRAP) $$(CHECK_LIBS) -lm -ldl -pthread))
 
 $(O)/tests/io/test_numpy: $(OBJ)/tests/io/test_numpy.o $(OBJ)/tests/tools/command.o $(LIB)/libweir.so
 	@mkdir -p $(@D)
@@ -36,7 +33,7 @@ io-fuzz-objs: $(IO_FUZZ_OBJS) $(OBJ)/tests/io/fuzz_alone.o
 fuzz-io: $(OBJ)/tests/io/fuzz_io.o
 	@mkdir -p $(IO_FUZZ)/corpus && tests/io/seeds.py $(IO_FUZZ)/seeds
 	@if command -v $(FUZZ_CC) >/dev/null; then \
-	  $(MAKE) -s O=$(IO_FUZZ)/tree CC=$(FUZZ_CC) SAN=fuzzer-no-link,address,undefined CPU_LOOP_FLAGS=-O1 CFLAGS="-O1 -g" io-fuzz-objs && \
+	  $(MAKE) -s O=$(IO_FUZZ)/tree CC=$(FUZZ_CC) SAN=fuzzer-no-link,address,undefined CPU_LOOP_FLAGS=-O1 CFLAGS="-O1 -g1" io-fuzz-objs && \
 	  $(FUZZ_CC) -fsanitize=fuzzer,address,undefined -o $(IO_FUZZ)/fuzz_io $(IO_FUZZ_OBJS:$(O)/%=$(IO_FUZZ)/tree/%) -lm -ldl -pthread; \
 	else $(MAKE) -s O=$(IO_FUZZ)/tree SAN=address,undefined io-fuzz-objs && \
 	  $(CC) -fsanitize=address,undefined -o $(IO_FUZZ)/fuzz_io $(IO_FUZZ_OBJS:$(O)/%=$(IO_FUZZ)/tree/%) \

@@ -9,8 +9,7 @@ TESTS     += $(MEMORY_TESTS)
 TESTS_ALL += $(MEMORY_TESTS_ALL)
 TESTS_LONG += $(MEMORY_TESTS_LONG)
 
-$(MEMORY_TESTS) $(MEMORY_TESTS_ALL) $(MEMORY_TESTS_LONG): $(O)/tests/memory/%: $(OBJ)/tests/memory/%.o $(MEMORY_TEST_OBJS)
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -pthread
+$(eval $(call one_program,$(O)/tests/memory/suites,$(MEMORY_TESTS),$(MEMORY_TEST_OBJS),$$(CHECK_LIBS) -lm -pthread))
+$(eval $(call one_program,$(O)/tests/memory/suites_all,$(MEMORY_TESTS_ALL),$(MEMORY_TEST_OBJS),$$(CHECK_LIBS) -lm -pthread))
+$(eval $(call one_program,$(O)/tests/memory/suites_long,$(MEMORY_TESTS_LONG),$(MEMORY_TEST_OBJS),$$(CHECK_LIBS) -lm -pthread))
 ONE_THREAD += $(addprefix tests/memory/,test_faults test_fake test_policy)

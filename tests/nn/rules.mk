@@ -7,12 +7,8 @@ NNT_SUITES := $(addprefix $(NNT)/,test_select test_module test_loader test_layer
 NNT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(call objs,tests/nn/rig.c)
 
 # The engine's requests of host memory go through rig.c, which can refuse one.
-NNT_WRAP   := $(foreach f,malloc calloc realloc strdup posix_memalign,-Wl,--wrap=$(f))
+NNT_WRAP   := $(call wrap,malloc calloc realloc strdup posix_memalign)
 
 TESTS += $(NNT_SUITES)
 
-$(NNT_SUITES): $(NNT)/%: $(OBJ)/tests/nn/%.o $(NNT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(NNT_WRAP) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
-	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
+$(eval $(call one_program,$(NNT)/suites,$(NNT_SUITES),$(NNT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so,$$(NNT_WRAP) $$(SIM_LINK)))

@@ -12,7 +12,7 @@ OPST_SUITES += $(addprefix $(OPST)/,test_functions test_functions_cpu)
 OPST_SUITES += $(OPST)/test_sequence
 OPST_SUITES += $(addprefix $(OPST)/,test_indexing test_indexing_cpu)
 OPST_SUITES += $(addprefix $(OPST)/,test_nn test_nn_cpu)
-opst_comma  := ,
+OPST_LIBS   := $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so
 
 TESTS          += $(OPST_SUITES)
 VALGRIND_TESTS += $(addprefix $(OPST)/,test_elementwise_cpu test_linalg_cpu test_more_cpu test_reduce_cpu test_shape_cpu test_faults_cpu)
@@ -28,13 +28,11 @@ $(OBJ)/tests/ops/test_%_cpu.o: tests/ops/test_%.c | check-tools
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DCPU_ONLY -c $< -o $@
 
 # Its allocations, and the engine's, are the suite's own.
-$(OPST)/test_faults $(OPST)/test_faults_cpu: OPST_LD := $(addprefix -Wl$(opst_comma)--wrap=,malloc calloc realloc aligned_alloc posix_memalign free)
+OPST_FAULTS := $(addprefix $(OPST)/,test_faults test_faults_cpu)
+OPST_WRAP   := $(call wrap,malloc calloc realloc aligned_alloc posix_memalign free)
 
-$(OPST_SUITES): $(OPST)/%: $(OBJ)/tests/ops/%.o $(OPST_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(OPST_LD) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
-	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
+$(eval $(call one_program,$(OPST)/suites,$(filter-out $(OPST_FAULTS),$(OPST_SUITES)),$(OPST_OBJS) $(OPST_LIBS),$$(SIM_LINK)))
+$(foreach t,$(OPST_FAULTS),$(eval $(call one_program,$(t:$(OPST)/test_%=$(OPST)/suites_%),$(t),$(OPST_OBJS) $(OPST_LIBS),$$(OPST_WRAP) $$(SIM_LINK))))
 
 $(OPST)/test_fuzz: $(OBJ)/tests/ops/test_fuzz.o $(OBJ)/tests/tools/command.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so $(SIM)/libcuda.so.1 $(SIM)/libweir-twins.so
 	@mkdir -p $(@D)

@@ -10,10 +10,9 @@ REPORTS_TESTS     += $(addprefix $(O)/tests/reports/,test_findings test_facts te
 TESTS      += $(REPORTS_TESTS)
 ONE_THREAD += $(REPORTS_TESTS:$(O)/%=%)
 
-$(REPORTS_TESTS): $(O)/tests/reports/%: $(OBJ)/tests/reports/%.o $(REPORTS_TEST_OBJS)
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
-
-$(addprefix $(O)/tests/reports/,test_resolve test_symbolize): LDFLAGS += -Wl,--build-id # shows that a file was changed
+# The build id shows that a file was changed. Both suites that look at their own symbols have functions of the
+# same name.
+REPORTS_LINK = -Wl,--build-id $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
+$(eval $(call one_program,$(O)/tests/reports/suites,$(filter-out %/test_symbolize,$(REPORTS_TESTS)),$(REPORTS_TEST_OBJS),$$(REPORTS_LINK)))
+$(eval $(call one_program,$(O)/tests/reports/suites_symbolize,$(O)/tests/reports/test_symbolize,$(REPORTS_TEST_OBJS),$$(REPORTS_LINK)))
 $(addprefix $(OBJ)/tests/reports/,test_schema.o test_tables.o): reports/SCHEMA.md

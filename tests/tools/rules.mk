@@ -119,6 +119,6 @@ $(FUZZ_TRACES): $(BIN)/weir | $(addprefix $(O)/tests/e2e/,random_caller graph_ca
 	$(Q)$(BIN)/weir run --force $(FUZZ_RUN) >$@.log 2>&1 || { cat $@.log; exit 1; }
 
 fuzz-trace: $(FUZZ_TRACES)
-	@$(MAKE) -s O=$(O)/asan SAN=address,undefined CFLAGS="-O1 -g" $(O)/asan/tests/tools/fuzz_trace
+	@$(MAKE) -s O=$(O)/asan SAN=address,undefined CFLAGS="-O1 -g1" $(O)/asan/tests/tools/fuzz_trace
 	@$(O)/asan/tests/tools/fuzz_trace $(FUZZ_SECONDS) $(FUZZ_SEED) $(FUZZ_TRACES)
 .PHONY: fuzz-trace
