@@ -8,7 +8,7 @@ if [ "$1" = --remove ]; then
   root=$3$2
   list=$root/share/weir/installed
   [ -f "$list" ] || { echo "weir: nothing is installed below $root." >&2; exit 1; }
-  while read -r f; do rm -f "$root/$f"; done <"$list"
+  sed "s|^|$root/|" "$list" | tr '\n' '\0' | xargs -0 rm -f
   rm -f "$list"
   for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core/weir include/weir/core/backend include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1 share/man/man3 share/man/man7 share/bash-completion/completions share/zsh/site-functions share/fish/vendor_completions.d; do
     rmdir "$root/$d" 2>/dev/null || true
@@ -32,6 +32,14 @@ put() { # MODE FILE TO: TO is relative to the root
   echo "$3" >>"$list.new"
 }
 
+put_all() { # MODE FOLDER FILE...: FOLDER is relative to the root. One process for all: manuals have 1,200 pages.
+  mode=$1 folder=$2
+  shift 2
+  mkdir -p "$root/$folder"
+  install -m "$mode" "$@" "$root/$folder"
+  printf '%s\n' "$@" | sed "s|.*/|$folder/|" >>"$list.new"
+}
+
 put 755 "$build/bin/weir" bin/weir
 for f in "$build"/lib/*.so* "$build"/lib/*.a; do
   [ -e "$f" ] && put 755 "$f" "lib/$(basename "$f")"
@@ -41,19 +49,12 @@ for f in "$build"/lib/sim/*; do
 done
 put 644 core/weir.h include/weir/weir.h
 put 644 core/base/status.h include/weir/core/base/status.h
-for f in core/weir/*.h; do put 644 "$f" "include/weir/$f"; done
-put 644 core/backend/backend.h include/weir/core/backend/backend.h
-put 644 core/backend/compute.h include/weir/core/backend/compute.h
-put 644 core/backend/segment.h include/weir/core/backend/segment.h
-for f in cuda/sim/control.h cuda/sim/twin.h cuda/sim/weir_kernel.h cuda/sim/weir_texture.h; do
-  put 644 "$f" "include/weir/$f"
-done
-for f in tools/man/*.1; do
-  put 644 "$f" "share/man/man1/$(basename "$f")"
-done
-for f in "$build"/man/*.[37]; do
-  put 644 "$f" "share/man/man${f##*.}/$(basename "$f")"
-done
+put_all 644 include/weir/core/weir core/weir/*.h
+put_all 644 include/weir/core/backend core/backend/backend.h core/backend/compute.h core/backend/segment.h
+put_all 644 include/weir/cuda/sim cuda/sim/control.h cuda/sim/twin.h cuda/sim/weir_kernel.h cuda/sim/weir_texture.h
+put_all 644 share/man/man1 tools/man/*.1
+put_all 644 share/man/man3 "$build"/man/*.3
+put_all 644 share/man/man7 "$build"/man/*.7
 
 made=$(mktemp)
 for f in bash:share/bash-completion/completions/weir zsh:share/zsh/site-functions/_weir fish:share/fish/vendor_completions.d/weir.fish; do
