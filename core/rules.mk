@@ -15,30 +15,30 @@ CORE_MEMORY_OBJS       := $(CORE_JSON_OBJS) $(CORE_UNWIND_OBJS) \
                           $(call objs,core/base/host_memory.c core/trace/notify.c core/backend/name.c core/backend/plugin.c) \
                           $(call objs,$(wildcard core/memory/*.c core/stream/*.c))
 CORE_TENSOR_OBJS       := $(call objs,core/trace/spool_writer.c core/trace/api.c) \
-                          $(call objs,$(wildcard core/backend/cpu*.c core/tensor/*.c core/ops/*.c core/grad/*.c core/io/*.c core/nn/*.c))
+                          $(call objs,$(wildcard core/backend/cpu/*.c core/tensor/*.c core/ops/*.c core/grad/*.c core/io/*.c core/nn/*.c))
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 # The cpu's loops: vectors wherever the result is the same to the bit. Nobody asks for errno or
 # traps; x86-64 has a second level.
 CPU_LOOP_FLAGS := -O3 -fno-math-errno -fno-trapping-math
-EXTRA_core/backend/cpu_factor.c       := $(CPU_LOOP_FLAGS)
-EXTRA_core/backend/cpu_conv.c         := $(CPU_LOOP_FLAGS)
-EXTRA_core/backend/cpu_kernels.c      := $(CPU_LOOP_FLAGS)
-EXTRA_core/backend/cpu_index.c        := $(CPU_LOOP_FLAGS)
-EXTRA_core/backend/cpu.c              := $(CPU_LOOP_FLAGS)
-EXTRA_core/backend/cpu_kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mf16c)
-EXTRA_core/backend/cpu_kernels_avx512.c := $(CPU_LOOP_FLAGS) \
+EXTRA_core/backend/cpu/factor.c       := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu/conv.c         := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu/kernels.c      := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu/index.c        := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu/cpu.c          := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu/kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mf16c)
+EXTRA_core/backend/cpu/kernels_avx512.c := $(CPU_LOOP_FLAGS) \
   $(if $(filter x86_64,$(ARCH)),-mavx512f -mavx512bw -mavx512dq -mavx512vl -mf16c -mprefer-vector-width=512)
-EXTRA_core/backend/cpu_window.c       := $(CPU_LOOP_FLAGS)
-EXTRA_core/backend/cpu_copy.c         := -O3
-EXTRA_core/backend/cpu_rows.c         := $(CPU_LOOP_FLAGS)
-EXTRA_core/backend/cpu_update.c       := $(CPU_LOOP_FLAGS)
-EXTRA_core/backend/cpu_rows_avx2.c    := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
-EXTRA_core/backend/cpu_rows_avx512.c  := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mavx512bw -mavx512vl -mprefer-vector-width=512)
+EXTRA_core/backend/cpu/window.c       := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu/copy.c         := -O3
+EXTRA_core/backend/cpu/rows.c         := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu/update.c       := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu/rows_avx2.c    := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
+EXTRA_core/backend/cpu/rows_avx512.c  := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mavx512bw -mavx512vl -mprefer-vector-width=512)
 TILE_FLAGS := -O3 -ffp-contract=fast
-EXTRA_core/backend/cpu_tile.c        := $(TILE_FLAGS)
-EXTRA_core/backend/cpu_tile_avx2.c   := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
-EXTRA_core/backend/cpu_tile_avx512.c := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mfma)
+EXTRA_core/backend/cpu/tile.c        := $(TILE_FLAGS)
+EXTRA_core/backend/cpu/tile_avx2.c   := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
+EXTRA_core/backend/cpu/tile_avx512.c := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mfma)
 
 core: $(LIB)/libweir.so $(LIB)/libweir.a
 

@@ -105,7 +105,7 @@ typedef struct weir_backend {
   weir_status (*graph_destroy)(void *self, void *graph);
 } weir_backend;
 
-/* The host itself (core/backend/cpu.c): no allocator stands before it, its only stream is NULL, and
+/* The host itself (core/backend/cpu/cpu.c): no allocator stands before it, its only stream is NULL, and
  * everything is done when it returns. */
 extern const weir_backend weir_cpu_backend;
 

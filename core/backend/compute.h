@@ -46,7 +46,7 @@ typedef struct weir_operand {
  *           function of its own
  * computes  the set of compute dtypes that devices have kernels for
  * keeps     bit i: a number as input i keeps float32's precision among float16 and bfloat16
- * host      kernels of the cpu: LOOP: the function dtype_OP of cpu_kernels.h, for each of
+ * host      kernels of the cpu: LOOP: the function dtype_OP of cpu/kernels.h, for each of
  *           `computes`; CAST: its conversions
  * device    kernels of CUDA devices: for which numbers cuda/kernels/op.h has it: any, real, smooth
  *           (floating point and complex); function: cuda/kernels/functions.cu, for each of
@@ -266,7 +266,7 @@ typedef struct weir_loop {
  * computes  the set of compute dtypes that devices have kernels for; TRUTH: every one, as bool
  * order     the order of the reduced dimensions counts
  * empty     nothing has a result, the identity
- * host      the folds of cpu_kernels.h: int_*, real_*, complex_*, as far as `computes` goes
+ * host      the folds of cpu/kernels.h: int_*, real_*, complex_*, as far as `computes` goes
  * device    the accumulator of cuda/kernels/reduce.cu
  * function  the name in torch's messages
  * absent    torch's name of the kernel that complex64 has not; NULL: it has
@@ -328,7 +328,7 @@ typedef struct weir_reduce {
  * X(identifier, torch's name, computes, host, device)
  *
  * computes  the set of dtypes; integers are summed and multiplied as int64 only
- * host      the kernels of cpu_scan.c
+ * host      the kernels of cpu/scan.c
  * device    the accumulator of cuda/kernels/scan.cu
  *
  * out[i] is what elements 0 to i of its line come to. Floating point is accumulated in double,

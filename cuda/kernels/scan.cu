@@ -53,7 +53,7 @@ struct running_complex_product {
   WEIR_IN c64 value() const { return rounded(product); }
 };
 
-/* As core/backend/cpu_scan.c's log_add(): the first NaN stays. */
+/* As core/backend/cpu/scan.c's log_add(): the first NaN stays. */
 WEIR_FAR double log_added(double a, double b)
 {
   double least = isnan(a) || a < b ? a : b, most = isnan(a) || a > b ? a : b;

@@ -1,5 +1,5 @@
 /* dnnl_plain.c: a oneDNN that calculates by plain loops: the functions of its C interface, version 3, that
- * core/backend/cpu_dnn.c calls. Its soname is libdnnl.so.3, so that who has opened it by its path has
+ * core/backend/cpu/dnn.c calls. Its soname is libdnnl.so.3, so that who has opened it by its path has
  * it found under that name.
  *
  * It is as strict as the documentation of oneDNN: descriptors and memories of the right shapes,

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <math.h>
 #include <string.h>
-#include "core/backend/cpu.h"
+#include "core/backend/cpu/cpu.h"
 #include "core/weir/blas.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"

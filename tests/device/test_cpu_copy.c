@@ -2,7 +2,7 @@
  * stepped, repeated, backwards, of every size. */
 #include <check.h>
 #include <string.h>
-#include "core/backend/cpu.h"
+#include "core/backend/cpu/cpu.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"
 

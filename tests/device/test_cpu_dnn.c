@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/backend/cpu.h"
+#include "core/backend/cpu/cpu.h"
 #include "core/weir/blas.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/compiler.h"
-#include "core/backend/cpu.h"
+#include "core/backend/cpu/cpu.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"
 #include "tests/level.h"
@@ -181,7 +181,7 @@ static bool is_near_function(const weir_loop *l, element got, element want, elem
   if (l->op == WEIR_OP_ADDCMUL || l->op == WEIR_OP_ADDCDIV)
     if (fabsl(y.re) < 1e-36L || fabsl(z.re) < 1e-36L) return true;
   if (tail && fabsl(want.re) < 1e-290L) return fabsl(got.re) < 1e-289L;
-  if (l->op == WEIR_OP_GELU && l->compute == WEIR_FLOAT32) size = fabsl(x.re); /* cpu_math.h */
+  if (l->op == WEIR_OP_GELU && l->compute == WEIR_FLOAT32) size = fabsl(x.re); /* cpu/math.h */
   long double units = !wide ? 3 : tail ? 4096 : slope ? 128 : 16;
   bool of_result = size == fabsl(want.re) && l->op != WEIR_OP_ROUND_DECIMALS;
   weir_dtype as = wide || of_result ? l->compute : WEIR_FLOAT32;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/backend/philox.h"
-#include "core/backend/cpu.h"
+#include "core/backend/cpu/cpu.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"
 

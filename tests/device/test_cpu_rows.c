@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/backend/cpu.h"
+#include "core/backend/cpu/cpu.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"
 
