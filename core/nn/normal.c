@@ -131,6 +131,18 @@ static weir_status batch_norm_forward(weir_tensor **out, weir_module *m, weir_te
   return st ? st : weir_batch_norm(out, in[0], s[MEAN].t, s[VAR].t, s[WEIGHT].t, s[BIAS].t, &o);
 }
 
+/* As torch's InstanceNorm: without parameters any number of channels will do. */
+static weir_status check_channels(const normal_data *d, const weir_tensor *in)
+{
+  int at = weir_tensor_dim(in) == d->axes + 2;
+  int64_t there = weir_tensor_size(in, at);
+  if (!d->affine || there == d->channels) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "expected input's size at dim=%d to match num_features (%" PRId64
+                   "), but got: %" PRId64 ".",
+                   at, d->channels, there);
+}
+
 static weir_status instance_norm_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                          int count)
 {
@@ -141,6 +153,7 @@ static weir_status instance_norm_forward(weir_tensor **out, weir_module *m, weir
   weir_batch_norm_options o = {.eps = d->eps, .momentum = d->momentum};
   weir_status st = check_one(m, count);
   if (!st) st = check_dims(in[0], d->axes + 1, d->axes + 2);
+  if (!st) st = check_channels(d, in[0]);
   if (st) return st;
   bool alone = weir_tensor_dim(in[0]) == d->axes + 1;
   o.training = weir_module_is_training(m) || !d->running;

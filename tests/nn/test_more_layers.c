@@ -493,11 +493,16 @@ START_TEST(layers_refuse_what_torchs_do)
   WEIR_MODULE m = NULL;
   WEIR_TENSOR x = NULL;
   weir_tensor *y = NULL;
+  WEIR_MODULE affine = NULL;
   weir_module *n;
   x = rig_tensor(weir_shape(3, 4, 4), CPU, 1);
   weir_ok(weir_module_batch_norm2d(&m, 3, NULL));
   ck_assert_int_eq(weir_module_call(&y, m, x), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "expected 4D input (got 3D input)");
+  weir_ok(weir_module_instance_norm2d(&affine, 2, &(weir_norm_layer_options){.affine = true}));
+  ck_assert_int_eq(weir_module_call(&y, affine, x), WEIR_EINVAL);
+  ck_assert_str_eq(weir_error_message(),
+                   "expected input's size at dim=0 to match num_features (2), but got: 3.");
   ck_assert_int_eq(weir_module_group_norm(&n, 2, 3, NULL), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "num_channels (3) must be divisible by num_groups (2)");
   ck_assert_int_eq(weir_module_dropout(&n, 1.5), WEIR_EINVAL);

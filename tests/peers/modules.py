@@ -3,7 +3,8 @@ A mixin of its Calls. What torch prints of a module, the names and order of its 
 
 Names that are put together here: constant_pad1d constant_pad2d constant_pad3d reflection_pad1d
 reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d circular_pad1d
-circular_pad2d circular_pad3d zero_pad1d zero_pad2d zero_pad3d.
+circular_pad2d circular_pad3d zero_pad1d zero_pad2d zero_pad3d batch_norm1d batch_norm2d batch_norm3d
+instance_norm1d instance_norm2d instance_norm3d dropout1d dropout2d dropout3d.
 """
 import ctypes as C
 
@@ -361,6 +362,58 @@ class Modules:
         lib.weir_set_grad_enabled(False)
         lib.weir_module_release(ours)
         self.w.release(wx)
+
+    def normaliser(self):
+        """Layers of normalisation follow a few batches and are evaluated then; the statistics that they keep."""
+        r, nn = self.r, torch.nn
+        axes, kind, n = r.choice([1, 2, 3]), r.choice(["Batch", "Instance"]), r.randint(1, 4)
+        eps, momentum = r.choice([1e-5, 1e-3, .1]), r.choice([.1, .5, None] if kind == "Batch" else [.1, .5])
+        affine, running, bias = r.random() < .6, r.random() < .6, r.random() < .8
+        theirs = getattr(nn, f"{kind}Norm{axes}d")(n, eps, momentum, affine, running, bias=bias)
+        for t in theirs.parameters():
+            nn.init.normal_(t)
+        flags = [momentum is None, not affine, not bias, not running, affine, running]
+        m = self.module(f"{kind.lower()}_norm{axes}d", theirs, C.c_int64(n), C.byref(Norm(Options(), eps, momentum or 0, (C.c_bool * 6)(*flags))))
+        self.state_names(str(theirs), theirs, m)
+        lib = self.w.lib
+        lib.weir_module_buffer.restype = lib.weir_tensor_retain.restype = P
+        calls = r.randint(1, 3)
+        for step in range(calls + 1):
+            if step == calls:
+                theirs.eval()
+                lib.weir_module_eval(m)
+            sizes = [r.choice([1, 2, 3]), n if r.random() < .95 else n + 1] + [r.choice([1, 2, 3, 5]) for _ in range(axes)]
+            sizes = sizes[:2] if axes == 1 and r.random() < .2 else sizes[1:] if r.random() < .1 else sizes
+            t, w = self.tensor(sizes, torch.float32, small=True)
+            def run(t=t):
+                with torch.no_grad():
+                    y = theirs(t)
+                return [y] + [b for _, b in theirs.named_buffers()]
+            def ours(w=w):
+                y = self.w.new("module_call", m, w)
+                return [y] + [P(lib.weir_tensor_retain(P(lib.weir_module_buffer(m, name.encode())))) for name, _ in theirs.named_buffers()]
+            self.own_strides = True
+            self.judge(f"{theirs} of {tuple(t.shape)}, training {theirs.training}", run, ours, self.largest(t) + 8, 64)
+            self.own_strides = False
+            self.w.release(w)
+        lib.weir_module_release(m)
+
+    def whole_channels(self):
+        """Dropout of channels: as it is where nothing is dropped, where all is, and evaluated."""
+        r = self.r
+        axes, p = r.choice([1, 2, 3]), r.choice([0, 1, .5])
+        theirs = getattr(torch.nn, f"Dropout{axes}d")(p)
+        if p == .5 or r.random() < .3:
+            theirs.eval()
+        m = self.module(f"dropout{axes}d", theirs, C.c_double(p))
+        if not theirs.training:
+            self.w.lib.weir_module_eval(m)
+        t, w = self.tensor([2, 3, 2, 4, 2][:axes + 2], torch.float32, small=True)
+        self.own_strides = True
+        self.judge(f"{theirs} of {tuple(t.shape)}, training {theirs.training}", lambda: theirs(t), lambda: self.w.new("module_call", m, w), self.largest(t), 8)
+        self.own_strides = False
+        self.w.lib.weir_module_release(m)
+        self.w.release(w)
 
     def cast(self):
         """A network as another dtype, by the name of the method; evaluated."""

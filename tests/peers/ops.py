@@ -617,7 +617,7 @@ class Calls(Draws, Losses, Modules, Networks, Functions, Indices, Linalg, Order,
                               [self.attention, self.multihead, self.recurrent, self.cell, self.transformer, self.layer, self.convolution_layer] +
                               [self.running, self.sorting, self.middle, self.searching, self.counting] +
                               [self.slices, self.elements, self.numbers, self.listed, self.masks, self.made, self.bags] + [self.windows, self.adaptive, self.norms, self.distances, self.convolution, self.interpolation, self.classes, self.differences] +
-                              [self.criterion, self.criterion, self.padded, self.upsampled, self.plain_layer, self.bag_layer, self.decoder, self.hooked, self.cast])()
+                              [self.criterion, self.criterion, self.padded, self.upsampled, self.plain_layer, self.bag_layer, self.decoder, self.hooked, self.cast, self.normaliser, self.whole_channels])()
 
 
 check_mixins(Calls)

@@ -1,4 +1,7 @@
-"""Cases of ops.py: attention, recurrent layers and cells."""
+"""Cases of ops.py: attention, recurrent layers and cells.
+
+Names that are put together here: lstm_cell gru_cell rnn_cell.
+"""
 import ctypes as C
 
 import torch
