@@ -313,11 +313,12 @@ static void add_products(double *sums, int writes, tensor x, const void *xs, ten
                          const void *ws, convolution c, tensor y, const void *ys)
 {
   int o[AXES + 2], k[AXES + 2], outs = w->size[0] / c->groups;
-  for (long i = 0; i < elements(y); i++) {
+  long all = elements(y), window = elements(w) / w->size[0];
+  for (long i = 0; i < all; i++) {
     long py = place_in(y, i, o);
-    for (long j = 0; j < elements(w); j++) {
+    for (long j = window * o[1]; j < window * (o[1] + 1); j++) {
       long pw = place_in(w, j, k), px = 0;
-      int inside = k[0] == o[1];
+      int inside = 1;
       px = (long)o[0] * x->stride[0] + (long)(o[1] / outs * w->size[1] + k[1]) * x->stride[1];
       for (int d = 0; d < c->axes && inside; d++) {
         int at = o[2 + d] * c->stride[d] - c->pad[d] + k[2 + d] * c->dilation[d];
