@@ -13,7 +13,8 @@
  * wake. So workers, and a caller that waits for them, watch for a while before they sleep: SPIN_MOST
  * at most, less the more often nothing came meanwhile, and not at all where there are more threads
  * than processors, or where another thread takes the processor. A program that does something else
- * has its processors to itself after that.
+ * has its processors to itself after that. A worker that woke on its caller's processor goes to
+ * another.
  *
  * Threads are started by the first job that wants them, block all signals, and end when the library
  * goes (its destructor joins them). After a fork the child has none and starts its own: all state
@@ -184,6 +185,22 @@ static int take_seat(void)
   return seat;
 }
 
+/* A thread that wakes another expects it elsewhere. Where the kernel puts it on the same processor
+ * none the less (it gathers threads on few of a virtual machine's, or finds another's cache too
+ * far), the two would take turns for as long as a job lasts, until the load is balanced: 3 ms. */
+static void leave_callers_processor(void)
+{
+  int at = sched_getcpu();
+  cpu_set_t allowed, others;
+  if (at < 0 || at != atomic_load_explicit(&pool.processor, memory_order_relaxed)) return;
+  if (!atomic_load_explicit(&pool.may_watch, memory_order_relaxed)) return;
+  if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
+  others = allowed;
+  CPU_CLR((size_t)at, &others);
+  if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
+    (void)sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
 static void *worker(void *unused)
 {
   uint64_t spin = SPIN_MOST;
@@ -194,6 +211,7 @@ static void *worker(void *unused)
       continue;
     }
     spin = SPIN_MOST;
+    leave_callers_processor();
     take_pieces();
     atomic_fetch_add(&pool.finished, 1);
     if (!atomic_load(&pool.waiting)) continue;
