@@ -6,7 +6,8 @@
 // threads as --threads lists (default 1,2). Both are called from here, PyTorch by its C++ functions:
 // the cost of Python is not in its times. First the results are compared: a row whose results are
 // unlike measures nothing and fails. Then the two take turns, N milliseconds each (default 8), ROUNDS
-// times; between turns there is a pause, as OpenMP's threads spin for a while after their work. What
+// times; between turns nothing runs until threads that spin after their work, as OpenMP's, sleep,
+// and a turn is taken twice, the first time to warm up. What
 // counts is the least time of a call in a turn, which other programs on the machine disturb least
 // (one thread's is the time it had a processor); the medians are in the JSON beside it. PATTERN: only rows whose name has one of them.
 //
@@ -652,6 +653,22 @@ figures figures_of(std::vector<double> &times)
   return f;
 }
 
+// Waits until no thread of the process watches for work any more: OpenMP's do so for several
+// milliseconds after theirs, and would take the processor that the other library's thread needs.
+void settle()
+{
+  timespec t;
+  double before, after = 0;
+  for (int i = 0; i < 100; i++) {
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    before = static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    after = static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+    if (after - before < 2e5) return;
+  }
+}
+
 result measure(const row &r, int threads, double target)
 {
   std::function<void()> calls[2] = {[&] {
@@ -662,11 +679,16 @@ result measure(const row &r, int threads, double target)
                                     [&] { (void)r.theirs(); }};
   std::vector<double> times[2];
   int64_t count[2];
-  for (int side : {0, 1})
+  for (int side : {0, 1}) {
+    if (threads > 1) settle();
     count[side] = times_in(calls[side], target, threads);
+  }
   for (int round = 0; round < ROUNDS; round++)
     for (int side : {0, 1}) {
-      if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(4));
+      if (threads > 1) {
+        settle();
+        (void)time_of(calls[side], count[side], threads); // caches and processors are cold
+      }
       times[side].push_back(time_of(calls[side], count[side], threads));
     }
   return {r.name, threads, figures_of(times[0]), figures_of(times[1])};
