@@ -442,7 +442,7 @@ START_TEST(pytorchs_own_reader_takes_it)
       "data = pickle.load(open(sys.argv[2], 'rb'))\n"
       "assert 'total_reserved' in viz.segsum(data)\n"
       "assert 'free completed' in viz.trace(data)\n"
-      "assert 'get' in viz.memory(data, lambda lines: lines)\n"
+      "assert 'allocate_for_fake_stream 1000' in viz.memory(data, lambda lines: lines)\n"
       "assert 'active_allocated' in viz.segments(data, lambda lines: lines)\n"
       "assert '<script' in viz.trace_plot(data) and '<script' in viz.segment_plot(data)\n"
       "EOF\ndone",
