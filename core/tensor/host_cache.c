@@ -14,7 +14,7 @@
 #include "core/tensor/host_cache.h"
 #include "core/weir/memory.h"
 
-enum { ENTRIES = 32, STALE = 256, ALIGNMENT = 2 << 20, MOST_KEPT = 512 << 20 };
+enum { ENTRIES = 128, STALE = 1024, PAGE = 4096, HUGE_PAGE = 2 << 20, MOST_KEPT = 512 << 20 };
 
 typedef struct kept_block {
   void *at;       /* owned */
@@ -97,7 +97,9 @@ static void shrink_to(uint64_t most)
 
 static uint64_t whole_grains(uint64_t bytes)
 {
-  return (bytes + HOST_BLOCK_GRAIN - 1) / HOST_BLOCK_GRAIN * HOST_BLOCK_GRAIN;
+  uint64_t grain = (1ULL << (63 - __builtin_clzll(bytes | PAGE))) / 8;
+  grain = bytes >= HOST_BLOCK_LARGE ? HOST_BLOCK_GRAIN : grain > PAGE ? grain : PAGE;
+  return (bytes + grain - 1) / grain * grain;
 }
 
 static void *kept_of(uint64_t size)
@@ -122,11 +124,13 @@ void *host_block_take(uint64_t bytes)
     return at;
   }
   atomic_fetch_add_explicit(&misses, 1, memory_order_relaxed);
-  if (posix_memalign(&at, ALIGNMENT, size)) {
+  bool large = size >= HOST_BLOCK_LARGE;
+  size_t alignment = large ? HUGE_PAGE : PAGE;
+  if (posix_memalign(&at, alignment, size)) {
     (void)weir_host_cache_empty();
-    if (posix_memalign(&at, ALIGNMENT, size)) return NULL;
+    if (posix_memalign(&at, alignment, size)) return NULL;
   }
-  (void)madvise(at, size, MADV_HUGEPAGE);
+  if (large) (void)madvise(at, size, MADV_HUGEPAGE);
   return at;
 }
 

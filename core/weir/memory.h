@@ -280,7 +280,7 @@ typedef struct weir_pinned_stats {
 WEIR_PUBLIC weir_status weir_pinned_get_stats(weir_pinned_stats *out);
 
 /* ---- host memory of tensors -------------------------------------------------------------------
- * Memory of tensors on the cpu is the C library's. Blocks of 4 MiB and more are kept when the last
+ * Memory of tensors on the cpu is the C library's. Blocks of 32 KiB and more are kept when the last
  * tensor of them is gone, and used again for the same size: new memory costs a fault for each of its
  * pages. At most an eighth of the machine's memory is kept, and 512 MiB; nothing under valgrind or
  * AddressSanitizer. */
