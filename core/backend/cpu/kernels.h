@@ -887,22 +887,30 @@ CPU_INLINE void add_four_lanes(double sum[NARROW_LANES / 2], const float *x)
     sum[k] += (double)((x[k] + x[L + k]) + (x[2 * L + k] + x[3 * L + k]));
 }
 
+/* Of 16 sums the one; in this order whatever the level. */
+CPU_INLINE double sum_of_lanes(const double sum[NARROW_LANES / 2])
+{
+  double four[4];
+  for (int k = 0; k < 4; k++)
+    four[k] = (sum[k] + sum[k + 8]) + (sum[k + 4] + sum[k + 12]);
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
 static void narrow_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
 {
   enum { L = NARROW_LANES / 2 };
   const float *x = in;
-  double sum[L] = {0};
-  float last[4 * L] = {0};
+  double sum[L] = {0}, rest = 0;
   int64_t i = 0;
   (void)first;
   for (; i + 4 * L <= n; i += 4 * L)
     add_four_lanes(sum, x + i);
-  memcpy(last, x + i, (size_t)(n - i) * sizeof *x);
-  add_four_lanes(sum, last);
-  for (int half = L / 2; half; half /= 2)
-    for (int k = 0; k < half; k++)
-      sum[k] += sum[k + half];
-  add_exactly(&s->f[0], &s->c[0], sum[0]);
+  for (; i + L <= n; i += L)
+    for (int k = 0; k < L; k++)
+      sum[k] += (double)x[i + k];
+  for (; i < n; i++)
+    rest += (double)x[i];
+  add_exactly(&s->f[0], &s->c[0], sum_of_lanes(sum) + rest);
 }
 
 /* n sums and four rows. */
