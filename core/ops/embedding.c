@@ -35,7 +35,9 @@ weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices, const 
   shape.size[shape.count++] = weight->size[1];
   st = weir_reshape(&row, indices, weir_shape(indices->numel));
   if (!st) st = weir_index_select(&rows, weight, 0, row);
-  return st ? st : weir_view(out, rows, shape);
+  if (!st) st = weir_view(out, rows, shape);
+  if (!st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
+  return st;
 }
 
 /* The row of padding, -1: none, is not negative afterwards. */

@@ -208,6 +208,10 @@ static inline void number_parts(weir_tensor *const *out, int count, enum view_cr
 static inline weir_status record_made(weir_tensor **out, record *r, weir_status st)
 {
   if (st) return st;
+  bool shared = false;
+  for (int i = 0; i < r->inputs; i++)
+    shared |= r->in[i] && r->in[i]->storage == (*out)->storage;
+  if (!shared) (*out)->created = VIEW_PLAIN; /* however it was put together */
   r->out[0] = *out;
   st = tensor_recorder->made(r);
   if (st) weir_tensor_drop(out);

@@ -1175,6 +1175,33 @@ START_TEST(threads_add_to_the_same_leaf)
 }
 END_TEST
 
+/* The rows of an embedding are put together by a view of the engine's own. */
+START_TEST(what_an_operation_has_made_may_be_changed_in_place)
+{
+  static const int64_t rows[] = {1, 0, 1, 1};
+  weir_embedding_with_options padded = {.has_padding = true, .padding_idx = 0};
+  for (int off = 0; off < 2; off++) {
+    WEIR_TENSOR table = leaf_of(four, weir_shape(2, 2), cpu);
+    WEIR_TENSOR one = leaf_of(four, weir_shape(2), cpu);
+    WEIR_TENSOR at = NULL;
+    WEIR_TENSOR y = NULL;
+    WEIR_TENSOR s = NULL;
+    weir_ok(weir_tensor_from(&at, rows, WEIR_INT64, weir_shape(2, 2), NULL));
+    weir_set_grad_enabled(!off);
+    weir_ok(weir_embedding_with(&y, at, table, &padded));
+    weir_set_grad_enabled(true);
+    weir_ok(weir_add_(y, one));
+    weir_ok(weir_sum(&s, y));
+    weir_ok(weir_backward(s, NULL, false));
+    EXPECT(weir_tensor_grad(one), 4, 4);
+    if (off)
+      ck_assert_ptr_null(weir_tensor_grad(table));
+    else
+      EXPECT(weir_tensor_grad(table), 0, 0, 3, 3);
+  }
+}
+END_TEST
+
 START_TEST(gradients_return_to_where_operands_are)
 {
   WEIR_TENSOR a = NULL;
@@ -1335,6 +1362,7 @@ int main(void)
   tcase_add_test(c, complex_numbers_have_derivatives);
   tcase_add_test(c, a_graph_may_be_deep);
   tcase_add_test(c, threads_add_to_the_same_leaf);
+  tcase_add_test(c, what_an_operation_has_made_may_be_changed_in_place);
   tcase_add_test(c, gradients_return_to_where_operands_are);
   tcase_add_test(c, gradients_of_pools_depend_on_no_number_of_threads);
   tcase_add_test(c, every_allocation_may_fail);
