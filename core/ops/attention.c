@@ -93,7 +93,7 @@ static weir_status check_attention_sizes(const weir_tensor *q, const weir_tensor
   WEIR_TENSOR refused = NULL;
   WEIR_TENSOR number = NULL;
   WEIR_TENSOR weights = NULL;
-  weir_shape shape = weir_shape_of(q->dims, q->size);
+  weir_shape shape = weir_shape_of(q->dims - 2, q->size);
   int64_t keys = turned->size[turned->dims - 1];
   if (q->size[q->dims - 1] != turned->size[turned->dims - 2])
     return weir_matmul(&refused, q, turned);
@@ -103,8 +103,10 @@ static weir_status check_attention_sizes(const weir_tensor *q, const weir_tensor
     return weir_fail(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got %g",
                      dropout);
   if (keys == v->size[v->dims - 2]) return WEIR_OK;
-  shape.size[q->dims - 1] = keys;
-  st = tensor_new_beside(&number, q, weir_shape_of(0, NULL));
+  st = shape_broadcast(&shape, turned->size, turned->dims - 2);
+  shape.size[shape.count++] = q->size[q->dims - 2];
+  shape.size[shape.count++] = keys;
+  if (!st) st = tensor_new_beside(&number, q, weir_shape_of(0, NULL));
   if (!st) st = weir_expand(&weights, number, shape);
   return st ? st : weir_matmul(&refused, weights, v);
 }
