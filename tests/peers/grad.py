@@ -539,6 +539,7 @@ class Program(Slopes):
                 return kind, lambda: torch.nn.functional.embedding(i, t), lambda: n(kind, j, w)
             padding, scale = r.choice([None, 0, -1]), r.random() < .6
             o = EmbeddingWith(padding is not None, padding or 0, 0, 0, scale)
+            self.twice = self.twice and not scale  # torch's second derivative knows nothing of the scale
             return (f"{kind} {i.tolist()} {padding} {scale}", lambda: torch.nn.functional.embedding(i, t, padding, scale_grad_by_freq=scale),
                     lambda: n("embedding_with", j, w, C.byref(o)))
         if r.random() < .5:
