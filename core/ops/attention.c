@@ -66,16 +66,25 @@ static weir_status check_attention(const weir_tensor *q, const weir_tensor *k, c
   return WEIR_OK;
 }
 
+/* Of the weights: a row of keys for each query. */
+static weir_status weights_shape(weir_shape *shape, const weir_tensor *q, const weir_tensor *turned)
+{
+  *shape = weir_shape_of(q->dims - 2, q->size);
+  weir_status st = shape_broadcast(shape, turned->size, turned->dims - 2);
+  if (st) return st;
+  shape->size[shape->count++] = q->size[q->dims - 2];
+  shape->size[shape->count++] = turned->size[turned->dims - 1];
+  return WEIR_OK;
+}
+
 /* A mask must not make the products larger. */
 static weir_status check_attention_mask(const weir_tensor *q, const weir_tensor *turned,
                                         const weir_tensor *mask)
 {
   text_buffer a, b;
-  weir_shape shape = weir_shape_of(q->dims - 2, q->size);
-  weir_status st = shape_broadcast(&shape, turned->size, turned->dims - 2);
+  weir_shape shape;
+  weir_status st = weights_shape(&shape, q, turned);
   if (st || !mask) return st;
-  shape.size[shape.count++] = q->size[q->dims - 2];
-  shape.size[shape.count++] = turned->size[turned->dims - 1];
   weir_shape with = shape;
   st = shape_broadcast(&with, mask->size, mask->dims);
   for (int i = 0; !st && i < with.count; i++)
@@ -93,8 +102,7 @@ static weir_status check_attention_sizes(const weir_tensor *q, const weir_tensor
   WEIR_TENSOR refused = NULL;
   WEIR_TENSOR number = NULL;
   WEIR_TENSOR weights = NULL;
-  weir_shape shape = weir_shape_of(q->dims - 2, q->size);
-  int64_t keys = turned->size[turned->dims - 1];
+  weir_shape shape;
   if (q->size[q->dims - 1] != turned->size[turned->dims - 2])
     return weir_matmul(&refused, q, turned);
   weir_status st = check_attention_mask(q, turned, mask);
@@ -102,10 +110,8 @@ static weir_status check_attention_sizes(const weir_tensor *q, const weir_tensor
   if (!(dropout >= 0 && dropout <= 1))
     return weir_fail(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got %g",
                      dropout);
-  if (keys == v->size[v->dims - 2]) return WEIR_OK;
-  st = shape_broadcast(&shape, turned->size, turned->dims - 2);
-  shape.size[shape.count++] = q->size[q->dims - 2];
-  shape.size[shape.count++] = keys;
+  if (turned->size[turned->dims - 1] == v->size[v->dims - 2]) return WEIR_OK;
+  st = weights_shape(&shape, q, turned);
   if (!st) st = tensor_new_beside(&number, q, weir_shape_of(0, NULL));
   if (!st) st = weir_expand(&weights, number, shape);
   return st ? st : weir_matmul(&refused, weights, v);
