@@ -167,14 +167,11 @@ class Amp(Calls):
             b = ours()
         except Failed as e:
             sentence = str(e)
-        if wrong and "could not create a primitive" in wrong:
-            for t in b if isinstance(b, (list, tuple)) else [b]:
-                self.w.release(t)
-            return None  # oneDNN has none for this processor
-        if (wrong is None) != (sentence is None):
-            self.complain(what + ": one fails", wrong or a, sentence)
-            for t in b if isinstance(b, (list, tuple)) else [b]:
-                self.w.release(t)
+        lacking = wrong and "could not create a primitive" in wrong  # oneDNN has none for this processor
+        if lacking or (wrong is None) != (sentence is None):
+            if not lacking:
+                self.complain(what + ": one fails", wrong or a, sentence)
+            self.end(b if isinstance(b, (list, tuple)) else [b])
             return None
         return None if wrong is not None else (a, b)
 
