@@ -55,8 +55,7 @@ void process_print_losses(const char *directory, bool automatic)
                 (unsigned long long)dropped, spool_drop_reason((int)atomic_load(&h->drop_errno)));
   if (state == COLLECTOR_GONE && claim_message(directory))
     process_say(
-        "the collector of this trace is gone: the events are kept in %s; `weir import %s -o "
-        "FILE` makes a "
-        "trace of them.",
+        "the collector of this trace is gone: the events are kept in %s; `weir recover %s` adds "
+        "them to the trace.",
         directory, directory);
 }

@@ -118,9 +118,9 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run",   "report", "trace",      "resolve", "compare",
-                                      "prove", "import", "replay",     "export",  "diff",
-                                      "check", "stats",  "completion", "version", "help"};
+  static const char *const names[] = {
+      "run",    "report", "trace", "resolve", "compare",    "prove",   "import",  "replay",
+      "export", "diff",   "check", "stats",   "completion", "version", "recover", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
@@ -161,9 +161,9 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run",    "report",  "trace",   "compare", "prove",
-                                      "import", "diff",    "check",   "replay",  "export",
-                                      "stats",  "resolve", "version", "help",    "collect"};
+  static const char *const names[] = {"run",     "report", "trace",   "compare", "prove", "import",
+                                      "diff",    "check",  "replay",  "export",  "stats", "resolve",
+                                      "version", "help",   "collect", "recover"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "
@@ -184,9 +184,10 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out,
-                   "check collect compare completion diff export help import prove replay report "
-                   "resolve run stats trace version ");
+  ck_assert_str_eq(
+      o->out,
+      "check collect compare completion diff export help import prove recover replay report "
+      "resolve run stats trace version ");
 }
 END_TEST
 

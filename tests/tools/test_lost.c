@@ -204,6 +204,77 @@ START_TEST(recovery_can_be_switched_off)
 }
 END_TEST
 
+/* Another job of the same user, on the same machine. */
+START_TEST(a_run_leaves_alone_what_another_folders_run_left)
+{
+  leave_spools(5, 7);
+  outcome *o =
+      sh_status(0, PLACE "mkdir other; cd other; $WEIR run --sim -o next.db -- $VICTIM call;"
+                         " ls >&2");
+  ck_assert_str_eq(o->err, "next.db\n");
+  ck_assert_str_ne(sh_status(0, "ls place")->out, "");
+}
+END_TEST
+
+START_TEST(a_folder_that_names_no_trace_is_left_to_weir_recover)
+{
+  leave_spools(5, 7);
+  sh_status(0, "rm place/*/.collector; touch -d 1970-01-02 place/*");
+  outcome *o = sh_status(0, PLACE "$WEIR run --sim -o next.db -- $VICTIM call");
+  ck_assert_str_eq(o->err, "");
+  sh_status(0, PLACE "rm t.db*; $WEIR recover place/*; mv weir.*.recovered.db r.db");
+  ck_assert_int_gt(ask("r.db", ALLOCS), 6);
+  ck_assert_str_eq(sh_status(0, "ls -A place")->out, "");
+}
+END_TEST
+
+START_TEST(weir_recover_lists_what_lies_there_and_takes_it_up)
+{
+  ck_assert_str_eq(sh_status(0, PLACE "$WEIR recover")->out, "no run left anything behind\n");
+  leave_spools(5, 7);
+  outcome *o = sh_status(0, PLACE "$WEIR recover");
+  ck_assert_int_eq((int)lines_with(o->out, "\n"), 1);
+  ck_assert_msg(strstr(o->out, "/place/weir-") && strstr(o->out, ": left behind; "), "%s", o->out);
+  ck_assert_msg(strstr(o->out, "/t.db\n"), "%s", o->out);
+  o = sh_status(0, PLACE "mkdir other; cd other; $WEIR recover ../place/*; ls");
+  ck_assert_msg(strstr(o->err, "t.db, whose collector was killed, has now the "), "%s", o->err);
+  ck_assert_str_eq(o->out, "");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 12);
+  ck_assert_str_eq(sh_status(0, "ls -A place")->out, "");
+  o = sh_status(1, "mkdir -m 700 empty; $WEIR recover empty nothing .");
+  ck_assert_int_eq((int)lines_with(o->err, "\n"), 3);
+}
+END_TEST
+
+START_TEST(weir_recover_leaves_a_run_that_lives_alone)
+{
+  ck_assert_int_eq(mkfifo("go", 0600), 0);
+  pid_t pid = start(-1, -1, PLACE "exec $WEIR run --sim -o t.db -- $VICTIM call await go call");
+  int go = open("go", O_WRONLY), status;
+  outcome *o = sh_status(0, PLACE "$WEIR recover");
+  ck_assert_msg(strstr(o->out, ": its collector lives"), "%s", o->out);
+  o = sh_status(1, PLACE "$WEIR recover place/*");
+  ck_assert_msg(strstr(o->err, "it is left alone"), "%s", o->err);
+  (void)close(go);
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(status, 0);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 2);
+}
+END_TEST
+
+START_TEST(a_terminal_is_told_once_of_what_lies_there)
+{
+  if (!has_terminals()) return;
+  leave_spools(5, 7);
+  outcome *o = sh_status(
+      0, PLACE
+      "rm -f place/*/.said; mkdir other; cd other; for i in 1 2; do python3 -c 'import pty, sys;"
+      " pty.spawn(sys.argv[1:])' $WEIR run --sim -o $i.db -- true; done");
+  ck_assert_int_eq((int)lines_with(o->out, "see 'weir recover'"), 1);
+  ck_assert_str_ne(sh_status(0, "ls place")->out, "");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("tools/lost");
@@ -225,6 +296,11 @@ int main(void)
   tcase_add_test(t, a_run_that_lives_is_let_alone);
   tcase_add_test(t, a_program_that_lives_is_let_alone);
   tcase_add_test(t, recovery_can_be_switched_off);
+  tcase_add_test(t, a_run_leaves_alone_what_another_folders_run_left);
+  tcase_add_test(t, a_folder_that_names_no_trace_is_left_to_weir_recover);
+  tcase_add_test(t, weir_recover_lists_what_lies_there_and_takes_it_up);
+  tcase_add_test(t, weir_recover_leaves_a_run_that_lives_alone);
+  tcase_add_test(t, a_terminal_is_told_once_of_what_lies_there);
   suite_add_tcase(s, t);
   return run_suite(s);
 }

@@ -92,7 +92,7 @@ static bool collect_into(collect *o, const char *wanted)
     bool drained = follow_run(o, &j);
     job_look_for_driver(&j);
     complete = job_close(&j, drained);
-    recover_left_behind();
+    if (complete) recover_left_behind(output);
   }
   free(reserved);
   free(output);

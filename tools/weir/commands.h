@@ -13,6 +13,7 @@ extern const cmd_option run_options[], collect_options[], import_options[], repo
 int run_main(const cmd *c, int argc, char **argv);
 int collect_main(const cmd *c, int argc, char **argv);
 int import_main(const cmd *c, int argc, char **argv);
+int recover_main(const cmd *c, int argc, char **argv);
 int report_main(const cmd *c, int argc, char **argv);
 int resolve_main(const cmd *c, int argc, char **argv);
 int trace_main(const cmd *c, int argc, char **argv);

@@ -97,6 +97,12 @@ const cmd weir_commands[] = {
      "same\n"
      "run that is there is added to: what it lacks of each spool, and nothing twice.",
      import_options, false, import_main},
+    {"recover", "[DIR]...", "Complete the traces of runs whose collector was killed",
+     "Without a DIR the folders of spools are listed that lie where Weir makes them; what each "
+     "DIR\n"
+     "holds goes into the trace that its collector wrote, or, where that is gone, into\n"
+     "weir.PID.recovered.db beside it. Folders whose collector or program lives are left alone.",
+     NULL, false, recover_main},
     {"replay",
      "[--policy NAME] [--capacity BYTES] [--set NAME=VALUE]... [--format text|json] [--svg FILE] "
      "FILE",
@@ -143,7 +149,7 @@ static const struct {
 } groups[] = {{"See what a program does, and what it wastes", {"run", "report", "diff", "prove"}},
               {"Hold it to limits", {"check", "compare"}},
               {"Look closer", {"trace", "stats", "resolve", "replay"}},
-              {"Traces, and other programs", {"export", "import"}},
+              {"Traces, and other programs", {"export", "import", "recover"}},
               {"Weir itself", {NULL}}};
 enum { GROUPS = sizeof groups / sizeof *groups };
 

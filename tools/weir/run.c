@@ -358,8 +358,10 @@ static void finish_run(run *r)
   uint64_t events = importer_events(r->job.importer);
   if (!r->env.sim) job_look_for_driver(&r->job);
   char *no_gpu = r->env.sim ? NULL : importer_no_gpu(r->job.importer);
-  if (job_close(&r->job, drained)) print_result(r, events, no_gpu);
+  bool complete = job_close(&r->job, drained);
+  if (complete) print_result(r, events, no_gpu);
   free(no_gpu);
+  if (complete) recover_left_behind(r->job.output); /* else what is left is our own */
 }
 
 /* Ends as the program did: the same status, or the same signal without a second core dump. */
@@ -438,7 +440,6 @@ static int run_program(run *r)
   } else {
     follow_processes(r);
     finish_run(r);
-    recover_left_behind();
     status = -1;
   }
   free(output);
