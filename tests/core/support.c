@@ -19,10 +19,10 @@ static uint64_t room_in(const char *place)
 /* In memory where a suite has room there; containers may give 64 MiB. */
 void make_folder(char out[256])
 {
-  const char *places[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
+  const char *places[] = {getenv("WEIR_SPOOL_ROOT"), "/dev/shm", getenv("TMPDIR"), "/tmp"};
   const uint64_t enough = UINT64_C(1) << 30;
   for (int pass = 0; pass < 2; pass++)
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
       uint64_t room = room_in(places[i]);
       if (pass ? !room : room < enough) continue;
       (void)snprintf(out, 256, "%s/weir-test-XXXXXX", places[i]);

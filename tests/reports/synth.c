@@ -19,7 +19,7 @@ static uint64_t opened; /* ticks */
 const char *synth_dir(void)
 {
   if (folder[0]) return folder;
-  const char *tmp = getenv("TMPDIR");
+  const char *root = getenv("WEIR_SPOOL_ROOT"), *tmp = root ? root : getenv("TMPDIR");
   struct statvfs room; /* memory, where there is some: a disk spends most of the time syncing */
   bool shm = !statvfs("/dev/shm", &room) && room.f_bavail > (UINT64_C(512) << 20) / room.f_bsize;
   if (!tmp || tmp[0] != '/') tmp = shm && !access("/dev/shm", W_OK) ? "/dev/shm" : "/tmp";
