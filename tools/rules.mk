@@ -2,7 +2,7 @@
 
 -include $(wildcard tools/examples/rules.mk)
 
-REPLAY_OBJS := $(call objs,$(sort $(wildcard tools/replay/*.c))) $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS)
+REPLAY_OBJS := $(call objs,$(sort $(wildcard tools/replay/*.c))) $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(OBJ)/core/io/pickle.o
 TOOLS_SRCS := $(sort $(wildcard tools/weir/*.c))
 TOOLS_OBJS := $(call objs,$(TOOLS_SRCS))
 EXTRA_tools = $(call pkg_cflags,sqlite3 jansson libdw)

@@ -1,8 +1,7 @@
 /* pickle.c: see pickle.h. Written from the description of the opcodes in Python's pickletools module.
  *
  * Values are taken from chunks and all end together, so that lists may hold each other, or
- * themselves, without a count. Every opcode makes at most one value and VALUES_MOST bounds all of
- * them; a stack never sinks below the last mark; a memo's index is at most one beyond its end, as
+ * themselves, without a count. Every opcode makes at most one value and their number is bounded; a stack never sinks below the last mark; a memo's index is at most one beyond its end, as
  * picklers number them. */
 #include "core/io/pickle.h"
 
@@ -33,9 +32,9 @@ static weir_status no_pickle_memory(void)
 
 static weir_status new_value(pickle *p, pickle_value **out, enum pickle_kind kind)
 {
-  if (p->values == VALUES_MOST)
-    return weir_fail(WEIR_ENOTSUP, "%s: the pickle has more than %d values", p->calls.path,
-                     VALUES_MOST);
+  size_t most = p->calls.values_most ? p->calls.values_most : VALUES_MOST;
+  if (p->values == most)
+    return weir_fail(WEIR_ENOTSUP, "%s: the pickle has more than %zu values", p->calls.path, most);
   if (!p->chunk || p->chunk->used == CHUNK_VALUES) {
     pickle_chunk *c = malloc(sizeof *c);
     if (!c) return no_pickle_memory();

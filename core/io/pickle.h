@@ -50,8 +50,9 @@ typedef struct pickle_calls {
   weir_status (*refer)(void *user, const pickle_value *id, pickle_value *out);
   /* An OBJECT ends. */
   void (*end)(void *user, pickle_value *v);
-  void *user;       /* borrowed */
-  const char *path; /* borrowed; for messages */
+  void *user;         /* borrowed */
+  const char *path;   /* borrowed; for messages */
+  size_t values_most; /* more end the reading; 0: 4 Mi, of 32 bytes each */
 } pickle_calls;
 
 typedef struct pickle_chunk pickle_chunk;

@@ -483,7 +483,7 @@ static weir_status read_pickle(pt_reader *r)
   size_t bytes = 0;
   pickle p;
   pickle_value *root;
-  pickle_calls calls = {pt_global, pt_call, pt_refer, pt_end, r, r->path};
+  pickle_calls calls = {pt_global, pt_call, pt_refer, pt_end, r, r->path, 0};
   weir_status st = read_record(&text, &bytes, r, "data.pkl", PICKLE_MOST);
   if (st) return st;
   st = pickle_read(&p, &calls, text, bytes, &root);

@@ -95,6 +95,7 @@ static size_t device_free(size_t *capacity)
 
 static void run_op(run *r, const rp_op *op)
 {
+  if (op->kind == RP_REQUEST) return; /* the record's device refused it */
   held *b = &r->blocks[op->block];
   void *stream = stream_of(r, op->stream);
   if (op->kind == RP_FREE) {

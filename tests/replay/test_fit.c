@@ -122,6 +122,34 @@ START_TEST(the_command_answers_in_sentences_or_json)
 }
 END_TEST
 
+/* The record of a run that ended at a request of 8 GiB, with 1 MiB from before it. */
+START_TEST(the_request_that_ended_a_run_decides_whether_it_fits)
+{
+  sh_status(
+      0,
+      "printf 'Thread,Time,Action,Pointer,Size,Stream\\n1,00:00:00:000000,free,0x100,1048576,0\\n"
+      "1,00:00:00:000001,allocate,0x200,2097152,0\\n"
+      "1,00:00:00:000002,allocate failure,(nil),8589934592,0\\n' >end.csv");
+  const outcome *o = sh_status(0, "$WEIR replay --capacity 4G -p malloc end.csv");
+  ck_assert_ptr_null(strstr(o->out, "Fits"));
+  ck_assert_ptr_nonnull(strstr(o->out, "With malloc it needs 8.0 GiB, and does not fit on 4.0 GiB:"
+                                       " allocation 2 "));
+  ck_assert_ptr_nonnull(strstr(o->out, ", which failed when it was recorded, too, asked for 8.0"));
+  ck_assert_ptr_nonnull(strstr(o->out, "\nFrom before the record began: 1 block, 1.0 MiB"));
+  ck_assert_ptr_nonnull(
+      strstr(o->out, "\nFailed when it was recorded: 1 request, the largest of 8"));
+  o = sh_status(0, "$WEIR replay -p malloc end.csv");
+  ck_assert_ptr_nonnull(strstr(o->out, "not in the table"));
+  json_t *j =
+      json_loads(sh_status(0, "$WEIR replay -f json -c 4G -p malloc end.csv")->out, 0, NULL);
+  ck_assert_int_eq(json_integer_value(json_object_get(j, "held_before_bytes")), 1 << 20);
+  ck_assert_int_eq(json_integer_value(json_object_get(j, "largest_failed_request")), 1LL << 33);
+  ck_assert(
+      json_is_true(json_object_get(json_object_get(j, "first_failure"), "failed_when_recorded")));
+  json_decref(j);
+}
+END_TEST
+
 START_TEST(the_place_of_the_allocation_that_failed_is_named)
 {
   const outcome *o = sh_status(0, "$WEIR run -o t.db --sim -- $BUILD/examples/train >/dev/null && "
@@ -143,6 +171,7 @@ int main(void)
   tcase_set_timeout(k, 0);
   tcase_add_checked_fixture(k, enter_scratch, leave_scratch);
   tcase_add_test(k, the_command_answers_in_sentences_or_json);
+  tcase_add_test(k, the_request_that_ended_a_run_decides_whether_it_fits);
   tcase_add_test(k, the_place_of_the_allocation_that_failed_is_named);
   suite_add_tcase(s, c);
   suite_add_tcase(s, k);

@@ -111,6 +111,34 @@ START_TEST(impossible_sizes_and_too_many_heaps_are_damage)
 }
 END_TEST
 
+START_TEST(blocks_from_before_come_first_and_are_freed_where_they_were)
+{
+  two_heaps();
+  ck_assert_int_eq(rp_ops_alloc(&list, (rp_op){.address = 16, .bytes = 5, .time = 9}), WEIR_OK);
+  ck_assert_int_eq(rp_ops_free(&list, (rp_op){.address = 32, .bytes = 7, .stream = 3}), WEIR_OK);
+  ck_assert_int_eq(rp_ops_free(&list, (rp_op){.address = 32, .bytes = 7}), WEIR_OK); /* again */
+  ck_assert_int_eq(rp_ops_free(&list, (rp_op){.address = 16}), WEIR_OK);
+  ck_assert_int_eq(rp_ops_alloc(&list, (rp_op){.address = 48, .bytes = 6}), WEIR_OK);
+  ck_assert_int_eq(rp_ops_hold(&list, (rp_op){.address = 48, .bytes = 6}), WEIR_OK);
+  ck_assert_int_eq(rp_ops_hold(&list, (rp_op){.address = 64, .bytes = 8}), WEIR_OK);
+  ck_assert_int_eq(rp_ops_hold(&list, (rp_op){.address = 64, .bytes = 8}), WEIR_OK);
+  ck_assert_int_eq(rp_ops_hold(&list, (rp_op){.address = 16, .bytes = 9}), WEIR_OK);
+  ck_assert_int_eq(rp_ops_finish(&list), WEIR_OK);
+  ck_assert_uint_eq(list.count, 7);
+  ck_assert_uint_eq(list.blocks, 5);
+  ck_assert_uint_eq(list.held_count, 2);
+  ck_assert_uint_eq(list.held_bytes, 15);
+  ck_assert_uint_eq(list.unmatched, 1);
+  is_op(0, RP_ALLOC, 0, 7, 3);
+  is_op(1, RP_ALLOC, 1, 8, 0);
+  is_op(2, RP_ALLOC, 2, 5, 0);
+  is_op(3, RP_FREE, 0, 7, 3);
+  is_op(4, RP_FREE, 2, 5, 0);
+  is_op(5, RP_ALLOC, 3, 6, 0);
+  is_op(6, RP_ALLOC, 4, 9, 0); /* where another was freed: it came after the record */
+}
+END_TEST
+
 /* ---- RMM ------------------------------------------------------------------------------------- */
 
 #define HEAD "Thread,Time,Action,Pointer,Size,Stream\n"
@@ -123,12 +151,13 @@ START_TEST(an_rmm_log_is_read)
                                               "\n"
                                               "7,00:00:00.000003,free,0x7f00,1000,0x1\n");
   ck_assert_int_eq(rp_read(&list, path), WEIR_OK);
-  ck_assert_uint_eq(list.count, 3);
+  ck_assert_uint_eq(list.count, 4);
   is_op(0, RP_ALLOC, 0, 1000, 0);
   is_op(1, RP_ALLOC, 1, 2000, 0x55aa);
-  is_op(2, RP_FREE, 0, 1000, 0); /* 1 is the legacy default stream, as 0 is */
+  is_op(2, RP_REQUEST, 0, 99999, 0);
+  is_op(3, RP_FREE, 0, 1000, 0); /* 1 is the legacy default stream, as 0 is */
   ck_assert_uint_eq(list.op[0].thread, 7);
-  ck_assert_uint_eq(list.op[2].time, 5000); /* over midnight */
+  ck_assert_uint_eq(list.op[3].time, 5000); /* over midnight */
   ck_assert_uint_eq(list.heaps, 1);
 }
 END_TEST
@@ -194,6 +223,92 @@ START_TEST(a_pytorch_snapshot_is_read)
 }
 END_TEST
 
+/* A block that is older than the record, one freed in it that is, one of the record, one that waits
+ * for its stream; and the request that ended the program. The second segment is of before 2.1. */
+#define OLDER                                                                                      \
+  "{\"segments\": [{\"device\": 0, \"address\": 4096, \"stream\": 5, \"blocks\": ["                \
+  "{\"address\": 4096, \"size\": 1024, \"requested_size\": 1000, \"state\": "                      \
+  "\"active_allocated\"},"                                                                         \
+  "{\"address\": 5120, \"size\": 512, \"state\": \"active_pending_free\"},"                        \
+  "{\"address\": 8192, \"size\": 512, \"state\": \"active_allocated\"}]},"                         \
+  "{\"device\": 0, \"address\": 65536, \"stream\": 0, \"blocks\": ["                               \
+  "{\"size\": 512, \"state\": \"inactive\"}, {\"size\": 300, \"state\": \"active_allocated\"}]}]," \
+  "\"device_traces\": [["                                                                          \
+  "{\"action\": \"free_requested\", \"addr\": 16384, \"size\": 70, \"stream\": 0, \"time_us\": "   \
+  "4},"                                                                                            \
+  "{\"action\": \"alloc\", \"addr\": 8192, \"size\": 500, \"stream\": 0, \"time_us\": 5},"         \
+  "{\"action\": \"oom\", \"size\": 9000, \"device_free\": 77, \"stream\": 0, \"time_us\": 6}]]}"
+
+static void check_older(void)
+{
+  ck_assert_uint_eq(list.count, 6);
+  is_op(0, RP_ALLOC, 0, 70, 0);
+  is_op(1, RP_ALLOC, 1, 1000, 5);
+  is_op(2, RP_ALLOC, 2, 300, 0);
+  ck_assert_uint_eq(list.op[2].address, 65536 + 512);
+  is_op(3, RP_FREE, 0, 70, 0);
+  is_op(4, RP_ALLOC, 3, 500, 0);
+  is_op(5, RP_REQUEST, 0, 9000, 0);
+  ck_assert_uint_eq(list.op[5].address, 77);
+  ck_assert_uint_eq(list.held_bytes, 1370);
+  ck_assert_uint_eq(list.requests, 1);
+}
+
+START_TEST(a_snapshot_knows_older_blocks_and_requests_that_failed)
+{
+  ck_assert_msg(rp_read(&list, put_text("s.json", OLDER)) == WEIR_OK, "%s", weir_error_message());
+  check_older();
+}
+END_TEST
+
+START_TEST(pytorchs_own_pickle_is_read_in_every_protocol)
+{
+  char command[2048], path[512];
+  (void)snprintf(path, sizeof path, "%s", put_text("s.json", OLDER));
+  for (int protocol = 2; protocol <= 5; protocol++) {
+    (void)snprintf(command, sizeof command,
+                   "python3 -c 'import json, pickle; pickle.dump(json.load(open(\"%s\")),"
+                   " open(\"%s.pickle\", \"wb\"), %d)'",
+                   path, path, protocol);
+    ck_assert_int_eq(system(command), 0);
+    (void)snprintf(command, sizeof command, "%s.pickle", path);
+    ck_assert_msg(rp_read(&list, command) == WEIR_OK, "%s", weir_error_message());
+    check_older();
+    rp_ops_clear(&list);
+  }
+}
+END_TEST
+
+START_TEST(a_pickle_that_is_no_snapshot_is_refused_with_nothing_called)
+{
+#define PICKLE(bytes) write_list_file("s.pickle", bytes, sizeof bytes - 1)
+  refused(PICKLE("\x80\x02}."), WEIR_ECORRUPT, "no device_traces");
+  refused(PICKLE("\x80\x02"
+                 "cposix\nsystem\n."),
+          WEIR_ENOTSUP, "posix.system");
+  refused(PICKLE("\x80\x02"
+                 "K\x01Q."),
+          WEIR_ENOTSUP, "another file");
+  refused(PICKLE("\x80\x04\x95"), WEIR_ECORRUPT, "too early");
+  /* One entry, 200 times in a list that is there 200 times: 40,000 entries of 1 KiB. */
+  char bomb[2048] = "\x80\x02}U\x0d"
+                    "device_traces](]q\x01(}U\x06"
+                    "actionU\x01xsq\x02";
+  size_t n = 39;
+  for (char memo = 2; memo > 0; memo--) {
+    for (int i = 0; i < 200; i++) {
+      bomb[n++] = 'h';
+      bomb[n++] = memo;
+    }
+    bomb[n++] = 'e';
+  }
+  bomb[n++] = 's';
+  bomb[n++] = '.';
+  refused(write_list_file("s.pickle", bomb, n), WEIR_ECORRUPT, "more entries than");
+#undef PICKLE
+}
+END_TEST
+
 START_TEST(a_bad_snapshot_is_refused_with_the_reason)
 {
   refused(put_text("s.json", "{\"segments\": []}"), WEIR_ECORRUPT, "no device_traces");
@@ -205,7 +320,6 @@ START_TEST(a_bad_snapshot_is_refused_with_the_reason)
                              " \"size\": -5}]]}"),
           WEIR_ECORRUPT, "bytes");
   refused(put_text("s.json", "{\"device_traces\": [["), WEIR_ECORRUPT, "line 1");
-  refused(write_list_file("s.pickle", "\x80\x04\x95", 3), WEIR_ENOTSUP, "pickle");
 }
 END_TEST
 
@@ -219,11 +333,11 @@ START_TEST(what_is_none_of_the_kinds_is_said)
 END_TEST
 
 /* Whatever a byte becomes: a list that keeps its rules and can be replayed, or a reason. */
-static void mutate(const char *name, const char *text)
+static void mutate(const char *name, const char *text, size_t length)
 {
-  size_t length = strlen(text);
-  char *copy = strdup(text);
+  char *copy = malloc(length);
   ck_assert_ptr_nonnull(copy);
+  memcpy(copy, text, length);
   for (size_t i = 0; i < length; i++) {
     static const char bytes[] = {0, ',', '9', '"', '[', '-', '\xff'};
     char was = copy[i];
@@ -244,13 +358,13 @@ static void mutate(const char *name, const char *text)
 START_TEST(any_changed_byte_is_survived)
 {
   rig_random(&list, 5, 12, 3, 1);
-  for (const rp_format *f = rp_formats; f < rp_formats + 2; f++) {
+  for (const rp_format *f = rp_formats; f->name; f++) {
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     ck_assert_int_eq(f->write(out, &list, 0), WEIR_OK);
     ck_assert_int_eq(fclose(out), 0);
-    mutate(f->name, text);
+    mutate(f->name, text, bytes);
     free(text);
   }
 }
@@ -280,6 +394,12 @@ static void make_spool(void)
                             .mem = WEIR_MEM_DEVICE,
                             .stream = 0x77});
   synth_event(0, 600, 5, (trace_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset")});
+  synth_event(0, 650, 5,
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api("cudaMalloc"),
+                            .status = 2, /* out of memory */
+                            .bytes = 690,
+                            .mem = WEIR_MEM_DEVICE});
   synth_free(0, 700, 5, 0x9999); /* never seen */
   synth_close();
 }
@@ -287,7 +407,7 @@ static void make_spool(void)
 static void check_trace(const char *path)
 {
   ck_assert_msg(rp_read(&list, path) == WEIR_OK, "%s", weir_error_message());
-  ck_assert_uint_eq(list.count, 7);
+  ck_assert_uint_eq(list.count, 8);
   is_op(0, RP_ALLOC, 0, 640, 0);
   is_op(1, RP_ALLOC, 1, 650, 0);
   is_op(2, RP_ALLOC, 2, 670, 0);
@@ -295,6 +415,7 @@ static void check_trace(const char *path)
   is_op(4, RP_ALLOC, 3, 680, 0);
   is_op(5, RP_FREE, 3, 680, 0x77);
   is_op(6, RP_FREE, 2, 670, 0); /* device 0 is reset */
+  is_op(7, RP_REQUEST, 0, 690, 0);
   ck_assert_uint_eq(list.heaps, 2);
   ck_assert_uint_eq(list.unmatched, 1);
   ck_assert_uint_eq(list.op[1].time, 100);
@@ -368,11 +489,35 @@ static char *results_as_text(weir_status (*show)(FILE *, const rp_result *, size
   return text;
 }
 
+START_TEST(what_failed_when_it_was_recorded_is_run_where_there_is_a_limit)
+{
+  rp_result r;
+  append_list_op(true, 1, 3 * MIB, 0, 0);
+  ck_assert_int_eq(rp_ops_request(&list, (rp_op){.bytes = 30 * MIB, .time = 1}), WEIR_OK);
+  append_list_op(true, 2, 5 * MIB, 0, 2);
+  ck_assert_int_eq(rp_replay(&r, &list, &rp_malloc, &(rp_options){0}), WEIR_OK);
+  ck_assert_uint_eq(r.peak_live, 8 * MIB);
+  ck_assert_uint_eq(r.peak_reserved, 10 * MIB); /* in pages of 2 MiB */
+  ck_assert_int_eq(rp_replay(&r, &list, &rp_malloc, &(rp_options){.capacity = 20 * MIB}), WEIR_OK);
+  ck_assert_uint_eq(r.peak_live, 8 * MIB);
+  ck_assert_uint_eq(r.failed, 1);
+  ck_assert_int_eq(rp_replay(&r, &list, &rp_malloc, &(rp_options){.capacity = 40 * MIB}), WEIR_OK);
+  ck_assert_uint_eq(r.peak_live, 33 * MIB);
+  ck_assert_uint_eq(r.peak_reserved, 34 * MIB);
+  ck_assert_uint_eq(r.failed, 0);
+  ck_assert_uint_eq(r.column[RP_COLUMNS - 1].live, 8 * MIB);
+}
+END_TEST
+
 START_TEST(json_has_the_documented_members)
 {
   static const char *const numbers[] = {
-      "peak_live", "peak_reserved", "ratio",  "segment_calls", "syncs",
-      "ns_per_op", "operations",    "failed", "stream_waits",  "events"};
+      "peak_live",       "peak_reserved",  "ratio",
+      "segment_calls",   "syncs",          "ns_per_op",
+      "operations",      "failed",         "stream_waits",
+      "events",          "held_before",    "held_before_bytes",
+      "failed_requests", "frees_left_out", "largest_failed_request",
+      "frees_put_in"};
   rp_result r[2];
   rig_random(&list, 3, 100, 2, 1);
   for (int i = 0; i < 2; i++)
@@ -441,8 +586,9 @@ static void export_and_read(const rp_format *f)
 START_TEST(exports_are_read_back_as_they_were)
 {
   rig_random(&list, 11, 3000, 5, 1);
-  export_and_read(&rp_formats[0]);
-  export_and_read(&rp_formats[1]);
+  ck_assert_int_eq(rp_ops_request(&list, (rp_op){.bytes = 1000, .time = 4000000}), WEIR_OK);
+  for (const rp_format *f = rp_formats; f->name; f++)
+    export_and_read(f);
 }
 END_TEST
 
@@ -495,16 +641,21 @@ int main(void)
   tcase_add_test(c, a_free_names_its_allocation_and_strangers_are_counted);
   tcase_add_test(c, an_address_handed_out_twice_was_freed_between);
   tcase_add_test(c, impossible_sizes_and_too_many_heaps_are_damage);
+  tcase_add_test(c, blocks_from_before_come_first_and_are_freed_where_they_were);
   tcase_add_test(c, an_rmm_log_is_read);
   tcase_add_test(c, an_rmm_log_may_have_its_columns_in_another_order);
   tcase_add_test(c, a_bad_line_is_named);
   tcase_add_test(c, a_pytorch_snapshot_is_read);
+  tcase_add_test(c, a_snapshot_knows_older_blocks_and_requests_that_failed);
+  tcase_add_test(c, pytorchs_own_pickle_is_read_in_every_protocol);
+  tcase_add_test(c, a_pickle_that_is_no_snapshot_is_refused_with_nothing_called);
   tcase_add_test(c, a_bad_snapshot_is_refused_with_the_reason);
   tcase_add_test(c, what_is_none_of_the_kinds_is_said);
   tcase_add_test(c, any_changed_byte_is_survived);
   tcase_add_test(c, a_trace_and_a_spool_are_read);
   tcase_add_test(c, an_unfinished_trace_is_read);
   tcase_add_test(c, heaps_are_added_up_and_failures_left_out);
+  tcase_add_test(c, what_failed_when_it_was_recorded_is_run_where_there_is_a_limit);
   tcase_add_test(c, json_has_the_documented_members);
   tcase_add_test(c, a_list_without_operations_is_replayed_and_drawn);
   tcase_add_test(c, exports_are_read_back_as_they_were);

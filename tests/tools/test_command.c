@@ -553,8 +553,7 @@ START_TEST(exports_agree_and_python_reads_them)
                "import json, pickle; j = json.load(open(\"pytorch-snapshot\"));"
                "p = pickle.load(open(\"pytorch-pickle\", \"rb\"));"
                "assert j == p and len(p[\"device_traces\"][0]) > 10000'");
-  outcome *o = sh_status(1, "$WEIR replay pytorch-pickle");
-  ck_assert_ptr_nonnull(strstr(o->err, "json.dump"));
+  sh_status(0, "$WEIR replay pytorch-pickle | cut -c 1-65 >d && cut -c 1-65 a | cmp - d");
   sh_status(1, "$WEIR export --format rmm-csv -o nowhere/x rmm-csv");
   ck_assert_str_eq(sh_status(0, "ls | grep -c part; true")->out, "0\n");
 }

@@ -88,6 +88,19 @@ static void put_entry(snapshot *s, const rp_op *op, const char *action)
   dump_end(d, '}');
 }
 
+static void put_request(snapshot *s, const rp_op *op)
+{
+  dump_writer *d = &s->d;
+  dump_begin(d, '{');
+  dump_key_text(d, "action", "oom");
+  dump_key_unsigned(d, "device_free", op->address);
+  dump_key_unsigned(d, "size", op->bytes);
+  dump_key_unsigned(d, "stream", op->stream);
+  dump_key_unsigned(d, "time_us", op->time / 1000);
+  put_frames(s, op);
+  dump_end(d, '}');
+}
+
 static void put_traces(snapshot *s)
 {
   const rp_ops *ops = s->ops;
@@ -97,7 +110,10 @@ static void put_traces(snapshot *s)
     for (size_t i = 0; i < ops->count; i++) {
       const rp_op *op = &ops->op[i];
       if (op->heap != heap) continue;
-      put_entry(s, op, op->kind == RP_ALLOC ? "alloc" : "free_requested");
+      if (op->kind == RP_REQUEST)
+        put_request(s, op);
+      else
+        put_entry(s, op, op->kind == RP_ALLOC ? "alloc" : "free_requested");
       if (op->kind == RP_FREE) put_entry(s, op, "free_completed");
     }
     dump_end(&s->d, ']');
@@ -112,7 +128,7 @@ static void put_snapshot(snapshot *s, const bool *freed)
   dump_key(&s->d, "segments");
   dump_begin(&s->d, '[');
   for (size_t i = 0; i < ops->count; i++)
-    if (!freed[ops->op[i].block]) put_segment(s, &ops->op[i]);
+    if (ops->op[i].kind == RP_ALLOC && !freed[ops->op[i].block]) put_segment(s, &ops->op[i]);
   dump_end(&s->d, ']');
   dump_key(&s->d, "device_traces");
   put_traces(s);
@@ -150,6 +166,8 @@ static weir_status write_pickle(FILE *out, const rp_ops *ops, uint16_t heap)
 
 static weir_status write_rmm(FILE *out, const rp_ops *ops, uint16_t heap)
 {
+  static const char *const actions[] = {
+      [RP_ALLOC] = "allocate", [RP_FREE] = "free", [RP_REQUEST] = "allocate failure"};
   (void)fputs("Thread,Time,Action,Pointer,Size,Stream\n", out);
   for (size_t i = 0; i < ops->count; i++) {
     const rp_op *op = &ops->op[i];
@@ -158,8 +176,8 @@ static weir_status write_rmm(FILE *out, const rp_ops *ops, uint16_t heap)
     (void)fprintf(out,
                   "%" PRIu32 ",%02u:%02u:%02u.%06u,%s,0x%" PRIx64 ",%" PRIu64 ",0x%" PRIx64 "\n",
                   op->thread, (unsigned)(s / 3600 % 24), (unsigned)(s / 60 % 60),
-                  (unsigned)(s % 60), (unsigned)(us % 1000000),
-                  op->kind == RP_ALLOC ? "allocate" : "free", op->address, op->bytes, op->stream);
+                  (unsigned)(s % 60), (unsigned)(us % 1000000), actions[op->kind],
+                  op->kind == RP_REQUEST ? 0 : op->address, op->bytes, op->stream);
   }
   return check_written(out);
 }

@@ -17,7 +17,9 @@ typedef struct rp_format {
  * - rmm-csv: RMM's log, which has no devices.
  * - pytorch-snapshot: PyTorch's snapshot as JSON; pytorch-pickle the same as the pickle that older
  *   copies of memory_viz want. Frames are those of the program, where the list has stacks. The
- * blocks still held at the end are the segments, one each. */
+ *   blocks still held at the end are the segments, one each.
+ *
+ * Neither has a word for a block from before the record began: it is allocated at time 0. */
 extern const rp_format rp_formats[];
 
 #endif

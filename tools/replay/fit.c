@@ -15,6 +15,15 @@
 
 /* ---- trying ---------------------------------------------------------------------------------- */
 
+/* Among the record's allocations and requests, from 1; of a block from before, 0. */
+static uint64_t number_of(const rp_ops *ops, size_t op)
+{
+  uint64_t number = 0;
+  for (size_t i = ops->held_count; i <= op; i++)
+    number += ops->op[i].kind != RP_FREE;
+  return number;
+}
+
 /* The first failure on a device of `capacity`; fits: there is none. */
 static weir_status try_capacity(rp_fit *out, const rp_ops *ops, uint64_t capacity,
                                 const rp_options *options)
@@ -26,7 +35,8 @@ static weir_status try_capacity(rp_fit *out, const rp_ops *ops, uint64_t capacit
   out->fits = !s && f.op == ops->count;
   if (s || out->fits) return s;
   out->op = f.op;
-  out->number = (uint64_t)ops->op[f.op].block + 1;
+  out->number = number_of(ops, f.op);
+  out->request = ops->op[f.op].kind == RP_REQUEST;
   out->at_ns = ops->op[f.op].time;
   out->bytes = ops->op[f.op].bytes;
   out->live = f.live;
@@ -98,10 +108,14 @@ static void show_failing(FILE *out, const rp_ops *ops, const rp_fit *f)
 {
   char capacity[32], needs[32], asked[32], unused[32], largest[32];
   const rp_frame *at = place_of(ops, &ops->op[f->op]);
-  (void)fprintf(out, "With %s it needs %s, and does not fit on %s: allocation %" PRIu64,
-                f->policy->name, rp_bytes_text(needs, f->needs),
-                rp_bytes_text(capacity, f->capacity), f->number);
+  (void)fprintf(out, "With %s it needs %s, and does not fit on %s: ", f->policy->name,
+                rp_bytes_text(needs, f->needs), rp_bytes_text(capacity, f->capacity));
+  if (f->number)
+    (void)fprintf(out, "allocation %" PRIu64, f->number);
+  else
+    (void)fputs("a block from before the record began", out);
   if (f->at_ns) (void)fprintf(out, " (%.3f s after the first)", (double)f->at_ns / 1e9);
+  if (f->request) (void)fputs(", which failed when it was recorded, too,", out);
   if (at && at->name) (void)fprintf(out, " in %s", at->name);
   if (at && at->file) (void)fprintf(out, " %s:%d", at->file, at->line);
   (void)fprintf(out, " asked for %s; of %s that were free the largest piece was %s.\n",

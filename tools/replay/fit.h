@@ -13,7 +13,8 @@ typedef struct rp_fit {
       needs; /* bytes of the smallest device tried that it fits on; to 1 part in 256 or 2 MiB */
   /* Where it does not fit: the first allocation that failed. */
   size_t op;        /* in the list */
-  uint64_t number;  /* among allocations, from 1 */
+  uint64_t number;  /* among the record's allocations, from 1; 0: a block from before it */
+  bool request;     /* it failed when it was recorded, too */
   uint64_t at_ns;   /* since the list's first operation */
   uint64_t bytes;   /* asked for */
   uint64_t live;    /* bytes of its heap that the program held then */

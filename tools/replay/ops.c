@@ -1,6 +1,7 @@
 /* ops.c: see ops.h. */
 #include "tools/replay/ops.h"
 #include <stdlib.h>
+#include <string.h>
 
 static weir_status out_of_memory(void)
 {
@@ -41,30 +42,70 @@ static weir_status append_op(rp_ops *ops, rp_op op)
   return WEIR_OK;
 }
 
+/* Of an address that is handed out no more. */
+#define GONE UINT64_MAX
+
+static weir_status check_bytes(const rp_ops *ops, const rp_op *op)
+{
+  if (op->bytes > RP_BYTES_MAX)
+    return weir_fail(WEIR_ECORRUPT, "an allocation of %llu bytes", (unsigned long long)op->bytes);
+  return ops->blocks + (uint64_t)ops->held_count < UINT32_MAX
+             ? WEIR_OK
+             : weir_fail(WEIR_ECORRUPT, "more than 2^32 allocations");
+}
+
+/* The number of held block i until all are known, and back. */
+static uint32_t held_number(size_t i)
+{
+  return UINT32_MAX - (uint32_t)i;
+}
+
+static weir_status append_held(rp_ops *ops, rp_op op, uint32_t *block)
+{
+  weir_status s = check_bytes(ops, &op);
+  if (s) return s;
+  if (!wr_grow(&ops->held, &ops->held_capacity, ops->held_count + 1, sizeof *ops->held))
+    return out_of_memory();
+  op.kind = RP_ALLOC;
+  op.time = 0;
+  op.stack = 0; /* of its allocation nothing is known */
+  ops->held_bytes += op.bytes;
+  *block = held_number(ops->held_count);
+  ops->held[ops->held_count++] = op;
+  return WEIR_OK;
+}
+
 weir_status rp_ops_free(rp_ops *ops, rp_op op)
 {
+  bool added;
   if (!op.address) return WEIR_OK;
-  const uint64_t *place = hash_map_get(&ops->live[op.heap], op.address);
-  if (!place) {
+  uint64_t *place = hash_map_place(&ops->live[op.heap], op.address, &added);
+  weir_status s = WEIR_OK;
+  if (!place) return out_of_memory();
+  op.kind = RP_FREE;
+  if (added ? !op.bytes : *place == GONE) {
+    *place = GONE;
     ops->unmatched++;
     return WEIR_OK;
   }
-  const rp_op *alloc = &ops->op[*place];
-  op.kind = RP_FREE;
-  op.block = alloc->block;
-  op.bytes = alloc->bytes;
-  hash_map_remove(&ops->live[op.heap], op.address);
-  return append_op(ops, op);
+  if (added) {
+    s = append_held(ops, op, &op.block);
+  } else {
+    op.block = ops->op[*place].block;
+    op.bytes = ops->op[*place].bytes;
+  }
+  *place = GONE;
+  return s ? s : append_op(ops, op);
 }
 
 weir_status rp_ops_alloc(rp_ops *ops, rp_op op)
 {
   if (!op.address || !op.bytes) return WEIR_OK;
-  if (op.bytes > RP_BYTES_MAX)
-    return weir_fail(WEIR_ECORRUPT, "an allocation of %llu bytes", (unsigned long long)op.bytes);
-  if (ops->blocks == UINT32_MAX) return weir_fail(WEIR_ECORRUPT, "more than 2^32 allocations");
-  if (hash_map_get(&ops->live[op.heap], op.address)) {
-    weir_status s = rp_ops_free(ops, op);
+  weir_status s = check_bytes(ops, &op);
+  if (s) return s;
+  const uint64_t *there = hash_map_get(&ops->live[op.heap], op.address);
+  if (there && *there != GONE) {
+    s = rp_ops_free(ops, op);
     if (s) return s;
     ops->replaced++;
   }
@@ -76,11 +117,65 @@ weir_status rp_ops_alloc(rp_ops *ops, rp_op op)
   return append_op(ops, op);
 }
 
+weir_status rp_ops_request(rp_ops *ops, rp_op op)
+{
+  if (!op.bytes) return WEIR_OK;
+  op.kind = RP_REQUEST;
+  op.block = 0;
+  weir_status s = check_bytes(ops, &op);
+  if (!s) s = append_op(ops, op);
+  if (s) return s;
+  ops->requests++;
+  if (op.bytes > ops->request_most) ops->request_most = op.bytes;
+  return WEIR_OK;
+}
+
+weir_status rp_ops_hold(rp_ops *ops, rp_op op)
+{
+  uint32_t block;
+  if (!op.address || !op.bytes) return WEIR_OK;
+  const uint64_t *place = hash_map_get(&ops->live[op.heap], op.address);
+  if (place && *place != GONE) return WEIR_OK;
+  if (place) { /* it cannot have been there all the time */
+    op.time = ops->count ? ops->begin + ops->op[ops->count - 1].time : 0;
+    return rp_ops_alloc(ops, op);
+  }
+  uint64_t *held = hash_map_place(&ops->live[op.heap], op.address, NULL);
+  if (!held) return out_of_memory();
+  *held = 0; /* known, whichever operation it is */
+  return append_held(ops, op, &block);
+}
+
+weir_status rp_ops_finish(rp_ops *ops)
+{
+  size_t held = ops->held_count;
+  if (!held) return WEIR_OK;
+  if (!wr_grow(&ops->op, &ops->capacity, ops->count + held, sizeof *ops->op))
+    return out_of_memory();
+  memmove(ops->op + held, ops->op, ops->count * sizeof *ops->op);
+  memcpy(ops->op, ops->held, held * sizeof *ops->op);
+  ops->count += held;
+  ops->blocks += (uint32_t)held;
+  for (size_t i = 0; i < ops->count; i++) {
+    rp_op *op = &ops->op[i];
+    if (i < held)
+      op->block = (uint32_t)i;
+    else if (op->kind != RP_REQUEST)
+      op->block =
+          op->block > held_number(held) ? UINT32_MAX - op->block : op->block + (uint32_t)held;
+  }
+  free(ops->held);
+  ops->held = NULL;
+  ops->held_capacity = 0;
+  return WEIR_OK;
+}
+
 void rp_ops_clear(rp_ops *ops)
 {
   for (uint32_t i = 0; i < ops->heaps; i++)
     hash_map_free(&ops->live[i]);
   free(ops->live);
+  free(ops->held);
   hash_map_free(&ops->heap_of);
   for (size_t i = 0; i < ops->frame_count; i++) {
     free(ops->frame[i].name);

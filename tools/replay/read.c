@@ -2,6 +2,7 @@
 #include "tools/replay/read.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ typedef struct from_trace {
   bool finished;
   wr_symbols *symbols; /* NULL: stacks are not wanted */
   hash_map place_of;   /* row of stack -> its place in the list */
+  rp_op *request; /* owned: allocations that failed, by time; not yet in the list from `next` */
+  size_t requests, request_capacity, next;
 } from_trace;
 
 static weir_status take_finished(void *context, sqlite3_stmt *q)
@@ -30,7 +33,7 @@ static weir_status take_finished(void *context, sqlite3_stmt *q)
 
 static weir_status out_of_memory(void)
 {
-  return weir_fail(WEIR_ENOMEM, "reading stacks: out of host memory");
+  return weir_fail(WEIR_ENOMEM, "reading a trace: out of host memory");
 }
 
 static weir_status add_frame(rp_ops *ops, const wr_frame *f)
@@ -70,24 +73,55 @@ static weir_status place_stack(from_trace *t, int64_t row, uint32_t *place)
   return s;
 }
 
+static bool is_wanted(sqlite3_stmt *q)
+{
+  int mem = sqlite3_column_int(q, 2);
+  return wr_mem_device_side(mem) && mem != WEIR_MEM_ARRAY;
+}
+
 /* Columns: 0 process, 1 device, 2 mem, 3 free?, 4 time, 5 pointer, 6 bytes, 7 thread, 8 stream, 10
  * stack. */
+static weir_status read_op(from_trace *t, sqlite3_stmt *q, rp_op *op)
+{
+  uint64_t stream = (uint64_t)sqlite3_column_int64(q, 8);
+  int64_t time = sqlite3_column_int64(q, 4);
+  *op = (rp_op){.time = time > 0 ? (uint64_t)time : 0,
+                .address = (uint64_t)sqlite3_column_int64(q, 5),
+                .bytes = (uint64_t)sqlite3_column_int64(q, 6),
+                .thread = (uint32_t)sqlite3_column_int64(q, 7),
+                .stream = stream == WEIR_STREAM_LEGACY ? 0 : stream};
+  uint64_t key = (uint64_t)sqlite3_column_int64(q, 0) << 16 | (sqlite3_column_int64(q, 1) & 0xffff);
+  weir_status s = rp_ops_heap(t->ops, key, &op->heap);
+  if (!s && t->symbols && sqlite3_column_int64(q, 10))
+    s = place_stack(t, sqlite3_column_int64(q, 10), &op->stack);
+  return s;
+}
+
+static weir_status take_request(void *context, sqlite3_stmt *q)
+{
+  from_trace *t = context;
+  if (!is_wanted(q)) return WEIR_OK;
+  if (!wr_grow(&t->request, &t->request_capacity, t->requests + 1, sizeof *t->request))
+    return out_of_memory();
+  return read_op(t, q, &t->request[t->requests++]);
+}
+
+/* The requests up to a time, between blocks that are older and younger. */
+static weir_status append_requests(from_trace *t, uint64_t until)
+{
+  weir_status s = WEIR_OK;
+  while (!s && t->next < t->requests && t->request[t->next].time <= until)
+    s = rp_ops_request(t->ops, t->request[t->next++]);
+  return s;
+}
+
 static weir_status take_row(void *context, sqlite3_stmt *q)
 {
   from_trace *t = context;
-  uint64_t stream = (uint64_t)sqlite3_column_int64(q, 8);
-  int64_t time = sqlite3_column_int64(q, 4);
-  rp_op op = {.time = time > 0 ? (uint64_t)time : 0,
-              .address = (uint64_t)sqlite3_column_int64(q, 5),
-              .bytes = (uint64_t)sqlite3_column_int64(q, 6),
-              .thread = (uint32_t)sqlite3_column_int64(q, 7),
-              .stream = stream == WEIR_STREAM_LEGACY ? 0 : stream};
-  if (!wr_mem_device_side(sqlite3_column_int(q, 2)) || sqlite3_column_int(q, 2) == WEIR_MEM_ARRAY)
-    return WEIR_OK;
-  uint64_t key = (uint64_t)sqlite3_column_int64(q, 0) << 16 | (sqlite3_column_int64(q, 1) & 0xffff);
-  weir_status s = rp_ops_heap(t->ops, key, &op.heap);
-  if (!s && t->symbols && sqlite3_column_int64(q, 10))
-    s = place_stack(t, sqlite3_column_int64(q, 10), &op.stack);
+  rp_op op;
+  if (!is_wanted(q)) return WEIR_OK;
+  weir_status s = read_op(t, q, &op);
+  if (!s) s = append_requests(t, op.time);
   if (s) return s;
   return sqlite3_column_int(q, 3) ? rp_ops_free(t->ops, op) : rp_ops_alloc(t->ops, op);
 }
@@ -105,6 +139,9 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
       "SELECT process, device, mem, 1, \"end\", pointer, bytes, NULL, NULL, died, NULL FROM block"
       " WHERE NOT registered AND how <> 0 AND died IS NOT NULL AND free IS NULL"
       " ORDER BY place, 4 DESC";
+  static const char requests[] =
+      "SELECT process, device, mem, 0, start + duration AS time, 0, bytes, thread, stream, NULL,"
+      " stack FROM event WHERE kind = 1 AND status = 2 ORDER BY time, id";
   wr_input in;
   from_trace t = {.ops = ops};
   weir_status s = wr_input_open(&in, path);
@@ -112,7 +149,10 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
   s = wr_db_each(&in.db, "SELECT value FROM meta WHERE key = 'finished'", take_finished, &t);
   if (!s && !t.finished) s = wr_lifetimes_temporary(&in.db);
   if (!s && ops->want_stacks) s = wr_symbols_open(&t.symbols, &in.db);
+  if (!s) s = wr_db_each(&in.db, requests, take_request, &t);
   if (!s) s = wr_db_each(&in.db, sql, take_row, &t);
+  if (!s) s = append_requests(&t, UINT64_MAX);
+  free(t.request);
   wr_symbols_close(t.symbols);
   hash_map_free(&t.place_of);
   wr_input_close(&in);
@@ -139,10 +179,7 @@ static weir_status read_text(rp_ops *ops, const char *path)
   const char *text = head + strspn(head, " \t\r\n");
   if (s) {
   } else if (n >= 2 && head[0] == '\x80') {
-    s = weir_fail(WEIR_ENOTSUP,
-                  "%s is a pickle; save the snapshot with json.dump(torch.cuda.memory._snapshot(), "
-                  "f) instead",
-                  path);
+    s = rp_read_pytorch_pickle(ops, in, path);
   } else if (*text == '{') {
     s = rp_read_pytorch(ops, in, path);
   } else if (!strncmp(head, "Thread,", 7)) {
@@ -160,6 +197,7 @@ weir_status rp_read(rp_ops *ops, const char *path)
   wr_file_kind kind = WR_FILE_OTHER;
   weir_status s = wr_file_look(path, &kind);
   if (!s) s = kind == WR_FILE_OTHER ? read_text(ops, path) : rp_read_trace(ops, path);
+  if (!s) s = rp_ops_finish(ops);
   if (s) rp_ops_clear(ops);
   return s;
 }

@@ -1,52 +1,236 @@
-/* read_pytorch.c: a snapshot of PyTorch's memory, as JSON.
+/* read_pytorch.c: a snapshot of PyTorch's memory, as JSON or as the pickle that PyTorch itself dumps.
  *
  * Source of the format: PyTorch's documentation, "Understanding CUDA Memory Usage" (Snapshot API
  * Reference): an object with `segments` and `device_traces`, the latter a list for each device of
  * entries {action, addr, size, stream, time_us, frames ...}, oldest first. A block is free for the
- * program at free_requested; free_completed and segment_* are the allocator's own doings. */
+ * program at free_requested; free_completed and segment_* are the allocator's own doings; oom is a
+ * request that failed, with device_free where others have addr.
+ *
+ * The record is of bounded length and begins when the program asked for it, so blocks may be older:
+ * their frees are in it, or they are in `segments`, which is the state at the end.
+ *
+ * JSON and pickle are read through one kind of node. A pickle can name one list in many places, so
+ * what it makes may be far larger than it is: the entries that are looked at are counted, and there
+ * are no more than the file has bytes. */
+#include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include "core/io/pickle.h"
 #include "tools/replay/read.h"
 
-static uint64_t number(const json_t *entry, const char *key)
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+typedef struct node { /* one of both, or neither: there is none */
+  const json_t *json;
+  const pickle_value *pickle;
+} node;
+
+static bool is_pickle_text(const pickle_value *v, const char *text)
 {
-  return (uint64_t)json_integer_value(json_object_get(entry, key));
+  return v->kind == PICKLE_TEXT && v->count == strlen(text) && !memcmp(v->text, text, v->count);
 }
 
-static weir_status take_entry(rp_ops *ops, const json_t *entry, uint16_t heap, const char *path)
+/* The value of a key; where a dict has it twice, the last, as Python has. */
+static node member(node n, const char *key)
 {
-  const char *action = json_string_value(json_object_get(entry, "action"));
-  if (!action) return weir_fail(WEIR_ECORRUPT, "%s: an entry without action", path);
-  bool alloc = !strcmp(action, "alloc");
-  if (!alloc && strcmp(action, "free_requested") != 0) return WEIR_OK;
-  if (!json_is_integer(json_object_get(entry, "addr")) ||
-      !json_is_integer(json_object_get(entry, "size")))
-    return weir_fail(WEIR_ECORRUPT, "%s: an entry '%s' without addr or size", path, action);
+  if (!n.pickle) return (node){.json = json_object_get(n.json, key)};
+  if (n.pickle->kind == PICKLE_DICT)
+    for (size_t i = n.pickle->count; i >= 2; i -= 2)
+      if (is_pickle_text(n.pickle->item[i - 2], key))
+        return (node){.pickle = n.pickle->item[i - 1]};
+  return (node){NULL, NULL};
+}
+
+static bool is_list(node n)
+{
+  return n.pickle ? n.pickle->kind == PICKLE_LIST : json_is_array(n.json);
+}
+
+static size_t length_of(node n)
+{
+  if (!is_list(n)) return 0;
+  return n.pickle ? n.pickle->count : json_array_size(n.json);
+}
+
+static node item_at(node n, size_t i)
+{
+  if (n.pickle) return (node){.pickle = n.pickle->item[i]};
+  return (node){.json = json_array_get(n.json, i)};
+}
+
+static bool is_text(node n, const char *text)
+{
+  if (n.pickle) return is_pickle_text(n.pickle, text);
+  const char *there = json_string_value(n.json);
+  return there && !strcmp(there, text);
+}
+
+static bool has_text(node n)
+{
+  return n.pickle ? n.pickle->kind == PICKLE_TEXT : json_is_string(n.json);
+}
+
+static bool is_number(node n)
+{
+  return n.pickle ? n.pickle->kind == PICKLE_INT : json_is_integer(n.json);
+}
+
+/* 0: it has none. */
+static uint64_t number(node entry, const char *key)
+{
+  node n = member(entry, key);
+  if (!is_number(n)) return 0;
+  return (uint64_t)(n.pickle ? n.pickle->i : json_integer_value(n.json));
+}
+
+/* ---- a snapshot ------------------------------------------------------------------------------ */
+
+typedef struct snapshot {
+  rp_ops *ops;
+  const char *path;
+  uint64_t left; /* entries that may be looked at */
+} snapshot;
+
+static weir_status count_entry(snapshot *s)
+{
+  return s->left-- ? WEIR_OK
+                   : weir_fail(WEIR_ECORRUPT, "%s: more entries than it has bytes", s->path);
+}
+
+static weir_status take_entry(snapshot *s, node entry, uint16_t heap)
+{
+  node action = member(entry, "action");
+  if (!has_text(action)) return weir_fail(WEIR_ECORRUPT, "%s: an entry without action", s->path);
+  bool alloc = is_text(action, "alloc"), oom = is_text(action, "oom");
+  if (!alloc && !oom && !is_text(action, "free_requested")) return WEIR_OK;
+  const char *place = oom ? "device_free" : "addr";
+  if (!is_number(member(entry, "size")) || (!oom && !is_number(member(entry, place))))
+    return weir_fail(WEIR_ECORRUPT, "%s: an entry '%s' without addr or size", s->path,
+                     alloc ? "alloc"
+                     : oom ? "oom"
+                           : "free_requested");
   rp_op op = {.time = number(entry, "time_us") * 1000,
-              .address = number(entry, "addr"),
+              .address = number(entry, place),
               .bytes = number(entry, "size"),
               .stream = number(entry, "stream"),
               .heap = heap};
-  return alloc ? rp_ops_alloc(ops, op) : rp_ops_free(ops, op);
+  return oom     ? rp_ops_request(s->ops, op)
+         : alloc ? rp_ops_alloc(s->ops, op)
+                 : rp_ops_free(s->ops, op);
+}
+
+/* The blocks of a segment that the program holds. Snapshots before 2.1 give blocks no address: they
+ * follow each other. */
+static weir_status take_segment(snapshot *s, node segment)
+{
+  node blocks = member(segment, "blocks");
+  uint64_t address = number(segment, "address");
+  rp_op op = {.stream = number(segment, "stream")};
+  weir_status st = WEIR_OK;
+  if (!length_of(blocks)) return WEIR_OK;
+  st = rp_ops_heap(s->ops, number(segment, "device"), &op.heap);
+  for (size_t i = 0; !st && i < length_of(blocks); i++) {
+    node block = item_at(blocks, i);
+    uint64_t asked = number(block, "requested_size"), size = number(block, "size");
+    if (is_number(member(block, "address"))) address = number(block, "address");
+    op.address = address;
+    op.bytes = asked ? asked : size;
+    st = count_entry(s);
+    if (!st && is_text(member(block, "state"), "active_allocated")) st = rp_ops_hold(s->ops, op);
+    address += size;
+  }
+  return st;
+}
+
+static weir_status take_snapshot(snapshot *s, node root)
+{
+  node traces = member(root, "device_traces"), segments = member(root, "segments");
+  weir_status st = WEIR_OK;
+  if (!is_list(traces))
+    return weir_fail(WEIR_ECORRUPT, "%s is no snapshot of PyTorch's: it has no device_traces",
+                     s->path);
+  for (size_t device = 0; !st && device < length_of(traces); device++) {
+    node entries = item_at(traces, device);
+    uint16_t heap = 0;
+    st = count_entry(s);
+    if (!st && length_of(entries)) st = rp_ops_heap(s->ops, device, &heap);
+    for (size_t i = 0; !st && i < length_of(entries); i++) {
+      st = count_entry(s);
+      if (!st) st = take_entry(s, item_at(entries, i), heap);
+    }
+  }
+  for (size_t i = 0; !st && i < length_of(segments); i++) {
+    st = count_entry(s);
+    if (!st) st = take_segment(s, item_at(segments, i));
+  }
+  return st;
+}
+
+/* ---- its files ------------------------------------------------------------------------------- */
+
+static uint64_t bytes_of(FILE *in)
+{
+  struct stat st;
+  return fstat(fileno(in), &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
 }
 
 weir_status rp_read_pytorch(rp_ops *ops, FILE *in, const char *path)
 {
   json_error_t error;
+  snapshot s = {ops, path, bytes_of(in)};
   json_t *root = json_loadf(in, JSON_ALLOW_NUL, &error);
   if (!root) return weir_fail(WEIR_ECORRUPT, "%s: line %d: %.200s", path, error.line, error.text);
-  const json_t *traces = json_object_get(root, "device_traces"), *entries, *entry;
-  weir_status s = WEIR_OK;
-  size_t device, i;
-  if (!json_is_array(traces))
-    s = weir_fail(WEIR_ECORRUPT, "%s is JSON and no snapshot of PyTorch's: it has no device_traces",
-                  path);
-  json_array_foreach(traces, device, entries)
-  {
-    uint16_t heap = 0;
-    if (!s && json_array_size(entries)) s = rp_ops_heap(ops, device, &heap);
-    json_array_foreach(entries, i, entry) if (!s) s = take_entry(ops, entry, heap, path);
-  }
+  weir_status st = take_snapshot(&s, (node){.json = root});
   json_decref(root);
-  return s;
+  return st;
+}
+
+/* A snapshot is numbers, text, lists and dicts: nothing in it is made by a call. */
+static weir_status refuse_global(void *path, const char *module, const char *name,
+                                 pickle_value *out)
+{
+  (void)out;
+  return weir_fail(WEIR_ENOTSUP, "%s: the pickle names %.100s.%.100s, which no snapshot needs",
+                   (const char *)path, module, name);
+}
+
+static weir_status refuse_call(void *path, const pickle_value *call, const pickle_value *args,
+                               pickle_value *made, pickle_value **out)
+{
+  (void)call, (void)args, (void)made, (void)out;
+  return weir_fail(WEIR_ENOTSUP, "%s: the pickle calls something", (const char *)path);
+}
+
+static weir_status refuse_reference(void *path, const pickle_value *id, pickle_value *out)
+{
+  (void)id, (void)out;
+  return weir_fail(WEIR_ENOTSUP, "%s: the pickle refers to another file", (const char *)path);
+}
+
+static void end_none(void *path, pickle_value *v)
+{
+  (void)path, (void)v;
+}
+
+weir_status rp_read_pytorch_pickle(rp_ops *ops, FILE *in, const char *path)
+{
+  enum { VALUES_MOST = 1 << 25 }; /* of 32 bytes: some three million operations */
+  pickle p = {.stack = NULL};
+  pickle_value *root;
+  const pickle_calls calls = {refuse_global,           refuse_call, refuse_reference, end_none,
+                              (void *)(uintptr_t)path, path,        VALUES_MOST};
+  uint64_t bytes = bytes_of(in);
+  char *text = malloc(bytes + 1);
+  if (!text) return weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", path);
+  snapshot s = {ops, path, bytes};
+  weir_status st = WEIR_OK;
+  if (fread(text, 1, bytes, in) != bytes)
+    st = weir_fail_errno(WEIR_EIO, ferror(in) ? errno : EIO, "reading %s", path);
+  if (!st) st = pickle_read(&p, &calls, text, bytes, &root);
+  if (!st) st = take_snapshot(&s, (node){.pickle = root});
+  pickle_free(&p);
+  free(text);
+  return st;
 }

@@ -2,8 +2,8 @@
  *
  * Source of the format: RMM's documentation ("Logging") and its logging_resource_adaptor: the head
  * line "Thread,Time,Action,Pointer,Size,Stream", then a line an operation: a decimal thread, a time
- * of day HH:MM:SS.ffffff (":" before the fraction in old versions), allocate or free (allocate
- * failure is another), an address in hexadecimal, bytes, a stream handle. The time of day starts
+ * of day HH:MM:SS.ffffff (":" before the fraction in old versions), allocate, allocate failure or
+ * free, an address in hexadecimal, bytes, a stream handle. The time of day starts
  * again at midnight. */
 #include <errno.h>
 #include <stdlib.h>
@@ -92,8 +92,12 @@ static weir_status take_line(rp_ops *ops, reader *r, char *line, size_t number, 
       return weir_fail(WEIR_ECORRUPT, "%s: line %zu has %d fields", path, number, count);
     known[k] = field[r->column[k]];
   }
-  bool alloc = !strcmp(known[ACTION], "allocate");
-  if (!alloc && strcmp(known[ACTION], "free") != 0) return WEIR_OK;
+  weir_status (*append)(rp_ops *, rp_op) = !strcmp(known[ACTION], "allocate") ? rp_ops_alloc
+                                           : !strcmp(known[ACTION], "allocate failure")
+                                               ? rp_ops_request
+                                           : !strcmp(known[ACTION], "free") ? rp_ops_free
+                                                                            : NULL;
+  if (!append) return WEIR_OK;
   if (!read_number(known[THREAD], 10, &thread) || !read_time(r, known[TIME], &op.time) ||
       !read_number(known[POINTER], 16, &op.address) || !read_number(known[SIZE], 10, &op.bytes) ||
       !read_number(known[STREAM], 0, &op.stream))
@@ -102,7 +106,8 @@ static weir_status take_line(rp_ops *ops, reader *r, char *line, size_t number, 
   if (op.stream == 1) op.stream = 0; /* cudaStreamLegacy is the default stream */
   weir_status s = rp_ops_heap(ops, 0, &op.heap);
   if (s) return s;
-  return alloc ? rp_ops_alloc(ops, op) : rp_ops_free(ops, op);
+  if (append == rp_ops_request) op.address = 0; /* what was free is unknown */
+  return append(ops, op);
 }
 
 weir_status rp_read_rmm(rp_ops *ops, FILE *in, const char *path)

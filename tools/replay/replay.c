@@ -43,11 +43,32 @@ static void note_column(run *r, size_t i)
   if (r->reserved > r->out->peak_reserved) r->out->peak_reserved = r->reserved;
 }
 
+/* What failed when it was recorded: had for a moment, or not at all. */
+static weir_status run_request(run *r, const rp_op *op)
+{
+  uint64_t address, before = r->driver[op->heap].reserved;
+  void *heap = r->heap[op->heap], *block = NULL;
+  if (!r->out->requests_tried) return WEIR_OK;
+  weir_status s = r->policy->alloc(heap, op, &block, &address);
+  r->reserved += r->driver[op->heap].reserved - before;
+  if (s == WEIR_EOOM) r->out->failed++;
+  if (s) return s == WEIR_EOOM ? WEIR_OK : s;
+  r->live += op->bytes;
+  note_column(r, (size_t)(op - r->ops->op));
+  before = r->driver[op->heap].reserved;
+  s = r->policy->free(heap, op, block);
+  r->live -= op->bytes;
+  r->reserved += r->driver[op->heap].reserved - before;
+  r->out->operations += 2;
+  return s;
+}
+
 static weir_status run_op(run *r, const rp_op *op)
 {
   uint64_t address, before = r->driver[op->heap].reserved;
   void *heap = r->heap[op->heap];
   weir_status s;
+  if (op->kind == RP_REQUEST) return run_request(r, op);
   if (op->kind == RP_FREE) {
     if (!r->block[op->block]) return WEIR_OK; /* its allocation failed */
     s = r->policy->free(heap, op, r->block[op->block]);
@@ -107,6 +128,8 @@ static weir_status make_heaps(run *r, const rp_options *options)
   r->heap = calloc((size_t)r->ops->heaps + 1, sizeof *r->heap);
   r->driver = calloc((size_t)r->ops->heaps + 1, sizeof *r->driver);
   r->block = calloc((size_t)r->ops->blocks + 1, sizeof *r->block);
+  r->out->ops = r->ops;
+  r->out->requests_tried = options->capacity && options->capacity < RP_UNLIMITED;
   if (!r->heap || !r->driver || !r->block)
     return weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
   return open_heaps(r, options);
@@ -139,7 +162,8 @@ static uint64_t live_before(const rp_ops *ops, size_t end, uint16_t heap)
   uint64_t live = 0;
   for (size_t i = 0; i < end; i++) {
     const rp_op *op = &ops->op[i];
-    if (op->heap == heap) live += op->kind == RP_FREE ? 0 - op->bytes : op->bytes;
+    if (op->heap == heap && op->kind != RP_REQUEST)
+      live += op->kind == RP_FREE ? 0 - op->bytes : op->bytes;
   }
   return live;
 }

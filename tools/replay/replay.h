@@ -19,6 +19,8 @@ typedef struct rp_result {
   uint64_t operations;      /* allocations and frees that were carried out */
   uint64_t failed;          /* allocations that did not fit */
   double ns_per_op;         /* of this model on this machine, not of the peer */
+  const rp_ops *ops;        /* borrowed: the list that was run */
+  bool requests_tried;      /* its requests were run, too: the device has a capacity */
   const struct rp_fit *fit; /* on a device of the capacity; NULL: not asked */
   rp_column column[RP_COLUMNS];
 } rp_result;
@@ -26,8 +28,10 @@ typedef struct rp_result {
 /* peak_reserved / peak_live; 0 where nothing was live. */
 double rp_ratio(const rp_result *r);
 
-/* An allocation that fails is counted and, with its free, left out. Errors: ENOMEM, EINVAL and EOOM
- * (the policy could not begin). */
+/* An allocation that fails is counted and, with its free, left out. Requests are run where there is a
+ * capacity, and freed at once: what the program would have done with them is unknown, and a device
+ * without limits would refuse none. Errors: ENOMEM, EINVAL and EOOM (the policy could not begin).
+ */
 weir_status rp_replay(rp_result *out, const rp_ops *ops, const rp_policy *policy,
                       const rp_options *options);
 

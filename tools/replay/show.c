@@ -16,6 +16,29 @@ const char *rp_bytes_text(char text[32], uint64_t bytes)
   return text;
 }
 
+/* What is about the list, and no policy's. */
+static void show_list_facts(FILE *out, const rp_result *r)
+{
+  const rp_ops *ops = r->ops;
+  char text[32];
+  if (ops->held_count)
+    (void)fprintf(
+        out, "From before the record began: %zu block%s, %s; held here from the start on.\n",
+        ops->held_count, ops->held_count == 1 ? "" : "s", rp_bytes_text(text, ops->held_bytes));
+  if (ops->requests)
+    (void)fprintf(
+        out, "Failed when it was recorded: %" PRIu64 " request%s, the largest of %s; %s.\n",
+        ops->requests, ops->requests == 1 ? "" : "s", rp_bytes_text(text, ops->request_most),
+        r->requests_tried ? "run here, too, and freed at once"
+                          : "not in the table, which has no limit without --capacity");
+  if (ops->unmatched)
+    (void)fprintf(out, "Left out: %" PRIu64 " free%s of blocks whose allocation is not recorded.\n",
+                  ops->unmatched, ops->unmatched == 1 ? "" : "s");
+  if (ops->replaced)
+    (void)fprintf(out, "Put in: %" PRIu64 " free%s, each before an address was allocated again.\n",
+                  ops->replaced, ops->replaced == 1 ? "" : "s");
+}
+
 static weir_status check_written(FILE *out)
 {
   return fflush(out) || ferror(out) ? weir_fail(WEIR_EIO, "cannot write the result") : WEIR_OK;
@@ -37,6 +60,7 @@ weir_status rp_show_text(FILE *out, const rp_result *results, size_t count)
   }
   if (failed)
     (void)fprintf(out, "failed: allocations that did not fit; they and their frees are left out\n");
+  if (count) show_list_facts(out, &results[0]);
   return check_written(out);
 }
 
@@ -48,8 +72,18 @@ static void write_fit_json(FILE *out, const rp_fit *f)
   (void)fprintf(out,
                 ", \"first_failure\": {\"allocation\": %" PRIu64 ", \"at_ns\": %" PRIu64
                 ", \"bytes\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"largest_piece\": %" PRIu64
-                "}",
-                f->number, f->at_ns, f->bytes, f->live, f->largest);
+                ", \"failed_when_recorded\": %s}",
+                f->number, f->at_ns, f->bytes, f->live, f->largest, f->request ? "true" : "false");
+}
+
+static void write_list_json(FILE *out, const rp_ops *ops)
+{
+  (void)fprintf(out,
+                ", \"held_before\": %zu, \"held_before_bytes\": %" PRIu64
+                ", \"failed_requests\": %" PRIu64 ", \"largest_failed_request\": %" PRIu64
+                ", \"frees_left_out\": %" PRIu64 ", \"frees_put_in\": %" PRIu64,
+                ops->held_count, ops->held_bytes, ops->requests, ops->request_most, ops->unmatched,
+                ops->replaced);
 }
 
 static void write_result_json(FILE *out, const rp_result *r)
@@ -69,6 +103,7 @@ weir_status rp_show_json(FILE *out, const rp_result *results, size_t count)
   for (size_t i = 0; i < count; i++) {
     if (i) (void)fputs(",\n ", out);
     write_result_json(out, &results[i]);
+    write_list_json(out, results[i].ops);
     if (results[i].fit) write_fit_json(out, results[i].fit);
     (void)fputs("}", out);
   }

@@ -107,8 +107,8 @@ const cmd weir_commands[] = {
      "[--policy NAME] [--capacity BYTES] [--set NAME=VALUE]... [--format text|json] [--svg FILE] "
      "FILE",
      "Run a program's allocations through models of allocators",
-     "FILE is a trace, a spool, a log of RMM's (CSV) or a snapshot of PyTorch's (JSON). Policies:\n"
-     "pytorch, pytorch-expandable, rmm-pool, malloc. Settings: max_split_size and\n"
+     "FILE is a trace, a spool, a log of RMM's (CSV) or a snapshot of PyTorch's (pickle, JSON).\n"
+     "Policies: pytorch, pytorch-expandable, rmm-pool, malloc. Settings: max_split_size and\n"
      "garbage_collection_threshold of pytorch; initial_pool_size and maximum_pool_size of "
      "rmm-pool.",
      replay_options, false, replay_main},

@@ -122,9 +122,6 @@ static weir_status replay_trace(const char *path, const request *r)
   ops.want_stacks = fits != NULL;
   weir_status s = rp_read(&ops, path);
   if (!s && !ops.count) s = weir_fail(WEIR_ENOENT, "%s holds no allocation of device memory", path);
-  if (!s && ops.unmatched && cmd_chatty())
-    cmd_say("%s: %llu frees are of blocks it does not say were allocated; they are left out.", path,
-            (unsigned long long)ops.unmatched);
   for (const rp_policy *const *p = rp_policies; !s && *p; p++)
     if (!r->policy || r->policy == *p) {
       if (fits) s = rp_fit_try(&fits[count], &ops, *p, &r->options);
