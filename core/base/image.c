@@ -101,6 +101,25 @@ unseen_reason image_look(const char *path)
   return why;
 }
 
+const char *image_processor(const char *path)
+{
+  static const struct {
+    uint16_t machine;
+    const char *name;
+  } names[] = {{EM_X86_64, "x86_64"}, {EM_AARCH64, "aarch64"}, {EM_386, "i386"},  {EM_ARM, "arm"},
+               {EM_PPC64, "ppc64"},   {EM_RISCV, "riscv"},     {EM_S390, "s390x"}};
+  Elf64_Ehdr e; /* e_machine is where a 32-bit one has it */
+  int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  bool got = fd >= 0 && read_at(fd, &e, sizeof(Elf32_Ehdr), 0) == sizeof(Elf32_Ehdr);
+  if (fd >= 0) syscall(SYS_close, fd);
+  if (!got || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0) return NULL;
+  const uint16_t swapped = (uint16_t)(e.e_machine << 8 | e.e_machine >> 8);
+  const uint16_t machine = e.e_ident[EI_DATA] == ELFDATA2MSB ? swapped : e.e_machine;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (names[i].machine == machine) return names[i].name;
+  return "";
+}
+
 const char *unseen_words(unsigned reason)
 {
   static const char *const words[] = {"unknown",

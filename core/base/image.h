@@ -28,6 +28,10 @@ unseen_reason image_look(const char *path);
 /* A reason in words, "unknown" for a number that is none. */
 const char *unseen_words(unsigned reason);
 
+/* The processor that a program is built for, "" for one without a name here. NULL: the file at `path`
+ * is no ELF image. */
+const char *image_processor(const char *path);
+
 /* Finds `name` as execvp() does, in `search` (a PATH, NULL: the default), in `room` bytes. False:
  * not there. */
 bool image_find(char *out, unsigned room, const char *name, const char *search);

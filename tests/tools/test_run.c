@@ -68,6 +68,42 @@ START_TEST(a_program_that_cannot_run_is_127_or_126)
 }
 END_TEST
 
+/* A copy of a program whose header names the other processor of the two that Weir is built for. */
+#define FOREIGN "x86_64:183:aarch64 aarch64:62:x86_64"
+#define MAKE_FOREIGN                                                                               \
+  "cp $VICTIM foreign; for i in " FOREIGN "; do case $i in $(uname -m):*) o=${i#*:};; esac; done;" \
+  " printf \"\\\\$(printf %%o ${o%%:*})\" | dd of=foreign bs=1 seek=18 conv=notrunc 2>&-; "
+
+START_TEST(a_program_for_another_processor_is_126_and_not_fed_to_the_shell)
+{
+  outcome *o = sh_status(0, MAKE_FOREIGN "if ./foreign 2>&-; then echo runs; fi; echo ${o#*:}");
+  if (strstr(o->out, "runs")) return; /* by an emulator */
+  char expected[128];
+  (void)snprintf(expected, sizeof expected, "weir: cannot run './foreign': it is built for %.*s,",
+                 (int)strcspn(o->out, "\n"), o->out);
+  o = sh_status(126, RUN "-- ./foreign");
+  ck_assert_msg(!strncmp(o->err, expected, strlen(expected)), "%s", o->err);
+  o = sh_status(126, "PATH=.:$PATH " RUN "-- foreign");
+  ck_assert_msg(strstr(o->err, "it is built for "), "%s", o->err);
+  ck_assert_str_eq(o->out, "");
+  sh_status(0, "test ! -e t.db");
+  o = sh("$WEIR compare --sim -n 1 -- ./foreign");
+  ck_assert_msg(strstr(o->err, "it is built for "), "%s", o->err);
+}
+END_TEST
+
+START_TEST(a_script_without_an_interpreter_runs_by_the_shell)
+{
+  outcome *o =
+      sh_status(7, "printf 'echo \"$0 $1\"; $VICTIM call; exit 7' >script; chmod +x script; " RUN
+                   "-- ./script a");
+  ck_assert_str_eq(o->out, "./script a\n");
+  ck_assert_str_eq(o->err, "");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM unseen"), 0);
+}
+END_TEST
+
 START_TEST(streams_are_untouched)
 {
   outcome *plain = sh_status(0, "head -c 30000 /dev/urandom | base64 | tee in |"
@@ -763,6 +799,8 @@ int main(void)
   tcase_add_test(t, exit_status_is_the_programs);
   tcase_add_test(t, death_by_signal_is_the_programs);
   tcase_add_test(t, a_program_that_cannot_run_is_127_or_126);
+  tcase_add_test(t, a_program_for_another_processor_is_126_and_not_fed_to_the_shell);
+  tcase_add_test(t, a_script_without_an_interpreter_runs_by_the_shell);
   tcase_add_test(t, streams_are_untouched);
   tcase_add_test(t, arguments_stay_out_of_a_redacted_trace);
   tcase_add_test(t, the_launchers_rank_is_in_the_trace);

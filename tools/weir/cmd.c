@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+#include "core/base/image.h"
 #include "core/base/status.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -54,10 +56,36 @@ void cmd_say(const char *format, ...)
   va_end(args);
 }
 
+/* The processor a program is built for where that is why it cannot run, else NULL. */
+static const char *foreign_processor(const char *program, const struct utsname *own)
+{
+  char path[PATH_MAX];
+  const char *name = NULL;
+  if (image_find(path, sizeof path, program, getenv("PATH"))) name = image_processor(path);
+  return name && *name && strcmp(name, own->machine) != 0 ? name : NULL;
+}
+
 int cmd_cannot_run(const char *program, int error)
 {
-  cmd_say("cannot run '%s': %s.", program, strerror(error));
+  struct utsname own;
+  const char *processor = NULL;
+  if (error == ENOEXEC && uname(&own) == 0) processor = foreign_processor(program, &own);
+  if (processor)
+    cmd_say("cannot run '%s': it is built for %s, and this machine is %s.", program, processor,
+            own.machine);
+  else
+    cmd_say("cannot run '%s': %s.", program, strerror(error));
   return error == ENOENT || error == ENOTDIR ? CMD_NOT_FOUND : CMD_CANNOT_RUN;
+}
+
+int cmd_exec(char **argv)
+{
+  char path[PATH_MAX];
+  if (image_find(path, sizeof path, argv[0], getenv("PATH")) && image_processor(path))
+    (void)execv(path, argv);
+  else
+    (void)execvp(argv[0], argv);
+  return errno;
 }
 
 int cmd_usage(const cmd *c, const char *format, ...)

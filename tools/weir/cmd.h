@@ -70,6 +70,10 @@ void cmd_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Says that a program's exec fails with this errno; returns the exit status that tells so. */
 int cmd_cannot_run(const char *program, int error);
 
+/* Executes argv[0] as execvp() does, but a program that this machine cannot run is not taken for a
+ * script: that is ENOEXEC. Returns the errno. */
+int cmd_exec(char **argv);
+
 /* The same, with " (see 'weir help NAME')" behind it; returns CMD_USAGE. */
 int cmd_usage(const cmd *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Says the thread's last error of the library; returns CMD_FAILED. */

@@ -71,8 +71,7 @@ __attribute__((noreturn)) static void become_bare(const rounds *w, const char *o
 {
   if (!take_over_all(out, err)) _exit(CMD_RUN_FAILED);
   environment_apply_bare(&w->sim);
-  (void)execvp(w->argv[0], w->argv);
-  int error = errno;
+  int error = cmd_exec(w->argv);
   (void)!write(hung, &error, sizeof error);
   _exit(CMD_RUN_FAILED);
 }

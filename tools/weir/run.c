@@ -198,8 +198,7 @@ __attribute__((noreturn)) static void become_program(run *r, int gate, int hung)
   signals_in_child();
   if (read(gate, &go, 1) != 1) _exit(CMD_RUN_FAILED); /* weir gave up, and has said why */
   environment_apply(&r->env);
-  (void)execvp(r->argv[0], r->argv);
-  int error = errno;
+  int error = cmd_exec(r->argv);
   ssize_t written = write(hung, &error, sizeof error);
   _exit(written == sizeof error && error == ENOENT ? CMD_NOT_FOUND : CMD_CANNOT_RUN);
 }
