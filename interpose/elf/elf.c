@@ -24,6 +24,7 @@ exec_functions real_exec;
 void *(*real_dlsym)(void *, const char *);
 void *(*real_dlvsym)(void *, const char *, const char *);
 void *(*real_dlopen)(const char *, int);
+void *(*libc_dlopen)(const char *, int);
 int (*real_dlclose)(void *);
 void *(*real_dlmopen)(long, const char *, int);
 uintptr_t own_library_start, own_library_end;
@@ -618,7 +619,9 @@ static void find_in_glibc(const char *symbol, void *out)
     elf_object o;
     void *found;
     if (!elf_object_read(&o, m->l_addr, m->l_ld)) continue;
-    if (strcmp(o.soname, "libc.so.6") != 0 && strncmp(o.soname, "ld-linux", 8) != 0) continue;
+    if (strcmp(o.soname, "libc.so.6") != 0 && strcmp(o.soname, "libdl.so.2") != 0 &&
+        strncmp(o.soname, "ld-linux", 8) != 0)
+      continue;
     if (!(found = elf_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) continue;
     memcpy(out, &found, sizeof found);
     return;
@@ -636,6 +639,7 @@ void loader_find(void)
   find_in_glibc("dl_iterate_phdr", &objects.iterate_phdr);
   find_next("dlvsym", &real_dlvsym);
   find_next("dlopen", &real_dlopen);
+  find_in_glibc("dlopen", &libc_dlopen);
   find_next("dlclose", &real_dlclose);
   find_next("dlmopen", &real_dlmopen);
   find_next("dlsym", &real_dlsym);

@@ -91,6 +91,10 @@ extern void *(*real_dlvsym)(void *, const char *, const char *);
 extern void *(*real_dlopen)(const char *, int);
 extern int (*real_dlclose)(void *);
 
+/* glibc's own dlopen, whoever stands in front of it; NULL: this libc is another. A sanitizer's
+ * refuses RTLD_DEEPBIND. */
+extern void *(*libc_dlopen)(const char *, int);
+
 /* The address of a bank's symbol, without dl* calls, our library and locks of ours; NULL when none
  * is loaded. `soname` is the bank's. For a driver or runtime symbol called through our export: what
  * the caller's reference would be bound to without us. */

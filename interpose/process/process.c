@@ -10,6 +10,7 @@
  * so a child that was made behind libc's back (_Fork, clone) is noticed too, at its first call.
  *
  * Nothing of ours runs CUDA at exit or in a child, no descriptor stays open, and errno is kept. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -290,6 +291,24 @@ static void begin_thread(thread_state *t)
   t->named = spool_writer_extended(&t->writer, WEIR_EV_THREAD, &head, name, strlen(name));
 }
 
+/* libunwind with libc's own functions and nobody's stand-ins for them: it frees what it keeps of a
+ * thread as the last of the thread's destructors, and ThreadSanitizer's stand-in for the mutex that
+ * it takes there needs what that sanitizer keeps of the thread, which is gone by then. */
+static void *open_unwinder(const char *path, int flags)
+{
+  return libc_dlopen ? libc_dlopen(path, flags | RTLD_DEEPBIND) : real_dlopen(path, flags);
+}
+
+static bool stacks_are_unsafe; /* beside this program's libunwind */
+
+/* Whether the program brings a libunwind, whose functions are bound already, and ThreadSanitizer:
+ * another unwinder would find that library's functions in the place of its own. */
+static bool unwinder_is_bound(void)
+{
+  return real_dlsym(RTLD_DEFAULT, "__tsan_init") &&
+         real_dlopen("libunwind.so.8", RTLD_LAZY | RTLD_NOLOAD);
+}
+
 /* Opening a library takes the dynamic linker's lock, which a plug-in's constructor may hold while
  * it waits for us: so this is outside our lock, and who waits here for another thread's set-up does
  * so for a while only and then goes without stacks. Returns the unwinder's name to who has set it
@@ -307,8 +326,9 @@ static const char *begin_unwinder(void)
   if (pthread_mutex_timedlock(&life.unwinder_lock, &until)) return NULL;
   if (!atomic_load_explicit(&life.unwinder, memory_order_relaxed)) {
     stack_skip_range(own_library_start, own_library_end);
-    name = stack_init(process_folder.home[0] ? process_folder.home : NULL, real_dlopen, real_dlsym,
-                      life.depth);
+    if (life.depth && (stacks_are_unsafe = unwinder_is_bound())) life.depth = 0;
+    name = stack_init(process_folder.home[0] ? process_folder.home : NULL, open_unwinder,
+                      real_dlsym, life.depth);
     atomic_store_explicit(&life.unwinder, true, memory_order_release);
   }
   pthread_mutex_unlock(&life.unwinder_lock);
@@ -352,6 +372,9 @@ static void print_missing_parts(thread_state *t, const char *unwinder)
   if (unwinder && strcmp(unwinder, "backtrace") == 0)
     write_note(t,
                "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
+  if (unwinder && stacks_are_unsafe)
+    write_note(t, "no stacks are taken: ThreadSanitizer stands in front of libc's functions in the "
+                  "libunwind.so.8 that the program brings");
   if (atomic_exchange(&stacks_left_off, false))
     write_note(t, "forked while other threads called CUDA or were in the dynamic loader: no stacks "
                   "are taken in this process");
