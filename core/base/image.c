@@ -75,7 +75,7 @@ static unseen_reason look_at_file(int fd, bool linker, char line[LINE], bool *sc
 {
   struct stat file;
   long n;
-  if (fstat(fd, &file) || !S_ISREG(file.st_mode)) return WEIR_UNSEEN_NOT;
+  if (syscall(SYS_fstat, fd, &file) || !S_ISREG(file.st_mode)) return WEIR_UNSEEN_NOT;
   n = read_at(fd, line, LINE - 1, 0);
   line[n > 0 ? n : 0] = 0;
   *script = n > 2 && line[0] == '#' && line[1] == '!' && interpreter_of(line);

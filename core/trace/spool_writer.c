@@ -18,8 +18,9 @@
  * (after a failure) at most ten times a second over all threads, so that a full disk costs a few
  * loads an event.
  *
- * System calls go through syscall(): open and close are cancellation points in libc, and other
- * preloaded libraries wrap them. */
+ * What takes a descriptor goes through syscall(): open and close are cancellation points in libc,
+ * other preloaded libraries wrap them, and ThreadSanitizer, which never hears of a descriptor made
+ * so, takes any other use of its number for a race with the last one of that number that it saw. */
 #include "core/trace/held.h"
 #include "core/trace/spool.h"
 
@@ -132,6 +133,19 @@ static void close_file(int fd)
   syscall(SYS_close, fd);
 }
 
+/* 0, or -1 and errno. */
+static int file_status(int fd, struct stat *out)
+{
+  return (int)syscall(SYS_fstat, fd, out);
+}
+
+/* As mmap(2), shared, readable and writable. */
+static void *map_shared(void *at, size_t bytes, int flags, int fd, uint64_t offset)
+{
+  return (void *)syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd,
+                         offset);
+}
+
 /* Reads up to size - 1 bytes of a file of /proc and ends them with NUL; bytes read, 0 on failure.
  * Such a file gives all that there is room for at once. */
 static size_t slurp(const char *path, char *out, size_t size)
@@ -184,9 +198,7 @@ static int populate(void *p, int fd, uint64_t offset, size_t bytes)
 {
   if (!madvise(p, bytes, MADV_POPULATE_WRITE)) return 0;
   if (errno == EINVAL) { /* before Linux 5.14 */
-    void *q = mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
-                   (off_t)offset);
-    if (q != MAP_FAILED) return 0;
+    if (map_shared(p, bytes, MAP_FIXED | MAP_POPULATE, fd, offset) != MAP_FAILED) return 0;
   } else if (errno == EINTR || errno == EAGAIN) {
     return 0;
   }
@@ -197,7 +209,7 @@ static int populate(void *p, int fd, uint64_t offset, size_t bytes)
  */
 static void *map_file(int fd, uint64_t offset, size_t bytes, size_t reserved)
 {
-  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+  void *p = map_shared(NULL, bytes, 0, fd, offset);
   if (p == MAP_FAILED) return NULL;
   int why = populate(p, fd, offset, reserved);
   if (!why) return p;
@@ -392,10 +404,10 @@ static int map_header(int fd, spool_header **out, bool *first)
   struct stat file;
   int error = reserve(fd, 0, WEIR_SPOOL_BLOCKS);
   if (error) return error;
-  if (fstat(fd, &file)) return errno;
+  if (file_status(fd, &file)) return errno;
   if (*first && reserve(fd, WEIR_SPOOL_HEADER, WEIR_SPOOL_UNIT)) *first = false;
   if (!size_allowed(WEIR_SPOOL_HEADER)) return EFBIG;
-  if (!*first && ftruncate(fd, WEIR_SPOOL_HEADER)) return errno;
+  if (!*first && syscall(SYS_ftruncate, fd, WEIR_SPOOL_HEADER)) return errno;
   const size_t bytes = WEIR_SPOOL_HEADER + (*first ? WEIR_SPOOL_UNIT : 0);
   *out = map_file(fd, 0, bytes, WEIR_SPOOL_BLOCKS);
   if (!*out) return errno;
@@ -516,7 +528,7 @@ static void map_budget(const char *directory)
   unmap_budget();
   int fd = open_file(path, O_RDWR | O_CREAT | O_NONBLOCK);
   if (fd < 0) return;
-  if (!fstat(fd, &file) && S_ISREG(file.st_mode) && !reserve(fd, 0, PAGE))
+  if (!file_status(fd, &file) && S_ISREG(file.st_mode) && !reserve(fd, 0, PAGE))
     spool.budget = map_file(fd, 0, PAGE, PAGE);
   close_file(fd);
   spool.budget_device = file.st_dev;
@@ -680,7 +692,7 @@ static int open_again(void)
   struct stat file;
   int error = 0, fd = open_file(spool.path, O_RDWR);
   if (fd < 0) return -1;
-  if (fstat(fd, &file))
+  if (file_status(fd, &file))
     error = errno;
   else if (file.st_dev != spool.device || file.st_ino != spool.inode)
     error = ESTALE;
