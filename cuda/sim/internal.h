@@ -150,6 +150,7 @@ struct sim_arena {
   const uint32_t magic; /* of its live objects */
   char *base;           /* reserved once, never returned */
   size_t used;          /* bytes handed out at least once */
+  size_t registered;    /* bytes that a leak checker reads */
   void *free, *last;    /* freed objects, oldest first, linked through their second word */
   uint32_t freed;       /* how many */
   pthread_mutex_t lock;
@@ -159,11 +160,7 @@ struct sim_arena {
   {                                                                                                \
     .size = (sizeof(type) + 63) / 64 * 64, .magic = (m), .lock = PTHREAD_MUTEX_INITIALIZER         \
   }
-#ifdef __SANITIZE_ADDRESS__
-#define SIM_ARENA_BYTES ((size_t)4 << 20) /* the leak checker reads all of it */
-#else
 #define SIM_ARENA_BYTES ((size_t)256 << 20) /* of address space, an arena */
-#endif
 
 void *sim_arena_new(struct sim_arena *arena); /* zeroed but for the magic; NULL: no memory */
 void sim_arena_free(struct sim_arena *arena, void *object);

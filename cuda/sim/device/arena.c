@@ -7,9 +7,6 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
 
 struct sim_arena sim_contexts = SIM_ARENA(struct CUctx_st, SIM_CONTEXT);
 struct sim_arena sim_streams = SIM_ARENA(struct CUstream_st, SIM_STREAM);
@@ -21,7 +18,12 @@ struct slot {
   struct slot *next; /* in the free list */
 };
 
-#define REST 256 /* freed slots that stay unused while there are fresh ones */
+#define REST     256     /* freed slots that stay unused while there are fresh ones */
+#define REGISTER 0x10000 /* bytes that a leak checker is given at once: it reads them all */
+
+/* Of the leak checker of a program that has one, as LSan documents it: what only an arena
+ * leads to is no leak, and it does not look into mapped memory by itself. */
+extern void __lsan_register_root_region(const void *p, size_t bytes) __attribute__((weak));
 
 static bool arena_start(struct sim_arena *a)
 {
@@ -29,11 +31,15 @@ static bool arena_start(struct sim_arena *a)
   void *p = mmap(NULL, SIM_ARENA_BYTES, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return false;
-#ifdef __SANITIZE_ADDRESS__
-  __lsan_register_root_region(p, SIM_ARENA_BYTES);
-#endif
   __atomic_store_n(&a->base, p, __ATOMIC_RELEASE);
   return true;
+}
+
+/* Lock held. */
+static void register_used(struct sim_arena *a)
+{
+  for (; __lsan_register_root_region && a->registered < a->used; a->registered += REGISTER)
+    __lsan_register_root_region(a->base + a->registered, REGISTER);
 }
 
 void *sim_arena_new(struct sim_arena *a)
@@ -48,6 +54,7 @@ void *sim_arena_new(struct sim_arena *a)
   } else if (fresh) {
     s = (struct slot *)(void *)(a->base + a->used);
     __atomic_store_n(&a->used, a->used + a->size, __ATOMIC_RELEASE);
+    register_used(a);
   }
   pthread_mutex_unlock(&a->lock);
   if (!s) return NULL;
