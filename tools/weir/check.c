@@ -8,7 +8,7 @@
 #include "reports/render/diff_render.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/min_cost.h"
-#include "tools/weir/output.h"
+#include "tools/weir/output_file.h"
 #include "tools/weir/terminal.h"
 
 enum { OPT_BUDGET, OPT_JUNIT, OPT_MARKDOWN, OPT_WIDTH, OPT_SYMBOLS, OPT_RULES, OPT_MIN_COST };
@@ -89,8 +89,8 @@ static bool may_write(const cmd *c, const request *r, const char *trace)
 static weir_status write_all(const request *r, const wr_checked *checked)
 {
   weir_status s = wr_check_render(stdout, checked, &r->show);
-  if (!s && r->junit) s = output_write(r->junit, render_junit, checked);
-  if (!s && r->markdown) s = output_write(r->markdown, render_markdown, checked);
+  if (!s && r->junit) s = output_write(r->junit, 0600, render_junit, checked);
+  if (!s && r->markdown) s = output_write(r->markdown, 0600, render_markdown, checked);
   return s;
 }
 

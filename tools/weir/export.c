@@ -1,6 +1,5 @@
 /* export.c: weir export: the command line around tools/replay/export.h, reports/export and the list of
  * reports/listing. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #include "tools/replay/export.h"
 #include "tools/replay/read.h"
 #include "tools/weir/commands.h"
-#include "tools/weir/part.h"
+#include "tools/weir/output_file.h"
 
 #define FORMATS                                                                                    \
   "perfetto, chrome, folded, speedscope, pprof, firefox, csv, nsys, rmm-csv, pytorch-snapshot or " \
@@ -129,17 +128,23 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   return false;
 }
 
-/* No one sees half an export, and the input may be the file that is replaced. */
+/* One file of operations. */
+typedef struct written {
+  const request *request;
+  const rp_ops *ops;
+  uint16_t heap;
+} written;
+
+static weir_status write_operations(FILE *out, const void *context)
+{
+  const written *w = context;
+  return w->request->format->write(out, w->ops, w->heap);
+}
+
 static weir_status write_file(const char *output, const request *r, const rp_ops *ops,
                               uint16_t heap)
 {
-  part_file part;
-  weir_status s = part_begin(&part, output, 0666);
-  FILE *out = s ? NULL : fopen(part.path, "we");
-  if (!s && !out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", output);
-  if (!s) s = r->format->write(out, ops, heap);
-  if (out && fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", output);
-  return part_end(&part, s);
+  return output_write(output, 0666, write_operations, &(written){r, ops, heap});
 }
 
 /* As RMM names the logs of several devices, "log.dev0.csv"; of several processes (which in a trace
@@ -161,6 +166,9 @@ static weir_status write_files(const request *r, const rp_ops *ops)
   bool processes = false;
   weir_status s = WEIR_OK;
   if (!r->format->per_heap || ops->heaps < 2) return write_file(r->output, r, ops, 0);
+  if (output_is_stdout(r->output))
+    return weir_fail(WEIR_ENOTSUP, "%s is a file for each of %u devices: stdout cannot hold them",
+                     r->format->name, (unsigned)ops->heaps);
   for (uint32_t i = 1; i < ops->heaps; i++)
     processes |= rp_ops_heap_key(ops, (uint16_t)i) >> 16 != rp_ops_heap_key(ops, 0) >> 16;
   for (uint32_t i = 0; i < ops->heaps && !s; i++) {
@@ -181,22 +189,29 @@ static weir_status export_operations(const request *r, const char *input)
   return s;
 }
 
-static weir_status fill_part(const request *r, const char *part, const char *input)
+/* An export of all of a trace. */
+typedef struct whole {
+  const request *request;
+  const char *trace;
+} whole;
+
+static weir_status write_whole(FILE *out, const void *context)
 {
-  if (r->whole->make) return r->whole->make(input, part);
-  FILE *out = fopen(part, "we");
-  if (!out) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
-  weir_status s = r->whole->write(r, out, input);
-  if (fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", r->output);
-  return s;
+  const whole *w = context;
+  return w->request->whole->write(w->request, out, w->trace);
+}
+
+static weir_status make_whole(const char *file, const void *context)
+{
+  const whole *w = context;
+  return w->request->whole->make(w->trace, file);
 }
 
 static weir_status export_whole(const request *r, const char *input)
 {
-  part_file part;
-  weir_status s = part_begin(&part, r->output, 0600);
-  if (!s) s = fill_part(r, part.path, input);
-  return part_end(&part, s);
+  const whole w = {r, input};
+  return r->whole->make ? output_make(r->output, 0600, make_whole, &w)
+                        : output_write(r->output, 0600, write_whole, &w);
 }
 
 int export_main(const cmd *c, int argc, char **argv)

@@ -1,4 +1,4 @@
-/* output.c: which file a trace may be written to, and writing others. Nothing that is there is replaced without being
+/* output.c: which file a trace may be written to. Nothing that is there is replaced without being
  * asked to, a file that Weir did not write never, and neither is a trace that is being written. */
 #include "tools/weir/output.h"
 
@@ -11,6 +11,7 @@
 
 #include "reports/import/trace_file.h"
 #include "tools/weir/cmd.h"
+#include "tools/weir/output_file.h"
 
 enum { MOST_NAMES = 10000 };
 
@@ -78,6 +79,10 @@ bool output_may_write(const char *path, bool force)
     cmd_say("the name of the trace is empty.");
     return false;
   }
+  if (output_is_stdout(path)) {
+    cmd_say("a trace is a file: it cannot be written to stdout, which -o - would be.");
+    return false;
+  }
   if (wr_trace_file_look(path, &state) != WEIR_OK) {
     cmd_say("%s.", weir_error_message());
     return false;
@@ -104,43 +109,4 @@ char *output_reserve(const char *path)
   }
   cmd_say("cannot write %s: it and all its numbered names are there.", path);
   return NULL;
-}
-
-bool output_is_same(const char *one, const char *other)
-{
-  struct stat a, b;
-  return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-/* What is there and cannot be replaced: a link, a device, a pipe, what our own output goes to. *fd: it,
- * open. False: another file takes its place, or there is none. */
-static bool open_as_it_is(const char *path, int *fd)
-{
-  struct stat link, file, own;
-  if (stat(path, &file) || lstat(path, &link)) return false;
-  bool ours =
-      fstat(STDOUT_FILENO, &own) == 0 && own.st_dev == file.st_dev && own.st_ino == file.st_ino;
-  if (S_ISREG(link.st_mode) && !ours) return false;
-  *fd =
-      ours ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-  return true;
-}
-
-weir_status output_write(const char *path, weir_status (*write)(FILE *out, const void *context),
-                         const void *context)
-{
-  char *part = cmd_format("%s.part-%ld", path, (long)getpid());
-  int fd = -1;
-  bool straight = open_as_it_is(path, &fd);
-  if (!straight) fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-  weir_status s = WEIR_OK;
-  if (!out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
-  if (!s) s = write(out, context);
-  if (out && fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", path);
-  if (!s && !straight && rename(part, path))
-    s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
-  if (s && !straight && fd >= 0) (void)unlink(part);
-  free(part);
-  return s;
 }

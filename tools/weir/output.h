@@ -1,11 +1,8 @@
-/* output.h: which file a trace may be written to; files that a command writes. */
+/* output.h: which file a trace may be written to. */
 #ifndef WEIR_TOOLS_OUTPUT_H
 #define WEIR_TOOLS_OUTPUT_H
 
 #include <stdbool.h>
-#include <stdio.h>
-
-#include "core/base/status.h"
 
 /* True when `path` is free for a trace: nothing is there, an empty file of ours, or, with `force`,
  * a trace that nobody writes, which is then replaced. Otherwise says why not, and which name is
@@ -21,13 +18,5 @@ void output_refuse_other_run(const char *path);
 /* `path`, or for trace.db the first of trace-2.db, trace-3.db, ... where nothing is; made as an
  * empty file, so that it is the caller's. New; NULL after a sentence. */
 char *output_reserve(const char *path);
-
-/* Writes a file by `write`, under another name beside it, which then takes its place: no one reads half
- * of it. A link, a device, a pipe (/dev/stdout) is never replaced: what it leads to is written to. */
-weir_status output_write(const char *path, weir_status (*write)(FILE *out, const void *context),
-                         const void *context);
-
-/* Two names of one file. */
-bool output_is_same(const char *one, const char *other);
 
 #endif

@@ -1,14 +1,13 @@
 /* page_file.c: see page_file.h. */
 #include "tools/weir/page_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "core/base/clock.h"
 #include "reports/page/page.h"
 #include "tools/weir/cmd.h"
-#include "tools/weir/part.h"
+#include "tools/weir/output_file.h"
 
 #define NS_PATIENCE UINT64_C(1000000000)
 
@@ -29,34 +28,37 @@ static void draw_progress(void *context, const char *doing, uint64_t done, uint6
   if (all) (void)fprintf(stderr, ", %d %%", (int)((double)done * 100 / (double)all));
 }
 
-static weir_status fill_page(const char *part, const char *trace, const char *output,
-                             const report_settings *o)
+/* What the page is of. */
+typedef struct wanted {
+  const char *trace;
+  const report_settings *report;
+} wanted;
+
+static weir_status fill_page(FILE *out, const void *context)
 {
+  const wanted *w = context;
   drawing line = {0};
-  const page_settings settings = {
-      .symbols = o->symbols, .findings = o->findings, .progress = draw_progress, .context = &line};
-  FILE *out = fopen(part, "we");
-  if (!out) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", output);
-  weir_status s = page_write(out, trace, &settings);
+  const page_settings settings = {.symbols = w->report->symbols,
+                                  .findings = w->report->findings,
+                                  .progress = draw_progress,
+                                  .context = &line};
+  weir_status s = page_write(out, w->trace, &settings);
   if (line.drawn) (void)fprintf(stderr, "\r\033[K");
-  if (fclose(out) && !s)
-    s = weir_fail_errno(errno == ENOSPC ? WEIR_ENOSPC : WEIR_EIO, errno, "writing %s", output);
   return s;
 }
 
 static void say_written(const char *output)
 {
   struct stat file;
-  if (!cmd_chatty() || stat(output, &file)) return;
+  if (!cmd_chatty() || output_is_stdout(output) || stat(output, &file) || !S_ISREG(file.st_mode))
+    return;
   cmd_say("%s: %.1f MiB; open it in a browser.", output, (double)file.st_size / (1 << 20));
 }
 
 int page_file_write(const char *trace, const char *output, const report_settings *options)
 {
-  part_file part;
-  weir_status s = part_begin(&part, output, 0600);
-  if (!s) s = fill_page(part.path, trace, output, options);
-  if (part_end(&part, s)) return cmd_failed();
+  const wanted w = {trace, options};
+  if (output_write(output, 0600, fill_page, &w)) return cmd_failed();
   say_written(output);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include "tools/replay/read.h"
 #include "tools/replay/replay.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/output_file.h"
 
 enum { OPT_POLICY, OPT_CAPACITY, OPT_SET, OPT_FORMAT, OPT_SVG };
 
@@ -93,14 +94,17 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   }
 }
 
-static weir_status write_svg(const char *path, const rp_ops *ops, const rp_result *results,
-                             size_t count)
+/* What --svg draws. */
+typedef struct drawn {
+  const rp_ops *ops;
+  const rp_result *results;
+  size_t count;
+} drawn;
+
+static weir_status write_svg(FILE *out, const void *context)
 {
-  FILE *out = fopen(path, "we");
-  if (!out) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
-  weir_status s = rp_show_svg(out, ops, results, count);
-  if (fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", path);
-  return s;
+  const drawn *d = context;
+  return rp_show_svg(out, d->ops, d->results, d->count);
 }
 
 static weir_status show_results(const request *r, const rp_ops *ops, const rp_result *results,
@@ -130,7 +134,7 @@ static weir_status replay_trace(const char *path, const request *r)
       count++;
     }
   if (!s) s = show_results(r, &ops, results, fits, count);
-  if (!s && r->svg) s = write_svg(r->svg, &ops, results, count);
+  if (!s && r->svg) s = output_write(r->svg, 0666, write_svg, &(drawn){&ops, results, count});
   rp_ops_clear(&ops);
   free(fits);
   free(results);

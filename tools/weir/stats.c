@@ -10,11 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/weir/commands.h"
-#include "tools/weir/part.h"
+#include "tools/weir/output_file.h"
 
 enum {
   OPT_REPORT,
@@ -230,19 +229,23 @@ static int write_to_stdout(request *r, const wanted *w, const char *trace, bool 
   return settle(r, w, s);
 }
 
+/* A report that a file gets. */
+typedef struct filed {
+  const wanted *wanted;
+  const char *trace;
+} filed;
+
+static weir_status fill_file(FILE *out, const void *context)
+{
+  const filed *f = context;
+  return stats_write(out, f->trace, f->wanted->report, &f->wanted->settings);
+}
+
 static int write_to_file(const cmd *c, const wanted *w, const char *output, const char *trace,
                          weir_status *s)
 {
-  struct stat a, b;
-  part_file part;
-  if (!stat(output, &a) && !stat(trace, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-    return cmd_usage(c, "-o %s is the trace itself", output);
-  *s = part_begin(&part, output, 0666);
-  FILE *out = *s ? NULL : fopen(part.path, "we");
-  if (!*s && !out) *s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", output);
-  if (!*s) *s = stats_write(out, trace, w->report, &w->settings);
-  if (out && fclose(out) && !*s) *s = weir_fail_errno(WEIR_EIO, errno, "writing %s", output);
-  *s = part_end(&part, *s);
+  if (output_is_same(output, trace)) return cmd_usage(c, "-o %s is the trace itself", output);
+  *s = output_write(output, 0666, fill_file, &(filed){w, trace});
   return 0;
 }
 
@@ -285,7 +288,7 @@ static int write_one(const cmd *c, request *r, unsigned i, const char *trace, bo
 {
   wanted w = r->wanted[i < r->count ? i : r->count - 1];
   const char *output = r->outputs ? r->output[i < r->outputs ? i : r->outputs - 1] : "-";
-  bool console = !strcmp(output, "-");
+  bool console = output_is_stdout(output);
   w.settings.format = r->formats ? r->format[i < r->formats ? i : r->formats - 1] : SHEET_FORMATS;
   if (w.settings.format == SHEET_FORMATS)
     w.settings.format = console || !r->base ? SHEET_COLUMN : SHEET_CSV;

@@ -1,17 +1,13 @@
 /* trace.c: weir trace: the command line around reports/listing/listing.h. */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/options.h"
 #include "reports/listing/listing.h"
 #include "tools/weir/commands.h"
-#include "tools/weir/output.h"
+#include "tools/weir/output_file.h"
 
 enum {
   OPT_FORMAT,
@@ -31,7 +27,7 @@ enum {
 
 typedef struct request {
   listing_settings list;
-  const char *output; /* NULL: stdout */
+  const char *output;
 } request;
 
 const cmd_option trace_options[] = {
@@ -194,25 +190,6 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Who reads has had enough, as head has: we end as any program does whose pipe is closed, but not
- * before what was made is removed. */
-static int end_by_pipe(void)
-{
-  (void)signal(SIGPIPE, SIG_DFL);
-  (void)raise(SIGPIPE);
-  return CMD_FAILED;
-}
-
-static int write_to_stdout(const request *r, const char *trace)
-{
-  (void)signal(SIGPIPE, SIG_IGN);
-  weir_status s = listing_write(stdout, trace, &r->list);
-  bool written = fflush(stdout) == 0 && !ferror(stdout);
-  if (!written && errno == EPIPE) return end_by_pipe();
-  if (!s || !written) return s ? CMD_FAILED : 0; /* main() says that stdout could not be written */
-  return cmd_failed();
-}
-
 typedef struct listed {
   const request *r;
   const char *trace;
@@ -224,19 +201,19 @@ static weir_status write_list(FILE *out, const void *context)
   return listing_write(out, l->trace, &l->r->list);
 }
 
-static int write_to_file(const cmd *c, const request *r, const char *trace)
+static int write_trace(const cmd *c, const request *r, const char *trace)
 {
   listed l = {r, trace};
   if (output_is_same(r->output, trace)) return cmd_usage(c, "-o %s is the trace itself", r->output);
-  return output_write(r->output, write_list, &l) ? cmd_failed() : 0;
+  return output_write(r->output, 0600, write_list, &l) ? cmd_failed() : 0;
 }
 
 int trace_main(const cmd *c, int argc, char **argv)
 {
-  request r = {0};
+  request r = {.output = "-"};
   int at = cmd_parse(c, argc, argv, false, on_option, &r);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir trace takes one trace, not %d", argc - at);
-  return r.output ? write_to_file(c, &r, argv[at]) : write_to_stdout(&r, argv[at]);
+  return write_trace(c, &r, argv[at]);
 }
