@@ -2,8 +2,11 @@
 #include "interpose/activity/library.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include "interpose/elf/elf.h"
+#include "interpose/process/options.h"
 
 /* What is known of CUPTI's versions, from NVIDIA's release notes and the trackers of those who use it.
  * From version `from` to version `to` (CUPTI_API_VERSION; before CUDA 13.0 they were counted).
@@ -71,8 +74,17 @@ static int first_name(void)
   return ask && ask(&version) == CUDA_SUCCESS && version < 13000 ? 1 : 0;
 }
 
+static char named[PATH_MAX]; /* the one to be used, whatever is mapped; "": none is named */
+
+void cupti_library_name(void)
+{
+  const char *text = getenv("WEIR_CUPTI");
+  if (text && *text) (void)process_absolute_path(named, text);
+}
+
 static void *open_library(void)
 {
+  if (named[0]) return real_dlopen(named, RTLD_NOW | RTLD_LOCAL);
   void *handle = mapped_library();
   for (int i = first_name(); i < NAMES && !handle; i++)
     handle = real_dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -98,7 +110,8 @@ bool cupti_library_open(cupti_library *l, char *why, size_t room)
   const char *warning;
   void *handle = open_library();
   if (!handle) {
-    (void)snprintf(why, room, "%s is not found", names[first_name()]);
+    (void)snprintf(why, room, "%s is not found",
+                   named[0] ? "the library that WEIR_CUPTI names" : names[first_name()]);
     return false;
   }
 #define FIND(name)                                                                                 \

@@ -87,7 +87,11 @@ typedef struct cupti_library {
   } by_subscriber; /* NULL where a gate says so */
 } cupti_library;
 
-/* Opens it: the copy that is mapped, else one that the loader finds. False: `why` says why not. */
+/* Reads the option that names the file to be used. Before cupti_library_open(). */
+void cupti_library_name(void);
+
+/* Opens it: the file that is named, else the copy that is mapped, else one that the loader finds.
+ * False: `why` says why not. */
 bool cupti_library_open(cupti_library *l, char *why, size_t room);
 
 /* A function of the copy that is mapped; NULL: none is. */

@@ -465,6 +465,7 @@ static void read_option(void)
 {
   static const char *const words[] = {"off", "copies", "all", NULL};
   if (!process_choice_option(&observer.tier, "WEIR_DEVICE_TIMES", words) || !observer.tier) return;
+  cupti_library_name();
   observer.tool = foreign_tool();
   atomic_store(&observer.wanted, true);
 }

@@ -20,11 +20,17 @@ $(ACTIVITYT)/worker_linked: tests/activity/worker.c $(LIB)/sim/libcupti.so.13 | 
 	$(Q)$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -DWORKER_LINKED $(CUDAINC) -isystem $(dir $(CUPTI_HEADER)) -o $@ $< -L$(CUDA_STUBS) -lcuda \
 	  $(LIB)/sim/libcupti.so.13 -ldl -lpthread
 
+# What the program may bring instead of the device's own CUPTI.
+$(ACTIVITYT)/other/libcupti.so.13: tests/activity/other_cupti.c
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+
 ifneq ($(CUPTI_HEADER),)
 TESTS    += $(ACTIVITY_TESTS)
 NOT_ASAN += $(ACTIVITY_TESTS:$(O)/%=%)
 NOT_TSAN += $(ACTIVITY_TESTS:$(O)/%=%)
-$(ACTIVITY_TESTS): | $(ACTIVITYT)/worker $(ACTIVITYT)/worker_linked $(O)/examples/stencil
+$(ACTIVITY_TESTS): | $(ACTIVITYT)/worker $(ACTIVITYT)/worker_linked $(ACTIVITYT)/other/libcupti.so.13 $(O)/examples/stencil
 check-gpu: $(ACTIVITYT)/worker $(ACTIVITYT)/worker_linked
 endif
 

@@ -49,6 +49,14 @@ START_TEST(every_copy_and_memset_has_its_time_on_the_device)
 }
 END_TEST
 
+/* A program that brings its own, as PyTorch's wheels do. */
+START_TEST(a_device_s_own_cupti_is_used_whatever_the_program_brings)
+{
+  run_both("copies", "worker", "load $BUILD/tests/activity/other/libcupti.so.13 copies 5");
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), 10);
+}
+END_TEST
+
 START_TEST(threads_get_their_own)
 {
   run_both("copies", "worker", "threads 200");
@@ -367,6 +375,7 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_test(t, every_copy_and_memset_has_its_time_on_the_device);
+  tcase_add_test(t, a_device_s_own_cupti_is_used_whatever_the_program_brings);
   tcase_add_test(t, threads_get_their_own);
   tcase_add_test(t, a_graph_s_nodes_are_work_of_its_launch);
   tcase_add_test(t, all_has_kernels_too);

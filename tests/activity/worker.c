@@ -291,6 +291,11 @@ static const struct {
                {"threads", copy_in_threads},
                {"graphs", launch_graphs}};
 
+static void load_library(const char *path)
+{
+  if (!dlopen(path, RTLD_NOW | RTLD_GLOBAL)) (void)printf("%s\n", dlerror());
+}
+
 static void do_word(char **word)
 {
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
@@ -298,6 +303,7 @@ static void do_word(char **word)
   for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
     if (!strcmp(*word, counted[i].word) && word[1]) counted[i].run(strtol(word[1], NULL, 10));
   if (!strcmp(*word, "await") && word[1]) await_writer(word[1]);
+  if (!strcmp(*word, "load") && word[1]) load_library(word[1]);
   if (!strcmp(*word, "exit") && word[1]) exit((int)strtol(word[1], NULL, 10));
 }
 

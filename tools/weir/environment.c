@@ -44,6 +44,7 @@ bool environment_siblings(environment *e)
   if (!driver) return false;
   e->sim_lib = driver;
   *strrchr(driver, '/') = 0;
+  e->sim_cupti = cmd_format("%s/libcupti.so.13", e->sim_lib);
   e->sim_runtime = sibling_path("lib/sim/libcudart.so.13", "the software device's runtime");
   return e->sim_runtime != NULL;
 }
@@ -154,6 +155,7 @@ void environment_clear(environment *e)
   free(e->preload);
   free(e->sim_lib);
   free(e->sim_runtime);
+  free(e->sim_cupti);
   free(e->spool_dir);
 }
 
@@ -250,5 +252,7 @@ void environment_apply(const environment *e)
   set_variable("WEIR_POISON", e->poison ? "1" : NULL);
   set_variable("WEIR_REDACT", e->redact ? "1" : NULL);
   set_variable("WEIR_PYTHON", e->python ? "1" : NULL);
-  if (e->sim) apply_sim(e);
+  if (!e->sim) return;
+  apply_sim(e);
+  (void)setenv("WEIR_CUPTI", e->sim_cupti, 1); /* a program's own is for another driver */
 }

@@ -25,6 +25,7 @@ typedef struct environment {
   char *preload;            /* our preload library */
   char *sim_lib;            /* folder of the software device */
   char *sim_runtime;        /* its libcudart */
+  char *sim_cupti;          /* its libcupti */
   char *spool_dir;
 } environment;
 
