@@ -22,6 +22,7 @@
 #include "interpose/activity/activity.h"
 #include "interpose/activity/observer.h"
 #include "interpose/elf/elf.h"
+#include "interpose/elf/entry.h"
 
 enum { KINDS = 128, SEVERAL = 16, SEVERAL_FROM = 130200 };
 
@@ -192,8 +193,8 @@ static bool is_refused_for_us(CUptiResult r)
   CUptiResult r = (call);                                                                          \
   if (is_refused_for_us(r)) r = (call)
 
-static __attribute__((used)) CUptiResult
-w_cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *userdata)
+WEIR_BODY CUptiResult w_cuptiSubscribe(CUpti_SubscriberHandle *subscriber,
+                                       CUpti_CallbackFunc callback, void *userdata)
 {
   REAL(cuptiSubscribe);
   NEED_REAL;
@@ -228,10 +229,9 @@ static bool forget_several(CUpti_SubscriberHandle subscriber)
 }
 
 /* Its parameters are of a newer struct than the headers at hand may have. */
-static __attribute__((used)) CUptiResult w_cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber,
-                                                             CUpti_CallbackFunc callback,
-                                                             void *userdata,
-                                                             CUpti_SubscriberParams *params)
+WEIR_BODY CUptiResult w_cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber,
+                                          CUpti_CallbackFunc callback, void *userdata,
+                                          CUpti_SubscriberParams *params)
 {
   REAL(cuptiSubscribe_v2);
   NEED_REAL;
@@ -246,7 +246,7 @@ static __attribute__((used)) CUptiResult w_cuptiSubscribe_v2(CUpti_SubscriberHan
   return end_call(r);
 }
 
-static __attribute__((used)) CUptiResult w_cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
+WEIR_BODY CUptiResult w_cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 {
   REAL(cuptiUnsubscribe);
   NEED_REAL;
@@ -257,9 +257,8 @@ static __attribute__((used)) CUptiResult w_cuptiUnsubscribe(CUpti_SubscriberHand
   return r;
 }
 
-static __attribute__((used)) CUptiResult
-w_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
-                                 CUpti_BuffersCallbackCompleteFunc complete)
+WEIR_BODY CUptiResult w_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                                       CUpti_BuffersCallbackCompleteFunc complete)
 {
   REAL(cuptiActivityRegisterCallbacks);
   NEED_REAL;
@@ -290,7 +289,7 @@ static CUptiResult note_enabled(CUptiResult r, CUpti_ActivityKind kind)
   return end_call(r);
 }
 
-static __attribute__((used)) CUptiResult w_cuptiActivityEnable(CUpti_ActivityKind kind)
+WEIR_BODY CUptiResult w_cuptiActivityEnable(CUpti_ActivityKind kind)
 {
   REAL(cuptiActivityEnable);
   NEED_REAL;
@@ -300,7 +299,7 @@ static __attribute__((used)) CUptiResult w_cuptiActivityEnable(CUpti_ActivityKin
   return note_enabled(r, kind);
 }
 
-static __attribute__((used)) CUptiResult w_cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
+WEIR_BODY CUptiResult w_cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
 {
   REAL(cuptiActivityEnableAndDump);
   NEED_REAL;
@@ -310,8 +309,7 @@ static __attribute__((used)) CUptiResult w_cuptiActivityEnableAndDump(CUpti_Acti
   return note_enabled(r, kind);
 }
 
-static __attribute__((used)) CUptiResult w_cuptiActivityEnableContext(CUcontext context,
-                                                                      CUpti_ActivityKind kind)
+WEIR_BODY CUptiResult w_cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind)
 {
   REAL(cuptiActivityEnableContext);
   NEED_REAL;
@@ -322,7 +320,7 @@ static __attribute__((used)) CUptiResult w_cuptiActivityEnableContext(CUcontext 
   return end_call(r);
 }
 
-static __attribute__((used)) CUptiResult w_cuptiActivityDisable(CUpti_ActivityKind kind)
+WEIR_BODY CUptiResult w_cuptiActivityDisable(CUpti_ActivityKind kind)
 {
   REAL(cuptiActivityDisable);
   NEED_REAL;
@@ -332,7 +330,7 @@ static __attribute__((used)) CUptiResult w_cuptiActivityDisable(CUpti_ActivityKi
   return r;
 }
 
-static __attribute__((used)) CUptiResult w_cuptiActivityFlushAll(uint32_t flag)
+WEIR_BODY CUptiResult w_cuptiActivityFlushAll(uint32_t flag)
 {
   REAL(cuptiActivityFlushAll);
   NEED_REAL;
@@ -344,7 +342,7 @@ static __attribute__((used)) CUptiResult w_cuptiActivityFlushAll(uint32_t flag)
 }
 
 /* Ends every client's work, and may be called in a callback: the thread comes back later. */
-static __attribute__((used)) CUptiResult w_cuptiFinalize(void)
+WEIR_BODY CUptiResult w_cuptiFinalize(void)
 {
   REAL(cuptiFinalize);
   NEED_REAL;
@@ -356,7 +354,7 @@ static __attribute__((used)) CUptiResult w_cuptiFinalize(void)
 }
 
 #define SETTING(name, parameters, arguments)                                                       \
-  static __attribute__((used)) CUptiResult w_##name parameters                                     \
+  WEIR_BODY CUptiResult w_##name parameters                                                        \
   {                                                                                                \
     REAL(name);                                                                                    \
     NEED_REAL;                                                                                     \
@@ -383,10 +381,13 @@ SETTING(cuptiActivityEnableDeviceGraph, (uint8_t enable), (enable))
 
 /* Under the version nodes that a program which links CUPTI asks for (interpose/exports.map); dlsym
  * does not see them, as in table/rows.h. */
+#define CLIENT_ENTRY(name) WEIR_ENTRY_OWN(weir_e_##name, w_##name);
+CLIENT_MAP(CLIENT_ENTRY)
+#undef CLIENT_ENTRY
 #define CLIENT_EXPORT_OF(name, major)                                                              \
   __asm__(".globl weir_x_" #name #major "\n.type weir_x_" #name #major                             \
-          ", %function\n.set weir_x_" #name #major ", w_" #name "\n.symver weir_x_" #name #major   \
-          ", " #name "@libcupti.so." #major ", remove\n");
+          ", %function\n.set weir_x_" #name #major ", weir_e_" #name                               \
+          "\n.symver weir_x_" #name #major ", " #name "@libcupti.so." #major ", remove\n");
 #define CLIENT_EXPORT(name) CLIENT_EXPORT_OF(name, 12) CLIENT_EXPORT_OF(name, 13)
 CLIENT_MAP(CLIENT_EXPORT)
 #undef CLIENT_EXPORT
@@ -397,7 +398,7 @@ static const struct client_row {
   const char *name;
   void *wrapper;
 } rows[CLIENT_FUNCTIONS] = {
-#define CLIENT_ROW(name) {#name, WEIR_CODE(w_##name)},
+#define CLIENT_ROW(name) {#name, WEIR_CODE(weir_e_##name)},
     CLIENT_MAP(CLIENT_ROW)
 #undef CLIENT_ROW
 };

@@ -19,6 +19,7 @@
 #include "core/trace/stack.h"
 #include "interpose/activity/activity.h"
 #include "interpose/elf/elf.h"
+#include "interpose/elf/entry.h"
 #include "interpose/loader/loader.h"
 #include "interpose/process/options.h"
 #include "interpose/process/part.h"
@@ -241,7 +242,7 @@ static void forget_unloaded(void)
 }
 
 /* dlclose does not go by its caller, so a plain wrapper will do. */
-int own_dlclose(void *handle)
+WEIR_BODY int close_object(void *handle)
 {
   loader_find();
   unsigned long long unloads = loader_unloads();
@@ -258,8 +259,8 @@ int own_dlclose(void *handle)
   return result;
 }
 
-__attribute__((visibility("default"))) int dlclose(void *handle)
-    __attribute__((alias("own_dlclose")));
+WEIR_ENTRY(dlclose, close_object);
+__asm__(".globl own_dlclose\n.hidden own_dlclose\n.set own_dlclose, dlclose\n");
 
 static void read_deepbind_option(void)
 {

@@ -1,8 +1,10 @@
 /* trampoline_aarch64.S: the exported dlsym, dlvsym, dlopen and dlmopen; see trampoline_x86_64.S.
  *
  * The filter answers in x0 and its target in x1. x30 holds the program's return address; it is signed
- * by nobody while it is on the stack here, and entries are BTI landing pads.
+ * by nobody while it is on the stack here.
  */
+#include "interpose/elf/entry.h"
+
 #ifdef __aarch64__
 
         .text
@@ -13,11 +15,11 @@
         .hidden \own
         .type   \public, %function
         .type   \own, %function
-        .p2align 4
+        .p2align 5
 \public:
 \own:
         .cfi_startproc
-        hint    #34                     /* bti c */
+        WEIR_ENTRY_CODE
         stp     x29, x30, [sp, #-48]!
         .cfi_def_cfa_offset 48
         .cfi_offset x29, -48

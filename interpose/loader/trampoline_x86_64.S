@@ -3,9 +3,10 @@
  * Each keeps the argument registers, gives the filter in lookup.c what it needs, and then returns the
  * filter's answer (rax, when its target in rdx is 0) or jumps to the target with stack and arguments
  * as they came, so that the real function takes the program, not us, for its caller. Calls and
- * returns pair (shadow stacks) and every entry is a branch target (IBT). The stack is on a 16-byte
- * boundary at each call.
+ * returns pair (shadow stacks). The stack is on a 16-byte boundary at each call.
  */
+#include "interpose/elf/entry.h"
+
 #ifdef __x86_64__
 
         .text
@@ -17,11 +18,11 @@
         .hidden \own
         .type   \public, @function
         .type   \own, @function
-        .p2align 4
+        .p2align 5
 \public:
 \own:
         .cfi_startproc
-        endbr64
+        WEIR_ENTRY_CODE
 .endm
 
 .macro LEAVE public, own
@@ -113,7 +114,7 @@ LEAVE dlmopen, own_dlmopen
         .p2align 3
         .long   4, 16, 5                /* name, description sizes; NT_GNU_PROPERTY_TYPE_0 */
         .asciz  "GNU"
-        .long   0xc0000002, 4, 3, 0     /* GNU_PROPERTY_X86_FEATURE_1_AND: IBT, SHSTK */
+        .long   0xc0000002, 4, 2, 0     /* GNU_PROPERTY_X86_FEATURE_1_AND: SHSTK; not IBT (elf/entry.h) */
 #endif
 
         .section .note.GNU-stack, "", %progbits

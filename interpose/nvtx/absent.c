@@ -2,6 +2,7 @@
  * NVTX (interpose/rules.mk): ranges cannot be had, and who asks for them by WEIR_NVTX=on reads so. The
  * variable NVTX_INJECTION64_PATH stays as it is; NVTX goes on as without a tool where it names us. */
 #include "interpose/process/options.h"
+#include "interpose/elf/entry.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
 
@@ -10,17 +11,19 @@ typedef void *(*export_table_function)(unsigned which); /* NvtxGetExportTableFun
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(export_table_function get);
 __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(void *module);
 
-int InitializeInjectionNvtx2(export_table_function get)
+WEIR_BODY int inject(export_table_function get)
 {
   (void)get;
   return 0;
 }
+WEIR_ENTRY(InitializeInjectionNvtx2, inject);
 
-int InitializeInjectionNvtxExtension(void *module)
+WEIR_BODY int inject_extension(void *module)
 {
   (void)module;
   return 0;
 }
+WEIR_ENTRY(InitializeInjectionNvtxExtension, inject_extension);
 
 static void refuse_option(void)
 {

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "interpose/elf/elf.h"
+#include "interpose/elf/entry.h"
 #include "interpose/nvtx/nvtx.h"
 #include "interpose/process/options.h"
 #include "interpose/process/part.h"
@@ -162,7 +163,7 @@ static bool initialise_next(NvtxGetExportTableFunc_t get)
   return true;
 }
 
-int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get)
+WEIR_BODY int inject(NvtxGetExportTableFunc_t get)
 {
   nvtx_table table;
   int saved = errno;
@@ -176,10 +177,11 @@ int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get)
   errno = saved;
   return 1; /* or NVTX would unload us */
 }
+WEIR_ENTRY(InitializeInjectionNvtx2, inject);
 
 /* Slots that are left as they are NVTX turns off: each call is then one test of a word, as without a
  * tool, and nvtxDomainIsEnabled says yes, as with any tool that knows no extensions. */
-int InitializeInjectionNvtxExtension(void *module)
+WEIR_BODY int inject_extension(void *module)
 {
   extension_start start = NULL;
   int saved = errno, answer = wanted;
@@ -189,3 +191,4 @@ int InitializeInjectionNvtxExtension(void *module)
   errno = saved;
   return answer;
 }
+WEIR_ENTRY(InitializeInjectionNvtxExtension, inject_extension);

@@ -24,6 +24,7 @@
 #include "core/base/image.h"
 #include "core/trace/spool.h"
 #include "interpose/elf/elf.h"
+#include "interpose/elf/entry.h"
 #include "interpose/process/process.h"
 
 enum { PATH_ROOM = 1024 };
@@ -107,8 +108,6 @@ static int uncount_image(unseen_entry *e, int result)
 
 /* ---- exec ------------------------------------------------------------------------------------ */
 
-#define EXPORTED __attribute__((visibility("default")))
-
 /* A function the loader has not found yet, or that this libc lacks. */
 static int fail_unresolved(void)
 {
@@ -119,35 +118,39 @@ static int fail_unresolved(void)
 /* As found; the first call may come before we are set up. */
 #define REAL(name) (loader_find(), real_exec.name)
 
-EXPORTED int execve(const char *path, char *const argv[], char *const env[])
+WEIR_BODY int our_execve(const char *path, char *const argv[], char *const env[])
 {
   int (*real)(const char *, char *const[], char *const[]) = REAL(execve);
   unseen_entry *e = inspect_image(path, env);
   return uncount_image(e, real ? real(path, argv, env) : fail_unresolved());
 }
+WEIR_ENTRY(execve, our_execve);
 
-EXPORTED int execv(const char *path, char *const argv[])
+WEIR_BODY int our_execv(const char *path, char *const argv[])
 {
   int (*real)(const char *, char *const[]) = REAL(execv);
   unseen_entry *e = inspect_image(path, environ);
   return uncount_image(e, real ? real(path, argv) : fail_unresolved());
 }
+WEIR_ENTRY(execv, our_execv);
 
-EXPORTED int execvp(const char *file, char *const argv[])
+WEIR_BODY int our_execvp(const char *file, char *const argv[])
 {
   int (*real)(const char *, char *const[]) = REAL(execvp);
   unseen_entry *e = inspect_along_path(file, environ);
   return uncount_image(e, real ? real(file, argv) : fail_unresolved());
 }
+WEIR_ENTRY(execvp, our_execvp);
 
-EXPORTED int execvpe(const char *file, char *const argv[], char *const env[])
+WEIR_BODY int our_execvpe(const char *file, char *const argv[], char *const env[])
 {
   int (*real)(const char *, char *const[], char *const[]) = REAL(execvpe);
   unseen_entry *e = inspect_along_path(file, env);
   return uncount_image(e, real ? real(file, argv, env) : fail_unresolved());
 }
+WEIR_ENTRY(execvpe, our_execvpe);
 
-EXPORTED int fexecve(int fd, char *const argv[], char *const env[])
+WEIR_BODY int our_fexecve(int fd, char *const argv[], char *const env[])
 {
   int (*real)(int, char *const[], char *const[]) = REAL(fexecve);
   char link[32], path[PATH_ROOM];
@@ -160,6 +163,7 @@ EXPORTED int fexecve(int fd, char *const argv[], char *const env[])
   unseen_entry *e = inspect_image(n > 0 ? path : NULL, env);
   return uncount_image(e, real ? real(fd, argv, env) : fail_unresolved());
 }
+WEIR_ENTRY(fexecve, our_fexecve);
 
 /* The arguments of an execl() in an array on the stack, as libc itself does it. */
 static size_t count_arguments(va_list *arguments)
@@ -181,45 +185,53 @@ static size_t count_arguments(va_list *arguments)
   for (size_t i = 1; i <= count; i++)                                                              \
   argv[i] = va_arg(list, char *)
 
-EXPORTED int execl(const char *path, const char *first, ...)
+WEIR_BODY int our_execl(const char *path, const char *first, ...)
 {
   WITH_ARGUMENTS(first, count, list);
   va_end(list);
-  return execv(path, argv);
+  return our_execv(path, argv);
 }
+WEIR_ENTRY(execl, our_execl);
 
-EXPORTED int execlp(const char *file, const char *first, ...)
+WEIR_BODY int our_execlp(const char *file, const char *first, ...)
 {
   WITH_ARGUMENTS(first, count, list);
   va_end(list);
-  return execvp(file, argv);
+  return our_execvp(file, argv);
 }
+WEIR_ENTRY(execlp, our_execlp);
 
-EXPORTED int execle(const char *path, const char *first, ...)
+WEIR_BODY int our_execle(const char *path, const char *first, ...)
 {
   WITH_ARGUMENTS(first, count, list);
   char *const *env = va_arg(list, char *const *);
   va_end(list);
-  return execve(path, argv, env);
+  return our_execve(path, argv, env);
 }
+WEIR_ENTRY(execle, our_execle);
 
 /* ---- posix_spawn ----------------------------------------------------------------------------- */
 
-EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-                         const posix_spawnattr_t *attributes, char *const argv[], char *const env[])
+WEIR_BODY int our_posix_spawn(pid_t *pid, const char *path,
+                              const posix_spawn_file_actions_t *actions,
+                              const posix_spawnattr_t *attributes, char *const argv[],
+                              char *const env[])
 {
   spawn_function *real = REAL(posix_spawn);
   int error = real ? real(pid, path, actions, attributes, argv, env) : ENOSYS;
   if (!error) (void)inspect_image(path, env);
   return error;
 }
+WEIR_ENTRY(posix_spawn, our_posix_spawn);
 
-EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                          const posix_spawnattr_t *attributes, char *const argv[],
-                          char *const env[])
+WEIR_BODY int our_posix_spawnp(pid_t *pid, const char *file,
+                               const posix_spawn_file_actions_t *actions,
+                               const posix_spawnattr_t *attributes, char *const argv[],
+                               char *const env[])
 {
   spawn_function *real = REAL(posix_spawnp);
   int error = real ? real(pid, file, actions, attributes, argv, env) : ENOSYS;
   if (!error) (void)inspect_along_path(file, env);
   return error;
 }
+WEIR_ENTRY(posix_spawnp, our_posix_spawnp);

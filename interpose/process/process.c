@@ -25,6 +25,7 @@
 #include "core/base/options.h"
 #include "core/trace/api.h"
 #include "interpose/elf/elf.h"
+#include "interpose/elf/entry.h"
 #include "interpose/elf/objects.h"
 #include "interpose/process/folder.h"
 #include "interpose/process/mode.h"
@@ -470,22 +471,24 @@ bool call_was_abandoned(thread_state *t)
 
 /* The program's own remark in its trace: found by dlsym(RTLD_DEFAULT, "weir_note") or as a weak
  * symbol. */
-void weir_note(const char *text)
+WEIR_BODY void note_text(const char *text)
 {
   thread_state *t = &thread_self;
 
   if (text && thread_ready(t)) write_note(t, text);
 }
+WEIR_ENTRY(weir_note, note_text);
 
 /* AddressSanitizer's runtime ends a program in which it is not the first library, which it is not
  * behind a preloaded one. It asks this of whoever defines it first, and that is the program where
  * it does. We replace nothing of the runtime's, so the order does no harm. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 
-const char *__asan_default_options(void)
+WEIR_BODY const char *asan_options(void)
 {
   return "verify_asan_link_order=0";
 }
+WEIR_ENTRY(__asan_default_options, asan_options);
 
 /* ---- start and end --------------------------------------------------------------------------- */
 

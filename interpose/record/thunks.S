@@ -1,6 +1,7 @@
-/* thunks.S: the code of unwrapped.c's thunks, THUNKS pieces of THUNK_BYTES. Each is a
- * branch target (IBT, BTI), keeps flags, arguments and stack, and leaves by a jump.
+/* thunks.S: the code of unwrapped.c's thunks, THUNKS pieces of THUNK_BYTES. Each is an entry
+ * (elf/entry.h), keeps flags, arguments and stack, and leaves by a jump.
  */
+#include "interpose/elf/entry.h"
 #include "interpose/record/unwrapped.h"
 
         .bss
@@ -29,13 +30,12 @@ thunk_code:
         .set    n, 0
         .rept   THUNKS
         .balign THUNK_BYTES
+        WEIR_ENTRY_CODE
 #if defined __x86_64__
-        endbr64
         movb    $1, thunk_taken + n(%rip)
         movb    $1, thunk_any_taken(%rip)
         jmp     *thunk_targets + 8 * n(%rip)
 #elif defined __aarch64__
-        hint    #34                     /* bti c */
         mov     w17, #1
         adrp    x16, thunk_taken + n
         add     x16, x16, #:lo12:thunk_taken + n
@@ -60,7 +60,7 @@ thunk_code:
         .p2align 3
         .long   4, 16, 5                /* name, description sizes; NT_GNU_PROPERTY_TYPE_0 */
         .asciz  "GNU"
-        .long   0xc0000002, 4, 3, 0     /* GNU_PROPERTY_X86_FEATURE_1_AND: IBT, SHSTK */
+        .long   0xc0000002, 4, 2, 0     /* GNU_PROPERTY_X86_FEATURE_1_AND: SHSTK; not IBT (elf/entry.h) */
 #endif
 
         .section .note.GNU-stack, "", %progbits

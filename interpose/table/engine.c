@@ -9,6 +9,7 @@
 #include "core/trace/tensor_record.h"
 
 #include <sys/auxv.h>
+#include "interpose/elf/entry.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/table/hooks.gen.h"
@@ -124,10 +125,11 @@ static void on_tensor(const tensor_notice *what)
   errno = kept;
 }
 
-const engine_listener *weir_note_engine(uint32_t version)
+WEIR_BODY const engine_listener *listener_of(uint32_t version)
 {
   static const engine_listener listener = {begin_notice,     end_notice,       suspend_recording,
                                            resume_recording, on_out_of_memory, on_mapped,
                                            on_unmapped,      on_reserved,      on_tensor};
   return version == WEIR_LISTENER_VERSION && !getauxval(AT_SECURE) ? &listener : NULL;
 }
+WEIR_ENTRY(weir_note_engine, listener_of);

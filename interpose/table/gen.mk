@@ -1,6 +1,7 @@
 # The generated files are committed; only a change of hooks.tsv, of gen.py or of CUDA needs `make gen`.
 
-EXTRA_interpose := $(CUDAINC)
+# Assembly names functions of this part, which an optimiser of the whole program does not see.
+EXTRA_interpose := $(CUDAINC) -fno-lto
 
 gen: ## make the hooks again from interpose/table/hooks.tsv and CUDA's headers
 	$(say) GEN interpose/table/hooks.gen.c

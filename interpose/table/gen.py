@@ -493,7 +493,7 @@ class Generator:
         params, pfn = self.params(row, symbol), self.typedef_of()[symbol]
         same = '' if row['prototype'] else f"_Static_assert(WEIR_SAME(&w_{symbol}, {pfn}), \"{symbol}\");\n"
         return (f"typedef CUresult (*fn_{symbol})({plist(params)});\n"
-                f"static {'WEIR_RARE ' if row['extractor'] in RARE else ''}CUresult w_{symbol}({plist(params)})\n{{\n"
+                f"WEIR_BODY {'WEIR_RARE ' if row['extractor'] in RARE else ''}CUresult w_{symbol}({plist(params)})\n{{\n"
                 + body(row, symbol, self.number[symbol], params, index, 'WEIR_BANK_DRIVER', self.handlers) +
                 f"}}\n{same}WEIR_EXPORT(w_{symbol}, {symbol}, WEIR_NODE_DRIVER);\n\n")
 
@@ -514,7 +514,7 @@ class Generator:
         for bank in banks:
             index = self.index[BANKS[bank], symbol]
             go = '' if ret == 'void' else 'return '
-            text += (f"static {'WEIR_RARE ' * rare}{ret} w{bank}_{symbol}({plist(params)}) {{ {go}{core}({index}, WEIR_BANK_RT{bank}{site}{args}); }}\n"
+            text += (f"WEIR_BODY {'WEIR_RARE ' * rare}{ret} w{bank}_{symbol}({plist(params)}) {{ {go}{core}({index}, WEIR_BANK_RT{bank}{site}{args}); }}\n"
                      f"WEIR_EXPORT(w{bank}_{symbol}, {symbol}, WEIR_NODE_RT{bank});\n")
         if not row['prototype'] and symbol in self.runtime and '13' in banks:
             text += f"_Static_assert(WEIR_SAME(&w13_{symbol}, __typeof__(&{symbol})), \"{symbol}\");\n"
@@ -535,7 +535,7 @@ class Generator:
         out.append('#define FN(wrapper) (__extension__(void *)(wrapper))\nconst hook_row hook_rows[] = {\n')
         for i, (bank, symbol, row) in enumerate(self.entries):
             w = f'w_{symbol}' if bank == 0 else f'w{10 + bank}_{symbol}'
-            out.append(f'  {{"{symbol}", FN({w}), &hook_originals[{i}], {self.number[symbol]}, {bank}}},\n')
+            out.append(f'  {{"{symbol}", FN(weir_e_{w}), &hook_originals[{i}], {self.number[symbol]}, {bank}}},\n')
         out.append('};\nconst uint32_t hook_row_count = WEIR_ROWS;\n\n')
         out.append(self.emit_names())
         out.append(self.emit_versions())

@@ -5,7 +5,7 @@
 _Atomic(void *) hook_originals[WEIR_ROWS];
 
 typedef CUresult (*fn_cuMemAlloc)(CUdeviceptr_v1 *dptr, unsigned int bytesize);
-static CUresult w_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
+WEIR_BODY CUresult w_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
   fn_cuMemAlloc real = (fn_cuMemAlloc)(uintptr_t)hook_original(0);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -24,7 +24,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAlloc, PFN_cuMemAlloc_v2000), "cuMemAlloc");
 WEIR_EXPORT(w_cuMemAlloc, cuMemAlloc, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAlloc_v2)(CUdeviceptr *dptr, size_t bytesize);
-static CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+WEIR_BODY CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
   fn_cuMemAlloc_v2 real = (fn_cuMemAlloc_v2)(uintptr_t)hook_original(1);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -43,7 +43,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAlloc_v2, PFN_cuMemAlloc_v3020), "cuMemAlloc_v2
 WEIR_EXPORT(w_cuMemAlloc_v2, cuMemAlloc_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocPitch)(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes);
-static CUresult w_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
+WEIR_BODY CUresult w_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
   fn_cuMemAllocPitch real = (fn_cuMemAllocPitch)(uintptr_t)hook_original(2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -62,7 +62,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocPitch, PFN_cuMemAllocPitch_v2000), "cuMemA
 WEIR_EXPORT(w_cuMemAllocPitch, cuMemAllocPitch, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocPitch_v2)(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
-static CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
+WEIR_BODY CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
 {
   fn_cuMemAllocPitch_v2 real = (fn_cuMemAllocPitch_v2)(uintptr_t)hook_original(3);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -81,7 +81,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocPitch_v2, PFN_cuMemAllocPitch_v3020), "cuM
 WEIR_EXPORT(w_cuMemAllocPitch_v2, cuMemAllocPitch_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocManaged)(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
-static CUresult w_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+WEIR_BODY CUresult w_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
   fn_cuMemAllocManaged real = (fn_cuMemAllocManaged)(uintptr_t)hook_original(4);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -100,7 +100,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocManaged, PFN_cuMemAllocManaged_v6000), "cu
 WEIR_EXPORT(w_cuMemAllocManaged, cuMemAllocManaged, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocAsync)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
-static CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+WEIR_BODY CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
   fn_cuMemAllocAsync real = (fn_cuMemAllocAsync)(uintptr_t)hook_original(5);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -119,7 +119,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocAsync, PFN_cuMemAllocAsync_v11020), "cuMem
 WEIR_EXPORT(w_cuMemAllocAsync, cuMemAllocAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocAsync_ptsz)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
-static CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+WEIR_BODY CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
   fn_cuMemAllocAsync_ptsz real = (fn_cuMemAllocAsync_ptsz)(uintptr_t)hook_original(6);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -138,7 +138,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocAsync_ptsz, PFN_cuMemAllocAsync_v11020_pts
 WEIR_EXPORT(w_cuMemAllocAsync_ptsz, cuMemAllocAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocFromPoolAsync)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
-static CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+WEIR_BODY CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
   fn_cuMemAllocFromPoolAsync real = (fn_cuMemAllocFromPoolAsync)(uintptr_t)hook_original(7);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -157,7 +157,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocFromPoolAsync, PFN_cuMemAllocFromPoolAsync
 WEIR_EXPORT(w_cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocFromPoolAsync_ptsz)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
-static CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+WEIR_BODY CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
   fn_cuMemAllocFromPoolAsync_ptsz real = (fn_cuMemAllocFromPoolAsync_ptsz)(uintptr_t)hook_original(8);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -176,7 +176,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocFromPoolAsync_ptsz, PFN_cuMemAllocFromPool
 WEIR_EXPORT(w_cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemFree)(CUdeviceptr_v1 dptr);
-static CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
+WEIR_BODY CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
 {
   fn_cuMemFree real = (fn_cuMemFree)(uintptr_t)hook_original(9);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -196,7 +196,7 @@ _Static_assert(WEIR_SAME(&w_cuMemFree, PFN_cuMemFree_v2000), "cuMemFree");
 WEIR_EXPORT(w_cuMemFree, cuMemFree, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemFree_v2)(CUdeviceptr dptr);
-static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
+WEIR_BODY CUresult w_cuMemFree_v2(CUdeviceptr dptr)
 {
   fn_cuMemFree_v2 real = (fn_cuMemFree_v2)(uintptr_t)hook_original(10);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -216,7 +216,7 @@ _Static_assert(WEIR_SAME(&w_cuMemFree_v2, PFN_cuMemFree_v3020), "cuMemFree_v2");
 WEIR_EXPORT(w_cuMemFree_v2, cuMemFree_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream);
-static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+WEIR_BODY CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
   fn_cuMemFreeAsync real = (fn_cuMemFreeAsync)(uintptr_t)hook_original(11);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -236,7 +236,7 @@ _Static_assert(WEIR_SAME(&w_cuMemFreeAsync, PFN_cuMemFreeAsync_v11020), "cuMemFr
 WEIR_EXPORT(w_cuMemFreeAsync, cuMemFreeAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemFreeAsync_ptsz)(CUdeviceptr dptr, CUstream hStream);
-static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
+WEIR_BODY CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
   fn_cuMemFreeAsync_ptsz real = (fn_cuMemFreeAsync_ptsz)(uintptr_t)hook_original(12);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -256,7 +256,7 @@ _Static_assert(WEIR_SAME(&w_cuMemFreeAsync_ptsz, PFN_cuMemFreeAsync_v11020_ptsz)
 WEIR_EXPORT(w_cuMemFreeAsync_ptsz, cuMemFreeAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolTrimTo)(CUmemoryPool pool, size_t minBytesToKeep);
-static WEIR_RARE CUresult w_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
   fn_cuMemPoolTrimTo real = (fn_cuMemPoolTrimTo)(uintptr_t)hook_original(13);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -275,7 +275,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolTrimTo, PFN_cuMemPoolTrimTo_v11020), "cuMem
 WEIR_EXPORT(w_cuMemPoolTrimTo, cuMemPoolTrimTo, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolDestroy)(CUmemoryPool pool);
-static WEIR_RARE CUresult w_cuMemPoolDestroy(CUmemoryPool pool)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPoolDestroy(CUmemoryPool pool)
 {
   fn_cuMemPoolDestroy real = (fn_cuMemPoolDestroy)(uintptr_t)hook_original(14);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -295,7 +295,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020), "cuM
 WEIR_EXPORT(w_cuMemPoolDestroy, cuMemPoolDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool);
-static WEIR_RARE CUresult w_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+WEIR_BODY WEIR_RARE CUresult w_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
   fn_cuDeviceSetMemPool real = (fn_cuDeviceSetMemPool)(uintptr_t)hook_original(15);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -314,7 +314,7 @@ _Static_assert(WEIR_SAME(&w_cuDeviceSetMemPool, PFN_cuDeviceSetMemPool_v11020), 
 WEIR_EXPORT(w_cuDeviceSetMemPool, cuDeviceSetMemPool, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemSetMemPool)(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
-static WEIR_RARE CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+WEIR_BODY WEIR_RARE CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
   fn_cuMemSetMemPool real = (fn_cuMemSetMemPool)(uintptr_t)hook_original(16);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -333,7 +333,7 @@ _Static_assert(WEIR_SAME(&w_cuMemSetMemPool, PFN_cuMemSetMemPool_v13000), "cuMem
 WEIR_EXPORT(w_cuMemSetMemPool, cuMemSetMemPool, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolCreate)(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
-static WEIR_RARE CUresult w_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
   fn_cuMemPoolCreate real = (fn_cuMemPoolCreate)(uintptr_t)hook_original(17);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -352,7 +352,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolCreate, PFN_cuMemPoolCreate_v11020), "cuMem
 WEIR_EXPORT(w_cuMemPoolCreate, cuMemPoolCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolSetAttribute)(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
-static WEIR_RARE CUresult w_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
   fn_cuMemPoolSetAttribute real = (fn_cuMemPoolSetAttribute)(uintptr_t)hook_original(18);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -371,7 +371,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolSetAttribute, PFN_cuMemPoolSetAttribute_v11
 WEIR_EXPORT(w_cuMemPoolSetAttribute, cuMemPoolSetAttribute, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolSetAccess)(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count);
-static WEIR_RARE CUresult w_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
   fn_cuMemPoolSetAccess real = (fn_cuMemPoolSetAccess)(uintptr_t)hook_original(19);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -390,7 +390,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolSetAccess, PFN_cuMemPoolSetAccess_v11020), 
 WEIR_EXPORT(w_cuMemPoolSetAccess, cuMemPoolSetAccess, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolExportToShareableHandle)(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags);
-static WEIR_RARE CUresult w_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags)
 {
   fn_cuMemPoolExportToShareableHandle real = (fn_cuMemPoolExportToShareableHandle)(uintptr_t)hook_original(20);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -409,7 +409,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolExportToShareableHandle, PFN_cuMemPoolExpor
 WEIR_EXPORT(w_cuMemPoolExportToShareableHandle, cuMemPoolExportToShareableHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolImportFromShareableHandle)(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags);
-static WEIR_RARE CUresult w_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags)
 {
   fn_cuMemPoolImportFromShareableHandle real = (fn_cuMemPoolImportFromShareableHandle)(uintptr_t)hook_original(21);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -428,7 +428,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolImportFromShareableHandle, PFN_cuMemPoolImp
 WEIR_EXPORT(w_cuMemPoolImportFromShareableHandle, cuMemPoolImportFromShareableHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolExportPointer)(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
-static WEIR_RARE CUresult w_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
 {
   fn_cuMemPoolExportPointer real = (fn_cuMemPoolExportPointer)(uintptr_t)hook_original(22);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -447,7 +447,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolExportPointer, PFN_cuMemPoolExportPointer_v
 WEIR_EXPORT(w_cuMemPoolExportPointer, cuMemPoolExportPointer, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMulticastCreate)(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop);
-static WEIR_RARE CUresult w_cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
+WEIR_BODY WEIR_RARE CUresult w_cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
 {
   fn_cuMulticastCreate real = (fn_cuMulticastCreate)(uintptr_t)hook_original(23);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -466,7 +466,7 @@ _Static_assert(WEIR_SAME(&w_cuMulticastCreate, PFN_cuMulticastCreate_v12010), "c
 WEIR_EXPORT(w_cuMulticastCreate, cuMulticastCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMulticastAddDevice)(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
-static WEIR_RARE CUresult w_cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
 {
   fn_cuMulticastAddDevice real = (fn_cuMulticastAddDevice)(uintptr_t)hook_original(24);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -485,7 +485,7 @@ _Static_assert(WEIR_SAME(&w_cuMulticastAddDevice, PFN_cuMulticastAddDevice_v1201
 WEIR_EXPORT(w_cuMulticastAddDevice, cuMulticastAddDevice, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMulticastBindMem)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags);
-static WEIR_RARE CUresult w_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags)
 {
   fn_cuMulticastBindMem real = (fn_cuMulticastBindMem)(uintptr_t)hook_original(25);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -504,7 +504,7 @@ _Static_assert(WEIR_SAME(&w_cuMulticastBindMem, PFN_cuMulticastBindMem_v12010), 
 WEIR_EXPORT(w_cuMulticastBindMem, cuMulticastBindMem, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMulticastBindAddr)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags);
-static WEIR_RARE CUresult w_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags)
 {
   fn_cuMulticastBindAddr real = (fn_cuMulticastBindAddr)(uintptr_t)hook_original(26);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -523,7 +523,7 @@ _Static_assert(WEIR_SAME(&w_cuMulticastBindAddr, PFN_cuMulticastBindAddr_v12010)
 WEIR_EXPORT(w_cuMulticastBindAddr, cuMulticastBindAddr, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMulticastUnbind)(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size);
-static WEIR_RARE CUresult w_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size)
+WEIR_BODY WEIR_RARE CUresult w_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size)
 {
   fn_cuMulticastUnbind real = (fn_cuMulticastUnbind)(uintptr_t)hook_original(27);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -542,7 +542,7 @@ _Static_assert(WEIR_SAME(&w_cuMulticastUnbind, PFN_cuMulticastUnbind_v12010), "c
 WEIR_EXPORT(w_cuMulticastUnbind, cuMulticastUnbind, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuArrayCreate)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray);
-static CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
+WEIR_BODY CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
   fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)hook_original(28);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -561,7 +561,7 @@ _Static_assert(WEIR_SAME(&w_cuArrayCreate, PFN_cuArrayCreate_v2000), "cuArrayCre
 WEIR_EXPORT(w_cuArrayCreate, cuArrayCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuArrayCreate_v2)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
-static CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
+WEIR_BODY CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
   fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)hook_original(29);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -580,7 +580,7 @@ _Static_assert(WEIR_SAME(&w_cuArrayCreate_v2, PFN_cuArrayCreate_v3020), "cuArray
 WEIR_EXPORT(w_cuArrayCreate_v2, cuArrayCreate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuArray3DCreate)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray);
-static CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
+WEIR_BODY CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
   fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)hook_original(30);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -599,7 +599,7 @@ _Static_assert(WEIR_SAME(&w_cuArray3DCreate, PFN_cuArray3DCreate_v2000), "cuArra
 WEIR_EXPORT(w_cuArray3DCreate, cuArray3DCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuArray3DCreate_v2)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
-static CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+WEIR_BODY CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
   fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)hook_original(31);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -618,7 +618,7 @@ _Static_assert(WEIR_SAME(&w_cuArray3DCreate_v2, PFN_cuArray3DCreate_v3020), "cuA
 WEIR_EXPORT(w_cuArray3DCreate_v2, cuArray3DCreate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMipmappedArrayCreate)(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels);
-static CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
+WEIR_BODY CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
   fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)hook_original(32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -637,7 +637,7 @@ _Static_assert(WEIR_SAME(&w_cuMipmappedArrayCreate, PFN_cuMipmappedArrayCreate_v
 WEIR_EXPORT(w_cuMipmappedArrayCreate, cuMipmappedArrayCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuArrayDestroy)(CUarray hArray);
-static CUresult w_cuArrayDestroy(CUarray hArray)
+WEIR_BODY CUresult w_cuArrayDestroy(CUarray hArray)
 {
   fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)hook_original(33);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -657,7 +657,7 @@ _Static_assert(WEIR_SAME(&w_cuArrayDestroy, PFN_cuArrayDestroy_v2000), "cuArrayD
 WEIR_EXPORT(w_cuArrayDestroy, cuArrayDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray);
-static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
+WEIR_BODY CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
   fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)hook_original(34);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -677,7 +677,7 @@ _Static_assert(WEIR_SAME(&w_cuMipmappedArrayDestroy, PFN_cuMipmappedArrayDestroy
 WEIR_EXPORT(w_cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemCreate)(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
-static WEIR_RARE CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
 {
   fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)hook_original(35);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -696,7 +696,7 @@ _Static_assert(WEIR_SAME(&w_cuMemCreate, PFN_cuMemCreate_v10020), "cuMemCreate")
 WEIR_EXPORT(w_cuMemCreate, cuMemCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemImportFromShareableHandle)(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType);
-static WEIR_RARE CUresult w_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType)
+WEIR_BODY WEIR_RARE CUresult w_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType)
 {
   fn_cuMemImportFromShareableHandle real = (fn_cuMemImportFromShareableHandle)(uintptr_t)hook_original(36);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -715,7 +715,7 @@ _Static_assert(WEIR_SAME(&w_cuMemImportFromShareableHandle, PFN_cuMemImportFromS
 WEIR_EXPORT(w_cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle *handle, void *addr);
-static WEIR_RARE CUresult w_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+WEIR_BODY WEIR_RARE CUresult w_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
   fn_cuMemRetainAllocationHandle real = (fn_cuMemRetainAllocationHandle)(uintptr_t)hook_original(37);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -734,7 +734,7 @@ _Static_assert(WEIR_SAME(&w_cuMemRetainAllocationHandle, PFN_cuMemRetainAllocati
 WEIR_EXPORT(w_cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemRelease)(CUmemGenericAllocationHandle handle);
-static WEIR_RARE CUresult w_cuMemRelease(CUmemGenericAllocationHandle handle)
+WEIR_BODY WEIR_RARE CUresult w_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
   fn_cuMemRelease real = (fn_cuMemRelease)(uintptr_t)hook_original(38);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -754,7 +754,7 @@ _Static_assert(WEIR_SAME(&w_cuMemRelease, PFN_cuMemRelease_v10020), "cuMemReleas
 WEIR_EXPORT(w_cuMemRelease, cuMemRelease, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemMap)(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags);
-static WEIR_RARE CUresult w_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
   fn_cuMemMap real = (fn_cuMemMap)(uintptr_t)hook_original(39);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -773,7 +773,7 @@ _Static_assert(WEIR_SAME(&w_cuMemMap, PFN_cuMemMap_v10020), "cuMemMap");
 WEIR_EXPORT(w_cuMemMap, cuMemMap, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemUnmap)(CUdeviceptr ptr, size_t size);
-static WEIR_RARE CUresult w_cuMemUnmap(CUdeviceptr ptr, size_t size)
+WEIR_BODY WEIR_RARE CUresult w_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
   fn_cuMemUnmap real = (fn_cuMemUnmap)(uintptr_t)hook_original(40);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -792,7 +792,7 @@ _Static_assert(WEIR_SAME(&w_cuMemUnmap, PFN_cuMemUnmap_v10020), "cuMemUnmap");
 WEIR_EXPORT(w_cuMemUnmap, cuMemUnmap, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAddressReserve)(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
-static WEIR_RARE CUresult w_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
   fn_cuMemAddressReserve real = (fn_cuMemAddressReserve)(uintptr_t)hook_original(41);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -811,7 +811,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAddressReserve, PFN_cuMemAddressReserve_v10020)
 WEIR_EXPORT(w_cuMemAddressReserve, cuMemAddressReserve, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAddressFree)(CUdeviceptr ptr, size_t size);
-static WEIR_RARE CUresult w_cuMemAddressFree(CUdeviceptr ptr, size_t size)
+WEIR_BODY WEIR_RARE CUresult w_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
   fn_cuMemAddressFree real = (fn_cuMemAddressFree)(uintptr_t)hook_original(42);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -830,7 +830,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAddressFree, PFN_cuMemAddressFree_v10020), "cuM
 WEIR_EXPORT(w_cuMemAddressFree, cuMemAddressFree, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemSetAccess)(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
-static WEIR_RARE CUresult w_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+WEIR_BODY WEIR_RARE CUresult w_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
   fn_cuMemSetAccess real = (fn_cuMemSetAccess)(uintptr_t)hook_original(43);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -849,7 +849,7 @@ _Static_assert(WEIR_SAME(&w_cuMemSetAccess, PFN_cuMemSetAccess_v10020), "cuMemSe
 WEIR_EXPORT(w_cuMemSetAccess, cuMemSetAccess, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemExportToShareableHandle)(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags);
-static WEIR_RARE CUresult w_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags)
 {
   fn_cuMemExportToShareableHandle real = (fn_cuMemExportToShareableHandle)(uintptr_t)hook_original(44);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -868,7 +868,7 @@ _Static_assert(WEIR_SAME(&w_cuMemExportToShareableHandle, PFN_cuMemExportToShare
 WEIR_EXPORT(w_cuMemExportToShareableHandle, cuMemExportToShareableHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuIpcOpenMemHandle)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
-static CUresult w_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+WEIR_BODY CUresult w_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
   fn_cuIpcOpenMemHandle real = (fn_cuIpcOpenMemHandle)(uintptr_t)hook_original(45);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -887,7 +887,7 @@ _Static_assert(WEIR_SAME(&w_cuIpcOpenMemHandle, PFN_cuIpcOpenMemHandle_v4010), "
 WEIR_EXPORT(w_cuIpcOpenMemHandle, cuIpcOpenMemHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuIpcOpenMemHandle_v2)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
-static CUresult w_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+WEIR_BODY CUresult w_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
   fn_cuIpcOpenMemHandle_v2 real = (fn_cuIpcOpenMemHandle_v2)(uintptr_t)hook_original(46);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -906,7 +906,7 @@ _Static_assert(WEIR_SAME(&w_cuIpcOpenMemHandle_v2, PFN_cuIpcOpenMemHandle_v11000
 WEIR_EXPORT(w_cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuIpcCloseMemHandle)(CUdeviceptr dptr);
-static CUresult w_cuIpcCloseMemHandle(CUdeviceptr dptr)
+WEIR_BODY CUresult w_cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
   fn_cuIpcCloseMemHandle real = (fn_cuIpcCloseMemHandle)(uintptr_t)hook_original(47);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -926,7 +926,7 @@ _Static_assert(WEIR_SAME(&w_cuIpcCloseMemHandle, PFN_cuIpcCloseMemHandle_v4010),
 WEIR_EXPORT(w_cuIpcCloseMemHandle, cuIpcCloseMemHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolImportPointer)(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData);
-static CUresult w_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+WEIR_BODY CUresult w_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
 {
   fn_cuMemPoolImportPointer real = (fn_cuMemPoolImportPointer)(uintptr_t)hook_original(48);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -945,7 +945,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolImportPointer, PFN_cuMemPoolImportPointer_v
 WEIR_EXPORT(w_cuMemPoolImportPointer, cuMemPoolImportPointer, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuExternalMemoryGetMappedBuffer)(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
-static CUresult w_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
+WEIR_BODY CUresult w_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
 {
   fn_cuExternalMemoryGetMappedBuffer real = (fn_cuExternalMemoryGetMappedBuffer)(uintptr_t)hook_original(49);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -964,7 +964,7 @@ _Static_assert(WEIR_SAME(&w_cuExternalMemoryGetMappedBuffer, PFN_cuExternalMemor
 WEIR_EXPORT(w_cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuImportExternalMemory)(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc);
-static WEIR_RARE CUresult w_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
+WEIR_BODY WEIR_RARE CUresult w_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
 {
   fn_cuImportExternalMemory real = (fn_cuImportExternalMemory)(uintptr_t)hook_original(50);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -983,7 +983,7 @@ _Static_assert(WEIR_SAME(&w_cuImportExternalMemory, PFN_cuImportExternalMemory_v
 WEIR_EXPORT(w_cuImportExternalMemory, cuImportExternalMemory, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDestroyExternalMemory)(CUexternalMemory extMem);
-static WEIR_RARE CUresult w_cuDestroyExternalMemory(CUexternalMemory extMem)
+WEIR_BODY WEIR_RARE CUresult w_cuDestroyExternalMemory(CUexternalMemory extMem)
 {
   fn_cuDestroyExternalMemory real = (fn_cuDestroyExternalMemory)(uintptr_t)hook_original(51);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1002,7 +1002,7 @@ _Static_assert(WEIR_SAME(&w_cuDestroyExternalMemory, PFN_cuDestroyExternalMemory
 WEIR_EXPORT(w_cuDestroyExternalMemory, cuDestroyExternalMemory, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocHost)(void **pp, unsigned int bytesize);
-static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
+WEIR_BODY CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
 {
   fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)hook_original(52);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1021,7 +1021,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocHost, PFN_cuMemAllocHost_v2000), "cuMemAll
 WEIR_EXPORT(w_cuMemAllocHost, cuMemAllocHost, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAllocHost_v2)(void **pp, size_t bytesize);
-static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
+WEIR_BODY CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
   fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)hook_original(53);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1040,7 +1040,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAllocHost_v2, PFN_cuMemAllocHost_v3020), "cuMem
 WEIR_EXPORT(w_cuMemAllocHost_v2, cuMemAllocHost_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemHostAlloc)(void **pp, size_t bytesize, unsigned int Flags);
-static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+WEIR_BODY CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
   fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)hook_original(54);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1059,7 +1059,7 @@ _Static_assert(WEIR_SAME(&w_cuMemHostAlloc, PFN_cuMemHostAlloc_v2020), "cuMemHos
 WEIR_EXPORT(w_cuMemHostAlloc, cuMemHostAlloc, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemFreeHost)(void *p);
-static CUresult w_cuMemFreeHost(void *p)
+WEIR_BODY CUresult w_cuMemFreeHost(void *p)
 {
   fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)hook_original(55);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1079,7 +1079,7 @@ _Static_assert(WEIR_SAME(&w_cuMemFreeHost, PFN_cuMemFreeHost_v2000), "cuMemFreeH
 WEIR_EXPORT(w_cuMemFreeHost, cuMemFreeHost, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemHostRegister)(void *p, size_t bytesize, unsigned int Flags);
-static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
+WEIR_BODY CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
   fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)hook_original(56);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1098,7 +1098,7 @@ _Static_assert(WEIR_SAME(&w_cuMemHostRegister, PFN_cuMemHostRegister_v4000), "cu
 WEIR_EXPORT(w_cuMemHostRegister, cuMemHostRegister, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemHostRegister_v2)(void *p, size_t bytesize, unsigned int Flags);
-static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+WEIR_BODY CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
   fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)hook_original(57);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1117,7 +1117,7 @@ _Static_assert(WEIR_SAME(&w_cuMemHostRegister_v2, PFN_cuMemHostRegister_v6050), 
 WEIR_EXPORT(w_cuMemHostRegister_v2, cuMemHostRegister_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemHostUnregister)(void *p);
-static CUresult w_cuMemHostUnregister(void *p)
+WEIR_BODY CUresult w_cuMemHostUnregister(void *p)
 {
   fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)hook_original(58);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1137,7 +1137,7 @@ _Static_assert(WEIR_SAME(&w_cuMemHostUnregister, PFN_cuMemHostUnregister_v4000),
 WEIR_EXPORT(w_cuMemHostUnregister, cuMemHostUnregister, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
   fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(59);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1156,7 +1156,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync, PFN_cuMemPrefetchAsync_v8000), "
 WEIR_EXPORT(w_cuMemPrefetchAsync, cuMemPrefetchAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchAsync_ptsz)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
   fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(60);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1175,7 +1175,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_ptsz, PFN_cuMemPrefetchAsync_v800
 WEIR_EXPORT(w_cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
   fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(61);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1194,7 +1194,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_v2, PFN_cuMemPrefetchAsync_v12020
 WEIR_EXPORT(w_cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchAsync_v2_ptsz)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
   fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(62);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1213,7 +1213,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_v2_ptsz, PFN_cuMemPrefetchAsync_v
 WEIR_EXPORT(w_cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
-static WEIR_RARE CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
+WEIR_BODY WEIR_RARE CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
   fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(63);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1232,7 +1232,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAdvise, PFN_cuMemAdvise_v8000), "cuMemAdvise");
 WEIR_EXPORT(w_cuMemAdvise, cuMemAdvise, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
-static WEIR_RARE CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+WEIR_BODY WEIR_RARE CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
   fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(64);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1251,7 +1251,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAdvise_v2, PFN_cuMemAdvise_v12020), "cuMemAdvis
 WEIR_EXPORT(w_cuMemAdvise_v2, cuMemAdvise_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
   fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(65);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1270,7 +1270,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamAttachMemAsync, PFN_cuStreamAttachMemAsync_v
 WEIR_EXPORT(w_cuStreamAttachMemAsync, cuStreamAttachMemAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamAttachMemAsync_ptsz)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
   fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(66);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1289,7 +1289,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamAttachMemAsync_ptsz, PFN_cuStreamAttachMemAs
 WEIR_EXPORT(w_cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemPrefetchBatchAsync real = (fn_cuMemPrefetchBatchAsync)(uintptr_t)hook_original(67);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1308,7 +1308,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchBatchAsync, PFN_cuMemPrefetchBatchAsync
 WEIR_EXPORT(w_cuMemPrefetchBatchAsync, cuMemPrefetchBatchAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemPrefetchBatchAsync_ptsz real = (fn_cuMemPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(68);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1327,7 +1327,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchBatchAsync_ptsz, PFN_cuMemPrefetchBatch
 WEIR_EXPORT(w_cuMemPrefetchBatchAsync_ptsz, cuMemPrefetchBatchAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemDiscardBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemDiscardBatchAsync real = (fn_cuMemDiscardBatchAsync)(uintptr_t)hook_original(69);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1346,7 +1346,7 @@ _Static_assert(WEIR_SAME(&w_cuMemDiscardBatchAsync, PFN_cuMemDiscardBatchAsync_v
 WEIR_EXPORT(w_cuMemDiscardBatchAsync, cuMemDiscardBatchAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemDiscardBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemDiscardBatchAsync_ptsz real = (fn_cuMemDiscardBatchAsync_ptsz)(uintptr_t)hook_original(70);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1365,7 +1365,7 @@ _Static_assert(WEIR_SAME(&w_cuMemDiscardBatchAsync_ptsz, PFN_cuMemDiscardBatchAs
 WEIR_EXPORT(w_cuMemDiscardBatchAsync_ptsz, cuMemDiscardBatchAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemDiscardAndPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemDiscardAndPrefetchBatchAsync real = (fn_cuMemDiscardAndPrefetchBatchAsync)(uintptr_t)hook_original(71);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1384,7 +1384,7 @@ _Static_assert(WEIR_SAME(&w_cuMemDiscardAndPrefetchBatchAsync, PFN_cuMemDiscardA
 WEIR_EXPORT(w_cuMemDiscardAndPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemDiscardAndPrefetchBatchAsync_ptsz real = (fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(72);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1403,7 +1403,7 @@ _Static_assert(WEIR_SAME(&w_cuMemDiscardAndPrefetchBatchAsync_ptsz, PFN_cuMemDis
 WEIR_EXPORT(w_cuMemDiscardAndPrefetchBatchAsync_ptsz, cuMemDiscardAndPrefetchBatchAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
-static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
   fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)hook_original(73);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1425,7 +1425,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy, PFN_cuMemcpy_v4000), "cuMemcpy");
 WEIR_EXPORT(w_cuMemcpy, cuMemcpy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy_ptds)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
-static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
   fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)hook_original(74);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1447,7 +1447,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy_ptds, PFN_cuMemcpy_v7000_ptds), "cuMemcpy_p
 WEIR_EXPORT(w_cuMemcpy_ptds, cuMemcpy_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)hook_original(75);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1469,7 +1469,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAsync, PFN_cuMemcpyAsync_v4000), "cuMemcpyAs
 WEIR_EXPORT(w_cuMemcpyAsync, cuMemcpyAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAsync_ptsz)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)hook_original(76);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1491,7 +1491,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAsync_ptsz, PFN_cuMemcpyAsync_v7000_ptsz), "
 WEIR_EXPORT(w_cuMemcpyAsync_ptsz, cuMemcpyAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoD)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount);
-static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
+WEIR_BODY CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
 {
   fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(77);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1511,7 +1511,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoD, PFN_cuMemcpyHtoD_v2000), "cuMemcpyHtoD
 WEIR_EXPORT(w_cuMemcpyHtoD, cuMemcpyHtoD, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoD_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
-static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
   fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)hook_original(78);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1533,7 +1533,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoD_v2, PFN_cuMemcpyHtoD_v3020), "cuMemcpyH
 WEIR_EXPORT(w_cuMemcpyHtoD_v2, cuMemcpyHtoD_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoD_v2_ptds)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
-static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
   fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)hook_original(79);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1555,7 +1555,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoD_v2_ptds, PFN_cuMemcpyHtoD_v7000_ptds), 
 WEIR_EXPORT(w_cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoDAsync)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
   fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(80);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1575,7 +1575,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoDAsync, PFN_cuMemcpyHtoDAsync_v2000), "cu
 WEIR_EXPORT(w_cuMemcpyHtoDAsync, cuMemcpyHtoDAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)hook_original(81);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1597,7 +1597,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020), 
 WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)hook_original(82);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1619,7 +1619,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoDAsync_v2_ptsz, PFN_cuMemcpyHtoDAsync_v70
 WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoH)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
-static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
   fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(83);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1639,7 +1639,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoH, PFN_cuMemcpyDtoH_v2000), "cuMemcpyDtoH
 WEIR_EXPORT(w_cuMemcpyDtoH, cuMemcpyDtoH, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoH_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
-static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
   fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)hook_original(84);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1661,7 +1661,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoH_v2, PFN_cuMemcpyDtoH_v3020), "cuMemcpyD
 WEIR_EXPORT(w_cuMemcpyDtoH_v2, cuMemcpyDtoH_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoH_v2_ptds)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
-static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
   fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)hook_original(85);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1683,7 +1683,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoH_v2_ptds, PFN_cuMemcpyDtoH_v7000_ptds), 
 WEIR_EXPORT(w_cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoHAsync)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
   fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(86);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1703,7 +1703,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoHAsync, PFN_cuMemcpyDtoHAsync_v2000), "cu
 WEIR_EXPORT(w_cuMemcpyDtoHAsync, cuMemcpyDtoHAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)hook_original(87);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1725,7 +1725,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020), 
 WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2_ptsz)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)hook_original(88);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1747,7 +1747,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoHAsync_v2_ptsz, PFN_cuMemcpyDtoHAsync_v70
 WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoD)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
-static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
   fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(89);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1767,7 +1767,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoD, PFN_cuMemcpyDtoD_v2000), "cuMemcpyDtoD
 WEIR_EXPORT(w_cuMemcpyDtoD, cuMemcpyDtoD, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoD_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
-static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
   fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)hook_original(90);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1789,7 +1789,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoD_v2, PFN_cuMemcpyDtoD_v3020), "cuMemcpyD
 WEIR_EXPORT(w_cuMemcpyDtoD_v2, cuMemcpyDtoD_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoD_v2_ptds)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
-static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
   fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)hook_original(91);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1811,7 +1811,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoD_v2_ptds, PFN_cuMemcpyDtoD_v7000_ptds), 
 WEIR_EXPORT(w_cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoDAsync)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
   fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(92);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1831,7 +1831,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoDAsync, PFN_cuMemcpyDtoDAsync_v3000), "cu
 WEIR_EXPORT(w_cuMemcpyDtoDAsync, cuMemcpyDtoDAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)hook_original(93);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1853,7 +1853,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoDAsync_v2, PFN_cuMemcpyDtoDAsync_v3020), 
 WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)hook_original(94);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1875,7 +1875,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoDAsync_v2_ptsz, PFN_cuMemcpyDtoDAsync_v70
 WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoA)(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
-static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
   fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(95);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1895,7 +1895,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoA, PFN_cuMemcpyDtoA_v2000), "cuMemcpyDtoA
 WEIR_EXPORT(w_cuMemcpyDtoA, cuMemcpyDtoA, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoA_v2)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
-static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
   fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(96);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1915,7 +1915,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoA_v2, PFN_cuMemcpyDtoA_v3020), "cuMemcpyD
 WEIR_EXPORT(w_cuMemcpyDtoA_v2, cuMemcpyDtoA_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyDtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
-static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
   fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(97);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1935,7 +1935,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyDtoA_v2_ptds, PFN_cuMemcpyDtoA_v7000_ptds), 
 WEIR_EXPORT(w_cuMemcpyDtoA_v2_ptds, cuMemcpyDtoA_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoD)(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
-static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
   fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(98);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1955,7 +1955,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoD, PFN_cuMemcpyAtoD_v2000), "cuMemcpyAtoD
 WEIR_EXPORT(w_cuMemcpyAtoD, cuMemcpyAtoD, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoD_v2)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
-static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
   fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(99);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1975,7 +1975,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoD_v2, PFN_cuMemcpyAtoD_v3020), "cuMemcpyA
 WEIR_EXPORT(w_cuMemcpyAtoD_v2, cuMemcpyAtoD_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoD_v2_ptds)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
-static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
   fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(100);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -1995,7 +1995,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoD_v2_ptds, PFN_cuMemcpyAtoD_v7000_ptds), 
 WEIR_EXPORT(w_cuMemcpyAtoD_v2_ptds, cuMemcpyAtoD_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoA)(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
-static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
   fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(101);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2015,7 +2015,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoA, PFN_cuMemcpyAtoA_v2000), "cuMemcpyAtoA
 WEIR_EXPORT(w_cuMemcpyAtoA, cuMemcpyAtoA, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoA_v2)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
-static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
   fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(102);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2035,7 +2035,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoA_v2, PFN_cuMemcpyAtoA_v3020), "cuMemcpyA
 WEIR_EXPORT(w_cuMemcpyAtoA_v2, cuMemcpyAtoA_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
-static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
   fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(103);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2055,7 +2055,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoA_v2_ptds, PFN_cuMemcpyAtoA_v7000_ptds), 
 WEIR_EXPORT(w_cuMemcpyAtoA_v2_ptds, cuMemcpyAtoA_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoA)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount);
-static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount)
+WEIR_BODY CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount)
 {
   fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(104);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2075,7 +2075,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoA, PFN_cuMemcpyHtoA_v2000), "cuMemcpyHtoA
 WEIR_EXPORT(w_cuMemcpyHtoA, cuMemcpyHtoA, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoA_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
-static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
   fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(105);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2095,7 +2095,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoA_v2, PFN_cuMemcpyHtoA_v3020), "cuMemcpyH
 WEIR_EXPORT(w_cuMemcpyHtoA_v2, cuMemcpyHtoA_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
-static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
   fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(106);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2115,7 +2115,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoA_v2_ptds, PFN_cuMemcpyHtoA_v7000_ptds), 
 WEIR_EXPORT(w_cuMemcpyHtoA_v2_ptds, cuMemcpyHtoA_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoAAsync)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
   fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(107);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2135,7 +2135,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoAAsync, PFN_cuMemcpyHtoAAsync_v2000), "cu
 WEIR_EXPORT(w_cuMemcpyHtoAAsync, cuMemcpyHtoAAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(108);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2155,7 +2155,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoAAsync_v2, PFN_cuMemcpyHtoAAsync_v3020), 
 WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2_ptsz)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(109);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2175,7 +2175,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyHtoAAsync_v2_ptsz, PFN_cuMemcpyHtoAAsync_v70
 WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2_ptsz, cuMemcpyHtoAAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoH)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
-static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
   fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(110);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2195,7 +2195,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoH, PFN_cuMemcpyAtoH_v2000), "cuMemcpyAtoH
 WEIR_EXPORT(w_cuMemcpyAtoH, cuMemcpyAtoH, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoH_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
-static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
   fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(111);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2215,7 +2215,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoH_v2, PFN_cuMemcpyAtoH_v3020), "cuMemcpyA
 WEIR_EXPORT(w_cuMemcpyAtoH_v2, cuMemcpyAtoH_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoH_v2_ptds)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
-static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
   fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(112);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2235,7 +2235,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoH_v2_ptds, PFN_cuMemcpyAtoH_v7000_ptds), 
 WEIR_EXPORT(w_cuMemcpyAtoH_v2_ptds, cuMemcpyAtoH_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoHAsync)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream)
 {
   fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(113);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2255,7 +2255,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoHAsync, PFN_cuMemcpyAtoHAsync_v2000), "cu
 WEIR_EXPORT(w_cuMemcpyAtoHAsync, cuMemcpyAtoHAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(114);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2275,7 +2275,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoHAsync_v2, PFN_cuMemcpyAtoHAsync_v3020), 
 WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2_ptsz)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(115);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2295,7 +2295,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyAtoHAsync_v2_ptsz, PFN_cuMemcpyAtoHAsync_v70
 WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2_ptsz, cuMemcpyAtoHAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2D)(const CUDA_MEMCPY2D_v1 *pCopy);
-static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
+WEIR_BODY CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
   fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(116);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2315,7 +2315,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2D, PFN_cuMemcpy2D_v2000), "cuMemcpy2D");
 WEIR_EXPORT(w_cuMemcpy2D, cuMemcpy2D, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2D_v2)(const CUDA_MEMCPY2D *pCopy);
-static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+WEIR_BODY CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
   fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)hook_original(117);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2337,7 +2337,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2D_v2, PFN_cuMemcpy2D_v3020), "cuMemcpy2D_v2
 WEIR_EXPORT(w_cuMemcpy2D_v2, cuMemcpy2D_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2D_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
-static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
+WEIR_BODY CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
   fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)hook_original(118);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2359,7 +2359,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2D_v2_ptds, PFN_cuMemcpy2D_v7000_ptds), "cuM
 WEIR_EXPORT(w_cuMemcpy2D_v2_ptds, cuMemcpy2D_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2DUnaligned)(const CUDA_MEMCPY2D_v1 *pCopy);
-static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
+WEIR_BODY CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
   fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(119);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2379,7 +2379,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2DUnaligned, PFN_cuMemcpy2DUnaligned_v2000),
 WEIR_EXPORT(w_cuMemcpy2DUnaligned, cuMemcpy2DUnaligned, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D *pCopy);
-static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
   fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)hook_original(120);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2401,7 +2401,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2DUnaligned_v2, PFN_cuMemcpy2DUnaligned_v302
 WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
-static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
+WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
   fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)hook_original(121);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2423,7 +2423,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2DUnaligned_v2_ptds, PFN_cuMemcpy2DUnaligned
 WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2DUnaligned_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2DAsync)(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream);
-static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
   fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(122);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2443,7 +2443,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2DAsync, PFN_cuMemcpy2DAsync_v2000), "cuMemc
 WEIR_EXPORT(w_cuMemcpy2DAsync, cuMemcpy2DAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
-static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
   fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)hook_original(123);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2465,7 +2465,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020), "cuM
 WEIR_EXPORT(w_cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy2DAsync_v2_ptsz)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
-static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
   fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)hook_original(124);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2487,7 +2487,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy2DAsync_v2_ptsz, PFN_cuMemcpy2DAsync_v7000_p
 WEIR_EXPORT(w_cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3D)(const CUDA_MEMCPY3D_v1 *pCopy);
-static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
+WEIR_BODY CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
   fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(125);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2507,7 +2507,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3D, PFN_cuMemcpy3D_v2000), "cuMemcpy3D");
 WEIR_EXPORT(w_cuMemcpy3D, cuMemcpy3D, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3D_v2)(const CUDA_MEMCPY3D *pCopy);
-static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+WEIR_BODY CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
   fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(126);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2527,7 +2527,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3D_v2, PFN_cuMemcpy3D_v3020), "cuMemcpy3D_v2
 WEIR_EXPORT(w_cuMemcpy3D_v2, cuMemcpy3D_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3D_v2_ptds)(const CUDA_MEMCPY3D *pCopy);
-static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
+WEIR_BODY CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
   fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(127);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2547,7 +2547,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3D_v2_ptds, PFN_cuMemcpy3D_v7000_ptds), "cuM
 WEIR_EXPORT(w_cuMemcpy3D_v2_ptds, cuMemcpy3D_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream);
-static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
   fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(128);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2567,7 +2567,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DAsync, PFN_cuMemcpy3DAsync_v2000), "cuMemc
 WEIR_EXPORT(w_cuMemcpy3DAsync, cuMemcpy3DAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
-static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
   fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(129);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2587,7 +2587,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DAsync_v2, PFN_cuMemcpy3DAsync_v3020), "cuM
 WEIR_EXPORT(w_cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DAsync_v2_ptsz)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
-static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
   fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(130);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2607,7 +2607,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DAsync_v2_ptsz, PFN_cuMemcpy3DAsync_v7000_p
 WEIR_EXPORT(w_cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyPeer)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
-static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
   fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)hook_original(131);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2629,7 +2629,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyPeer, PFN_cuMemcpyPeer_v4000), "cuMemcpyPeer
 WEIR_EXPORT(w_cuMemcpyPeer, cuMemcpyPeer, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyPeer_ptds)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
-static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
+WEIR_BODY CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
   fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)hook_original(132);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2651,7 +2651,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyPeer_ptds, PFN_cuMemcpyPeer_v7000_ptds), "cu
 WEIR_EXPORT(w_cuMemcpyPeer_ptds, cuMemcpyPeer_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyPeerAsync)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)hook_original(133);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2673,7 +2673,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000), "cu
 WEIR_EXPORT(w_cuMemcpyPeerAsync, cuMemcpyPeerAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyPeerAsync_ptsz)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
-static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
   fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)hook_original(134);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2695,7 +2695,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyPeerAsync_ptsz, PFN_cuMemcpyPeerAsync_v7000_
 WEIR_EXPORT(w_cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *pCopy);
-static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+WEIR_BODY CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
   fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(135);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2715,7 +2715,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DPeer, PFN_cuMemcpy3DPeer_v4000), "cuMemcpy
 WEIR_EXPORT(w_cuMemcpy3DPeer, cuMemcpy3DPeer, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DPeer_ptds)(const CUDA_MEMCPY3D_PEER *pCopy);
-static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
+WEIR_BODY CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
   fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(136);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2735,7 +2735,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DPeer_ptds, PFN_cuMemcpy3DPeer_v7000_ptds),
 WEIR_EXPORT(w_cuMemcpy3DPeer_ptds, cuMemcpy3DPeer_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
-static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
   fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(137);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2755,7 +2755,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DPeerAsync, PFN_cuMemcpy3DPeerAsync_v4000),
 WEIR_EXPORT(w_cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DPeerAsync_ptsz)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
-static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
   fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(138);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2775,7 +2775,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DPeerAsync_ptsz, PFN_cuMemcpy3DPeerAsync_v7
 WEIR_EXPORT(w_cuMemcpy3DPeerAsync_ptsz, cuMemcpy3DPeerAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD8)(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N);
-static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
+WEIR_BODY CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
   fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(139);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2794,7 +2794,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD8, PFN_cuMemsetD8_v2000), "cuMemsetD8");
 WEIR_EXPORT(w_cuMemsetD8, cuMemsetD8, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
-static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
+WEIR_BODY CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
   fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(140);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2813,7 +2813,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD8_v2, PFN_cuMemsetD8_v3020), "cuMemsetD8_v2
 WEIR_EXPORT(w_cuMemsetD8_v2, cuMemsetD8_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD8_v2_ptds)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
-static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
+WEIR_BODY CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
   fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(141);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2832,7 +2832,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD8_v2_ptds, PFN_cuMemsetD8_v7000_ptds), "cuM
 WEIR_EXPORT(w_cuMemsetD8_v2_ptds, cuMemsetD8_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD16)(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N);
-static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
+WEIR_BODY CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
   fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(142);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2851,7 +2851,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD16, PFN_cuMemsetD16_v2000), "cuMemsetD16");
 WEIR_EXPORT(w_cuMemsetD16, cuMemsetD16, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD16_v2)(CUdeviceptr dstDevice, unsigned short us, size_t N);
-static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
+WEIR_BODY CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
   fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(143);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2870,7 +2870,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD16_v2, PFN_cuMemsetD16_v3020), "cuMemsetD16
 WEIR_EXPORT(w_cuMemsetD16_v2, cuMemsetD16_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD16_v2_ptds)(CUdeviceptr dstDevice, unsigned short us, size_t N);
-static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
+WEIR_BODY CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
   fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(144);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2889,7 +2889,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD16_v2_ptds, PFN_cuMemsetD16_v7000_ptds), "c
 WEIR_EXPORT(w_cuMemsetD16_v2_ptds, cuMemsetD16_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD32)(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N);
-static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
+WEIR_BODY CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
   fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(145);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2908,7 +2908,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD32, PFN_cuMemsetD32_v2000), "cuMemsetD32");
 WEIR_EXPORT(w_cuMemsetD32, cuMemsetD32, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD32_v2)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
-static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
+WEIR_BODY CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
   fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(146);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2927,7 +2927,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD32_v2, PFN_cuMemsetD32_v3020), "cuMemsetD32
 WEIR_EXPORT(w_cuMemsetD32_v2, cuMemsetD32_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD32_v2_ptds)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
-static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
+WEIR_BODY CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
   fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(147);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2946,7 +2946,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD32_v2_ptds, PFN_cuMemsetD32_v7000_ptds), "c
 WEIR_EXPORT(w_cuMemsetD32_v2_ptds, cuMemsetD32_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D8)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height);
-static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height)
+WEIR_BODY CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height)
 {
   fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(148);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2965,7 +2965,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D8, PFN_cuMemsetD2D8_v2000), "cuMemsetD2D8
 WEIR_EXPORT(w_cuMemsetD2D8, cuMemsetD2D8, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D8_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
-static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
+WEIR_BODY CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
   fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(149);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2984,7 +2984,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D8_v2, PFN_cuMemsetD2D8_v3020), "cuMemsetD
 WEIR_EXPORT(w_cuMemsetD2D8_v2, cuMemsetD2D8_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D8_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
-static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
+WEIR_BODY CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
   fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(150);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3003,7 +3003,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D8_v2_ptds, PFN_cuMemsetD2D8_v7000_ptds), 
 WEIR_EXPORT(w_cuMemsetD2D8_v2_ptds, cuMemsetD2D8_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D16)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height);
-static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height)
+WEIR_BODY CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height)
 {
   fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(151);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3022,7 +3022,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D16, PFN_cuMemsetD2D16_v2000), "cuMemsetD2
 WEIR_EXPORT(w_cuMemsetD2D16, cuMemsetD2D16, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
-static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
+WEIR_BODY CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
   fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(152);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3041,7 +3041,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D16_v2, PFN_cuMemsetD2D16_v3020), "cuMemse
 WEIR_EXPORT(w_cuMemsetD2D16_v2, cuMemsetD2D16_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D16_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
-static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
+WEIR_BODY CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
   fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(153);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3060,7 +3060,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D16_v2_ptds, PFN_cuMemsetD2D16_v7000_ptds)
 WEIR_EXPORT(w_cuMemsetD2D16_v2_ptds, cuMemsetD2D16_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D32)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height);
-static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height)
+WEIR_BODY CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height)
 {
   fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(154);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3079,7 +3079,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D32, PFN_cuMemsetD2D32_v2000), "cuMemsetD2
 WEIR_EXPORT(w_cuMemsetD2D32, cuMemsetD2D32, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D32_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
-static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
+WEIR_BODY CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
   fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(155);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3098,7 +3098,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D32_v2, PFN_cuMemsetD2D32_v3020), "cuMemse
 WEIR_EXPORT(w_cuMemsetD2D32_v2, cuMemsetD2D32_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D32_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
-static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
+WEIR_BODY CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
   fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(156);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3117,7 +3117,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D32_v2_ptds, PFN_cuMemsetD2D32_v7000_ptds)
 WEIR_EXPORT(w_cuMemsetD2D32_v2_ptds, cuMemsetD2D32_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
-static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
   fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(157);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3136,7 +3136,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD8Async, PFN_cuMemsetD8Async_v3020), "cuMems
 WEIR_EXPORT(w_cuMemsetD8Async, cuMemsetD8Async, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD8Async_ptsz)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
-static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
   fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(158);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3155,7 +3155,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD8Async_ptsz, PFN_cuMemsetD8Async_v7000_ptsz
 WEIR_EXPORT(w_cuMemsetD8Async_ptsz, cuMemsetD8Async_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
-static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
   fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3174,7 +3174,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD16Async, PFN_cuMemsetD16Async_v3020), "cuMe
 WEIR_EXPORT(w_cuMemsetD16Async, cuMemsetD16Async, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD16Async_ptsz)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
-static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
   fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3193,7 +3193,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD16Async_ptsz, PFN_cuMemsetD16Async_v7000_pt
 WEIR_EXPORT(w_cuMemsetD16Async_ptsz, cuMemsetD16Async_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
-static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
   fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(161);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3212,7 +3212,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD32Async, PFN_cuMemsetD32Async_v3020), "cuMe
 WEIR_EXPORT(w_cuMemsetD32Async, cuMemsetD32Async, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD32Async_ptsz)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
-static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
   fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(162);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3231,7 +3231,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD32Async_ptsz, PFN_cuMemsetD32Async_v7000_pt
 WEIR_EXPORT(w_cuMemsetD32Async_ptsz, cuMemsetD32Async_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
-static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
   fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(163);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3250,7 +3250,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D8Async, PFN_cuMemsetD2D8Async_v3020), "cu
 WEIR_EXPORT(w_cuMemsetD2D8Async, cuMemsetD2D8Async, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D8Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
-static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
   fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(164);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3269,7 +3269,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D8Async_ptsz, PFN_cuMemsetD2D8Async_v7000_
 WEIR_EXPORT(w_cuMemsetD2D8Async_ptsz, cuMemsetD2D8Async_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
-static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
   fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(165);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3288,7 +3288,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D16Async, PFN_cuMemsetD2D16Async_v3020), "
 WEIR_EXPORT(w_cuMemsetD2D16Async, cuMemsetD2D16Async, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D16Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
-static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
   fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(166);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3307,7 +3307,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D16Async_ptsz, PFN_cuMemsetD2D16Async_v700
 WEIR_EXPORT(w_cuMemsetD2D16Async_ptsz, cuMemsetD2D16Async_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
-static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
   fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(167);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3326,7 +3326,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D32Async, PFN_cuMemsetD2D32Async_v3020), "
 WEIR_EXPORT(w_cuMemsetD2D32Async, cuMemsetD2D32Async, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemsetD2D32Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
-static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
+WEIR_BODY CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
   fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(168);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3345,7 +3345,7 @@ _Static_assert(WEIR_SAME(&w_cuMemsetD2D32Async_ptsz, PFN_cuMemsetD2D32Async_v700
 WEIR_EXPORT(w_cuMemsetD2D32Async_ptsz, cuMemsetD2D32Async_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSynchronize)(void);
-static CUresult w_cuCtxSynchronize(void)
+WEIR_BODY CUresult w_cuCtxSynchronize(void)
 {
   fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)hook_original(169);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3364,7 +3364,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxSynchronize, PFN_cuCtxSynchronize_v2000), "cuCt
 WEIR_EXPORT(w_cuCtxSynchronize, cuCtxSynchronize, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSynchronize_v2)(CUcontext ctx);
-static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
+WEIR_BODY CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
 {
   fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(170);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3383,7 +3383,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxSynchronize_v2, PFN_cuCtxSynchronize_v13000), "
 WEIR_EXPORT(w_cuCtxSynchronize_v2, cuCtxSynchronize_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamSynchronize)(CUstream hStream);
-static CUresult w_cuStreamSynchronize(CUstream hStream)
+WEIR_BODY CUresult w_cuStreamSynchronize(CUstream hStream)
 {
   fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(171);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3402,7 +3402,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamSynchronize, PFN_cuStreamSynchronize_v2000),
 WEIR_EXPORT(w_cuStreamSynchronize, cuStreamSynchronize, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamSynchronize_ptsz)(CUstream hStream);
-static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
+WEIR_BODY CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
 {
   fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(172);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3421,7 +3421,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamSynchronize_ptsz, PFN_cuStreamSynchronize_v7
 WEIR_EXPORT(w_cuStreamSynchronize_ptsz, cuStreamSynchronize_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamQuery)(CUstream hStream);
-static CUresult w_cuStreamQuery(CUstream hStream)
+WEIR_BODY CUresult w_cuStreamQuery(CUstream hStream)
 {
   fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(173);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3440,7 +3440,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamQuery, PFN_cuStreamQuery_v2000), "cuStreamQu
 WEIR_EXPORT(w_cuStreamQuery, cuStreamQuery, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamQuery_ptsz)(CUstream hStream);
-static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
+WEIR_BODY CUresult w_cuStreamQuery_ptsz(CUstream hStream)
 {
   fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(174);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3459,7 +3459,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamQuery_ptsz, PFN_cuStreamQuery_v7000_ptsz), "
 WEIR_EXPORT(w_cuStreamQuery_ptsz, cuStreamQuery_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags);
-static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+WEIR_BODY CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
   fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(175);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3478,7 +3478,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020), "cu
 WEIR_EXPORT(w_cuStreamWaitEvent, cuStreamWaitEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitEvent_ptsz)(CUstream hStream, CUevent hEvent, unsigned int Flags);
-static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
+WEIR_BODY CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
   fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(176);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3497,7 +3497,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitEvent_ptsz, PFN_cuStreamWaitEvent_v7000_
 WEIR_EXPORT(w_cuStreamWaitEvent_ptsz, cuStreamWaitEvent_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventSynchronize)(CUevent hEvent);
-static CUresult w_cuEventSynchronize(CUevent hEvent)
+WEIR_BODY CUresult w_cuEventSynchronize(CUevent hEvent)
 {
   fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(177);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3516,7 +3516,7 @@ _Static_assert(WEIR_SAME(&w_cuEventSynchronize, PFN_cuEventSynchronize_v2000), "
 WEIR_EXPORT(w_cuEventSynchronize, cuEventSynchronize, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventQuery)(CUevent hEvent);
-static CUresult w_cuEventQuery(CUevent hEvent)
+WEIR_BODY CUresult w_cuEventQuery(CUevent hEvent)
 {
   fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(178);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3535,7 +3535,7 @@ _Static_assert(WEIR_SAME(&w_cuEventQuery, PFN_cuEventQuery_v2000), "cuEventQuery
 WEIR_EXPORT(w_cuEventQuery, cuEventQuery, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(179);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3554,7 +3554,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32, PFN_cuStreamWaitValue32_v8000),
 WEIR_EXPORT(w_cuStreamWaitValue32, cuStreamWaitValue32, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(180);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3573,7 +3573,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_ptsz, PFN_cuStreamWaitValue32_v8
 WEIR_EXPORT(w_cuStreamWaitValue32_ptsz, cuStreamWaitValue32_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(181);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3592,7 +3592,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_v2, PFN_cuStreamWaitValue32_v110
 WEIR_EXPORT(w_cuStreamWaitValue32_v2, cuStreamWaitValue32_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(182);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3611,7 +3611,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_v2_ptsz, PFN_cuStreamWaitValue32
 WEIR_EXPORT(w_cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(183);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3630,7 +3630,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64, PFN_cuStreamWaitValue64_v9000),
 WEIR_EXPORT(w_cuStreamWaitValue64, cuStreamWaitValue64, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(184);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3649,7 +3649,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_ptsz, PFN_cuStreamWaitValue64_v9
 WEIR_EXPORT(w_cuStreamWaitValue64_ptsz, cuStreamWaitValue64_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(185);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3668,7 +3668,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_v2, PFN_cuStreamWaitValue64_v110
 WEIR_EXPORT(w_cuStreamWaitValue64_v2, cuStreamWaitValue64_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(186);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3687,7 +3687,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_v2_ptsz, PFN_cuStreamWaitValue64
 WEIR_EXPORT(w_cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(187);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3706,7 +3706,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32, PFN_cuStreamWriteValue32_v8000
 WEIR_EXPORT(w_cuStreamWriteValue32, cuStreamWriteValue32, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(188);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3725,7 +3725,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_ptsz, PFN_cuStreamWriteValue32_
 WEIR_EXPORT(w_cuStreamWriteValue32_ptsz, cuStreamWriteValue32_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(189);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3744,7 +3744,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_v2, PFN_cuStreamWriteValue32_v1
 WEIR_EXPORT(w_cuStreamWriteValue32_v2, cuStreamWriteValue32_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(190);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3763,7 +3763,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_v2_ptsz, PFN_cuStreamWriteValue
 WEIR_EXPORT(w_cuStreamWriteValue32_v2_ptsz, cuStreamWriteValue32_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(191);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3782,7 +3782,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64, PFN_cuStreamWriteValue64_v9000
 WEIR_EXPORT(w_cuStreamWriteValue64, cuStreamWriteValue64, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(192);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3801,7 +3801,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_ptsz, PFN_cuStreamWriteValue64_
 WEIR_EXPORT(w_cuStreamWriteValue64_ptsz, cuStreamWriteValue64_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(193);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3820,7 +3820,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_v2, PFN_cuStreamWriteValue64_v1
 WEIR_EXPORT(w_cuStreamWriteValue64_v2, cuStreamWriteValue64_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(194);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3839,7 +3839,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_v2_ptsz, PFN_cuStreamWriteValue
 WEIR_EXPORT(w_cuStreamWriteValue64_v2_ptsz, cuStreamWriteValue64_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGreenCtxWaitEvent)(CUgreenCtx hCtx, CUevent hEvent);
-static CUresult w_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+WEIR_BODY CUresult w_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
   fn_cuGreenCtxWaitEvent real = (fn_cuGreenCtxWaitEvent)(uintptr_t)hook_original(195);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3858,7 +3858,7 @@ _Static_assert(WEIR_SAME(&w_cuGreenCtxWaitEvent, PFN_cuGreenCtxWaitEvent_v12040)
 WEIR_EXPORT(w_cuGreenCtxWaitEvent, cuGreenCtxWaitEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuFlushGPUDirectRDMAWrites)(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
-static WEIR_RARE CUresult w_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+WEIR_BODY WEIR_RARE CUresult w_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {
   fn_cuFlushGPUDirectRDMAWrites real = (fn_cuFlushGPUDirectRDMAWrites)(uintptr_t)hook_original(196);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3877,7 +3877,7 @@ _Static_assert(WEIR_SAME(&w_cuFlushGPUDirectRDMAWrites, PFN_cuFlushGPUDirectRDMA
 WEIR_EXPORT(w_cuFlushGPUDirectRDMAWrites, cuFlushGPUDirectRDMAWrites, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamCreate)(CUstream *phStream, unsigned int Flags);
-static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
+WEIR_BODY CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
   fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(197);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3896,7 +3896,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamCreate, PFN_cuStreamCreate_v2000), "cuStream
 WEIR_EXPORT(w_cuStreamCreate, cuStreamCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamCreateWithPriority)(CUstream *phStream, unsigned int flags, int priority);
-static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+WEIR_BODY CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
   fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(198);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3915,7 +3915,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamCreateWithPriority, PFN_cuStreamCreateWithPr
 WEIR_EXPORT(w_cuStreamCreateWithPriority, cuStreamCreateWithPriority, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGreenCtxStreamCreate)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
-static CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
+WEIR_BODY CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
   fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)hook_original(199);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3934,7 +3934,7 @@ _Static_assert(WEIR_SAME(&w_cuGreenCtxStreamCreate, PFN_cuGreenCtxStreamCreate_v
 WEIR_EXPORT(w_cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamDestroy)(CUstream hStream);
-static CUresult w_cuStreamDestroy(CUstream hStream)
+WEIR_BODY CUresult w_cuStreamDestroy(CUstream hStream)
 {
   fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)hook_original(200);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3953,7 +3953,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamDestroy, PFN_cuStreamDestroy_v2000), "cuStre
 WEIR_EXPORT(w_cuStreamDestroy, cuStreamDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamDestroy_v2)(CUstream hStream);
-static CUresult w_cuStreamDestroy_v2(CUstream hStream)
+WEIR_BODY CUresult w_cuStreamDestroy_v2(CUstream hStream)
 {
   fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)hook_original(201);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3972,7 +3972,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000), "cuS
 WEIR_EXPORT(w_cuStreamDestroy_v2, cuStreamDestroy_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
   fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(202);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3991,7 +3991,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamAddCallback, PFN_cuStreamAddCallback_v5000),
 WEIR_EXPORT(w_cuStreamAddCallback, cuStreamAddCallback, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamAddCallback_ptsz)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
   fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(203);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4010,7 +4010,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamAddCallback_ptsz, PFN_cuStreamAddCallback_v7
 WEIR_EXPORT(w_cuStreamAddCallback_ptsz, cuStreamAddCallback_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamSetAttribute)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param);
-static WEIR_RARE CUresult w_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
 {
   fn_cuStreamSetAttribute real = (fn_cuStreamSetAttribute)(uintptr_t)hook_original(204);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4029,7 +4029,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamSetAttribute, PFN_cuStreamSetAttribute_v1100
 WEIR_EXPORT(w_cuStreamSetAttribute, cuStreamSetAttribute, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamSetAttribute_ptsz)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
-static WEIR_RARE CUresult w_cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
   fn_cuStreamSetAttribute_ptsz real = (fn_cuStreamSetAttribute_ptsz)(uintptr_t)hook_original(205);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4048,7 +4048,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamSetAttribute_ptsz, PFN_cuStreamSetAttribute_
 WEIR_EXPORT(w_cuStreamSetAttribute_ptsz, cuStreamSetAttribute_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamCopyAttributes)(CUstream dstStream, CUstream srcStream);
-static WEIR_RARE CUresult w_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
   fn_cuStreamCopyAttributes real = (fn_cuStreamCopyAttributes)(uintptr_t)hook_original(206);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4067,7 +4067,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamCopyAttributes, PFN_cuStreamCopyAttributes_v
 WEIR_EXPORT(w_cuStreamCopyAttributes, cuStreamCopyAttributes, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamCopyAttributes_ptsz)(CUstream dst, CUstream src);
-static WEIR_RARE CUresult w_cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
 {
   fn_cuStreamCopyAttributes_ptsz real = (fn_cuStreamCopyAttributes_ptsz)(uintptr_t)hook_original(207);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4086,7 +4086,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamCopyAttributes_ptsz, PFN_cuStreamCopyAttribu
 WEIR_EXPORT(w_cuStreamCopyAttributes_ptsz, cuStreamCopyAttributes_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBeginCapture)(CUstream hStream);
-static CUresult w_cuStreamBeginCapture(CUstream hStream)
+WEIR_BODY CUresult w_cuStreamBeginCapture(CUstream hStream)
 {
   fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)hook_original(208);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4111,7 +4111,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBeginCapture, PFN_cuStreamBeginCapture_v1000
 WEIR_EXPORT(w_cuStreamBeginCapture, cuStreamBeginCapture, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBeginCapture_ptsz)(CUstream hStream);
-static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
+WEIR_BODY CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
 {
   fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)hook_original(209);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4136,7 +4136,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBeginCapture_ptsz, PFN_cuStreamBeginCapture_
 WEIR_EXPORT(w_cuStreamBeginCapture_ptsz, cuStreamBeginCapture_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBeginCapture_v2)(CUstream hStream, CUstreamCaptureMode mode);
-static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+WEIR_BODY CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
   fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)hook_original(210);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4161,7 +4161,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBeginCapture_v2, PFN_cuStreamBeginCapture_v1
 WEIR_EXPORT(w_cuStreamBeginCapture_v2, cuStreamBeginCapture_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBeginCapture_v2_ptsz)(CUstream hStream, CUstreamCaptureMode mode);
-static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
+WEIR_BODY CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
   fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)hook_original(211);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4186,7 +4186,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBeginCapture_v2_ptsz, PFN_cuStreamBeginCaptu
 WEIR_EXPORT(w_cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
-static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+WEIR_BODY CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
   fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)hook_original(212);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4211,7 +4211,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBeginCaptureToGraph, PFN_cuStreamBeginCaptur
 WEIR_EXPORT(w_cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph_ptsz)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
-static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+WEIR_BODY CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
   fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(213);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4236,7 +4236,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBeginCaptureToGraph_ptsz, PFN_cuStreamBeginC
 WEIR_EXPORT(w_cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph);
-static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+WEIR_BODY CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
   fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)hook_original(214);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4261,7 +4261,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamEndCapture, PFN_cuStreamEndCapture_v10000), 
 WEIR_EXPORT(w_cuStreamEndCapture, cuStreamEndCapture, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamEndCapture_ptsz)(CUstream hStream, CUgraph *phGraph);
-static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
+WEIR_BODY CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
   fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)hook_original(215);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4286,7 +4286,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamEndCapture_ptsz, PFN_cuStreamEndCapture_v100
 WEIR_EXPORT(w_cuStreamEndCapture_ptsz, cuStreamEndCapture_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventCreate)(CUevent *phEvent, unsigned int Flags);
-static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
+WEIR_BODY CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
   fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(216);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4305,7 +4305,7 @@ _Static_assert(WEIR_SAME(&w_cuEventCreate, PFN_cuEventCreate_v2000), "cuEventCre
 WEIR_EXPORT(w_cuEventCreate, cuEventCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventDestroy)(CUevent hEvent);
-static CUresult w_cuEventDestroy(CUevent hEvent)
+WEIR_BODY CUresult w_cuEventDestroy(CUevent hEvent)
 {
   fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(217);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4324,7 +4324,7 @@ _Static_assert(WEIR_SAME(&w_cuEventDestroy, PFN_cuEventDestroy_v2000), "cuEventD
 WEIR_EXPORT(w_cuEventDestroy, cuEventDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventDestroy_v2)(CUevent hEvent);
-static CUresult w_cuEventDestroy_v2(CUevent hEvent)
+WEIR_BODY CUresult w_cuEventDestroy_v2(CUevent hEvent)
 {
   fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(218);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4343,7 +4343,7 @@ _Static_assert(WEIR_SAME(&w_cuEventDestroy_v2, PFN_cuEventDestroy_v4000), "cuEve
 WEIR_EXPORT(w_cuEventDestroy_v2, cuEventDestroy_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventRecord)(CUevent hEvent, CUstream hStream);
-static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
+WEIR_BODY CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
 {
   fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(219);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4362,7 +4362,7 @@ _Static_assert(WEIR_SAME(&w_cuEventRecord, PFN_cuEventRecord_v2000), "cuEventRec
 WEIR_EXPORT(w_cuEventRecord, cuEventRecord, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventRecord_ptsz)(CUevent hEvent, CUstream hStream);
-static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
+WEIR_BODY CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
   fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(220);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4381,7 +4381,7 @@ _Static_assert(WEIR_SAME(&w_cuEventRecord_ptsz, PFN_cuEventRecord_v7000_ptsz), "
 WEIR_EXPORT(w_cuEventRecord_ptsz, cuEventRecord_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags);
-static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+WEIR_BODY CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
   fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(221);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4400,7 +4400,7 @@ _Static_assert(WEIR_SAME(&w_cuEventRecordWithFlags, PFN_cuEventRecordWithFlags_v
 WEIR_EXPORT(w_cuEventRecordWithFlags, cuEventRecordWithFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventRecordWithFlags_ptsz)(CUevent hEvent, CUstream hStream, unsigned int flags);
-static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
+WEIR_BODY CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
   fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(222);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4419,7 +4419,7 @@ _Static_assert(WEIR_SAME(&w_cuEventRecordWithFlags_ptsz, PFN_cuEventRecordWithFl
 WEIR_EXPORT(w_cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventElapsedTime)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
-static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+WEIR_BODY CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
   fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(223);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4438,7 +4438,7 @@ _Static_assert(WEIR_SAME(&w_cuEventElapsedTime, PFN_cuEventElapsedTime_v2000), "
 WEIR_EXPORT(w_cuEventElapsedTime, cuEventElapsedTime, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventElapsedTime_v2)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
-static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+WEIR_BODY CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
   fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(224);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4457,7 +4457,7 @@ _Static_assert(WEIR_SAME(&w_cuEventElapsedTime_v2, PFN_cuEventElapsedTime_v12080
 WEIR_EXPORT(w_cuEventElapsedTime_v2, cuEventElapsedTime_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuIpcGetEventHandle)(CUipcEventHandle *pHandle, CUevent event);
-static CUresult w_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+WEIR_BODY CUresult w_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
   fn_cuIpcGetEventHandle real = (fn_cuIpcGetEventHandle)(uintptr_t)hook_original(225);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4476,7 +4476,7 @@ _Static_assert(WEIR_SAME(&w_cuIpcGetEventHandle, PFN_cuIpcGetEventHandle_v4010),
 WEIR_EXPORT(w_cuIpcGetEventHandle, cuIpcGetEventHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuIpcOpenEventHandle)(CUevent *phEvent, CUipcEventHandle handle);
-static CUresult w_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+WEIR_BODY CUresult w_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
   fn_cuIpcOpenEventHandle real = (fn_cuIpcOpenEventHandle)(uintptr_t)hook_original(226);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4495,7 +4495,7 @@ _Static_assert(WEIR_SAME(&w_cuIpcOpenEventHandle, PFN_cuIpcOpenEventHandle_v4010
 WEIR_EXPORT(w_cuIpcOpenEventHandle, cuIpcOpenEventHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGreenCtxRecordEvent)(CUgreenCtx hCtx, CUevent hEvent);
-static CUresult w_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
+WEIR_BODY CUresult w_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
   fn_cuGreenCtxRecordEvent real = (fn_cuGreenCtxRecordEvent)(uintptr_t)hook_original(227);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4514,7 +4514,7 @@ _Static_assert(WEIR_SAME(&w_cuGreenCtxRecordEvent, PFN_cuGreenCtxRecordEvent_v12
 WEIR_EXPORT(w_cuGreenCtxRecordEvent, cuGreenCtxRecordEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
-static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+WEIR_BODY CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
   fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(228);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4533,7 +4533,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchKernel, PFN_cuLaunchKernel_v4000), "cuLaunch
 WEIR_EXPORT(w_cuLaunchKernel, cuLaunchKernel, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
-static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+WEIR_BODY CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
   fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(229);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4552,7 +4552,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchKernel_ptsz, PFN_cuLaunchKernel_v7000_ptsz),
 WEIR_EXPORT(w_cuLaunchKernel_ptsz, cuLaunchKernel_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
-static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
+WEIR_BODY CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
   fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(230);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4571,7 +4571,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchCooperativeKernel, PFN_cuLaunchCooperativeKe
 WEIR_EXPORT(w_cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchCooperativeKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
-static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
+WEIR_BODY CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
   fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(231);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4590,7 +4590,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchCooperativeKernel_ptsz, PFN_cuLaunchCooperat
 WEIR_EXPORT(w_cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
-static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+WEIR_BODY CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
   fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(232);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4609,7 +4609,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchKernelEx, PFN_cuLaunchKernelEx_v11060), "cuL
 WEIR_EXPORT(w_cuLaunchKernelEx, cuLaunchKernelEx, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchKernelEx_ptsz)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
-static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+WEIR_BODY CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
   fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(233);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4628,7 +4628,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchKernelEx_ptsz, PFN_cuLaunchKernelEx_v11060_p
 WEIR_EXPORT(w_cuLaunchKernelEx_ptsz, cuLaunchKernelEx_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
-static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags)
+WEIR_BODY CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags)
 {
   fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(234);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4647,7 +4647,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchCooperativeKernelMultiDevice, PFN_cuLaunchCo
 WEIR_EXPORT(w_cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunch)(CUfunction f);
-static CUresult w_cuLaunch(CUfunction f)
+WEIR_BODY CUresult w_cuLaunch(CUfunction f)
 {
   fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(235);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4666,7 +4666,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunch, PFN_cuLaunch_v2000), "cuLaunch");
 WEIR_EXPORT(w_cuLaunch, cuLaunch, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchGrid)(CUfunction f, int grid_width, int grid_height);
-static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
+WEIR_BODY CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
   fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(236);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4685,7 +4685,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchGrid, PFN_cuLaunchGrid_v2000), "cuLaunchGrid
 WEIR_EXPORT(w_cuLaunchGrid, cuLaunchGrid, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchGridAsync)(CUfunction f, int grid_width, int grid_height, CUstream hStream);
-static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
+WEIR_BODY CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
 {
   fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(237);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4704,7 +4704,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchGridAsync, PFN_cuLaunchGridAsync_v2000), "cu
 WEIR_EXPORT(w_cuLaunchGridAsync, cuLaunchGridAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
-static WEIR_RARE CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+WEIR_BODY WEIR_RARE CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
   fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(238);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4723,7 +4723,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchHostFunc, PFN_cuLaunchHostFunc_v10000), "cuL
 WEIR_EXPORT(w_cuLaunchHostFunc, cuLaunchHostFunc, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchHostFunc_ptsz)(CUstream hStream, CUhostFn fn, void *userData);
-static WEIR_RARE CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
+WEIR_BODY WEIR_RARE CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
   fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(239);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4742,7 +4742,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchHostFunc_ptsz, PFN_cuLaunchHostFunc_v10000_p
 WEIR_EXPORT(w_cuLaunchHostFunc_ptsz, cuLaunchHostFunc_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyBatchAsync)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
-static CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
   fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(240);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4761,7 +4761,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyBatchAsync, PFN_cuMemcpyBatchAsync_v12080), 
 WEIR_EXPORT(w_cuMemcpyBatchAsync, cuMemcpyBatchAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyBatchAsync_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
-static CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
   fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(241);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4780,7 +4780,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyBatchAsync_ptsz, PFN_cuMemcpyBatchAsync_v120
 WEIR_EXPORT(w_cuMemcpyBatchAsync_ptsz, cuMemcpyBatchAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
-static CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
   fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(242);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4799,7 +4799,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyBatchAsync_v2, PFN_cuMemcpyBatchAsync_v13000
 WEIR_EXPORT(w_cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
-static CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
   fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(243);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4818,7 +4818,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpyBatchAsync_v2_ptsz, PFN_cuMemcpyBatchAsync_v
 WEIR_EXPORT(w_cuMemcpyBatchAsync_v2_ptsz, cuMemcpyBatchAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DBatchAsync)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
-static CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(244);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4837,7 +4837,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync, PFN_cuMemcpy3DBatchAsync_v1208
 WEIR_EXPORT(w_cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
-static CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(245);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4856,7 +4856,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync_ptsz, PFN_cuMemcpy3DBatchAsync_
 WEIR_EXPORT(w_cuMemcpy3DBatchAsync_ptsz, cuMemcpy3DBatchAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
-static CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(246);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4875,7 +4875,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync_v2, PFN_cuMemcpy3DBatchAsync_v1
 WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
-static CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
+WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
   fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(247);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4894,7 +4894,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync_v2_ptsz, PFN_cuMemcpy3DBatchAsy
 WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DBatchAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemBatchDecompressAsync)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
-static WEIR_RARE CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
   fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(248);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4913,7 +4913,7 @@ _Static_assert(WEIR_SAME(&w_cuMemBatchDecompressAsync, PFN_cuMemBatchDecompressA
 WEIR_EXPORT(w_cuMemBatchDecompressAsync, cuMemBatchDecompressAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemBatchDecompressAsync_ptsz)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
-static WEIR_RARE CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
   fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(249);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4932,7 +4932,7 @@ _Static_assert(WEIR_SAME(&w_cuMemBatchDecompressAsync_ptsz, PFN_cuMemBatchDecomp
 WEIR_EXPORT(w_cuMemBatchDecompressAsync_ptsz, cuMemBatchDecompressAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemMapArrayAsync)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
   fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(250);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4951,7 +4951,7 @@ _Static_assert(WEIR_SAME(&w_cuMemMapArrayAsync, PFN_cuMemMapArrayAsync_v11010), 
 WEIR_EXPORT(w_cuMemMapArrayAsync, cuMemMapArrayAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemMapArrayAsync_ptsz)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
-static WEIR_RARE CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
   fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(251);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4970,7 +4970,7 @@ _Static_assert(WEIR_SAME(&w_cuMemMapArrayAsync_ptsz, PFN_cuMemMapArrayAsync_v110
 WEIR_EXPORT(w_cuMemMapArrayAsync_ptsz, cuMemMapArrayAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBatchMemOp)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
   fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(252);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4989,7 +4989,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp, PFN_cuStreamBatchMemOp_v8000), "
 WEIR_EXPORT(w_cuStreamBatchMemOp, cuStreamBatchMemOp, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBatchMemOp_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
   fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(253);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5008,7 +5008,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_ptsz, PFN_cuStreamBatchMemOp_v800
 WEIR_EXPORT(w_cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBatchMemOp_v2)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
   fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(254);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5027,7 +5027,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_v2, PFN_cuStreamBatchMemOp_v11070
 WEIR_EXPORT(w_cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBatchMemOp_v2_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
   fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(255);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5046,7 +5046,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_v2_ptsz, PFN_cuStreamBatchMemOp_v
 WEIR_EXPORT(w_cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
-static WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
+WEIR_BODY WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
   fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(256);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5065,7 +5065,7 @@ _Static_assert(WEIR_SAME(&w_cuSignalExternalSemaphoresAsync, PFN_cuSignalExterna
 WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
-static WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
+WEIR_BODY WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
   fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(257);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5084,7 +5084,7 @@ _Static_assert(WEIR_SAME(&w_cuSignalExternalSemaphoresAsync_ptsz, PFN_cuSignalEx
 WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync_ptsz, cuSignalExternalSemaphoresAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
-static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
+WEIR_BODY WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
   fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(258);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5103,7 +5103,7 @@ _Static_assert(WEIR_SAME(&w_cuWaitExternalSemaphoresAsync, PFN_cuWaitExternalSem
 WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
-static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
+WEIR_BODY WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
   fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(259);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5122,7 +5122,7 @@ _Static_assert(WEIR_SAME(&w_cuWaitExternalSemaphoresAsync_ptsz, PFN_cuWaitExtern
 WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuExternalMemoryGetMappedMipmappedArray)(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc);
-static CUresult w_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
+WEIR_BODY CUresult w_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
 {
   fn_cuExternalMemoryGetMappedMipmappedArray real = (fn_cuExternalMemoryGetMappedMipmappedArray)(uintptr_t)hook_original(260);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5141,7 +5141,7 @@ _Static_assert(WEIR_SAME(&w_cuExternalMemoryGetMappedMipmappedArray, PFN_cuExter
 WEIR_EXPORT(w_cuExternalMemoryGetMappedMipmappedArray, cuExternalMemoryGetMappedMipmappedArray, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuImportExternalSemaphore)(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
-static WEIR_RARE CUresult w_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
+WEIR_BODY WEIR_RARE CUresult w_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 {
   fn_cuImportExternalSemaphore real = (fn_cuImportExternalSemaphore)(uintptr_t)hook_original(261);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5160,7 +5160,7 @@ _Static_assert(WEIR_SAME(&w_cuImportExternalSemaphore, PFN_cuImportExternalSemap
 WEIR_EXPORT(w_cuImportExternalSemaphore, cuImportExternalSemaphore, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDestroyExternalSemaphore)(CUexternalSemaphore extSem);
-static WEIR_RARE CUresult w_cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
+WEIR_BODY WEIR_RARE CUresult w_cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 {
   fn_cuDestroyExternalSemaphore real = (fn_cuDestroyExternalSemaphore)(uintptr_t)hook_original(262);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5179,7 +5179,7 @@ _Static_assert(WEIR_SAME(&w_cuDestroyExternalSemaphore, PFN_cuDestroyExternalSem
 WEIR_EXPORT(w_cuDestroyExternalSemaphore, cuDestroyExternalSemaphore, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsMapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
-static WEIR_RARE CUresult w_cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
   fn_cuGraphicsMapResources real = (fn_cuGraphicsMapResources)(uintptr_t)hook_original(263);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5198,7 +5198,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsMapResources, PFN_cuGraphicsMapResources_v
 WEIR_EXPORT(w_cuGraphicsMapResources, cuGraphicsMapResources, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsMapResources_ptsz)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
-static WEIR_RARE CUresult w_cuGraphicsMapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsMapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
   fn_cuGraphicsMapResources_ptsz real = (fn_cuGraphicsMapResources_ptsz)(uintptr_t)hook_original(264);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5217,7 +5217,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsMapResources_ptsz, PFN_cuGraphicsMapResour
 WEIR_EXPORT(w_cuGraphicsMapResources_ptsz, cuGraphicsMapResources_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsUnmapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
-static WEIR_RARE CUresult w_cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
   fn_cuGraphicsUnmapResources real = (fn_cuGraphicsUnmapResources)(uintptr_t)hook_original(265);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5236,7 +5236,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsUnmapResources, PFN_cuGraphicsUnmapResourc
 WEIR_EXPORT(w_cuGraphicsUnmapResources, cuGraphicsUnmapResources, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsUnmapResources_ptsz)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
-static WEIR_RARE CUresult w_cuGraphicsUnmapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsUnmapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
   fn_cuGraphicsUnmapResources_ptsz real = (fn_cuGraphicsUnmapResources_ptsz)(uintptr_t)hook_original(266);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5255,7 +5255,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsUnmapResources_ptsz, PFN_cuGraphicsUnmapRe
 WEIR_EXPORT(w_cuGraphicsUnmapResources_ptsz, cuGraphicsUnmapResources_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsResourceGetMappedPointer)(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource);
-static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource)
 {
   fn_cuGraphicsResourceGetMappedPointer real = (fn_cuGraphicsResourceGetMappedPointer)(uintptr_t)hook_original(267);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5274,7 +5274,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsResourceGetMappedPointer, PFN_cuGraphicsRe
 WEIR_EXPORT(w_cuGraphicsResourceGetMappedPointer, cuGraphicsResourceGetMappedPointer, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsResourceGetMappedPointer_v2)(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
-static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource)
 {
   fn_cuGraphicsResourceGetMappedPointer_v2 real = (fn_cuGraphicsResourceGetMappedPointer_v2)(uintptr_t)hook_original(268);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5293,7 +5293,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsResourceGetMappedPointer_v2, PFN_cuGraphic
 WEIR_EXPORT(w_cuGraphicsResourceGetMappedPointer_v2, cuGraphicsResourceGetMappedPointer_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsResourceGetMappedMipmappedArray)(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
-static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
   fn_cuGraphicsResourceGetMappedMipmappedArray real = (fn_cuGraphicsResourceGetMappedMipmappedArray)(uintptr_t)hook_original(269);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5312,7 +5312,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsResourceGetMappedMipmappedArray, PFN_cuGra
 WEIR_EXPORT(w_cuGraphicsResourceGetMappedMipmappedArray, cuGraphicsResourceGetMappedMipmappedArray, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsSubResourceGetMappedArray)(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel);
-static WEIR_RARE CUresult w_cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
   fn_cuGraphicsSubResourceGetMappedArray real = (fn_cuGraphicsSubResourceGetMappedArray)(uintptr_t)hook_original(270);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5331,7 +5331,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsSubResourceGetMappedArray, PFN_cuGraphicsS
 WEIR_EXPORT(w_cuGraphicsSubResourceGetMappedArray, cuGraphicsSubResourceGetMappedArray, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsResourceSetMapFlags)(CUgraphicsResource resource, unsigned int flags);
-static WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
 {
   fn_cuGraphicsResourceSetMapFlags real = (fn_cuGraphicsResourceSetMapFlags)(uintptr_t)hook_original(271);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5350,7 +5350,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsResourceSetMapFlags, PFN_cuGraphicsResourc
 WEIR_EXPORT(w_cuGraphicsResourceSetMapFlags, cuGraphicsResourceSetMapFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsResourceSetMapFlags_v2)(CUgraphicsResource resource, unsigned int flags);
-static WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
 {
   fn_cuGraphicsResourceSetMapFlags_v2 real = (fn_cuGraphicsResourceSetMapFlags_v2)(uintptr_t)hook_original(272);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5369,7 +5369,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsResourceSetMapFlags_v2, PFN_cuGraphicsReso
 WEIR_EXPORT(w_cuGraphicsResourceSetMapFlags_v2, cuGraphicsResourceSetMapFlags_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsUnregisterResource)(CUgraphicsResource resource);
-static WEIR_RARE CUresult w_cuGraphicsUnregisterResource(CUgraphicsResource resource)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
   fn_cuGraphicsUnregisterResource real = (fn_cuGraphicsUnregisterResource)(uintptr_t)hook_original(273);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5388,7 +5388,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphicsUnregisterResource, PFN_cuGraphicsUnregist
 WEIR_EXPORT(w_cuGraphicsUnregisterResource, cuGraphicsUnregisterResource, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream);
-static WEIR_RARE CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
   fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(274);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5407,7 +5407,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphLaunch, PFN_cuGraphLaunch_v10000), "cuGraphLa
 WEIR_EXPORT(w_cuGraphLaunch, cuGraphLaunch, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphLaunch_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
-static WEIR_RARE CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
   fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(275);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5426,7 +5426,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphLaunch_ptsz, PFN_cuGraphLaunch_v10000_ptsz), 
 WEIR_EXPORT(w_cuGraphLaunch_ptsz, cuGraphLaunch_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddKernelNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
   fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(276);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5445,7 +5445,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddKernelNode, PFN_cuGraphAddKernelNode_v1000
 WEIR_EXPORT(w_cuGraphAddKernelNode, cuGraphAddKernelNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddKernelNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(277);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5464,7 +5464,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddKernelNode_v2, PFN_cuGraphAddKernelNode_v1
 WEIR_EXPORT(w_cuGraphAddKernelNode_v2, cuGraphAddKernelNode_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddMemcpyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
-static WEIR_RARE CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
   fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(278);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5483,7 +5483,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddMemcpyNode, PFN_cuGraphAddMemcpyNode_v1000
 WEIR_EXPORT(w_cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddMemsetNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
-static WEIR_RARE CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
   fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(279);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5502,7 +5502,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddMemsetNode, PFN_cuGraphAddMemsetNode_v1000
 WEIR_EXPORT(w_cuGraphAddMemsetNode, cuGraphAddMemsetNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddBatchMemOpNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(280);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5521,7 +5521,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddBatchMemOpNode, PFN_cuGraphAddBatchMemOpNo
 WEIR_EXPORT(w_cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddChildGraphNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph);
-static WEIR_RARE CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
   fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(281);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5540,7 +5540,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddChildGraphNode, PFN_cuGraphAddChildGraphNo
 WEIR_EXPORT(w_cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(282);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5559,7 +5559,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddNode, PFN_cuGraphAddNode_v12020), "cuGraph
 WEIR_EXPORT(w_cuGraphAddNode, cuGraphAddNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(283);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5578,7 +5578,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddNode_v2, PFN_cuGraphAddNode_v12030), "cuGr
 WEIR_EXPORT(w_cuGraphAddNode_v2, cuGraphAddNode_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphKernelNodeSetParams)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
-static WEIR_RARE CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
   fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(284);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5597,7 +5597,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetParams, PFN_cuGraphKernelNodeSet
 WEIR_EXPORT(w_cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(285);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5616,7 +5616,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetParams_v2, PFN_cuGraphKernelNode
 WEIR_EXPORT(w_cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
-static WEIR_RARE CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
   fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(286);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5635,7 +5635,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphMemcpyNodeSetParams, PFN_cuGraphMemcpyNodeSet
 WEIR_EXPORT(w_cuGraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(287);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5654,7 +5654,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphMemsetNodeSetParams, PFN_cuGraphMemsetNodeSet
 WEIR_EXPORT(w_cuGraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphBatchMemOpNodeSetParams)(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(288);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5673,7 +5673,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphBatchMemOpNodeSetParams, PFN_cuGraphBatchMemO
 WEIR_EXPORT(w_cuGraphBatchMemOpNodeSetParams, cuGraphBatchMemOpNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
-static WEIR_RARE CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(289);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5692,7 +5692,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphNodeSetParams, PFN_cuGraphNodeSetParams_v1202
 WEIR_EXPORT(w_cuGraphNodeSetParams, cuGraphNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
-static CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+WEIR_BODY CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
   fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(290);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5711,7 +5711,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecKernelNodeSetParams, PFN_cuGraphExecKerne
 WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams_v2)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
-static CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+WEIR_BODY CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(291);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5730,7 +5730,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecKernelNodeSetParams_v2, PFN_cuGraphExecKe
 WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
-static CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+WEIR_BODY CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
   fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(292);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5749,7 +5749,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecMemcpyNodeSetParams, PFN_cuGraphExecMemcp
 WEIR_EXPORT(w_cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
-static CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+WEIR_BODY CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
   fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(293);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5768,7 +5768,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecMemsetNodeSetParams, PFN_cuGraphExecMemse
 WEIR_EXPORT(w_cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(294);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5787,7 +5787,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecBatchMemOpNodeSetParams, PFN_cuGraphExecB
 WEIR_EXPORT(w_cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
-static CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+WEIR_BODY CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
   fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(295);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5806,7 +5806,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecChildGraphNodeSetParams, PFN_cuGraphExecC
 WEIR_EXPORT(w_cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
-static CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+WEIR_BODY CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(296);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5825,7 +5825,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecNodeSetParams, PFN_cuGraphExecNodeSetPara
 WEIR_EXPORT(w_cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
-static CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
+WEIR_BODY CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
   fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(297);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5844,7 +5844,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecUpdate, PFN_cuGraphExecUpdate_v10020), "c
 WEIR_EXPORT(w_cuGraphExecUpdate, cuGraphExecUpdate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
-static CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+WEIR_BODY CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
   fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(298);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5863,7 +5863,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecUpdate_v2, PFN_cuGraphExecUpdate_v12000),
 WEIR_EXPORT(w_cuGraphExecUpdate_v2, cuGraphExecUpdate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiate)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
-static WEIR_RARE CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
   fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(299);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5882,7 +5882,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiate, PFN_cuGraphInstantiate_v10000), 
 WEIR_EXPORT(w_cuGraphInstantiate, cuGraphInstantiate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiate_v2)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
-static WEIR_RARE CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
   fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(300);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5901,7 +5901,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiate_v2, PFN_cuGraphInstantiate_v11000
 WEIR_EXPORT(w_cuGraphInstantiate_v2, cuGraphInstantiate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiateWithFlags)(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
-static WEIR_RARE CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
   fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(301);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5920,7 +5920,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithFlags, PFN_cuGraphInstantiateW
 WEIR_EXPORT(w_cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
-static WEIR_RARE CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
   fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(302);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5939,7 +5939,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithParams, PFN_cuGraphInstantiate
 WEIR_EXPORT(w_cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiateWithParams_ptsz)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
-static WEIR_RARE CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
   fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(303);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5958,7 +5958,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithParams_ptsz, PFN_cuGraphInstan
 WEIR_EXPORT(w_cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphCreate)(CUgraph *phGraph, unsigned int flags);
-static WEIR_RARE CUresult w_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
   fn_cuGraphCreate real = (fn_cuGraphCreate)(uintptr_t)hook_original(304);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5977,7 +5977,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphCreate, PFN_cuGraphCreate_v10000), "cuGraphCr
 WEIR_EXPORT(w_cuGraphCreate, cuGraphCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphClone)(CUgraph *phGraphClone, CUgraph originalGraph);
-static WEIR_RARE CUresult w_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
   fn_cuGraphClone real = (fn_cuGraphClone)(uintptr_t)hook_original(305);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5996,7 +5996,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphClone, PFN_cuGraphClone_v10000), "cuGraphClon
 WEIR_EXPORT(w_cuGraphClone, cuGraphClone, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphDestroy)(CUgraph hGraph);
-static WEIR_RARE CUresult w_cuGraphDestroy(CUgraph hGraph)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphDestroy(CUgraph hGraph)
 {
   fn_cuGraphDestroy real = (fn_cuGraphDestroy)(uintptr_t)hook_original(306);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6016,7 +6016,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphDestroy, PFN_cuGraphDestroy_v10000), "cuGraph
 WEIR_EXPORT(w_cuGraphDestroy, cuGraphDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphDestroyNode)(CUgraphNode hNode);
-static WEIR_RARE CUresult w_cuGraphDestroyNode(CUgraphNode hNode)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphDestroyNode(CUgraphNode hNode)
 {
   fn_cuGraphDestroyNode real = (fn_cuGraphDestroyNode)(uintptr_t)hook_original(307);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6036,7 +6036,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphDestroyNode, PFN_cuGraphDestroyNode_v10000), 
 WEIR_EXPORT(w_cuGraphDestroyNode, cuGraphDestroyNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecDestroy)(CUgraphExec hGraphExec);
-static WEIR_RARE CUresult w_cuGraphExecDestroy(CUgraphExec hGraphExec)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
   fn_cuGraphExecDestroy real = (fn_cuGraphExecDestroy)(uintptr_t)hook_original(308);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6055,7 +6055,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecDestroy, PFN_cuGraphExecDestroy_v10000), 
 WEIR_EXPORT(w_cuGraphExecDestroy, cuGraphExecDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphUpload)(CUgraphExec hGraph, CUstream hStream);
-static WEIR_RARE CUresult w_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
   fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(309);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6074,7 +6074,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphUpload, PFN_cuGraphUpload_v11010), "cuGraphUp
 WEIR_EXPORT(w_cuGraphUpload, cuGraphUpload, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphUpload_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
-static WEIR_RARE CUresult w_cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
   fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(310);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6093,7 +6093,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphUpload_ptsz, PFN_cuGraphUpload_v11010_ptsz), 
 WEIR_EXPORT(w_cuGraphUpload_ptsz, cuGraphUpload_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddEmptyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies);
-static WEIR_RARE CUresult w_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies)
 {
   fn_cuGraphAddEmptyNode real = (fn_cuGraphAddEmptyNode)(uintptr_t)hook_original(311);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6112,7 +6112,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddEmptyNode, PFN_cuGraphAddEmptyNode_v10000)
 WEIR_EXPORT(w_cuGraphAddEmptyNode, cuGraphAddEmptyNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddEventRecordNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
-static WEIR_RARE CUresult w_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
   fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(312);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6131,7 +6131,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddEventRecordNode, PFN_cuGraphAddEventRecord
 WEIR_EXPORT(w_cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddEventWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
-static WEIR_RARE CUresult w_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
   fn_cuGraphAddEventWaitNode real = (fn_cuGraphAddEventWaitNode)(uintptr_t)hook_original(313);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6150,7 +6150,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddEventWaitNode, PFN_cuGraphAddEventWaitNode
 WEIR_EXPORT(w_cuGraphAddEventWaitNode, cuGraphAddEventWaitNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddExternalSemaphoresSignalNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphAddExternalSemaphoresSignalNode real = (fn_cuGraphAddExternalSemaphoresSignalNode)(uintptr_t)hook_original(314);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6169,7 +6169,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddExternalSemaphoresSignalNode, PFN_cuGraphA
 WEIR_EXPORT(w_cuGraphAddExternalSemaphoresSignalNode, cuGraphAddExternalSemaphoresSignalNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddExternalSemaphoresWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphAddExternalSemaphoresWaitNode real = (fn_cuGraphAddExternalSemaphoresWaitNode)(uintptr_t)hook_original(315);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6188,7 +6188,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddExternalSemaphoresWaitNode, PFN_cuGraphAdd
 WEIR_EXPORT(w_cuGraphAddExternalSemaphoresWaitNode, cuGraphAddExternalSemaphoresWaitNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddHostNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphAddHostNode real = (fn_cuGraphAddHostNode)(uintptr_t)hook_original(316);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6207,7 +6207,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddHostNode, PFN_cuGraphAddHostNode_v10000), 
 WEIR_EXPORT(w_cuGraphAddHostNode, cuGraphAddHostNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddMemAllocNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphAddMemAllocNode real = (fn_cuGraphAddMemAllocNode)(uintptr_t)hook_original(317);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6226,7 +6226,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddMemAllocNode, PFN_cuGraphAddMemAllocNode_v
 WEIR_EXPORT(w_cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddMemFreeNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr);
-static WEIR_RARE CUresult w_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
   fn_cuGraphAddMemFreeNode real = (fn_cuGraphAddMemFreeNode)(uintptr_t)hook_original(318);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6245,7 +6245,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddMemFreeNode, PFN_cuGraphAddMemFreeNode_v11
 WEIR_EXPORT(w_cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
-static WEIR_RARE CUresult w_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
   fn_cuGraphAddDependencies real = (fn_cuGraphAddDependencies)(uintptr_t)hook_original(319);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6264,7 +6264,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddDependencies, PFN_cuGraphAddDependencies_v
 WEIR_EXPORT(w_cuGraphAddDependencies, cuGraphAddDependencies, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
-static WEIR_RARE CUresult w_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
   fn_cuGraphAddDependencies_v2 real = (fn_cuGraphAddDependencies_v2)(uintptr_t)hook_original(320);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6283,7 +6283,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddDependencies_v2, PFN_cuGraphAddDependencie
 WEIR_EXPORT(w_cuGraphAddDependencies_v2, cuGraphAddDependencies_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphRemoveDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
-static WEIR_RARE CUresult w_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
   fn_cuGraphRemoveDependencies real = (fn_cuGraphRemoveDependencies)(uintptr_t)hook_original(321);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6302,7 +6302,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphRemoveDependencies, PFN_cuGraphRemoveDependen
 WEIR_EXPORT(w_cuGraphRemoveDependencies, cuGraphRemoveDependencies, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphRemoveDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
-static WEIR_RARE CUresult w_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
   fn_cuGraphRemoveDependencies_v2 real = (fn_cuGraphRemoveDependencies_v2)(uintptr_t)hook_original(322);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6321,7 +6321,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphRemoveDependencies_v2, PFN_cuGraphRemoveDepen
 WEIR_EXPORT(w_cuGraphRemoveDependencies_v2, cuGraphRemoveDependencies_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphEventRecordNodeSetEvent)(CUgraphNode hNode, CUevent event);
-static WEIR_RARE CUresult w_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
   fn_cuGraphEventRecordNodeSetEvent real = (fn_cuGraphEventRecordNodeSetEvent)(uintptr_t)hook_original(323);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6340,7 +6340,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphEventRecordNodeSetEvent, PFN_cuGraphEventReco
 WEIR_EXPORT(w_cuGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphEventWaitNodeSetEvent)(CUgraphNode hNode, CUevent event);
-static WEIR_RARE CUresult w_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
   fn_cuGraphEventWaitNodeSetEvent real = (fn_cuGraphEventWaitNodeSetEvent)(uintptr_t)hook_original(324);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6359,7 +6359,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphEventWaitNodeSetEvent, PFN_cuGraphEventWaitNo
 WEIR_EXPORT(w_cuGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExternalSemaphoresSignalNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(325);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6378,7 +6378,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExternalSemaphoresSignalNodeSetParams, PFN_cu
 WEIR_EXPORT(w_cuGraphExternalSemaphoresSignalNodeSetParams, cuGraphExternalSemaphoresSignalNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExternalSemaphoresWaitNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(326);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6397,7 +6397,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExternalSemaphoresWaitNodeSetParams, PFN_cuGr
 WEIR_EXPORT(w_cuGraphExternalSemaphoresWaitNodeSetParams, cuGraphExternalSemaphoresWaitNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphHostNodeSetParams)(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphHostNodeSetParams real = (fn_cuGraphHostNodeSetParams)(uintptr_t)hook_original(327);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6416,7 +6416,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphHostNodeSetParams, PFN_cuGraphHostNodeSetPara
 WEIR_EXPORT(w_cuGraphHostNodeSetParams, cuGraphHostNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src);
-static WEIR_RARE CUresult w_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
   fn_cuGraphKernelNodeCopyAttributes real = (fn_cuGraphKernelNodeCopyAttributes)(uintptr_t)hook_original(328);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6435,7 +6435,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeCopyAttributes, PFN_cuGraphKernelNo
 WEIR_EXPORT(w_cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphKernelNodeSetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value);
-static WEIR_RARE CUresult w_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
 {
   fn_cuGraphKernelNodeSetAttribute real = (fn_cuGraphKernelNodeSetAttribute)(uintptr_t)hook_original(329);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6454,7 +6454,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetAttribute, PFN_cuGraphKernelNode
 WEIR_EXPORT(w_cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
-static CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+WEIR_BODY CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
 {
   fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(330);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6473,7 +6473,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphNodeSetEnabled, PFN_cuGraphNodeSetEnabled_v11
 WEIR_EXPORT(w_cuGraphNodeSetEnabled, cuGraphNodeSetEnabled, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
-static WEIR_RARE CUresult w_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
   fn_cuGraphExecEventRecordNodeSetEvent real = (fn_cuGraphExecEventRecordNodeSetEvent)(uintptr_t)hook_original(331);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6492,7 +6492,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecEventRecordNodeSetEvent, PFN_cuGraphExecE
 WEIR_EXPORT(w_cuGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecEventWaitNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
-static WEIR_RARE CUresult w_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
   fn_cuGraphExecEventWaitNodeSetEvent real = (fn_cuGraphExecEventWaitNodeSetEvent)(uintptr_t)hook_original(332);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6511,7 +6511,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecEventWaitNodeSetEvent, PFN_cuGraphExecEve
 WEIR_EXPORT(w_cuGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExecExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(333);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6530,7 +6530,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecExternalSemaphoresSignalNodeSetParams, PF
 WEIR_EXPORT(w_cuGraphExecExternalSemaphoresSignalNodeSetParams, cuGraphExecExternalSemaphoresSignalNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExecExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(334);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6549,7 +6549,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecExternalSemaphoresWaitNodeSetParams, PFN_
 WEIR_EXPORT(w_cuGraphExecExternalSemaphoresWaitNodeSetParams, cuGraphExecExternalSemaphoresWaitNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecHostNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExecHostNodeSetParams real = (fn_cuGraphExecHostNodeSetParams)(uintptr_t)hook_original(335);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6568,7 +6568,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecHostNodeSetParams, PFN_cuGraphExecHostNod
 WEIR_EXPORT(w_cuGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags);
-static WEIR_RARE CUresult w_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
 {
   fn_cuGraphConditionalHandleCreate real = (fn_cuGraphConditionalHandleCreate)(uintptr_t)hook_original(336);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6587,7 +6587,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphConditionalHandleCreate, PFN_cuGraphCondition
 WEIR_EXPORT(w_cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphRetainUserObject)(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
-static WEIR_RARE CUresult w_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
 {
   fn_cuGraphRetainUserObject real = (fn_cuGraphRetainUserObject)(uintptr_t)hook_original(337);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6606,7 +6606,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphRetainUserObject, PFN_cuGraphRetainUserObject
 WEIR_EXPORT(w_cuGraphRetainUserObject, cuGraphRetainUserObject, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphReleaseUserObject)(CUgraph graph, CUuserObject object, unsigned int count);
-static WEIR_RARE CUresult w_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
   fn_cuGraphReleaseUserObject real = (fn_cuGraphReleaseUserObject)(uintptr_t)hook_original(338);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6625,7 +6625,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphReleaseUserObject, PFN_cuGraphReleaseUserObje
 WEIR_EXPORT(w_cuGraphReleaseUserObject, cuGraphReleaseUserObject, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuUserObjectCreate)(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags);
-static WEIR_RARE CUresult w_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags)
 {
   fn_cuUserObjectCreate real = (fn_cuUserObjectCreate)(uintptr_t)hook_original(339);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6644,7 +6644,7 @@ _Static_assert(WEIR_SAME(&w_cuUserObjectCreate, PFN_cuUserObjectCreate_v11030), 
 WEIR_EXPORT(w_cuUserObjectCreate, cuUserObjectCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuUserObjectRetain)(CUuserObject object, unsigned int count);
-static WEIR_RARE CUresult w_cuUserObjectRetain(CUuserObject object, unsigned int count)
+WEIR_BODY WEIR_RARE CUresult w_cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
   fn_cuUserObjectRetain real = (fn_cuUserObjectRetain)(uintptr_t)hook_original(340);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6663,7 +6663,7 @@ _Static_assert(WEIR_SAME(&w_cuUserObjectRetain, PFN_cuUserObjectRetain_v11030), 
 WEIR_EXPORT(w_cuUserObjectRetain, cuUserObjectRetain, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuUserObjectRelease)(CUuserObject object, unsigned int count);
-static WEIR_RARE CUresult w_cuUserObjectRelease(CUuserObject object, unsigned int count)
+WEIR_BODY WEIR_RARE CUresult w_cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
   fn_cuUserObjectRelease real = (fn_cuUserObjectRelease)(uintptr_t)hook_original(341);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6682,7 +6682,7 @@ _Static_assert(WEIR_SAME(&w_cuUserObjectRelease, PFN_cuUserObjectRelease_v11030)
 WEIR_EXPORT(w_cuUserObjectRelease, cuUserObjectRelease, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
   fn_cuStreamUpdateCaptureDependencies real = (fn_cuStreamUpdateCaptureDependencies)(uintptr_t)hook_original(342);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6701,7 +6701,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamUpdateCaptureDependencies, PFN_cuStreamUpdat
 WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_ptsz)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
   fn_cuStreamUpdateCaptureDependencies_ptsz real = (fn_cuStreamUpdateCaptureDependencies_ptsz)(uintptr_t)hook_original(343);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6720,7 +6720,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamUpdateCaptureDependencies_ptsz, PFN_cuStream
 WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_ptsz, cuStreamUpdateCaptureDependencies_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
   fn_cuStreamUpdateCaptureDependencies_v2 real = (fn_cuStreamUpdateCaptureDependencies_v2)(uintptr_t)hook_original(344);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6739,7 +6739,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamUpdateCaptureDependencies_v2, PFN_cuStreamUp
 WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
-static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
   fn_cuStreamUpdateCaptureDependencies_v2_ptsz real = (fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(uintptr_t)hook_original(345);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6758,7 +6758,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamUpdateCaptureDependencies_v2_ptsz, PFN_cuStr
 WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2_ptsz, cuStreamUpdateCaptureDependencies_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDeviceGraphMemTrim)(CUdevice device);
-static WEIR_RARE CUresult w_cuDeviceGraphMemTrim(CUdevice device)
+WEIR_BODY WEIR_RARE CUresult w_cuDeviceGraphMemTrim(CUdevice device)
 {
   fn_cuDeviceGraphMemTrim real = (fn_cuDeviceGraphMemTrim)(uintptr_t)hook_original(346);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6777,7 +6777,7 @@ _Static_assert(WEIR_SAME(&w_cuDeviceGraphMemTrim, PFN_cuDeviceGraphMemTrim_v1104
 WEIR_EXPORT(w_cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attr, void *value);
-static WEIR_RARE CUresult w_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+WEIR_BODY WEIR_RARE CUresult w_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
   fn_cuDeviceSetGraphMemAttribute real = (fn_cuDeviceSetGraphMemAttribute)(uintptr_t)hook_original(347);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6796,7 +6796,7 @@ _Static_assert(WEIR_SAME(&w_cuDeviceSetGraphMemAttribute, PFN_cuDeviceSetGraphMe
 WEIR_EXPORT(w_cuDeviceSetGraphMemAttribute, cuDeviceSetGraphMemAttribute, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name);
-static WEIR_RARE CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
+WEIR_BODY WEIR_RARE CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
   fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(348);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6815,7 +6815,7 @@ _Static_assert(WEIR_SAME(&w_cuModuleGetFunction, PFN_cuModuleGetFunction_v2000),
 WEIR_EXPORT(w_cuModuleGetFunction, cuModuleGetFunction, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLibraryGetKernel)(CUkernel *pKernel, CUlibrary library, const char *name);
-static WEIR_RARE CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+WEIR_BODY WEIR_RARE CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
   fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(349);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6834,7 +6834,7 @@ _Static_assert(WEIR_SAME(&w_cuLibraryGetKernel, PFN_cuLibraryGetKernel_v12000), 
 WEIR_EXPORT(w_cuLibraryGetKernel, cuLibraryGetKernel, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLibraryEnumerateKernels)(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
-static WEIR_RARE CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+WEIR_BODY WEIR_RARE CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
   fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(350);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6853,7 +6853,7 @@ _Static_assert(WEIR_SAME(&w_cuLibraryEnumerateKernels, PFN_cuLibraryEnumerateKer
 WEIR_EXPORT(w_cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuKernelGetFunction)(CUfunction *pFunc, CUkernel kernel);
-static WEIR_RARE CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
+WEIR_BODY WEIR_RARE CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
   fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(351);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6872,7 +6872,7 @@ _Static_assert(WEIR_SAME(&w_cuKernelGetFunction, PFN_cuKernelGetFunction_v12000)
 WEIR_EXPORT(w_cuKernelGetFunction, cuKernelGetFunction, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsGLRegisterBuffer)(CUgraphicsResource *pCudaResource, unsigned int buffer, unsigned int Flags);
-static WEIR_RARE CUresult w_cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, unsigned int buffer, unsigned int Flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, unsigned int buffer, unsigned int Flags)
 {
   fn_cuGraphicsGLRegisterBuffer real = (fn_cuGraphicsGLRegisterBuffer)(uintptr_t)hook_original(352);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6890,7 +6890,7 @@ static WEIR_RARE CUresult w_cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCuda
 WEIR_EXPORT(w_cuGraphicsGLRegisterBuffer, cuGraphicsGLRegisterBuffer, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsGLRegisterImage)(CUgraphicsResource *pCudaResource, unsigned int image, unsigned int target, unsigned int Flags);
-static WEIR_RARE CUresult w_cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, unsigned int image, unsigned int target, unsigned int Flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, unsigned int image, unsigned int target, unsigned int Flags)
 {
   fn_cuGraphicsGLRegisterImage real = (fn_cuGraphicsGLRegisterImage)(uintptr_t)hook_original(353);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6908,7 +6908,7 @@ static WEIR_RARE CUresult w_cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaR
 WEIR_EXPORT(w_cuGraphicsGLRegisterImage, cuGraphicsGLRegisterImage, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsEGLRegisterImage)(CUgraphicsResource *pCudaResource, void *image, unsigned int flags);
-static WEIR_RARE CUresult w_cuGraphicsEGLRegisterImage(CUgraphicsResource *pCudaResource, void *image, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsEGLRegisterImage(CUgraphicsResource *pCudaResource, void *image, unsigned int flags)
 {
   fn_cuGraphicsEGLRegisterImage real = (fn_cuGraphicsEGLRegisterImage)(uintptr_t)hook_original(354);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6926,7 +6926,7 @@ static WEIR_RARE CUresult w_cuGraphicsEGLRegisterImage(CUgraphicsResource *pCuda
 WEIR_EXPORT(w_cuGraphicsEGLRegisterImage, cuGraphicsEGLRegisterImage, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsVDPAURegisterVideoSurface)(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags);
-static WEIR_RARE CUresult w_cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags)
 {
   fn_cuGraphicsVDPAURegisterVideoSurface real = (fn_cuGraphicsVDPAURegisterVideoSurface)(uintptr_t)hook_original(355);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6944,7 +6944,7 @@ static WEIR_RARE CUresult w_cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResour
 WEIR_EXPORT(w_cuGraphicsVDPAURegisterVideoSurface, cuGraphicsVDPAURegisterVideoSurface, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphicsVDPAURegisterOutputSurface)(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags);
-static WEIR_RARE CUresult w_cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags)
 {
   fn_cuGraphicsVDPAURegisterOutputSurface real = (fn_cuGraphicsVDPAURegisterOutputSurface)(uintptr_t)hook_original(356);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6962,7 +6962,7 @@ static WEIR_RARE CUresult w_cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResou
 WEIR_EXPORT(w_cuGraphicsVDPAURegisterOutputSurface, cuGraphicsVDPAURegisterOutputSurface, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLCtxCreate)(CUcontext *pCtx, unsigned int Flags, CUdevice device);
-static WEIR_RARE CUresult w_cuGLCtxCreate(CUcontext *pCtx, unsigned int Flags, CUdevice device)
+WEIR_BODY WEIR_RARE CUresult w_cuGLCtxCreate(CUcontext *pCtx, unsigned int Flags, CUdevice device)
 {
   fn_cuGLCtxCreate real = (fn_cuGLCtxCreate)(uintptr_t)hook_original(357);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6981,7 +6981,7 @@ static WEIR_RARE CUresult w_cuGLCtxCreate(CUcontext *pCtx, unsigned int Flags, C
 WEIR_EXPORT(w_cuGLCtxCreate, cuGLCtxCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLCtxCreate_v2)(CUcontext *pCtx, unsigned int Flags, CUdevice device);
-static WEIR_RARE CUresult w_cuGLCtxCreate_v2(CUcontext *pCtx, unsigned int Flags, CUdevice device)
+WEIR_BODY WEIR_RARE CUresult w_cuGLCtxCreate_v2(CUcontext *pCtx, unsigned int Flags, CUdevice device)
 {
   fn_cuGLCtxCreate_v2 real = (fn_cuGLCtxCreate_v2)(uintptr_t)hook_original(358);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7000,7 +7000,7 @@ static WEIR_RARE CUresult w_cuGLCtxCreate_v2(CUcontext *pCtx, unsigned int Flags
 WEIR_EXPORT(w_cuGLCtxCreate_v2, cuGLCtxCreate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuVDPAUCtxCreate)(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress);
-static WEIR_RARE CUresult w_cuVDPAUCtxCreate(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress)
+WEIR_BODY WEIR_RARE CUresult w_cuVDPAUCtxCreate(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress)
 {
   fn_cuVDPAUCtxCreate real = (fn_cuVDPAUCtxCreate)(uintptr_t)hook_original(359);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7019,7 +7019,7 @@ static WEIR_RARE CUresult w_cuVDPAUCtxCreate(CUcontext *pCtx, unsigned int flags
 WEIR_EXPORT(w_cuVDPAUCtxCreate, cuVDPAUCtxCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuVDPAUCtxCreate_v2)(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress);
-static WEIR_RARE CUresult w_cuVDPAUCtxCreate_v2(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress)
+WEIR_BODY WEIR_RARE CUresult w_cuVDPAUCtxCreate_v2(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress)
 {
   fn_cuVDPAUCtxCreate_v2 real = (fn_cuVDPAUCtxCreate_v2)(uintptr_t)hook_original(360);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7038,7 +7038,7 @@ static WEIR_RARE CUresult w_cuVDPAUCtxCreate_v2(CUcontext *pCtx, unsigned int fl
 WEIR_EXPORT(w_cuVDPAUCtxCreate_v2, cuVDPAUCtxCreate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLInit)(void);
-static WEIR_RARE CUresult w_cuGLInit(void)
+WEIR_BODY WEIR_RARE CUresult w_cuGLInit(void)
 {
   fn_cuGLInit real = (fn_cuGLInit)(uintptr_t)hook_original(361);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7057,7 +7057,7 @@ static WEIR_RARE CUresult w_cuGLInit(void)
 WEIR_EXPORT(w_cuGLInit, cuGLInit, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLRegisterBufferObject)(unsigned int buffer);
-static WEIR_RARE CUresult w_cuGLRegisterBufferObject(unsigned int buffer)
+WEIR_BODY WEIR_RARE CUresult w_cuGLRegisterBufferObject(unsigned int buffer)
 {
   fn_cuGLRegisterBufferObject real = (fn_cuGLRegisterBufferObject)(uintptr_t)hook_original(362);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7075,7 +7075,7 @@ static WEIR_RARE CUresult w_cuGLRegisterBufferObject(unsigned int buffer)
 WEIR_EXPORT(w_cuGLRegisterBufferObject, cuGLRegisterBufferObject, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLSetBufferObjectMapFlags)(unsigned int buffer, unsigned int Flags);
-static WEIR_RARE CUresult w_cuGLSetBufferObjectMapFlags(unsigned int buffer, unsigned int Flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGLSetBufferObjectMapFlags(unsigned int buffer, unsigned int Flags)
 {
   fn_cuGLSetBufferObjectMapFlags real = (fn_cuGLSetBufferObjectMapFlags)(uintptr_t)hook_original(363);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7093,7 +7093,7 @@ static WEIR_RARE CUresult w_cuGLSetBufferObjectMapFlags(unsigned int buffer, uns
 WEIR_EXPORT(w_cuGLSetBufferObjectMapFlags, cuGLSetBufferObjectMapFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLMapBufferObject)(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer);
-static WEIR_RARE CUresult w_cuGLMapBufferObject(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer)
+WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObject(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer)
 {
   fn_cuGLMapBufferObject real = (fn_cuGLMapBufferObject)(uintptr_t)hook_original(364);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7111,7 +7111,7 @@ static WEIR_RARE CUresult w_cuGLMapBufferObject(CUdeviceptr_v1 *dptr, unsigned i
 WEIR_EXPORT(w_cuGLMapBufferObject, cuGLMapBufferObject, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLMapBufferObject_v2)(CUdeviceptr *dptr, size_t *size, unsigned int buffer);
-static WEIR_RARE CUresult w_cuGLMapBufferObject_v2(CUdeviceptr *dptr, size_t *size, unsigned int buffer)
+WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObject_v2(CUdeviceptr *dptr, size_t *size, unsigned int buffer)
 {
   fn_cuGLMapBufferObject_v2 real = (fn_cuGLMapBufferObject_v2)(uintptr_t)hook_original(365);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7129,7 +7129,7 @@ static WEIR_RARE CUresult w_cuGLMapBufferObject_v2(CUdeviceptr *dptr, size_t *si
 WEIR_EXPORT(w_cuGLMapBufferObject_v2, cuGLMapBufferObject_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLMapBufferObject_v2_ptds)(CUdeviceptr *dptr, size_t *size, unsigned int buffer);
-static WEIR_RARE CUresult w_cuGLMapBufferObject_v2_ptds(CUdeviceptr *dptr, size_t *size, unsigned int buffer)
+WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObject_v2_ptds(CUdeviceptr *dptr, size_t *size, unsigned int buffer)
 {
   fn_cuGLMapBufferObject_v2_ptds real = (fn_cuGLMapBufferObject_v2_ptds)(uintptr_t)hook_original(366);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7147,7 +7147,7 @@ static WEIR_RARE CUresult w_cuGLMapBufferObject_v2_ptds(CUdeviceptr *dptr, size_
 WEIR_EXPORT(w_cuGLMapBufferObject_v2_ptds, cuGLMapBufferObject_v2_ptds, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLMapBufferObjectAsync)(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer, CUstream hStream);
-static WEIR_RARE CUresult w_cuGLMapBufferObjectAsync(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObjectAsync(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer, CUstream hStream)
 {
   fn_cuGLMapBufferObjectAsync real = (fn_cuGLMapBufferObjectAsync)(uintptr_t)hook_original(367);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7165,7 +7165,7 @@ static WEIR_RARE CUresult w_cuGLMapBufferObjectAsync(CUdeviceptr_v1 *dptr, unsig
 WEIR_EXPORT(w_cuGLMapBufferObjectAsync, cuGLMapBufferObjectAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLMapBufferObjectAsync_v2)(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream);
-static WEIR_RARE CUresult w_cuGLMapBufferObjectAsync_v2(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObjectAsync_v2(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream)
 {
   fn_cuGLMapBufferObjectAsync_v2 real = (fn_cuGLMapBufferObjectAsync_v2)(uintptr_t)hook_original(368);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7183,7 +7183,7 @@ static WEIR_RARE CUresult w_cuGLMapBufferObjectAsync_v2(CUdeviceptr *dptr, size_
 WEIR_EXPORT(w_cuGLMapBufferObjectAsync_v2, cuGLMapBufferObjectAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLMapBufferObjectAsync_v2_ptsz)(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream);
-static WEIR_RARE CUresult w_cuGLMapBufferObjectAsync_v2_ptsz(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObjectAsync_v2_ptsz(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream)
 {
   fn_cuGLMapBufferObjectAsync_v2_ptsz real = (fn_cuGLMapBufferObjectAsync_v2_ptsz)(uintptr_t)hook_original(369);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7201,7 +7201,7 @@ static WEIR_RARE CUresult w_cuGLMapBufferObjectAsync_v2_ptsz(CUdeviceptr *dptr, 
 WEIR_EXPORT(w_cuGLMapBufferObjectAsync_v2_ptsz, cuGLMapBufferObjectAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLUnmapBufferObject)(unsigned int buffer);
-static WEIR_RARE CUresult w_cuGLUnmapBufferObject(unsigned int buffer)
+WEIR_BODY WEIR_RARE CUresult w_cuGLUnmapBufferObject(unsigned int buffer)
 {
   fn_cuGLUnmapBufferObject real = (fn_cuGLUnmapBufferObject)(uintptr_t)hook_original(370);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7219,7 +7219,7 @@ static WEIR_RARE CUresult w_cuGLUnmapBufferObject(unsigned int buffer)
 WEIR_EXPORT(w_cuGLUnmapBufferObject, cuGLUnmapBufferObject, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLUnmapBufferObjectAsync)(unsigned int buffer, CUstream hStream);
-static WEIR_RARE CUresult w_cuGLUnmapBufferObjectAsync(unsigned int buffer, CUstream hStream)
+WEIR_BODY WEIR_RARE CUresult w_cuGLUnmapBufferObjectAsync(unsigned int buffer, CUstream hStream)
 {
   fn_cuGLUnmapBufferObjectAsync real = (fn_cuGLUnmapBufferObjectAsync)(uintptr_t)hook_original(371);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7237,7 +7237,7 @@ static WEIR_RARE CUresult w_cuGLUnmapBufferObjectAsync(unsigned int buffer, CUst
 WEIR_EXPORT(w_cuGLUnmapBufferObjectAsync, cuGLUnmapBufferObjectAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGLUnregisterBufferObject)(unsigned int buffer);
-static WEIR_RARE CUresult w_cuGLUnregisterBufferObject(unsigned int buffer)
+WEIR_BODY WEIR_RARE CUresult w_cuGLUnregisterBufferObject(unsigned int buffer)
 {
   fn_cuGLUnregisterBufferObject real = (fn_cuGLUnregisterBufferObject)(uintptr_t)hook_original(372);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7255,7 +7255,7 @@ static WEIR_RARE CUresult w_cuGLUnregisterBufferObject(unsigned int buffer)
 WEIR_EXPORT(w_cuGLUnregisterBufferObject, cuGLUnregisterBufferObject, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEGLStreamConsumerConnect)(void **conn, void *stream);
-static WEIR_RARE CUresult w_cuEGLStreamConsumerConnect(void **conn, void *stream)
+WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerConnect(void **conn, void *stream)
 {
   fn_cuEGLStreamConsumerConnect real = (fn_cuEGLStreamConsumerConnect)(uintptr_t)hook_original(373);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7273,7 +7273,7 @@ static WEIR_RARE CUresult w_cuEGLStreamConsumerConnect(void **conn, void *stream
 WEIR_EXPORT(w_cuEGLStreamConsumerConnect, cuEGLStreamConsumerConnect, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEGLStreamConsumerConnectWithFlags)(void **conn, void *stream, unsigned int flags);
-static WEIR_RARE CUresult w_cuEGLStreamConsumerConnectWithFlags(void **conn, void *stream, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerConnectWithFlags(void **conn, void *stream, unsigned int flags)
 {
   fn_cuEGLStreamConsumerConnectWithFlags real = (fn_cuEGLStreamConsumerConnectWithFlags)(uintptr_t)hook_original(374);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7291,7 +7291,7 @@ static WEIR_RARE CUresult w_cuEGLStreamConsumerConnectWithFlags(void **conn, voi
 WEIR_EXPORT(w_cuEGLStreamConsumerConnectWithFlags, cuEGLStreamConsumerConnectWithFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEGLStreamConsumerDisconnect)(void **conn);
-static WEIR_RARE CUresult w_cuEGLStreamConsumerDisconnect(void **conn)
+WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerDisconnect(void **conn)
 {
   fn_cuEGLStreamConsumerDisconnect real = (fn_cuEGLStreamConsumerDisconnect)(uintptr_t)hook_original(375);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7309,7 +7309,7 @@ static WEIR_RARE CUresult w_cuEGLStreamConsumerDisconnect(void **conn)
 WEIR_EXPORT(w_cuEGLStreamConsumerDisconnect, cuEGLStreamConsumerDisconnect, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEGLStreamConsumerAcquireFrame)(void **conn, CUgraphicsResource *pCudaResource, CUstream *pStream, unsigned int timeout);
-static WEIR_RARE CUresult w_cuEGLStreamConsumerAcquireFrame(void **conn, CUgraphicsResource *pCudaResource, CUstream *pStream, unsigned int timeout)
+WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerAcquireFrame(void **conn, CUgraphicsResource *pCudaResource, CUstream *pStream, unsigned int timeout)
 {
   fn_cuEGLStreamConsumerAcquireFrame real = (fn_cuEGLStreamConsumerAcquireFrame)(uintptr_t)hook_original(376);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7327,7 +7327,7 @@ static WEIR_RARE CUresult w_cuEGLStreamConsumerAcquireFrame(void **conn, CUgraph
 WEIR_EXPORT(w_cuEGLStreamConsumerAcquireFrame, cuEGLStreamConsumerAcquireFrame, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEGLStreamConsumerReleaseFrame)(void **conn, CUgraphicsResource pCudaResource, CUstream *pStream);
-static WEIR_RARE CUresult w_cuEGLStreamConsumerReleaseFrame(void **conn, CUgraphicsResource pCudaResource, CUstream *pStream)
+WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerReleaseFrame(void **conn, CUgraphicsResource pCudaResource, CUstream *pStream)
 {
   fn_cuEGLStreamConsumerReleaseFrame real = (fn_cuEGLStreamConsumerReleaseFrame)(uintptr_t)hook_original(377);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7345,7 +7345,7 @@ static WEIR_RARE CUresult w_cuEGLStreamConsumerReleaseFrame(void **conn, CUgraph
 WEIR_EXPORT(w_cuEGLStreamConsumerReleaseFrame, cuEGLStreamConsumerReleaseFrame, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEGLStreamProducerConnect)(void **conn, void *stream, int width, int height);
-static WEIR_RARE CUresult w_cuEGLStreamProducerConnect(void **conn, void *stream, int width, int height)
+WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamProducerConnect(void **conn, void *stream, int width, int height)
 {
   fn_cuEGLStreamProducerConnect real = (fn_cuEGLStreamProducerConnect)(uintptr_t)hook_original(378);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7363,7 +7363,7 @@ static WEIR_RARE CUresult w_cuEGLStreamProducerConnect(void **conn, void *stream
 WEIR_EXPORT(w_cuEGLStreamProducerConnect, cuEGLStreamProducerConnect, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEGLStreamProducerDisconnect)(void **conn);
-static WEIR_RARE CUresult w_cuEGLStreamProducerDisconnect(void **conn)
+WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamProducerDisconnect(void **conn)
 {
   fn_cuEGLStreamProducerDisconnect real = (fn_cuEGLStreamProducerDisconnect)(uintptr_t)hook_original(379);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7381,7 +7381,7 @@ static WEIR_RARE CUresult w_cuEGLStreamProducerDisconnect(void **conn)
 WEIR_EXPORT(w_cuEGLStreamProducerDisconnect, cuEGLStreamProducerDisconnect, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEGLStreamProducerReturnFrame)(void **conn, void *eglframe, CUstream *pStream);
-static WEIR_RARE CUresult w_cuEGLStreamProducerReturnFrame(void **conn, void *eglframe, CUstream *pStream)
+WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamProducerReturnFrame(void **conn, void *eglframe, CUstream *pStream)
 {
   fn_cuEGLStreamProducerReturnFrame real = (fn_cuEGLStreamProducerReturnFrame)(uintptr_t)hook_original(380);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7399,7 +7399,7 @@ static WEIR_RARE CUresult w_cuEGLStreamProducerReturnFrame(void **conn, void *eg
 WEIR_EXPORT(w_cuEGLStreamProducerReturnFrame, cuEGLStreamProducerReturnFrame, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuEventCreateFromEGLSync)(CUevent *phEvent, void *eglSync, unsigned int flags);
-static CUresult w_cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags)
+WEIR_BODY CUresult w_cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags)
 {
   fn_cuEventCreateFromEGLSync real = (fn_cuEventCreateFromEGLSync)(uintptr_t)hook_original(381);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7417,7 +7417,7 @@ static CUresult w_cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsi
 WEIR_EXPORT(w_cuEventCreateFromEGLSync, cuEventCreateFromEGLSync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuModuleLoad)(CUmodule *module, const char *fname);
-static WEIR_RARE CUresult w_cuModuleLoad(CUmodule *module, const char *fname)
+WEIR_BODY WEIR_RARE CUresult w_cuModuleLoad(CUmodule *module, const char *fname)
 {
   fn_cuModuleLoad real = (fn_cuModuleLoad)(uintptr_t)hook_original(382);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7437,7 +7437,7 @@ _Static_assert(WEIR_SAME(&w_cuModuleLoad, PFN_cuModuleLoad_v2000), "cuModuleLoad
 WEIR_EXPORT(w_cuModuleLoad, cuModuleLoad, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuModuleLoadData)(CUmodule *module, const void *image);
-static WEIR_RARE CUresult w_cuModuleLoadData(CUmodule *module, const void *image)
+WEIR_BODY WEIR_RARE CUresult w_cuModuleLoadData(CUmodule *module, const void *image)
 {
   fn_cuModuleLoadData real = (fn_cuModuleLoadData)(uintptr_t)hook_original(383);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7457,7 +7457,7 @@ _Static_assert(WEIR_SAME(&w_cuModuleLoadData, PFN_cuModuleLoadData_v2000), "cuMo
 WEIR_EXPORT(w_cuModuleLoadData, cuModuleLoadData, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues);
-static WEIR_RARE CUresult w_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues)
+WEIR_BODY WEIR_RARE CUresult w_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
   fn_cuModuleLoadDataEx real = (fn_cuModuleLoadDataEx)(uintptr_t)hook_original(384);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7477,7 +7477,7 @@ _Static_assert(WEIR_SAME(&w_cuModuleLoadDataEx, PFN_cuModuleLoadDataEx_v2010), "
 WEIR_EXPORT(w_cuModuleLoadDataEx, cuModuleLoadDataEx, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuModuleLoadFatBinary)(CUmodule *module, const void *fatCubin);
-static WEIR_RARE CUresult w_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
+WEIR_BODY WEIR_RARE CUresult w_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
   fn_cuModuleLoadFatBinary real = (fn_cuModuleLoadFatBinary)(uintptr_t)hook_original(385);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7497,7 +7497,7 @@ _Static_assert(WEIR_SAME(&w_cuModuleLoadFatBinary, PFN_cuModuleLoadFatBinary_v20
 WEIR_EXPORT(w_cuModuleLoadFatBinary, cuModuleLoadFatBinary, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuModuleUnload)(CUmodule hmod);
-static WEIR_RARE CUresult w_cuModuleUnload(CUmodule hmod)
+WEIR_BODY WEIR_RARE CUresult w_cuModuleUnload(CUmodule hmod)
 {
   fn_cuModuleUnload real = (fn_cuModuleUnload)(uintptr_t)hook_original(386);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7517,7 +7517,7 @@ _Static_assert(WEIR_SAME(&w_cuModuleUnload, PFN_cuModuleUnload_v2000), "cuModule
 WEIR_EXPORT(w_cuModuleUnload, cuModuleUnload, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLibraryLoadData)(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions);
-static WEIR_RARE CUresult w_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
+WEIR_BODY WEIR_RARE CUresult w_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
 {
   fn_cuLibraryLoadData real = (fn_cuLibraryLoadData)(uintptr_t)hook_original(387);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7537,7 +7537,7 @@ _Static_assert(WEIR_SAME(&w_cuLibraryLoadData, PFN_cuLibraryLoadData_v12000), "c
 WEIR_EXPORT(w_cuLibraryLoadData, cuLibraryLoadData, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLibraryLoadFromFile)(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions);
-static WEIR_RARE CUresult w_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
+WEIR_BODY WEIR_RARE CUresult w_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
 {
   fn_cuLibraryLoadFromFile real = (fn_cuLibraryLoadFromFile)(uintptr_t)hook_original(388);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7557,7 +7557,7 @@ _Static_assert(WEIR_SAME(&w_cuLibraryLoadFromFile, PFN_cuLibraryLoadFromFile_v12
 WEIR_EXPORT(w_cuLibraryLoadFromFile, cuLibraryLoadFromFile, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuModuleGetGlobal)(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod, const char *name);
-static WEIR_RARE CUresult w_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod, const char *name)
+WEIR_BODY WEIR_RARE CUresult w_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod, const char *name)
 {
   fn_cuModuleGetGlobal real = (fn_cuModuleGetGlobal)(uintptr_t)hook_original(389);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7577,7 +7577,7 @@ _Static_assert(WEIR_SAME(&w_cuModuleGetGlobal, PFN_cuModuleGetGlobal_v2000), "cu
 WEIR_EXPORT(w_cuModuleGetGlobal, cuModuleGetGlobal, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuModuleGetGlobal_v2)(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
-static WEIR_RARE CUresult w_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
+WEIR_BODY WEIR_RARE CUresult w_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
   fn_cuModuleGetGlobal_v2 real = (fn_cuModuleGetGlobal_v2)(uintptr_t)hook_original(390);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7597,7 +7597,7 @@ _Static_assert(WEIR_SAME(&w_cuModuleGetGlobal_v2, PFN_cuModuleGetGlobal_v3020), 
 WEIR_EXPORT(w_cuModuleGetGlobal_v2, cuModuleGetGlobal_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLibraryGetGlobal)(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
-static WEIR_RARE CUresult w_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+WEIR_BODY WEIR_RARE CUresult w_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
   fn_cuLibraryGetGlobal real = (fn_cuLibraryGetGlobal)(uintptr_t)hook_original(391);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7617,7 +7617,7 @@ _Static_assert(WEIR_SAME(&w_cuLibraryGetGlobal, PFN_cuLibraryGetGlobal_v12000), 
 WEIR_EXPORT(w_cuLibraryGetGlobal, cuLibraryGetGlobal, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLinkCreate)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
-static WEIR_RARE CUresult w_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+WEIR_BODY WEIR_RARE CUresult w_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
   fn_cuLinkCreate real = (fn_cuLinkCreate)(uintptr_t)hook_original(392);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7636,7 +7636,7 @@ _Static_assert(WEIR_SAME(&w_cuLinkCreate, PFN_cuLinkCreate_v5050), "cuLinkCreate
 WEIR_EXPORT(w_cuLinkCreate, cuLinkCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLinkCreate_v2)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
-static WEIR_RARE CUresult w_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+WEIR_BODY WEIR_RARE CUresult w_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
   fn_cuLinkCreate_v2 real = (fn_cuLinkCreate_v2)(uintptr_t)hook_original(393);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7655,7 +7655,7 @@ _Static_assert(WEIR_SAME(&w_cuLinkCreate_v2, PFN_cuLinkCreate_v6050), "cuLinkCre
 WEIR_EXPORT(w_cuLinkCreate_v2, cuLinkCreate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLinkAddData)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
-static WEIR_RARE CUresult w_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+WEIR_BODY WEIR_RARE CUresult w_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
   fn_cuLinkAddData real = (fn_cuLinkAddData)(uintptr_t)hook_original(394);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7674,7 +7674,7 @@ _Static_assert(WEIR_SAME(&w_cuLinkAddData, PFN_cuLinkAddData_v5050), "cuLinkAddD
 WEIR_EXPORT(w_cuLinkAddData, cuLinkAddData, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLinkAddData_v2)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
-static WEIR_RARE CUresult w_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+WEIR_BODY WEIR_RARE CUresult w_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
   fn_cuLinkAddData_v2 real = (fn_cuLinkAddData_v2)(uintptr_t)hook_original(395);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7693,7 +7693,7 @@ _Static_assert(WEIR_SAME(&w_cuLinkAddData_v2, PFN_cuLinkAddData_v6050), "cuLinkA
 WEIR_EXPORT(w_cuLinkAddData_v2, cuLinkAddData_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLinkAddFile)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
-static WEIR_RARE CUresult w_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
+WEIR_BODY WEIR_RARE CUresult w_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
   fn_cuLinkAddFile real = (fn_cuLinkAddFile)(uintptr_t)hook_original(396);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7712,7 +7712,7 @@ _Static_assert(WEIR_SAME(&w_cuLinkAddFile, PFN_cuLinkAddFile_v5050), "cuLinkAddF
 WEIR_EXPORT(w_cuLinkAddFile, cuLinkAddFile, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLinkAddFile_v2)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
-static WEIR_RARE CUresult w_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
+WEIR_BODY WEIR_RARE CUresult w_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
   fn_cuLinkAddFile_v2 real = (fn_cuLinkAddFile_v2)(uintptr_t)hook_original(397);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7731,7 +7731,7 @@ _Static_assert(WEIR_SAME(&w_cuLinkAddFile_v2, PFN_cuLinkAddFile_v6050), "cuLinkA
 WEIR_EXPORT(w_cuLinkAddFile_v2, cuLinkAddFile_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLinkComplete)(CUlinkState state, void **cubinOut, size_t *sizeOut);
-static WEIR_RARE CUresult w_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
+WEIR_BODY WEIR_RARE CUresult w_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
   fn_cuLinkComplete real = (fn_cuLinkComplete)(uintptr_t)hook_original(398);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7750,7 +7750,7 @@ _Static_assert(WEIR_SAME(&w_cuLinkComplete, PFN_cuLinkComplete_v5050), "cuLinkCo
 WEIR_EXPORT(w_cuLinkComplete, cuLinkComplete, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLinkDestroy)(CUlinkState state);
-static WEIR_RARE CUresult w_cuLinkDestroy(CUlinkState state)
+WEIR_BODY WEIR_RARE CUresult w_cuLinkDestroy(CUlinkState state)
 {
   fn_cuLinkDestroy real = (fn_cuLinkDestroy)(uintptr_t)hook_original(399);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7769,7 +7769,7 @@ _Static_assert(WEIR_SAME(&w_cuLinkDestroy, PFN_cuLinkDestroy_v5050), "cuLinkDest
 WEIR_EXPORT(w_cuLinkDestroy, cuLinkDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCheckpointProcessLock)(int pid, CUcheckpointLockArgs *args);
-static WEIR_RARE CUresult w_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
+WEIR_BODY WEIR_RARE CUresult w_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
   fn_cuCheckpointProcessLock real = (fn_cuCheckpointProcessLock)(uintptr_t)hook_original(400);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7788,7 +7788,7 @@ _Static_assert(WEIR_SAME(&w_cuCheckpointProcessLock, PFN_cuCheckpointProcessLock
 WEIR_EXPORT(w_cuCheckpointProcessLock, cuCheckpointProcessLock, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCheckpointProcessCheckpoint)(int pid, CUcheckpointCheckpointArgs *args);
-static WEIR_RARE CUresult w_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
+WEIR_BODY WEIR_RARE CUresult w_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
   fn_cuCheckpointProcessCheckpoint real = (fn_cuCheckpointProcessCheckpoint)(uintptr_t)hook_original(401);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7807,7 +7807,7 @@ _Static_assert(WEIR_SAME(&w_cuCheckpointProcessCheckpoint, PFN_cuCheckpointProce
 WEIR_EXPORT(w_cuCheckpointProcessCheckpoint, cuCheckpointProcessCheckpoint, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCheckpointProcessRestore)(int pid, CUcheckpointRestoreArgs *args);
-static WEIR_RARE CUresult w_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
+WEIR_BODY WEIR_RARE CUresult w_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
   fn_cuCheckpointProcessRestore real = (fn_cuCheckpointProcessRestore)(uintptr_t)hook_original(402);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7826,7 +7826,7 @@ _Static_assert(WEIR_SAME(&w_cuCheckpointProcessRestore, PFN_cuCheckpointProcessR
 WEIR_EXPORT(w_cuCheckpointProcessRestore, cuCheckpointProcessRestore, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCheckpointProcessUnlock)(int pid, CUcheckpointUnlockArgs *args);
-static WEIR_RARE CUresult w_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
+WEIR_BODY WEIR_RARE CUresult w_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
   fn_cuCheckpointProcessUnlock real = (fn_cuCheckpointProcessUnlock)(uintptr_t)hook_original(403);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7845,7 +7845,7 @@ _Static_assert(WEIR_SAME(&w_cuCheckpointProcessUnlock, PFN_cuCheckpointProcessUn
 WEIR_EXPORT(w_cuCheckpointProcessUnlock, cuCheckpointProcessUnlock, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuProfilerStart)(void);
-static WEIR_RARE CUresult w_cuProfilerStart(void)
+WEIR_BODY WEIR_RARE CUresult w_cuProfilerStart(void)
 {
   fn_cuProfilerStart real = (fn_cuProfilerStart)(uintptr_t)hook_original(404);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7864,7 +7864,7 @@ _Static_assert(WEIR_SAME(&w_cuProfilerStart, PFN_cuProfilerStart_v4000), "cuProf
 WEIR_EXPORT(w_cuProfilerStart, cuProfilerStart, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuProfilerStop)(void);
-static WEIR_RARE CUresult w_cuProfilerStop(void)
+WEIR_BODY WEIR_RARE CUresult w_cuProfilerStop(void)
 {
   fn_cuProfilerStop real = (fn_cuProfilerStop)(uintptr_t)hook_original(405);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7883,7 +7883,7 @@ _Static_assert(WEIR_SAME(&w_cuProfilerStop, PFN_cuProfilerStop_v4000), "cuProfil
 WEIR_EXPORT(w_cuProfilerStop, cuProfilerStop, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuInit)(unsigned int Flags);
-static WEIR_RARE CUresult w_cuInit(unsigned int Flags)
+WEIR_BODY WEIR_RARE CUresult w_cuInit(unsigned int Flags)
 {
   fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(406);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7908,7 +7908,7 @@ _Static_assert(WEIR_SAME(&w_cuInit, PFN_cuInit_v2000), "cuInit");
 WEIR_EXPORT(w_cuInit, cuInit, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxCreate)(CUcontext *pctx, unsigned int flags, CUdevice dev);
-static WEIR_RARE CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
   fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(407);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7929,7 +7929,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxCreate, PFN_cuCtxCreate_v2000), "cuCtxCreate");
 WEIR_EXPORT(w_cuCtxCreate, cuCtxCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxCreate_v2)(CUcontext *pctx, unsigned int flags, CUdevice dev);
-static WEIR_RARE CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
   fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(408);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7950,7 +7950,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxCreate_v2, PFN_cuCtxCreate_v3020), "cuCtxCreate
 WEIR_EXPORT(w_cuCtxCreate_v2, cuCtxCreate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
-static WEIR_RARE CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
   fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(409);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7971,7 +7971,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxCreate_v3, PFN_cuCtxCreate_v11040), "cuCtxCreat
 WEIR_EXPORT(w_cuCtxCreate_v3, cuCtxCreate_v3, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
-static WEIR_RARE CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
   fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(410);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -7992,7 +7992,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxCreate_v4, PFN_cuCtxCreate_v12050), "cuCtxCreat
 WEIR_EXPORT(w_cuCtxCreate_v4, cuCtxCreate_v4, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxAttach)(CUcontext *pctx, unsigned int flags);
-static WEIR_RARE CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
   fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(411);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8012,7 +8012,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxAttach, PFN_cuCtxAttach_v2000), "cuCtxAttach");
 WEIR_EXPORT(w_cuCtxAttach, cuCtxAttach, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxDetach)(CUcontext ctx);
-static WEIR_RARE CUresult w_cuCtxDetach(CUcontext ctx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxDetach(CUcontext ctx)
 {
   fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(412);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8032,7 +8032,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxDetach, PFN_cuCtxDetach_v2000), "cuCtxDetach");
 WEIR_EXPORT(w_cuCtxDetach, cuCtxDetach, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxDestroy)(CUcontext ctx);
-static WEIR_RARE CUresult w_cuCtxDestroy(CUcontext ctx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxDestroy(CUcontext ctx)
 {
   fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(413);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8052,7 +8052,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxDestroy, PFN_cuCtxDestroy_v2000), "cuCtxDestroy
 WEIR_EXPORT(w_cuCtxDestroy, cuCtxDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxDestroy_v2)(CUcontext ctx);
-static WEIR_RARE CUresult w_cuCtxDestroy_v2(CUcontext ctx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
   fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(414);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8072,7 +8072,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxDestroy_v2, PFN_cuCtxDestroy_v4000), "cuCtxDest
 WEIR_EXPORT(w_cuCtxDestroy_v2, cuCtxDestroy_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxPushCurrent)(CUcontext ctx);
-static WEIR_RARE CUresult w_cuCtxPushCurrent(CUcontext ctx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
   fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(415);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8092,7 +8092,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxPushCurrent, PFN_cuCtxPushCurrent_v2000), "cuCt
 WEIR_EXPORT(w_cuCtxPushCurrent, cuCtxPushCurrent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxPushCurrent_v2)(CUcontext ctx);
-static WEIR_RARE CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
   fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(416);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8112,7 +8112,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000), "c
 WEIR_EXPORT(w_cuCtxPushCurrent_v2, cuCtxPushCurrent_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxPopCurrent)(CUcontext *pctx);
-static WEIR_RARE CUresult w_cuCtxPopCurrent(CUcontext *pctx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
   fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(417);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8132,7 +8132,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxPopCurrent, PFN_cuCtxPopCurrent_v2000), "cuCtxP
 WEIR_EXPORT(w_cuCtxPopCurrent, cuCtxPopCurrent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxPopCurrent_v2)(CUcontext *pctx);
-static WEIR_RARE CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
   fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(418);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8152,7 +8152,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000), "cuC
 WEIR_EXPORT(w_cuCtxPopCurrent_v2, cuCtxPopCurrent_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetCurrent)(CUcontext ctx);
-static WEIR_RARE CUresult w_cuCtxSetCurrent(CUcontext ctx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
   fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(419);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8172,7 +8172,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetCurrent, PFN_cuCtxSetCurrent_v4000), "cuCtxS
 WEIR_EXPORT(w_cuCtxSetCurrent, cuCtxSetCurrent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetFlags)(unsigned int flags);
-static WEIR_RARE CUresult w_cuCtxSetFlags(unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxSetFlags(unsigned int flags)
 {
   fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(420);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8192,7 +8192,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetFlags, PFN_cuCtxSetFlags_v12010), "cuCtxSetF
 WEIR_EXPORT(w_cuCtxSetFlags, cuCtxSetFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetLimit)(CUlimit limit, size_t value);
-static WEIR_RARE CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
   fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(421);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8212,7 +8212,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetLimit, PFN_cuCtxSetLimit_v3010), "cuCtxSetLi
 WEIR_EXPORT(w_cuCtxSetLimit, cuCtxSetLimit, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetCacheConfig)(CUfunc_cache config);
-static WEIR_RARE CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
   fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(422);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8232,7 +8232,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetCacheConfig, PFN_cuCtxSetCacheConfig_v3020),
 WEIR_EXPORT(w_cuCtxSetCacheConfig, cuCtxSetCacheConfig, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetSharedMemConfig)(CUsharedconfig config);
-static WEIR_RARE CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
   fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(423);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8252,7 +8252,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetSharedMemConfig, PFN_cuCtxSetSharedMemConfig
 WEIR_EXPORT(w_cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxResetPersistingL2Cache)(void);
-static WEIR_RARE CUresult w_cuCtxResetPersistingL2Cache(void)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxResetPersistingL2Cache(void)
 {
   fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(424);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8272,7 +8272,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxResetPersistingL2Cache, PFN_cuCtxResetPersistin
 WEIR_EXPORT(w_cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx);
-static WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
   fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(425);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8292,7 +8292,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxFromGreenCtx, PFN_cuCtxFromGreenCtx_v12040), "c
 WEIR_EXPORT(w_cuCtxFromGreenCtx, cuCtxFromGreenCtx, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGreenCtxCreate)(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
-static WEIR_RARE CUresult w_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
   fn_cuGreenCtxCreate real = (fn_cuGreenCtxCreate)(uintptr_t)hook_original(426);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8312,7 +8312,7 @@ _Static_assert(WEIR_SAME(&w_cuGreenCtxCreate, PFN_cuGreenCtxCreate_v12040), "cuG
 WEIR_EXPORT(w_cuGreenCtxCreate, cuGreenCtxCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGreenCtxDestroy)(CUgreenCtx hCtx);
-static WEIR_RARE CUresult w_cuGreenCtxDestroy(CUgreenCtx hCtx)
+WEIR_BODY WEIR_RARE CUresult w_cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
   fn_cuGreenCtxDestroy real = (fn_cuGreenCtxDestroy)(uintptr_t)hook_original(427);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8332,7 +8332,7 @@ _Static_assert(WEIR_SAME(&w_cuGreenCtxDestroy, PFN_cuGreenCtxDestroy_v12040), "c
 WEIR_EXPORT(w_cuGreenCtxDestroy, cuGreenCtxDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags);
-static WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
   fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(428);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8352,7 +8352,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxEnablePeerAccess, PFN_cuCtxEnablePeerAccess_v40
 WEIR_EXPORT(w_cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxDisablePeerAccess)(CUcontext peerContext);
-static WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
+WEIR_BODY WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
   fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(429);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8372,7 +8372,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxDisablePeerAccess, PFN_cuCtxDisablePeerAccess_v
 WEIR_EXPORT(w_cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent);
-static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+WEIR_BODY CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
   fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(430);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8391,7 +8391,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxRecordEvent, PFN_cuCtxRecordEvent_v12050), "cuC
 WEIR_EXPORT(w_cuCtxRecordEvent, cuCtxRecordEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent);
-static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+WEIR_BODY CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
   fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(431);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8410,7 +8410,7 @@ _Static_assert(WEIR_SAME(&w_cuCtxWaitEvent, PFN_cuCtxWaitEvent_v12050), "cuCtxWa
 WEIR_EXPORT(w_cuCtxWaitEvent, cuCtxWaitEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev);
-static WEIR_RARE CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
   fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(432);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8431,7 +8431,7 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRetain, PFN_cuDevicePrimaryCtxReta
 WEIR_EXPORT(w_cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease)(CUdevice dev);
-static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
   fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(433);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8451,7 +8451,7 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRelease, PFN_cuDevicePrimaryCtxRel
 WEIR_EXPORT(w_cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease_v2)(CUdevice dev);
-static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
   fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(434);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8471,7 +8471,7 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRelease_v2, PFN_cuDevicePrimaryCtx
 WEIR_EXPORT(w_cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxReset)(CUdevice dev);
-static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
   fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(435);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8491,7 +8491,7 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxReset, PFN_cuDevicePrimaryCtxReset
 WEIR_EXPORT(w_cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxReset_v2)(CUdevice dev);
-static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
+WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
   fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(436);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8511,7 +8511,7 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxReset_v2, PFN_cuDevicePrimaryCtxRe
 WEIR_EXPORT(w_cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags);
-static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
   fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(437);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8531,7 +8531,7 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxSetFlags, PFN_cuDevicePrimaryCtxSe
 WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags_v2)(CUdevice dev, unsigned int flags);
-static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
   fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(438);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8551,7 +8551,7 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxSetFlags_v2, PFN_cuDevicePrimaryCt
 WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
-static CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+WEIR_BODY CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
   fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(439);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8561,7 +8561,7 @@ _Static_assert(WEIR_SAME(&w_cuGetProcAddress, PFN_cuGetProcAddress_v11030), "cuG
 WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGetProcAddress_v2)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
-static CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
+WEIR_BODY CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
   fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(440);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8571,7 +8571,7 @@ _Static_assert(WEIR_SAME(&w_cuGetProcAddress_v2, PFN_cuGetProcAddress_v12000), "
 WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
-static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
+WEIR_BODY CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
   fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(441);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8581,7 +8581,7 @@ _Static_assert(WEIR_SAME(&w_cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020), "cuMemGetI
 WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
-static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+WEIR_BODY CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
   fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(442);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8591,7 +8591,7 @@ _Static_assert(WEIR_SAME(&w_cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3
 WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
-static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+WEIR_BODY CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
   fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(443);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8601,7 +8601,7 @@ _Static_assert(WEIR_SAME(&w_cuPointerGetAttribute, PFN_cuPointerGetAttribute_v40
 WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
-static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+WEIR_BODY CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
   fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(444);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8611,7 +8611,7 @@ _Static_assert(WEIR_SAME(&w_cuPointerGetAttributes, PFN_cuPointerGetAttributes_v
 WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
-static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+WEIR_BODY CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
   fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(445);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8621,7 +8621,7 @@ _Static_assert(WEIR_SAME(&w_cuPointerSetAttribute, PFN_cuPointerSetAttribute_v60
 WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
-static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
+WEIR_BODY CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
   fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(446);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8631,7 +8631,7 @@ _Static_assert(WEIR_SAME(&w_cuMemGetHandleForAddressRange, PFN_cuMemGetHandleFor
 WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
-static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+WEIR_BODY CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
   fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(447);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -8656,11 +8656,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(448, WEIR_BANK_RT11, devPtr, size); }
+WEIR_BODY cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(448, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(592, WEIR_BANK_RT12, devPtr, size); }
+WEIR_BODY cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(592, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(746, WEIR_BANK_RT13, devPtr, size); }
+WEIR_BODY cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(746, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -8680,11 +8680,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(449, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(449, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(593, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(593, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(747, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(747, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -8704,11 +8704,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(450, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(450, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(594, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(594, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(748, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(748, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -8728,11 +8728,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(451, WEIR_BANK_RT11, devPtr, size, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(451, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(595, WEIR_BANK_RT12, devPtr, size, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(595, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(749, WEIR_BANK_RT13, devPtr, size, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(749, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -8752,11 +8752,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(452, WEIR_BANK_RT11, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(452, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(596, WEIR_BANK_RT12, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(596, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(750, WEIR_BANK_RT13, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(750, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -8776,11 +8776,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(453, WEIR_BANK_RT11, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(453, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(597, WEIR_BANK_RT12, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(597, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(751, WEIR_BANK_RT13, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(751, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -8800,11 +8800,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(454, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(454, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(598, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(598, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(752, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(752, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -8824,11 +8824,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(455, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(455, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(599, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(599, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(753, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(753, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -8849,11 +8849,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(456, WEIR_BANK_RT11, devPtr); }
+WEIR_BODY cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(456, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(600, WEIR_BANK_RT12, devPtr); }
+WEIR_BODY cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(600, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(754, WEIR_BANK_RT13, devPtr); }
+WEIR_BODY cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(754, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -8874,11 +8874,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(457, WEIR_BANK_RT11, devPtr, hStream); }
+WEIR_BODY cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(457, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(601, WEIR_BANK_RT12, devPtr, hStream); }
+WEIR_BODY cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(601, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(755, WEIR_BANK_RT13, devPtr, hStream); }
+WEIR_BODY cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(755, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -8899,11 +8899,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(458, WEIR_BANK_RT11, devPtr, hStream); }
+WEIR_BODY cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(458, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(602, WEIR_BANK_RT12, devPtr, hStream); }
+WEIR_BODY cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(602, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(756, WEIR_BANK_RT13, devPtr, hStream); }
+WEIR_BODY cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(756, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
 
@@ -8923,11 +8923,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolTrimTo(uint3
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(459, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(459, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w11_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(603, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(603, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w12_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(757, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(757, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w13_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo)), "cudaMemPoolTrimTo");
 
@@ -8948,11 +8948,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolDestroy(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(460, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(460, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w11_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(604, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(604, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w12_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(758, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(758, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w13_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy)), "cudaMemPoolDestroy");
 
@@ -8972,11 +8972,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceSetMemPool(ui
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(461, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(461, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w11_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(605, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(605, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w12_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(759, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(759, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w13_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMemPool)), "cudaDeviceSetMemPool");
 
@@ -8996,11 +8996,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(462, WEIR_BANK_RT11, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(462, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(606, WEIR_BANK_RT12, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(606, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(761, WEIR_BANK_RT13, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(761, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -9020,11 +9020,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(463, WEIR_BANK_RT11, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(463, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(607, WEIR_BANK_RT12, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(607, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(762, WEIR_BANK_RT13, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(762, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -9044,11 +9044,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(464, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(464, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(608, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(608, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(763, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(763, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -9069,11 +9069,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(465, WEIR_BANK_RT11, array); }
+WEIR_BODY cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(465, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(609, WEIR_BANK_RT12, array); }
+WEIR_BODY cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(609, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(764, WEIR_BANK_RT13, array); }
+WEIR_BODY cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(764, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -9094,11 +9094,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(466, WEIR_BANK_RT11, mipmappedArray); }
+WEIR_BODY cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(466, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(610, WEIR_BANK_RT12, mipmappedArray); }
+WEIR_BODY cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(610, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(765, WEIR_BANK_RT13, mipmappedArray); }
+WEIR_BODY cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(765, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
 
@@ -9118,11 +9118,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaIpcOpenMemHandle(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(467, WEIR_BANK_RT11, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(467, WEIR_BANK_RT11, devPtr, handle, flags); }
 WEIR_EXPORT(w11_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT11);
-static cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(611, WEIR_BANK_RT12, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(611, WEIR_BANK_RT12, devPtr, handle, flags); }
 WEIR_EXPORT(w12_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT12);
-static cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(766, WEIR_BANK_RT13, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(766, WEIR_BANK_RT13, devPtr, handle, flags); }
 WEIR_EXPORT(w13_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaIpcOpenMemHandle, __typeof__(&cudaIpcOpenMemHandle)), "cudaIpcOpenMemHandle");
 
@@ -9143,11 +9143,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaIpcCloseMemHandle
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(468, WEIR_BANK_RT11, devPtr); }
+WEIR_BODY cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(468, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT11);
-static cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(612, WEIR_BANK_RT12, devPtr); }
+WEIR_BODY cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(612, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT12);
-static cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(767, WEIR_BANK_RT13, devPtr); }
+WEIR_BODY cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(767, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaIpcCloseMemHandle, __typeof__(&cudaIpcCloseMemHandle)), "cudaIpcCloseMemHandle");
 
@@ -9167,11 +9167,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolImportPoin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(469, WEIR_BANK_RT11, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(469, WEIR_BANK_RT11, ptr, memPool, exportData); }
 WEIR_EXPORT(w11_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(613, WEIR_BANK_RT12, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(613, WEIR_BANK_RT12, ptr, memPool, exportData); }
 WEIR_EXPORT(w12_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(768, WEIR_BANK_RT13, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(768, WEIR_BANK_RT13, ptr, memPool, exportData); }
 WEIR_EXPORT(w13_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolImportPointer, __typeof__(&cudaMemPoolImportPointer)), "cudaMemPoolImportPointer");
 
@@ -9191,11 +9191,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaExternalMemoryGet
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(470, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(470, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w11_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(614, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(614, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w12_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(769, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(769, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w13_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaExternalMemoryGetMappedBuffer, __typeof__(&cudaExternalMemoryGetMappedBuffer)), "cudaExternalMemoryGetMappedBuffer");
 
@@ -9215,11 +9215,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaImportExternalMemor
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(471, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(471, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w11_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(615, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(615, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w12_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(770, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(770, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w13_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaImportExternalMemory, __typeof__(&cudaImportExternalMemory)), "cudaImportExternalMemory");
 
@@ -9239,11 +9239,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDestroyExternalMemo
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(472, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(472, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w11_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(616, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(616, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w12_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(771, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(771, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w13_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDestroyExternalMemory, __typeof__(&cudaDestroyExternalMemory)), "cudaDestroyExternalMemory");
 
@@ -9263,11 +9263,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(473, WEIR_BANK_RT11, ptr, size); }
+WEIR_BODY cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(473, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(617, WEIR_BANK_RT12, ptr, size); }
+WEIR_BODY cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(617, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(772, WEIR_BANK_RT13, ptr, size); }
+WEIR_BODY cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(772, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -9287,11 +9287,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(474, WEIR_BANK_RT11, pHost, size, flags); }
+WEIR_BODY cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(474, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(618, WEIR_BANK_RT12, pHost, size, flags); }
+WEIR_BODY cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(618, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(773, WEIR_BANK_RT13, pHost, size, flags); }
+WEIR_BODY cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(773, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -9312,11 +9312,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(475, WEIR_BANK_RT11, ptr); }
+WEIR_BODY cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(475, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(619, WEIR_BANK_RT12, ptr); }
+WEIR_BODY cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(619, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(774, WEIR_BANK_RT13, ptr); }
+WEIR_BODY cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(774, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -9336,11 +9336,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(476, WEIR_BANK_RT11, ptr, size, flags); }
+WEIR_BODY cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(476, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(620, WEIR_BANK_RT12, ptr, size, flags); }
+WEIR_BODY cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(620, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(775, WEIR_BANK_RT13, ptr, size, flags); }
+WEIR_BODY cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(775, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -9361,11 +9361,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(477, WEIR_BANK_RT11, ptr); }
+WEIR_BODY cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(477, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(621, WEIR_BANK_RT12, ptr); }
+WEIR_BODY cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(621, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(776, WEIR_BANK_RT13, ptr); }
+WEIR_BODY cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(776, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
@@ -9385,9 +9385,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_11
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(478, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(478, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(622, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(622, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -9406,9 +9406,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(479, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(479, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(623, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(623, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
@@ -9427,9 +9427,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_1112(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(480, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(480, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(626, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(626, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
@@ -9448,11 +9448,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(481, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(481, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(628, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(628, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(780, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(780, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
@@ -9472,11 +9472,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(482, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(482, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(629, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(629, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(781, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(781, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -9499,11 +9499,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(483, WEIR_BANK_RT11, dst, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(483, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(630, WEIR_BANK_RT12, dst, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(630, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(782, WEIR_BANK_RT13, dst, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(782, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -9526,11 +9526,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(484, WEIR_BANK_RT11, dst, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(484, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(631, WEIR_BANK_RT12, dst, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(631, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(783, WEIR_BANK_RT13, dst, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(783, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -9553,11 +9553,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(485, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(485, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(632, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(632, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(784, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(784, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -9580,11 +9580,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(486, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(486, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(633, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(633, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(785, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(785, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -9607,11 +9607,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(487, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(487, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(634, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(634, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(786, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(786, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -9634,11 +9634,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(488, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(488, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(635, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(635, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(787, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(787, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -9661,11 +9661,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(489, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(489, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(636, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(636, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(788, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(788, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -9688,11 +9688,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(490, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(490, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(637, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(637, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(789, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(789, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -9713,11 +9713,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(491, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(491, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(638, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(638, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(790, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(790, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -9738,11 +9738,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(492, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(492, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(639, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(639, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(791, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(791, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -9763,11 +9763,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(493, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(493, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(640, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(640, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(792, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(792, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -9788,11 +9788,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(494, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(494, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(641, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(641, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(793, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(793, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -9813,11 +9813,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(495, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(495, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(642, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(642, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(794, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(794, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -9838,11 +9838,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(496, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(496, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(643, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(643, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(795, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(795, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -9863,11 +9863,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(497, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(497, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(644, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(644, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(796, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(796, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -9888,11 +9888,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(498, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(498, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(645, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(645, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(797, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(797, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -9913,11 +9913,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(499, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(499, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(646, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(646, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(798, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(798, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -9938,11 +9938,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(500, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(500, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(647, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(647, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(799, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(799, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -9963,11 +9963,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(501, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(501, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(648, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(648, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(800, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(800, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -9988,11 +9988,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(502, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(502, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(649, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(649, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(801, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(801, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -10013,11 +10013,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(503, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(503, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(650, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(650, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(802, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(802, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -10038,11 +10038,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(504, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(504, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(651, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(651, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(803, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(803, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -10063,11 +10063,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(505, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(505, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(652, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(652, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(804, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(804, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -10088,11 +10088,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(506, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(506, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(653, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(653, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(805, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(805, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -10113,11 +10113,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(507, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(507, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(654, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(654, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(806, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(806, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -10138,11 +10138,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(508, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(508, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(655, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(655, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(807, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(807, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -10163,11 +10163,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(509, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(509, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(656, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(656, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(808, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(808, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -10188,11 +10188,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(510, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(510, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(657, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(657, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(809, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(809, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -10213,11 +10213,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(511, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(511, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(658, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(658, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(810, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(810, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -10238,11 +10238,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(512, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(512, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(659, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(659, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(811, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(811, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -10263,11 +10263,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(513, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(513, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(660, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(660, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(812, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(812, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -10288,11 +10288,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(514, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(514, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(661, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(661, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(813, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(813, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -10313,11 +10313,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(515, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(515, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(662, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(662, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(814, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(814, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -10338,11 +10338,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(516, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(516, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(663, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(663, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(815, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(815, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -10363,11 +10363,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(517, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(517, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(664, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(664, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(816, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(816, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -10388,11 +10388,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(518, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(518, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(665, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(665, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(817, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(817, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -10413,11 +10413,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(519, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(519, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(666, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(666, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(818, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(818, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -10438,11 +10438,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(520, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(520, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(667, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(667, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(819, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(819, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -10463,11 +10463,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(521, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(521, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(668, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(668, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(820, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(820, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -10488,11 +10488,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(522, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(522, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(669, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(669, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(821, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(821, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -10515,11 +10515,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(523, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(523, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(670, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(670, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(822, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(822, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -10542,11 +10542,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(524, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(524, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(671, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(671, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(823, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(823, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -10567,11 +10567,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(525, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(525, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(672, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(672, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(824, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(824, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -10592,11 +10592,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(526, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(526, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(673, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(673, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(825, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(825, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -10617,11 +10617,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(527, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(527, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(674, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(674, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(826, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(826, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -10642,11 +10642,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(528, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(528, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(675, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(675, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(827, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(827, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -10666,11 +10666,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(529, WEIR_BANK_RT11, devPtr, value, count); }
+WEIR_BODY cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(529, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(676, WEIR_BANK_RT12, devPtr, value, count); }
+WEIR_BODY cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(676, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(828, WEIR_BANK_RT13, devPtr, value, count); }
+WEIR_BODY cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(828, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -10690,11 +10690,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(530, WEIR_BANK_RT11, devPtr, value, count); }
+WEIR_BODY cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(530, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(677, WEIR_BANK_RT12, devPtr, value, count); }
+WEIR_BODY cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(677, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(829, WEIR_BANK_RT13, devPtr, value, count); }
+WEIR_BODY cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(829, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -10714,11 +10714,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(531, WEIR_BANK_RT11, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(531, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(678, WEIR_BANK_RT12, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(678, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(830, WEIR_BANK_RT13, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(830, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -10738,11 +10738,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(532, WEIR_BANK_RT11, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(532, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(679, WEIR_BANK_RT12, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(679, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(831, WEIR_BANK_RT13, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(831, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -10762,11 +10762,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(533, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(533, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(680, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(680, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(832, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(832, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -10786,11 +10786,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(534, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(534, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(681, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(681, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(833, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(833, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -10810,11 +10810,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(535, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(535, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(682, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(682, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(834, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(834, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -10834,11 +10834,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(536, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(536, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(683, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(683, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(835, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(835, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -10858,11 +10858,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(537, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(537, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(684, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(684, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(836, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(836, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -10882,11 +10882,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(538, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(538, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(685, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(685, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(837, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(837, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -10906,11 +10906,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(539, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(539, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(686, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(686, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(838, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(838, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -10930,11 +10930,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(540, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(540, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(687, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(687, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(839, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(839, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -10954,11 +10954,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(541, WEIR_BANK_RT11); }
+WEIR_BODY cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(541, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(688, WEIR_BANK_RT12); }
+WEIR_BODY cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(688, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(840, WEIR_BANK_RT13); }
+WEIR_BODY cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(840, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -10978,9 +10978,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(542, WEIR_BANK_RT11); }
+WEIR_BODY cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(542, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(689, WEIR_BANK_RT12); }
+WEIR_BODY cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(689, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -10999,11 +10999,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(543, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(543, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(690, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(690, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(841, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(841, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -11023,11 +11023,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(544, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(544, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(691, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(691, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(842, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(842, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -11047,11 +11047,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(545, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(545, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(692, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(692, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(843, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(843, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -11071,11 +11071,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(546, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(546, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(693, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(693, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(844, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(844, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -11095,11 +11095,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(547, WEIR_BANK_RT11, stream, event, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(547, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(694, WEIR_BANK_RT12, stream, event, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(694, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(845, WEIR_BANK_RT13, stream, event, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(845, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -11119,11 +11119,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(548, WEIR_BANK_RT11, stream, event, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(548, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(695, WEIR_BANK_RT12, stream, event, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(695, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(846, WEIR_BANK_RT13, stream, event, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(846, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -11143,11 +11143,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(549, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(549, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(696, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(696, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(847, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(847, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -11167,11 +11167,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(550, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(550, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(697, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(697, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(848, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(848, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -11191,11 +11191,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(551, WEIR_BANK_RT11, pStream); }
+WEIR_BODY cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(551, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(698, WEIR_BANK_RT12, pStream); }
+WEIR_BODY cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(698, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(849, WEIR_BANK_RT13, pStream); }
+WEIR_BODY cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(849, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -11215,11 +11215,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(552, WEIR_BANK_RT11, pStream, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(552, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(699, WEIR_BANK_RT12, pStream, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(699, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(850, WEIR_BANK_RT13, pStream, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(850, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -11239,11 +11239,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(553, WEIR_BANK_RT11, pStream, flags, priority); }
+WEIR_BODY cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(553, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(700, WEIR_BANK_RT12, pStream, flags, priority); }
+WEIR_BODY cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(700, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(851, WEIR_BANK_RT13, pStream, flags, priority); }
+WEIR_BODY cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(851, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -11263,11 +11263,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(554, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(554, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(701, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(701, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(852, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(852, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
@@ -11287,11 +11287,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback(u
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(555, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(555, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(702, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(702, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(853, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(853, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
@@ -11311,11 +11311,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback_p
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(556, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(556, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(703, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(703, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(854, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(854, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -11341,11 +11341,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(557, WEIR_BANK_RT11, stream, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(557, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(704, WEIR_BANK_RT12, stream, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(704, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(855, WEIR_BANK_RT13, stream, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(855, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -11371,11 +11371,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(558, WEIR_BANK_RT11, stream, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(558, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(705, WEIR_BANK_RT12, stream, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(705, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(856, WEIR_BANK_RT13, stream, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(856, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -11401,11 +11401,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(559, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(559, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(706, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(706, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(857, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(857, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -11431,11 +11431,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(560, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(560, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(707, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(707, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(858, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(858, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -11461,11 +11461,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(561, WEIR_BANK_RT11, stream, pGraph); }
+WEIR_BODY cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(561, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(708, WEIR_BANK_RT12, stream, pGraph); }
+WEIR_BODY cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(708, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(859, WEIR_BANK_RT13, stream, pGraph); }
+WEIR_BODY cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(859, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -11491,11 +11491,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(562, WEIR_BANK_RT11, stream, pGraph); }
+WEIR_BODY cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(562, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(709, WEIR_BANK_RT12, stream, pGraph); }
+WEIR_BODY cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(709, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(860, WEIR_BANK_RT13, stream, pGraph); }
+WEIR_BODY cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(860, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -11515,11 +11515,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(563, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(563, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(710, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(710, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(861, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(861, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -11539,11 +11539,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(564, WEIR_BANK_RT11, event, flags); }
+WEIR_BODY cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(564, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(711, WEIR_BANK_RT12, event, flags); }
+WEIR_BODY cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(711, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(862, WEIR_BANK_RT13, event, flags); }
+WEIR_BODY cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(862, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -11563,11 +11563,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(565, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(565, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(712, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(712, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(863, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(863, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -11587,11 +11587,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(566, WEIR_BANK_RT11, event, stream); }
+WEIR_BODY cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(566, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(713, WEIR_BANK_RT12, event, stream); }
+WEIR_BODY cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(713, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(864, WEIR_BANK_RT13, event, stream); }
+WEIR_BODY cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(864, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -11611,11 +11611,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(567, WEIR_BANK_RT11, event, stream); }
+WEIR_BODY cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(567, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(714, WEIR_BANK_RT12, event, stream); }
+WEIR_BODY cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(714, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(865, WEIR_BANK_RT13, event, stream); }
+WEIR_BODY cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(865, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -11635,11 +11635,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(568, WEIR_BANK_RT11, event, stream, flags); }
+WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(568, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(715, WEIR_BANK_RT12, event, stream, flags); }
+WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(715, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(866, WEIR_BANK_RT13, event, stream, flags); }
+WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(866, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -11659,11 +11659,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(569, WEIR_BANK_RT11, event, stream, flags); }
+WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(569, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(716, WEIR_BANK_RT12, event, stream, flags); }
+WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(716, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(867, WEIR_BANK_RT13, event, stream, flags); }
+WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(867, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -11683,11 +11683,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(570, WEIR_BANK_RT11, ms, start, end); }
+WEIR_BODY cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(570, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(717, WEIR_BANK_RT12, ms, start, end); }
+WEIR_BODY cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(717, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(868, WEIR_BANK_RT13, ms, start, end); }
+WEIR_BODY cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(868, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -11707,11 +11707,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(571, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(571, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(718, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(718, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(869, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(869, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -11731,11 +11731,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(572, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(572, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(719, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(719, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(870, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(870, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -11755,11 +11755,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(573, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(573, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(720, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(720, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(871, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(871, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -11779,11 +11779,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(574, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(574, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(721, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(721, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(872, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(872, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -11803,11 +11803,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(575, WEIR_BANK_RT11, config, func, args); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(575, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(722, WEIR_BANK_RT12, config, func, args); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(722, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(873, WEIR_BANK_RT13, config, func, args); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(873, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -11827,11 +11827,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(576, WEIR_BANK_RT11, config, func, args); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(576, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(723, WEIR_BANK_RT12, config, func, args); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(723, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(874, WEIR_BANK_RT13, config, func, args); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(874, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
@@ -11851,11 +11851,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(577, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(577, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(726, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(726, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(877, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(877, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
@@ -11875,11 +11875,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc_ptsz
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(578, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(578, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(727, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(727, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(878, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(878, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -11890,11 +11890,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   handle___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(579, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(579, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(729, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(729, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(880, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(880, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -11904,11 +11904,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(580, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(580, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(732, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(732, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(883, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(883, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
@@ -11929,11 +11929,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDevice(uint32_t 
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(581, WEIR_BANK_RT11, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(581, WEIR_BANK_RT11, __builtin_return_address(0), device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(733, WEIR_BANK_RT12, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(733, WEIR_BANK_RT12, __builtin_return_address(0), device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(884, WEIR_BANK_RT13, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(884, WEIR_BANK_RT13, __builtin_return_address(0), device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
@@ -11954,11 +11954,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDeviceFlags(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(582, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(582, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(734, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(734, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(885, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(885, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
@@ -11979,11 +11979,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetValidDevices(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(583, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(583, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(735, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(735, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(886, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(886, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
@@ -12004,11 +12004,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaInitDevice(uint32_t
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(584, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(584, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(736, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(736, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(887, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(887, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
@@ -12029,11 +12029,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaCtxResetPersistingL
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(585, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(585, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(737, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(737, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(888, WEIR_BANK_RT13, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(888, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
@@ -12054,11 +12054,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(586, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(586, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(738, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(738, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(889, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(889, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
@@ -12079,11 +12079,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(587, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(587, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(739, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(739, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(890, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(890, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
@@ -12105,11 +12105,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceReset(uint32_
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(588, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(588, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(740, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(740, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(891, WEIR_BANK_RT13, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(891, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
@@ -12131,9 +12131,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaThreadExit_1112(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(589, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(589, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(741, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(741, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -12143,11 +12143,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(590, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(590, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(742, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(742, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(892, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(892, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -12157,11 +12157,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(591, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(591, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(743, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(743, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(893, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(893, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -12180,7 +12180,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(624, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(624, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -12199,7 +12199,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(625, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(625, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
@@ -12218,7 +12218,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_v2_12(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(627, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(627, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -12237,9 +12237,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(724, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(724, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(875, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(875, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -12258,9 +12258,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(725, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(725, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(876, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(876, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
@@ -12279,9 +12279,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLibraryGetKernel_12
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(728, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(728, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(879, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(879, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -12292,9 +12292,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle___cudaGetKernel(bank, false, real, kernel, stub);
 }
-static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(730, WEIR_BANK_RT12, kernel, stub); }
+WEIR_BODY cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(730, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(881, WEIR_BANK_RT13, kernel, stub); }
+WEIR_BODY cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(881, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -12304,9 +12304,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(731, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+WEIR_BODY cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(731, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(882, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+WEIR_BODY cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(882, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -12317,9 +12317,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(744, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(744, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(894, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(894, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -12330,9 +12330,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(745, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(745, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(895, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(895, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
 
@@ -12352,7 +12352,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(ui
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(760, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(760, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
 WEIR_EXPORT(w13_cudaMemSetMemPool, cudaMemSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool)), "cudaMemSetMemPool");
 
@@ -12372,7 +12372,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_13
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(777, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(777, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
@@ -12392,7 +12392,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(778, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(778, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
@@ -12412,908 +12412,908 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_13(uint32
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(779, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(779, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
 #define FN(wrapper) (__extension__(void *)(wrapper))
 const hook_row hook_rows[] = {
-  {"cuMemAlloc", FN(w_cuMemAlloc), &hook_originals[0], 15, 0},
-  {"cuMemAlloc_v2", FN(w_cuMemAlloc_v2), &hook_originals[1], 16, 0},
-  {"cuMemAllocPitch", FN(w_cuMemAllocPitch), &hook_originals[2], 17, 0},
-  {"cuMemAllocPitch_v2", FN(w_cuMemAllocPitch_v2), &hook_originals[3], 18, 0},
-  {"cuMemAllocManaged", FN(w_cuMemAllocManaged), &hook_originals[4], 56, 0},
-  {"cuMemAllocAsync", FN(w_cuMemAllocAsync), &hook_originals[5], 97, 0},
-  {"cuMemAllocAsync_ptsz", FN(w_cuMemAllocAsync_ptsz), &hook_originals[6], 98, 0},
-  {"cuMemAllocFromPoolAsync", FN(w_cuMemAllocFromPoolAsync), &hook_originals[7], 99, 0},
-  {"cuMemAllocFromPoolAsync_ptsz", FN(w_cuMemAllocFromPoolAsync_ptsz), &hook_originals[8], 100, 0},
-  {"cuMemFree", FN(w_cuMemFree), &hook_originals[9], 19, 0},
-  {"cuMemFree_v2", FN(w_cuMemFree_v2), &hook_originals[10], 20, 0},
-  {"cuMemFreeAsync", FN(w_cuMemFreeAsync), &hook_originals[11], 101, 0},
-  {"cuMemFreeAsync_ptsz", FN(w_cuMemFreeAsync_ptsz), &hook_originals[12], 102, 0},
-  {"cuMemPoolTrimTo", FN(w_cuMemPoolTrimTo), &hook_originals[13], 115, 0},
-  {"cuMemPoolDestroy", FN(w_cuMemPoolDestroy), &hook_originals[14], 106, 0},
-  {"cuDeviceSetMemPool", FN(w_cuDeviceSetMemPool), &hook_originals[15], 96, 0},
-  {"cuMemSetMemPool", FN(w_cuMemSetMemPool), &hook_originals[16], 116, 0},
-  {"cuMemPoolCreate", FN(w_cuMemPoolCreate), &hook_originals[17], 105, 0},
-  {"cuMemPoolSetAttribute", FN(w_cuMemPoolSetAttribute), &hook_originals[18], 114, 0},
-  {"cuMemPoolSetAccess", FN(w_cuMemPoolSetAccess), &hook_originals[19], 113, 0},
-  {"cuMemPoolExportToShareableHandle", FN(w_cuMemPoolExportToShareableHandle), &hook_originals[20], 108, 0},
-  {"cuMemPoolImportFromShareableHandle", FN(w_cuMemPoolImportFromShareableHandle), &hook_originals[21], 111, 0},
-  {"cuMemPoolExportPointer", FN(w_cuMemPoolExportPointer), &hook_originals[22], 107, 0},
-  {"cuMulticastCreate", FN(w_cuMulticastCreate), &hook_originals[23], 136, 0},
-  {"cuMulticastAddDevice", FN(w_cuMulticastAddDevice), &hook_originals[24], 133, 0},
-  {"cuMulticastBindMem", FN(w_cuMulticastBindMem), &hook_originals[25], 135, 0},
-  {"cuMulticastBindAddr", FN(w_cuMulticastBindAddr), &hook_originals[26], 134, 0},
-  {"cuMulticastUnbind", FN(w_cuMulticastUnbind), &hook_originals[27], 138, 0},
-  {"cuArrayCreate", FN(w_cuArrayCreate), &hook_originals[28], 12, 0},
-  {"cuArrayCreate_v2", FN(w_cuArrayCreate_v2), &hook_originals[29], 13, 0},
-  {"cuArray3DCreate", FN(w_cuArray3DCreate), &hook_originals[30], 10, 0},
-  {"cuArray3DCreate_v2", FN(w_cuArray3DCreate_v2), &hook_originals[31], 11, 0},
-  {"cuMipmappedArrayCreate", FN(w_cuMipmappedArrayCreate), &hook_originals[32], 21, 0},
-  {"cuArrayDestroy", FN(w_cuArrayDestroy), &hook_originals[33], 14, 0},
-  {"cuMipmappedArrayDestroy", FN(w_cuMipmappedArrayDestroy), &hook_originals[34], 22, 0},
-  {"cuMemCreate", FN(w_cuMemCreate), &hook_originals[35], 119, 0},
-  {"cuMemImportFromShareableHandle", FN(w_cuMemImportFromShareableHandle), &hook_originals[36], 125, 0},
-  {"cuMemRetainAllocationHandle", FN(w_cuMemRetainAllocationHandle), &hook_originals[37], 130, 0},
-  {"cuMemRelease", FN(w_cuMemRelease), &hook_originals[38], 129, 0},
-  {"cuMemMap", FN(w_cuMemMap), &hook_originals[39], 126, 0},
-  {"cuMemUnmap", FN(w_cuMemUnmap), &hook_originals[40], 132, 0},
-  {"cuMemAddressReserve", FN(w_cuMemAddressReserve), &hook_originals[41], 118, 0},
-  {"cuMemAddressFree", FN(w_cuMemAddressFree), &hook_originals[42], 117, 0},
-  {"cuMemSetAccess", FN(w_cuMemSetAccess), &hook_originals[43], 131, 0},
-  {"cuMemExportToShareableHandle", FN(w_cuMemExportToShareableHandle), &hook_originals[44], 120, 0},
-  {"cuIpcOpenMemHandle", FN(w_cuIpcOpenMemHandle), &hook_originals[45], 148, 0},
-  {"cuIpcOpenMemHandle_v2", FN(w_cuIpcOpenMemHandle_v2), &hook_originals[46], 149, 0},
-  {"cuIpcCloseMemHandle", FN(w_cuIpcCloseMemHandle), &hook_originals[47], 144, 0},
-  {"cuMemPoolImportPointer", FN(w_cuMemPoolImportPointer), &hook_originals[48], 112, 0},
-  {"cuExternalMemoryGetMappedBuffer", FN(w_cuExternalMemoryGetMappedBuffer), &hook_originals[49], 731, 0},
-  {"cuImportExternalMemory", FN(w_cuImportExternalMemory), &hook_originals[50], 744, 0},
-  {"cuDestroyExternalMemory", FN(w_cuDestroyExternalMemory), &hook_originals[51], 729, 0},
-  {"cuMemAllocHost", FN(w_cuMemAllocHost), &hook_originals[52], 30, 0},
-  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &hook_originals[53], 31, 0},
-  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &hook_originals[54], 33, 0},
-  {"cuMemFreeHost", FN(w_cuMemFreeHost), &hook_originals[55], 32, 0},
-  {"cuMemHostRegister", FN(w_cuMemHostRegister), &hook_originals[56], 37, 0},
-  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &hook_originals[57], 38, 0},
-  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &hook_originals[58], 39, 0},
-  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &hook_originals[59], 61, 0},
-  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &hook_originals[60], 62, 0},
-  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &hook_originals[61], 63, 0},
-  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &hook_originals[62], 64, 0},
-  {"cuMemAdvise", FN(w_cuMemAdvise), &hook_originals[63], 54, 0},
-  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &hook_originals[64], 55, 0},
-  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &hook_originals[65], 69, 0},
-  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &hook_originals[66], 70, 0},
-  {"cuMemPrefetchBatchAsync", FN(w_cuMemPrefetchBatchAsync), &hook_originals[67], 65, 0},
-  {"cuMemPrefetchBatchAsync_ptsz", FN(w_cuMemPrefetchBatchAsync_ptsz), &hook_originals[68], 66, 0},
-  {"cuMemDiscardBatchAsync", FN(w_cuMemDiscardBatchAsync), &hook_originals[69], 59, 0},
-  {"cuMemDiscardBatchAsync_ptsz", FN(w_cuMemDiscardBatchAsync_ptsz), &hook_originals[70], 60, 0},
-  {"cuMemDiscardAndPrefetchBatchAsync", FN(w_cuMemDiscardAndPrefetchBatchAsync), &hook_originals[71], 57, 0},
-  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", FN(w_cuMemDiscardAndPrefetchBatchAsync_ptsz), &hook_originals[72], 58, 0},
-  {"cuMemcpy", FN(w_cuMemcpy), &hook_originals[73], 202, 0},
-  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &hook_originals[74], 203, 0},
-  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &hook_originals[75], 227, 0},
-  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &hook_originals[76], 228, 0},
-  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &hook_originals[77], 266, 0},
-  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &hook_originals[78], 267, 0},
-  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &hook_originals[79], 268, 0},
-  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &hook_originals[80], 269, 0},
-  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &hook_originals[81], 270, 0},
-  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &hook_originals[82], 271, 0},
-  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &hook_originals[83], 254, 0},
-  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &hook_originals[84], 255, 0},
-  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &hook_originals[85], 256, 0},
-  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &hook_originals[86], 257, 0},
-  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &hook_originals[87], 258, 0},
-  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &hook_originals[88], 259, 0},
-  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &hook_originals[89], 248, 0},
-  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &hook_originals[90], 249, 0},
-  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &hook_originals[91], 250, 0},
-  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &hook_originals[92], 251, 0},
-  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &hook_originals[93], 252, 0},
-  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &hook_originals[94], 253, 0},
-  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &hook_originals[95], 245, 0},
-  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &hook_originals[96], 246, 0},
-  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &hook_originals[97], 247, 0},
-  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &hook_originals[98], 232, 0},
-  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &hook_originals[99], 233, 0},
-  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &hook_originals[100], 234, 0},
-  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &hook_originals[101], 229, 0},
-  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &hook_originals[102], 230, 0},
-  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &hook_originals[103], 231, 0},
-  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &hook_originals[104], 260, 0},
-  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &hook_originals[105], 261, 0},
-  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &hook_originals[106], 262, 0},
-  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &hook_originals[107], 263, 0},
-  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &hook_originals[108], 264, 0},
-  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &hook_originals[109], 265, 0},
-  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &hook_originals[110], 235, 0},
-  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &hook_originals[111], 236, 0},
-  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &hook_originals[112], 237, 0},
-  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &hook_originals[113], 238, 0},
-  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &hook_originals[114], 239, 0},
-  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &hook_originals[115], 240, 0},
-  {"cuMemcpy2D", FN(w_cuMemcpy2D), &hook_originals[116], 204, 0},
-  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &hook_originals[117], 205, 0},
-  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &hook_originals[118], 206, 0},
-  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &hook_originals[119], 210, 0},
-  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &hook_originals[120], 211, 0},
-  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &hook_originals[121], 212, 0},
-  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &hook_originals[122], 207, 0},
-  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &hook_originals[123], 208, 0},
-  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &hook_originals[124], 209, 0},
-  {"cuMemcpy3D", FN(w_cuMemcpy3D), &hook_originals[125], 213, 0},
-  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &hook_originals[126], 214, 0},
-  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &hook_originals[127], 215, 0},
-  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &hook_originals[128], 216, 0},
-  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &hook_originals[129], 217, 0},
-  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &hook_originals[130], 218, 0},
-  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &hook_originals[131], 272, 0},
-  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &hook_originals[132], 273, 0},
-  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &hook_originals[133], 274, 0},
-  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &hook_originals[134], 275, 0},
-  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &hook_originals[135], 223, 0},
-  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &hook_originals[136], 224, 0},
-  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &hook_originals[137], 225, 0},
-  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &hook_originals[138], 226, 0},
-  {"cuMemsetD8", FN(w_cuMemsetD8), &hook_originals[139], 313, 0},
-  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &hook_originals[140], 314, 0},
-  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &hook_originals[141], 315, 0},
-  {"cuMemsetD16", FN(w_cuMemsetD16), &hook_originals[142], 288, 0},
-  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &hook_originals[143], 289, 0},
-  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &hook_originals[144], 290, 0},
-  {"cuMemsetD32", FN(w_cuMemsetD32), &hook_originals[145], 308, 0},
-  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &hook_originals[146], 309, 0},
-  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &hook_originals[147], 310, 0},
-  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &hook_originals[148], 303, 0},
-  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &hook_originals[149], 304, 0},
-  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &hook_originals[150], 305, 0},
-  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &hook_originals[151], 293, 0},
-  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &hook_originals[152], 294, 0},
-  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &hook_originals[153], 295, 0},
-  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &hook_originals[154], 298, 0},
-  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &hook_originals[155], 299, 0},
-  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &hook_originals[156], 300, 0},
-  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &hook_originals[157], 316, 0},
-  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &hook_originals[158], 317, 0},
-  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &hook_originals[159], 291, 0},
-  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &hook_originals[160], 292, 0},
-  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &hook_originals[161], 311, 0},
-  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &hook_originals[162], 312, 0},
-  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &hook_originals[163], 306, 0},
-  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &hook_originals[164], 307, 0},
-  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &hook_originals[165], 296, 0},
-  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &hook_originals[166], 297, 0},
-  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &hook_originals[167], 301, 0},
-  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &hook_originals[168], 302, 0},
-  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &hook_originals[169], 342, 0},
-  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &hook_originals[170], 343, 0},
-  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &hook_originals[171], 354, 0},
-  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &hook_originals[172], 355, 0},
-  {"cuStreamQuery", FN(w_cuStreamQuery), &hook_originals[173], 352, 0},
-  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &hook_originals[174], 353, 0},
-  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &hook_originals[175], 356, 0},
-  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &hook_originals[176], 357, 0},
-  {"cuEventSynchronize", FN(w_cuEventSynchronize), &hook_originals[177], 346, 0},
-  {"cuEventQuery", FN(w_cuEventQuery), &hook_originals[178], 345, 0},
-  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &hook_originals[179], 358, 0},
-  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &hook_originals[180], 359, 0},
-  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &hook_originals[181], 360, 0},
-  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &hook_originals[182], 361, 0},
-  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &hook_originals[183], 362, 0},
-  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &hook_originals[184], 363, 0},
-  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &hook_originals[185], 364, 0},
-  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &hook_originals[186], 365, 0},
-  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &hook_originals[187], 366, 0},
-  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &hook_originals[188], 367, 0},
-  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &hook_originals[189], 368, 0},
-  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &hook_originals[190], 369, 0},
-  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &hook_originals[191], 370, 0},
-  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &hook_originals[192], 371, 0},
-  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &hook_originals[193], 372, 0},
-  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &hook_originals[194], 373, 0},
-  {"cuGreenCtxWaitEvent", FN(w_cuGreenCtxWaitEvent), &hook_originals[195], 801, 0},
-  {"cuFlushGPUDirectRDMAWrites", FN(w_cuFlushGPUDirectRDMAWrites), &hook_originals[196], 347, 0},
-  {"cuStreamCreate", FN(w_cuStreamCreate), &hook_originals[197], 399, 0},
-  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &hook_originals[198], 400, 0},
-  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &hook_originals[199], 394, 0},
-  {"cuStreamDestroy", FN(w_cuStreamDestroy), &hook_originals[200], 401, 0},
-  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &hook_originals[201], 402, 0},
-  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &hook_originals[202], 395, 0},
-  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &hook_originals[203], 396, 0},
-  {"cuStreamSetAttribute", FN(w_cuStreamSetAttribute), &hook_originals[204], 418, 0},
-  {"cuStreamSetAttribute_ptsz", FN(w_cuStreamSetAttribute_ptsz), &hook_originals[205], 419, 0},
-  {"cuStreamCopyAttributes", FN(w_cuStreamCopyAttributes), &hook_originals[206], 397, 0},
-  {"cuStreamCopyAttributes_ptsz", FN(w_cuStreamCopyAttributes_ptsz), &hook_originals[207], 398, 0},
-  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &hook_originals[208], 637, 0},
-  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &hook_originals[209], 638, 0},
-  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &hook_originals[210], 639, 0},
-  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &hook_originals[211], 640, 0},
-  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &hook_originals[212], 641, 0},
-  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &hook_originals[213], 642, 0},
-  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &hook_originals[214], 643, 0},
-  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &hook_originals[215], 644, 0},
-  {"cuEventCreate", FN(w_cuEventCreate), &hook_originals[216], 429, 0},
-  {"cuEventDestroy", FN(w_cuEventDestroy), &hook_originals[217], 430, 0},
-  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &hook_originals[218], 431, 0},
-  {"cuEventRecord", FN(w_cuEventRecord), &hook_originals[219], 434, 0},
-  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &hook_originals[220], 435, 0},
-  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &hook_originals[221], 436, 0},
-  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &hook_originals[222], 437, 0},
-  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &hook_originals[223], 432, 0},
-  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &hook_originals[224], 433, 0},
-  {"cuIpcGetEventHandle", FN(w_cuIpcGetEventHandle), &hook_originals[225], 145, 0},
-  {"cuIpcOpenEventHandle", FN(w_cuIpcOpenEventHandle), &hook_originals[226], 147, 0},
-  {"cuGreenCtxRecordEvent", FN(w_cuGreenCtxRecordEvent), &hook_originals[227], 800, 0},
-  {"cuLaunchKernel", FN(w_cuLaunchKernel), &hook_originals[228], 692, 0},
-  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &hook_originals[229], 693, 0},
-  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &hook_originals[230], 685, 0},
-  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &hook_originals[231], 686, 0},
-  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &hook_originals[232], 694, 0},
-  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &hook_originals[233], 695, 0},
-  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &hook_originals[234], 687, 0},
-  {"cuLaunch", FN(w_cuLaunch), &hook_originals[235], 684, 0},
-  {"cuLaunchGrid", FN(w_cuLaunchGrid), &hook_originals[236], 688, 0},
-  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &hook_originals[237], 689, 0},
-  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &hook_originals[238], 690, 0},
-  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &hook_originals[239], 691, 0},
-  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &hook_originals[240], 241, 0},
-  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &hook_originals[241], 242, 0},
-  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &hook_originals[242], 243, 0},
-  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &hook_originals[243], 244, 0},
-  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &hook_originals[244], 219, 0},
-  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &hook_originals[245], 220, 0},
-  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &hook_originals[246], 221, 0},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &hook_originals[247], 222, 0},
-  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &hook_originals[248], 200, 0},
-  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &hook_originals[249], 201, 0},
-  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &hook_originals[250], 127, 0},
-  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &hook_originals[251], 128, 0},
-  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &hook_originals[252], 348, 0},
-  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &hook_originals[253], 349, 0},
-  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &hook_originals[254], 350, 0},
-  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &hook_originals[255], 351, 0},
-  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &hook_originals[256], 746, 0},
-  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &hook_originals[257], 747, 0},
-  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &hook_originals[258], 748, 0},
-  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &hook_originals[259], 749, 0},
-  {"cuExternalMemoryGetMappedMipmappedArray", FN(w_cuExternalMemoryGetMappedMipmappedArray), &hook_originals[260], 732, 0},
-  {"cuImportExternalSemaphore", FN(w_cuImportExternalSemaphore), &hook_originals[261], 745, 0},
-  {"cuDestroyExternalSemaphore", FN(w_cuDestroyExternalSemaphore), &hook_originals[262], 730, 0},
-  {"cuGraphicsMapResources", FN(w_cuGraphicsMapResources), &hook_originals[263], 733, 0},
-  {"cuGraphicsMapResources_ptsz", FN(w_cuGraphicsMapResources_ptsz), &hook_originals[264], 734, 0},
-  {"cuGraphicsUnmapResources", FN(w_cuGraphicsUnmapResources), &hook_originals[265], 741, 0},
-  {"cuGraphicsUnmapResources_ptsz", FN(w_cuGraphicsUnmapResources_ptsz), &hook_originals[266], 742, 0},
-  {"cuGraphicsResourceGetMappedPointer", FN(w_cuGraphicsResourceGetMappedPointer), &hook_originals[267], 736, 0},
-  {"cuGraphicsResourceGetMappedPointer_v2", FN(w_cuGraphicsResourceGetMappedPointer_v2), &hook_originals[268], 737, 0},
-  {"cuGraphicsResourceGetMappedMipmappedArray", FN(w_cuGraphicsResourceGetMappedMipmappedArray), &hook_originals[269], 735, 0},
-  {"cuGraphicsSubResourceGetMappedArray", FN(w_cuGraphicsSubResourceGetMappedArray), &hook_originals[270], 740, 0},
-  {"cuGraphicsResourceSetMapFlags", FN(w_cuGraphicsResourceSetMapFlags), &hook_originals[271], 738, 0},
-  {"cuGraphicsResourceSetMapFlags_v2", FN(w_cuGraphicsResourceSetMapFlags_v2), &hook_originals[272], 739, 0},
-  {"cuGraphicsUnregisterResource", FN(w_cuGraphicsUnregisterResource), &hook_originals[273], 743, 0},
-  {"cuGraphLaunch", FN(w_cuGraphLaunch), &hook_originals[274], 614, 0},
-  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &hook_originals[275], 615, 0},
-  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &hook_originals[276], 555, 0},
-  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &hook_originals[277], 556, 0},
-  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &hook_originals[278], 559, 0},
-  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &hook_originals[279], 560, 0},
-  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &hook_originals[280], 545, 0},
-  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &hook_originals[281], 546, 0},
-  {"cuGraphAddNode", FN(w_cuGraphAddNode), &hook_originals[282], 561, 0},
-  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &hook_originals[283], 562, 0},
-  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &hook_originals[284], 612, 0},
-  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &hook_originals[285], 613, 0},
-  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &hook_originals[286], 619, 0},
-  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &hook_originals[287], 621, 0},
-  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &hook_originals[288], 564, 0},
-  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &hook_originals[289], 630, 0},
-  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &hook_originals[290], 585, 0},
-  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &hook_originals[291], 586, 0},
-  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &hook_originals[292], 587, 0},
-  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &hook_originals[293], 588, 0},
-  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &hook_originals[294], 576, 0},
-  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &hook_originals[295], 577, 0},
-  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &hook_originals[296], 589, 0},
-  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &hook_originals[297], 590, 0},
-  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &hook_originals[298], 591, 0},
-  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &hook_originals[299], 602, 0},
-  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &hook_originals[300], 603, 0},
-  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &hook_originals[301], 604, 0},
-  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &hook_originals[302], 605, 0},
-  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &hook_originals[303], 606, 0},
-  {"cuGraphCreate", FN(w_cuGraphCreate), &hook_originals[304], 568, 0},
-  {"cuGraphClone", FN(w_cuGraphClone), &hook_originals[305], 566, 0},
-  {"cuGraphDestroy", FN(w_cuGraphDestroy), &hook_originals[306], 570, 0},
-  {"cuGraphDestroyNode", FN(w_cuGraphDestroyNode), &hook_originals[307], 571, 0},
-  {"cuGraphExecDestroy", FN(w_cuGraphExecDestroy), &hook_originals[308], 578, 0},
-  {"cuGraphUpload", FN(w_cuGraphUpload), &hook_originals[309], 635, 0},
-  {"cuGraphUpload_ptsz", FN(w_cuGraphUpload_ptsz), &hook_originals[310], 636, 0},
-  {"cuGraphAddEmptyNode", FN(w_cuGraphAddEmptyNode), &hook_originals[311], 549, 0},
-  {"cuGraphAddEventRecordNode", FN(w_cuGraphAddEventRecordNode), &hook_originals[312], 550, 0},
-  {"cuGraphAddEventWaitNode", FN(w_cuGraphAddEventWaitNode), &hook_originals[313], 551, 0},
-  {"cuGraphAddExternalSemaphoresSignalNode", FN(w_cuGraphAddExternalSemaphoresSignalNode), &hook_originals[314], 552, 0},
-  {"cuGraphAddExternalSemaphoresWaitNode", FN(w_cuGraphAddExternalSemaphoresWaitNode), &hook_originals[315], 553, 0},
-  {"cuGraphAddHostNode", FN(w_cuGraphAddHostNode), &hook_originals[316], 554, 0},
-  {"cuGraphAddMemAllocNode", FN(w_cuGraphAddMemAllocNode), &hook_originals[317], 557, 0},
-  {"cuGraphAddMemFreeNode", FN(w_cuGraphAddMemFreeNode), &hook_originals[318], 558, 0},
-  {"cuGraphAddDependencies", FN(w_cuGraphAddDependencies), &hook_originals[319], 547, 0},
-  {"cuGraphAddDependencies_v2", FN(w_cuGraphAddDependencies_v2), &hook_originals[320], 548, 0},
-  {"cuGraphRemoveDependencies", FN(w_cuGraphRemoveDependencies), &hook_originals[321], 632, 0},
-  {"cuGraphRemoveDependencies_v2", FN(w_cuGraphRemoveDependencies_v2), &hook_originals[322], 633, 0},
-  {"cuGraphEventRecordNodeSetEvent", FN(w_cuGraphEventRecordNodeSetEvent), &hook_originals[323], 573, 0},
-  {"cuGraphEventWaitNodeSetEvent", FN(w_cuGraphEventWaitNodeSetEvent), &hook_originals[324], 575, 0},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExternalSemaphoresSignalNodeSetParams), &hook_originals[325], 593, 0},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExternalSemaphoresWaitNodeSetParams), &hook_originals[326], 595, 0},
-  {"cuGraphHostNodeSetParams", FN(w_cuGraphHostNodeSetParams), &hook_originals[327], 601, 0},
-  {"cuGraphKernelNodeCopyAttributes", FN(w_cuGraphKernelNodeCopyAttributes), &hook_originals[328], 607, 0},
-  {"cuGraphKernelNodeSetAttribute", FN(w_cuGraphKernelNodeSetAttribute), &hook_originals[329], 611, 0},
-  {"cuGraphNodeSetEnabled", FN(w_cuGraphNodeSetEnabled), &hook_originals[330], 629, 0},
-  {"cuGraphExecEventRecordNodeSetEvent", FN(w_cuGraphExecEventRecordNodeSetEvent), &hook_originals[331], 579, 0},
-  {"cuGraphExecEventWaitNodeSetEvent", FN(w_cuGraphExecEventWaitNodeSetEvent), &hook_originals[332], 580, 0},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExecExternalSemaphoresSignalNodeSetParams), &hook_originals[333], 581, 0},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExecExternalSemaphoresWaitNodeSetParams), &hook_originals[334], 582, 0},
-  {"cuGraphExecHostNodeSetParams", FN(w_cuGraphExecHostNodeSetParams), &hook_originals[335], 584, 0},
-  {"cuGraphConditionalHandleCreate", FN(w_cuGraphConditionalHandleCreate), &hook_originals[336], 567, 0},
-  {"cuGraphRetainUserObject", FN(w_cuGraphRetainUserObject), &hook_originals[337], 634, 0},
-  {"cuGraphReleaseUserObject", FN(w_cuGraphReleaseUserObject), &hook_originals[338], 631, 0},
-  {"cuUserObjectCreate", FN(w_cuUserObjectCreate), &hook_originals[339], 658, 0},
-  {"cuUserObjectRetain", FN(w_cuUserObjectRetain), &hook_originals[340], 660, 0},
-  {"cuUserObjectRelease", FN(w_cuUserObjectRelease), &hook_originals[341], 659, 0},
-  {"cuStreamUpdateCaptureDependencies", FN(w_cuStreamUpdateCaptureDependencies), &hook_originals[342], 653, 0},
-  {"cuStreamUpdateCaptureDependencies_ptsz", FN(w_cuStreamUpdateCaptureDependencies_ptsz), &hook_originals[343], 654, 0},
-  {"cuStreamUpdateCaptureDependencies_v2", FN(w_cuStreamUpdateCaptureDependencies_v2), &hook_originals[344], 655, 0},
-  {"cuStreamUpdateCaptureDependencies_v2_ptsz", FN(w_cuStreamUpdateCaptureDependencies_v2_ptsz), &hook_originals[345], 656, 0},
-  {"cuDeviceGraphMemTrim", FN(w_cuDeviceGraphMemTrim), &hook_originals[346], 543, 0},
-  {"cuDeviceSetGraphMemAttribute", FN(w_cuDeviceSetGraphMemAttribute), &hook_originals[347], 544, 0},
-  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &hook_originals[348], 926, 0},
-  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &hook_originals[349], 909, 0},
-  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &hook_originals[350], 907, 0},
-  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &hook_originals[351], 901, 0},
-  {"cuGraphicsGLRegisterBuffer", FN(w_cuGraphicsGLRegisterBuffer), &hook_originals[352], 1089, 0},
-  {"cuGraphicsGLRegisterImage", FN(w_cuGraphicsGLRegisterImage), &hook_originals[353], 1090, 0},
-  {"cuGraphicsEGLRegisterImage", FN(w_cuGraphicsEGLRegisterImage), &hook_originals[354], 1088, 0},
-  {"cuGraphicsVDPAURegisterVideoSurface", FN(w_cuGraphicsVDPAURegisterVideoSurface), &hook_originals[355], 1093, 0},
-  {"cuGraphicsVDPAURegisterOutputSurface", FN(w_cuGraphicsVDPAURegisterOutputSurface), &hook_originals[356], 1092, 0},
-  {"cuGLCtxCreate", FN(w_cuGLCtxCreate), &hook_originals[357], 1072, 0},
-  {"cuGLCtxCreate_v2", FN(w_cuGLCtxCreate_v2), &hook_originals[358], 1073, 0},
-  {"cuVDPAUCtxCreate", FN(w_cuVDPAUCtxCreate), &hook_originals[359], 1097, 0},
-  {"cuVDPAUCtxCreate_v2", FN(w_cuVDPAUCtxCreate_v2), &hook_originals[360], 1098, 0},
-  {"cuGLInit", FN(w_cuGLInit), &hook_originals[361], 1076, 0},
-  {"cuGLRegisterBufferObject", FN(w_cuGLRegisterBufferObject), &hook_originals[362], 1083, 0},
-  {"cuGLSetBufferObjectMapFlags", FN(w_cuGLSetBufferObjectMapFlags), &hook_originals[363], 1084, 0},
-  {"cuGLMapBufferObject", FN(w_cuGLMapBufferObject), &hook_originals[364], 1077, 0},
-  {"cuGLMapBufferObject_v2", FN(w_cuGLMapBufferObject_v2), &hook_originals[365], 1078, 0},
-  {"cuGLMapBufferObject_v2_ptds", FN(w_cuGLMapBufferObject_v2_ptds), &hook_originals[366], 1079, 0},
-  {"cuGLMapBufferObjectAsync", FN(w_cuGLMapBufferObjectAsync), &hook_originals[367], 1080, 0},
-  {"cuGLMapBufferObjectAsync_v2", FN(w_cuGLMapBufferObjectAsync_v2), &hook_originals[368], 1081, 0},
-  {"cuGLMapBufferObjectAsync_v2_ptsz", FN(w_cuGLMapBufferObjectAsync_v2_ptsz), &hook_originals[369], 1082, 0},
-  {"cuGLUnmapBufferObject", FN(w_cuGLUnmapBufferObject), &hook_originals[370], 1085, 0},
-  {"cuGLUnmapBufferObjectAsync", FN(w_cuGLUnmapBufferObjectAsync), &hook_originals[371], 1086, 0},
-  {"cuGLUnregisterBufferObject", FN(w_cuGLUnregisterBufferObject), &hook_originals[372], 1087, 0},
-  {"cuEGLStreamConsumerConnect", FN(w_cuEGLStreamConsumerConnect), &hook_originals[373], 1063, 0},
-  {"cuEGLStreamConsumerConnectWithFlags", FN(w_cuEGLStreamConsumerConnectWithFlags), &hook_originals[374], 1064, 0},
-  {"cuEGLStreamConsumerDisconnect", FN(w_cuEGLStreamConsumerDisconnect), &hook_originals[375], 1065, 0},
-  {"cuEGLStreamConsumerAcquireFrame", FN(w_cuEGLStreamConsumerAcquireFrame), &hook_originals[376], 1062, 0},
-  {"cuEGLStreamConsumerReleaseFrame", FN(w_cuEGLStreamConsumerReleaseFrame), &hook_originals[377], 1066, 0},
-  {"cuEGLStreamProducerConnect", FN(w_cuEGLStreamProducerConnect), &hook_originals[378], 1067, 0},
-  {"cuEGLStreamProducerDisconnect", FN(w_cuEGLStreamProducerDisconnect), &hook_originals[379], 1068, 0},
-  {"cuEGLStreamProducerReturnFrame", FN(w_cuEGLStreamProducerReturnFrame), &hook_originals[380], 1070, 0},
-  {"cuEventCreateFromEGLSync", FN(w_cuEventCreateFromEGLSync), &hook_originals[381], 1071, 0},
-  {"cuModuleLoad", FN(w_cuModuleLoad), &hook_originals[382], 933, 0},
-  {"cuModuleLoadData", FN(w_cuModuleLoadData), &hook_originals[383], 934, 0},
-  {"cuModuleLoadDataEx", FN(w_cuModuleLoadDataEx), &hook_originals[384], 935, 0},
-  {"cuModuleLoadFatBinary", FN(w_cuModuleLoadFatBinary), &hook_originals[385], 936, 0},
-  {"cuModuleUnload", FN(w_cuModuleUnload), &hook_originals[386], 937, 0},
-  {"cuLibraryLoadData", FN(w_cuLibraryLoadData), &hook_originals[387], 914, 0},
-  {"cuLibraryLoadFromFile", FN(w_cuLibraryLoadFromFile), &hook_originals[388], 915, 0},
-  {"cuModuleGetGlobal", FN(w_cuModuleGetGlobal), &hook_originals[389], 928, 0},
-  {"cuModuleGetGlobal_v2", FN(w_cuModuleGetGlobal_v2), &hook_originals[390], 929, 0},
-  {"cuLibraryGetGlobal", FN(w_cuLibraryGetGlobal), &hook_originals[391], 908, 0},
-  {"cuLinkCreate", FN(w_cuLinkCreate), &hook_originals[392], 922, 0},
-  {"cuLinkCreate_v2", FN(w_cuLinkCreate_v2), &hook_originals[393], 923, 0},
-  {"cuLinkAddData", FN(w_cuLinkAddData), &hook_originals[394], 917, 0},
-  {"cuLinkAddData_v2", FN(w_cuLinkAddData_v2), &hook_originals[395], 918, 0},
-  {"cuLinkAddFile", FN(w_cuLinkAddFile), &hook_originals[396], 919, 0},
-  {"cuLinkAddFile_v2", FN(w_cuLinkAddFile_v2), &hook_originals[397], 920, 0},
-  {"cuLinkComplete", FN(w_cuLinkComplete), &hook_originals[398], 921, 0},
-  {"cuLinkDestroy", FN(w_cuLinkDestroy), &hook_originals[399], 924, 0},
-  {"cuCheckpointProcessLock", FN(w_cuCheckpointProcessLock), &hook_originals[400], 1000, 0},
-  {"cuCheckpointProcessCheckpoint", FN(w_cuCheckpointProcessCheckpoint), &hook_originals[401], 997, 0},
-  {"cuCheckpointProcessRestore", FN(w_cuCheckpointProcessRestore), &hook_originals[402], 1001, 0},
-  {"cuCheckpointProcessUnlock", FN(w_cuCheckpointProcessUnlock), &hook_originals[403], 1002, 0},
-  {"cuProfilerStart", FN(w_cuProfilerStart), &hook_originals[404], 1095, 0},
-  {"cuProfilerStop", FN(w_cuProfilerStop), &hook_originals[405], 1096, 0},
-  {"cuInit", FN(w_cuInit), &hook_originals[406], 802, 0},
-  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[407], 758, 0},
-  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[408], 759, 0},
-  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[409], 760, 0},
-  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[410], 761, 0},
-  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[411], 757, 0},
-  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[412], 764, 0},
-  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[413], 762, 0},
-  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[414], 763, 0},
-  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[415], 780, 0},
-  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[416], 781, 0},
-  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[417], 778, 0},
-  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[418], 779, 0},
-  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[419], 784, 0},
-  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[420], 785, 0},
-  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[421], 786, 0},
-  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[422], 783, 0},
-  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[423], 787, 0},
-  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[424], 782, 0},
-  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[425], 765, 0},
-  {"cuGreenCtxCreate", FN(w_cuGreenCtxCreate), &hook_originals[426], 796, 0},
-  {"cuGreenCtxDestroy", FN(w_cuGreenCtxDestroy), &hook_originals[427], 797, 0},
-  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[428], 702, 0},
-  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[429], 701, 0},
-  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[430], 341, 0},
-  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[431], 344, 0},
-  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[432], 793, 0},
-  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[433], 789, 0},
-  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[434], 790, 0},
-  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[435], 791, 0},
-  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[436], 792, 0},
-  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[437], 794, 0},
-  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[438], 795, 0},
-  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[439], 809, 0},
-  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[440], 810, 0},
-  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[441], 327, 0},
-  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[442], 325, 0},
-  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[443], 328, 0},
-  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[444], 329, 0},
-  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[445], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[446], 124, 0},
-  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[447], 146, 0},
-  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[448], 4, 1},
-  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[449], 9, 1},
-  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[450], 5, 1},
-  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[451], 40, 1},
-  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[452], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[453], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[454], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[455], 79, 1},
-  {"cudaFree", FN(w11_cudaFree), &hook_originals[456], 1, 1},
-  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[457], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[458], 75, 1},
-  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[459], 92, 1},
-  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[460], 83, 1},
-  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[461], 73, 1},
-  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[462], 7, 1},
-  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[463], 6, 1},
-  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[464], 8, 1},
-  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[465], 2, 1},
-  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[466], 3, 1},
-  {"cudaIpcOpenMemHandle", FN(w11_cudaIpcOpenMemHandle), &hook_originals[467], 143, 1},
-  {"cudaIpcCloseMemHandle", FN(w11_cudaIpcCloseMemHandle), &hook_originals[468], 139, 1},
-  {"cudaMemPoolImportPointer", FN(w11_cudaMemPoolImportPointer), &hook_originals[469], 89, 1},
-  {"cudaExternalMemoryGetMappedBuffer", FN(w11_cudaExternalMemoryGetMappedBuffer), &hook_originals[470], 708, 1},
-  {"cudaImportExternalMemory", FN(w11_cudaImportExternalMemory), &hook_originals[471], 723, 1},
-  {"cudaDestroyExternalMemory", FN(w11_cudaDestroyExternalMemory), &hook_originals[472], 706, 1},
-  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[473], 29, 1},
-  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[474], 24, 1},
-  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[475], 23, 1},
-  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[476], 27, 1},
-  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[477], 28, 1},
-  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[478], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[479], 47, 1},
-  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[480], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[481], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[482], 53, 1},
-  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[483], 150, 1},
-  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[484], 151, 1},
-  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[485], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[486], 179, 1},
-  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[487], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[488], 153, 1},
-  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[489], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[490], 157, 1},
-  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[491], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[492], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[493], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[494], 195, 1},
-  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[495], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[496], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[497], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[498], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[499], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[500], 177, 1},
-  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[501], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[502], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[503], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[504], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[505], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[506], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[507], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[508], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[509], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[510], 155, 1},
-  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[511], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[512], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[513], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[514], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[515], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[516], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[517], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[518], 189, 1},
-  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[519], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[520], 167, 1},
-  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[521], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[522], 169, 1},
-  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[523], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[524], 191, 1},
-  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[525], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[526], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[527], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[528], 175, 1},
-  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[529], 276, 1},
-  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[530], 277, 1},
-  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[531], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[532], 287, 1},
-  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[533], 278, 1},
-  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[534], 279, 1},
-  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[535], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[536], 281, 1},
-  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[537], 282, 1},
-  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[538], 283, 1},
-  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[539], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[540], 285, 1},
-  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[541], 332, 1},
-  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[542], 1060, 1},
-  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[543], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[544], 338, 1},
-  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[545], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[546], 336, 1},
-  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[547], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[548], 340, 1},
-  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[549], 334, 1},
-  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[550], 333, 1},
-  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[551], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[552], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[553], 380, 1},
-  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[554], 381, 1},
-  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[555], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[556], 375, 1},
-  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[557], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[558], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[559], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[560], 529, 1},
-  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[561], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[562], 531, 1},
-  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[563], 420, 1},
-  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[564], 422, 1},
-  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[565], 423, 1},
-  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[566], 425, 1},
-  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[567], 426, 1},
-  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[568], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[569], 428, 1},
-  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[570], 424, 1},
-  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[571], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[572], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[573], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[574], 677, 1},
-  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[575], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[576], 683, 1},
-  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[577], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[578], 679, 1},
-  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[579], 670, 1},
-  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[580], 978, 1},
-  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[581], 754, 1},
-  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[582], 755, 1},
-  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[583], 756, 1},
-  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[584], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[585], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[586], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[587], 697, 1},
-  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[588], 751, 1},
-  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[589], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[590], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[591], 804, 1},
-  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[592], 4, 2},
-  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[593], 9, 2},
-  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[594], 5, 2},
-  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[595], 40, 2},
-  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[596], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[597], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[598], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[599], 79, 2},
-  {"cudaFree", FN(w12_cudaFree), &hook_originals[600], 1, 2},
-  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[601], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[602], 75, 2},
-  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[603], 92, 2},
-  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[604], 83, 2},
-  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[605], 73, 2},
-  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[606], 7, 2},
-  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[607], 6, 2},
-  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[608], 8, 2},
-  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[609], 2, 2},
-  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[610], 3, 2},
-  {"cudaIpcOpenMemHandle", FN(w12_cudaIpcOpenMemHandle), &hook_originals[611], 143, 2},
-  {"cudaIpcCloseMemHandle", FN(w12_cudaIpcCloseMemHandle), &hook_originals[612], 139, 2},
-  {"cudaMemPoolImportPointer", FN(w12_cudaMemPoolImportPointer), &hook_originals[613], 89, 2},
-  {"cudaExternalMemoryGetMappedBuffer", FN(w12_cudaExternalMemoryGetMappedBuffer), &hook_originals[614], 708, 2},
-  {"cudaImportExternalMemory", FN(w12_cudaImportExternalMemory), &hook_originals[615], 723, 2},
-  {"cudaDestroyExternalMemory", FN(w12_cudaDestroyExternalMemory), &hook_originals[616], 706, 2},
-  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[617], 29, 2},
-  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[618], 24, 2},
-  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[619], 23, 2},
-  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[620], 27, 2},
-  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[621], 28, 2},
-  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[622], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[623], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[624], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[625], 1058, 2},
-  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[626], 41, 2},
-  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[627], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[628], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[629], 53, 2},
-  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[630], 150, 2},
-  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[631], 151, 2},
-  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[632], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[633], 179, 2},
-  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[634], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[635], 153, 2},
-  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[636], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[637], 157, 2},
-  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[638], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[639], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[640], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[641], 195, 2},
-  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[642], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[643], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[644], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[645], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[646], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[647], 177, 2},
-  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[648], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[649], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[650], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[651], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[652], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[653], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[654], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[655], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[656], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[657], 155, 2},
-  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[658], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[659], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[660], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[661], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[662], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[663], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[664], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[665], 189, 2},
-  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[666], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[667], 167, 2},
-  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[668], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[669], 169, 2},
-  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[670], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[671], 191, 2},
-  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[672], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[673], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[674], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[675], 175, 2},
-  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[676], 276, 2},
-  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[677], 277, 2},
-  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[678], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[679], 287, 2},
-  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[680], 278, 2},
-  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[681], 279, 2},
-  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[682], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[683], 281, 2},
-  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[684], 282, 2},
-  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[685], 283, 2},
-  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[686], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[687], 285, 2},
-  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[688], 332, 2},
-  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[689], 1060, 2},
-  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[690], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[691], 338, 2},
-  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[692], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[693], 336, 2},
-  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[694], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[695], 340, 2},
-  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[696], 334, 2},
-  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[697], 333, 2},
-  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[698], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[699], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[700], 380, 2},
-  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[701], 381, 2},
-  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[702], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[703], 375, 2},
-  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[704], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[705], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[706], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[707], 529, 2},
-  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[708], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[709], 531, 2},
-  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[710], 420, 2},
-  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[711], 422, 2},
-  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[712], 423, 2},
-  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[713], 425, 2},
-  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[714], 426, 2},
-  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[715], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[716], 428, 2},
-  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[717], 424, 2},
-  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[718], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[719], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[720], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[721], 677, 2},
-  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[722], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[723], 683, 2},
-  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[724], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[725], 665, 2},
-  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[726], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[727], 679, 2},
-  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[728], 882, 2},
-  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[729], 670, 2},
-  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[730], 661, 2},
-  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[731], 979, 2},
-  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[732], 978, 2},
-  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[733], 754, 2},
-  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[734], 755, 2},
-  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[735], 756, 2},
-  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[736], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[737], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[738], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[739], 697, 2},
-  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[740], 751, 2},
-  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[741], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[742], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[743], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[744], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[745], 806, 2},
-  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[746], 4, 3},
-  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[747], 9, 3},
-  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[748], 5, 3},
-  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[749], 40, 3},
-  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[750], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[751], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[752], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[753], 79, 3},
-  {"cudaFree", FN(w13_cudaFree), &hook_originals[754], 1, 3},
-  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[755], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[756], 75, 3},
-  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[757], 92, 3},
-  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[758], 83, 3},
-  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[759], 73, 3},
-  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[760], 93, 3},
-  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[761], 7, 3},
-  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[762], 6, 3},
-  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[763], 8, 3},
-  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[764], 2, 3},
-  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[765], 3, 3},
-  {"cudaIpcOpenMemHandle", FN(w13_cudaIpcOpenMemHandle), &hook_originals[766], 143, 3},
-  {"cudaIpcCloseMemHandle", FN(w13_cudaIpcCloseMemHandle), &hook_originals[767], 139, 3},
-  {"cudaMemPoolImportPointer", FN(w13_cudaMemPoolImportPointer), &hook_originals[768], 89, 3},
-  {"cudaExternalMemoryGetMappedBuffer", FN(w13_cudaExternalMemoryGetMappedBuffer), &hook_originals[769], 708, 3},
-  {"cudaImportExternalMemory", FN(w13_cudaImportExternalMemory), &hook_originals[770], 723, 3},
-  {"cudaDestroyExternalMemory", FN(w13_cudaDestroyExternalMemory), &hook_originals[771], 706, 3},
-  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[772], 29, 3},
-  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[773], 24, 3},
-  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[774], 23, 3},
-  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[775], 27, 3},
-  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[776], 28, 3},
-  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[777], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[778], 47, 3},
-  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[779], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[780], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[781], 53, 3},
-  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[782], 150, 3},
-  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[783], 151, 3},
-  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[784], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[785], 179, 3},
-  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[786], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[787], 153, 3},
-  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[788], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[789], 157, 3},
-  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[790], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[791], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[792], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[793], 195, 3},
-  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[794], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[795], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[796], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[797], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[798], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[799], 177, 3},
-  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[800], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[801], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[802], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[803], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[804], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[805], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[806], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[807], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[808], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[809], 155, 3},
-  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[810], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[811], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[812], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[813], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[814], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[815], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[816], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[817], 189, 3},
-  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[818], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[819], 167, 3},
-  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[820], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[821], 169, 3},
-  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[822], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[823], 191, 3},
-  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[824], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[825], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[826], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[827], 175, 3},
-  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[828], 276, 3},
-  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[829], 277, 3},
-  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[830], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[831], 287, 3},
-  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[832], 278, 3},
-  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[833], 279, 3},
-  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[834], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[835], 281, 3},
-  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[836], 282, 3},
-  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[837], 283, 3},
-  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[838], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[839], 285, 3},
-  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[840], 332, 3},
-  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[841], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[842], 338, 3},
-  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[843], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[844], 336, 3},
-  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[845], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[846], 340, 3},
-  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[847], 334, 3},
-  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[848], 333, 3},
-  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[849], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[850], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[851], 380, 3},
-  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[852], 381, 3},
-  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[853], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[854], 375, 3},
-  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[855], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[856], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[857], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[858], 529, 3},
-  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[859], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[860], 531, 3},
-  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[861], 420, 3},
-  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[862], 422, 3},
-  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[863], 423, 3},
-  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[864], 425, 3},
-  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[865], 426, 3},
-  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[866], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[867], 428, 3},
-  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[868], 424, 3},
-  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[869], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[870], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[871], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[872], 677, 3},
-  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[873], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[874], 683, 3},
-  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[875], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[876], 665, 3},
-  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[877], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[878], 679, 3},
-  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[879], 882, 3},
-  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[880], 670, 3},
-  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[881], 661, 3},
-  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[882], 979, 3},
-  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[883], 978, 3},
-  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[884], 754, 3},
-  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[885], 755, 3},
-  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[886], 756, 3},
-  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[887], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[888], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[889], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[890], 697, 3},
-  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[891], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[892], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[893], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[894], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[895], 806, 3},
+  {"cuMemAlloc", FN(weir_e_w_cuMemAlloc), &hook_originals[0], 15, 0},
+  {"cuMemAlloc_v2", FN(weir_e_w_cuMemAlloc_v2), &hook_originals[1], 16, 0},
+  {"cuMemAllocPitch", FN(weir_e_w_cuMemAllocPitch), &hook_originals[2], 17, 0},
+  {"cuMemAllocPitch_v2", FN(weir_e_w_cuMemAllocPitch_v2), &hook_originals[3], 18, 0},
+  {"cuMemAllocManaged", FN(weir_e_w_cuMemAllocManaged), &hook_originals[4], 56, 0},
+  {"cuMemAllocAsync", FN(weir_e_w_cuMemAllocAsync), &hook_originals[5], 97, 0},
+  {"cuMemAllocAsync_ptsz", FN(weir_e_w_cuMemAllocAsync_ptsz), &hook_originals[6], 98, 0},
+  {"cuMemAllocFromPoolAsync", FN(weir_e_w_cuMemAllocFromPoolAsync), &hook_originals[7], 99, 0},
+  {"cuMemAllocFromPoolAsync_ptsz", FN(weir_e_w_cuMemAllocFromPoolAsync_ptsz), &hook_originals[8], 100, 0},
+  {"cuMemFree", FN(weir_e_w_cuMemFree), &hook_originals[9], 19, 0},
+  {"cuMemFree_v2", FN(weir_e_w_cuMemFree_v2), &hook_originals[10], 20, 0},
+  {"cuMemFreeAsync", FN(weir_e_w_cuMemFreeAsync), &hook_originals[11], 101, 0},
+  {"cuMemFreeAsync_ptsz", FN(weir_e_w_cuMemFreeAsync_ptsz), &hook_originals[12], 102, 0},
+  {"cuMemPoolTrimTo", FN(weir_e_w_cuMemPoolTrimTo), &hook_originals[13], 115, 0},
+  {"cuMemPoolDestroy", FN(weir_e_w_cuMemPoolDestroy), &hook_originals[14], 106, 0},
+  {"cuDeviceSetMemPool", FN(weir_e_w_cuDeviceSetMemPool), &hook_originals[15], 96, 0},
+  {"cuMemSetMemPool", FN(weir_e_w_cuMemSetMemPool), &hook_originals[16], 116, 0},
+  {"cuMemPoolCreate", FN(weir_e_w_cuMemPoolCreate), &hook_originals[17], 105, 0},
+  {"cuMemPoolSetAttribute", FN(weir_e_w_cuMemPoolSetAttribute), &hook_originals[18], 114, 0},
+  {"cuMemPoolSetAccess", FN(weir_e_w_cuMemPoolSetAccess), &hook_originals[19], 113, 0},
+  {"cuMemPoolExportToShareableHandle", FN(weir_e_w_cuMemPoolExportToShareableHandle), &hook_originals[20], 108, 0},
+  {"cuMemPoolImportFromShareableHandle", FN(weir_e_w_cuMemPoolImportFromShareableHandle), &hook_originals[21], 111, 0},
+  {"cuMemPoolExportPointer", FN(weir_e_w_cuMemPoolExportPointer), &hook_originals[22], 107, 0},
+  {"cuMulticastCreate", FN(weir_e_w_cuMulticastCreate), &hook_originals[23], 136, 0},
+  {"cuMulticastAddDevice", FN(weir_e_w_cuMulticastAddDevice), &hook_originals[24], 133, 0},
+  {"cuMulticastBindMem", FN(weir_e_w_cuMulticastBindMem), &hook_originals[25], 135, 0},
+  {"cuMulticastBindAddr", FN(weir_e_w_cuMulticastBindAddr), &hook_originals[26], 134, 0},
+  {"cuMulticastUnbind", FN(weir_e_w_cuMulticastUnbind), &hook_originals[27], 138, 0},
+  {"cuArrayCreate", FN(weir_e_w_cuArrayCreate), &hook_originals[28], 12, 0},
+  {"cuArrayCreate_v2", FN(weir_e_w_cuArrayCreate_v2), &hook_originals[29], 13, 0},
+  {"cuArray3DCreate", FN(weir_e_w_cuArray3DCreate), &hook_originals[30], 10, 0},
+  {"cuArray3DCreate_v2", FN(weir_e_w_cuArray3DCreate_v2), &hook_originals[31], 11, 0},
+  {"cuMipmappedArrayCreate", FN(weir_e_w_cuMipmappedArrayCreate), &hook_originals[32], 21, 0},
+  {"cuArrayDestroy", FN(weir_e_w_cuArrayDestroy), &hook_originals[33], 14, 0},
+  {"cuMipmappedArrayDestroy", FN(weir_e_w_cuMipmappedArrayDestroy), &hook_originals[34], 22, 0},
+  {"cuMemCreate", FN(weir_e_w_cuMemCreate), &hook_originals[35], 119, 0},
+  {"cuMemImportFromShareableHandle", FN(weir_e_w_cuMemImportFromShareableHandle), &hook_originals[36], 125, 0},
+  {"cuMemRetainAllocationHandle", FN(weir_e_w_cuMemRetainAllocationHandle), &hook_originals[37], 130, 0},
+  {"cuMemRelease", FN(weir_e_w_cuMemRelease), &hook_originals[38], 129, 0},
+  {"cuMemMap", FN(weir_e_w_cuMemMap), &hook_originals[39], 126, 0},
+  {"cuMemUnmap", FN(weir_e_w_cuMemUnmap), &hook_originals[40], 132, 0},
+  {"cuMemAddressReserve", FN(weir_e_w_cuMemAddressReserve), &hook_originals[41], 118, 0},
+  {"cuMemAddressFree", FN(weir_e_w_cuMemAddressFree), &hook_originals[42], 117, 0},
+  {"cuMemSetAccess", FN(weir_e_w_cuMemSetAccess), &hook_originals[43], 131, 0},
+  {"cuMemExportToShareableHandle", FN(weir_e_w_cuMemExportToShareableHandle), &hook_originals[44], 120, 0},
+  {"cuIpcOpenMemHandle", FN(weir_e_w_cuIpcOpenMemHandle), &hook_originals[45], 148, 0},
+  {"cuIpcOpenMemHandle_v2", FN(weir_e_w_cuIpcOpenMemHandle_v2), &hook_originals[46], 149, 0},
+  {"cuIpcCloseMemHandle", FN(weir_e_w_cuIpcCloseMemHandle), &hook_originals[47], 144, 0},
+  {"cuMemPoolImportPointer", FN(weir_e_w_cuMemPoolImportPointer), &hook_originals[48], 112, 0},
+  {"cuExternalMemoryGetMappedBuffer", FN(weir_e_w_cuExternalMemoryGetMappedBuffer), &hook_originals[49], 731, 0},
+  {"cuImportExternalMemory", FN(weir_e_w_cuImportExternalMemory), &hook_originals[50], 744, 0},
+  {"cuDestroyExternalMemory", FN(weir_e_w_cuDestroyExternalMemory), &hook_originals[51], 729, 0},
+  {"cuMemAllocHost", FN(weir_e_w_cuMemAllocHost), &hook_originals[52], 30, 0},
+  {"cuMemAllocHost_v2", FN(weir_e_w_cuMemAllocHost_v2), &hook_originals[53], 31, 0},
+  {"cuMemHostAlloc", FN(weir_e_w_cuMemHostAlloc), &hook_originals[54], 33, 0},
+  {"cuMemFreeHost", FN(weir_e_w_cuMemFreeHost), &hook_originals[55], 32, 0},
+  {"cuMemHostRegister", FN(weir_e_w_cuMemHostRegister), &hook_originals[56], 37, 0},
+  {"cuMemHostRegister_v2", FN(weir_e_w_cuMemHostRegister_v2), &hook_originals[57], 38, 0},
+  {"cuMemHostUnregister", FN(weir_e_w_cuMemHostUnregister), &hook_originals[58], 39, 0},
+  {"cuMemPrefetchAsync", FN(weir_e_w_cuMemPrefetchAsync), &hook_originals[59], 61, 0},
+  {"cuMemPrefetchAsync_ptsz", FN(weir_e_w_cuMemPrefetchAsync_ptsz), &hook_originals[60], 62, 0},
+  {"cuMemPrefetchAsync_v2", FN(weir_e_w_cuMemPrefetchAsync_v2), &hook_originals[61], 63, 0},
+  {"cuMemPrefetchAsync_v2_ptsz", FN(weir_e_w_cuMemPrefetchAsync_v2_ptsz), &hook_originals[62], 64, 0},
+  {"cuMemAdvise", FN(weir_e_w_cuMemAdvise), &hook_originals[63], 54, 0},
+  {"cuMemAdvise_v2", FN(weir_e_w_cuMemAdvise_v2), &hook_originals[64], 55, 0},
+  {"cuStreamAttachMemAsync", FN(weir_e_w_cuStreamAttachMemAsync), &hook_originals[65], 69, 0},
+  {"cuStreamAttachMemAsync_ptsz", FN(weir_e_w_cuStreamAttachMemAsync_ptsz), &hook_originals[66], 70, 0},
+  {"cuMemPrefetchBatchAsync", FN(weir_e_w_cuMemPrefetchBatchAsync), &hook_originals[67], 65, 0},
+  {"cuMemPrefetchBatchAsync_ptsz", FN(weir_e_w_cuMemPrefetchBatchAsync_ptsz), &hook_originals[68], 66, 0},
+  {"cuMemDiscardBatchAsync", FN(weir_e_w_cuMemDiscardBatchAsync), &hook_originals[69], 59, 0},
+  {"cuMemDiscardBatchAsync_ptsz", FN(weir_e_w_cuMemDiscardBatchAsync_ptsz), &hook_originals[70], 60, 0},
+  {"cuMemDiscardAndPrefetchBatchAsync", FN(weir_e_w_cuMemDiscardAndPrefetchBatchAsync), &hook_originals[71], 57, 0},
+  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", FN(weir_e_w_cuMemDiscardAndPrefetchBatchAsync_ptsz), &hook_originals[72], 58, 0},
+  {"cuMemcpy", FN(weir_e_w_cuMemcpy), &hook_originals[73], 202, 0},
+  {"cuMemcpy_ptds", FN(weir_e_w_cuMemcpy_ptds), &hook_originals[74], 203, 0},
+  {"cuMemcpyAsync", FN(weir_e_w_cuMemcpyAsync), &hook_originals[75], 227, 0},
+  {"cuMemcpyAsync_ptsz", FN(weir_e_w_cuMemcpyAsync_ptsz), &hook_originals[76], 228, 0},
+  {"cuMemcpyHtoD", FN(weir_e_w_cuMemcpyHtoD), &hook_originals[77], 266, 0},
+  {"cuMemcpyHtoD_v2", FN(weir_e_w_cuMemcpyHtoD_v2), &hook_originals[78], 267, 0},
+  {"cuMemcpyHtoD_v2_ptds", FN(weir_e_w_cuMemcpyHtoD_v2_ptds), &hook_originals[79], 268, 0},
+  {"cuMemcpyHtoDAsync", FN(weir_e_w_cuMemcpyHtoDAsync), &hook_originals[80], 269, 0},
+  {"cuMemcpyHtoDAsync_v2", FN(weir_e_w_cuMemcpyHtoDAsync_v2), &hook_originals[81], 270, 0},
+  {"cuMemcpyHtoDAsync_v2_ptsz", FN(weir_e_w_cuMemcpyHtoDAsync_v2_ptsz), &hook_originals[82], 271, 0},
+  {"cuMemcpyDtoH", FN(weir_e_w_cuMemcpyDtoH), &hook_originals[83], 254, 0},
+  {"cuMemcpyDtoH_v2", FN(weir_e_w_cuMemcpyDtoH_v2), &hook_originals[84], 255, 0},
+  {"cuMemcpyDtoH_v2_ptds", FN(weir_e_w_cuMemcpyDtoH_v2_ptds), &hook_originals[85], 256, 0},
+  {"cuMemcpyDtoHAsync", FN(weir_e_w_cuMemcpyDtoHAsync), &hook_originals[86], 257, 0},
+  {"cuMemcpyDtoHAsync_v2", FN(weir_e_w_cuMemcpyDtoHAsync_v2), &hook_originals[87], 258, 0},
+  {"cuMemcpyDtoHAsync_v2_ptsz", FN(weir_e_w_cuMemcpyDtoHAsync_v2_ptsz), &hook_originals[88], 259, 0},
+  {"cuMemcpyDtoD", FN(weir_e_w_cuMemcpyDtoD), &hook_originals[89], 248, 0},
+  {"cuMemcpyDtoD_v2", FN(weir_e_w_cuMemcpyDtoD_v2), &hook_originals[90], 249, 0},
+  {"cuMemcpyDtoD_v2_ptds", FN(weir_e_w_cuMemcpyDtoD_v2_ptds), &hook_originals[91], 250, 0},
+  {"cuMemcpyDtoDAsync", FN(weir_e_w_cuMemcpyDtoDAsync), &hook_originals[92], 251, 0},
+  {"cuMemcpyDtoDAsync_v2", FN(weir_e_w_cuMemcpyDtoDAsync_v2), &hook_originals[93], 252, 0},
+  {"cuMemcpyDtoDAsync_v2_ptsz", FN(weir_e_w_cuMemcpyDtoDAsync_v2_ptsz), &hook_originals[94], 253, 0},
+  {"cuMemcpyDtoA", FN(weir_e_w_cuMemcpyDtoA), &hook_originals[95], 245, 0},
+  {"cuMemcpyDtoA_v2", FN(weir_e_w_cuMemcpyDtoA_v2), &hook_originals[96], 246, 0},
+  {"cuMemcpyDtoA_v2_ptds", FN(weir_e_w_cuMemcpyDtoA_v2_ptds), &hook_originals[97], 247, 0},
+  {"cuMemcpyAtoD", FN(weir_e_w_cuMemcpyAtoD), &hook_originals[98], 232, 0},
+  {"cuMemcpyAtoD_v2", FN(weir_e_w_cuMemcpyAtoD_v2), &hook_originals[99], 233, 0},
+  {"cuMemcpyAtoD_v2_ptds", FN(weir_e_w_cuMemcpyAtoD_v2_ptds), &hook_originals[100], 234, 0},
+  {"cuMemcpyAtoA", FN(weir_e_w_cuMemcpyAtoA), &hook_originals[101], 229, 0},
+  {"cuMemcpyAtoA_v2", FN(weir_e_w_cuMemcpyAtoA_v2), &hook_originals[102], 230, 0},
+  {"cuMemcpyAtoA_v2_ptds", FN(weir_e_w_cuMemcpyAtoA_v2_ptds), &hook_originals[103], 231, 0},
+  {"cuMemcpyHtoA", FN(weir_e_w_cuMemcpyHtoA), &hook_originals[104], 260, 0},
+  {"cuMemcpyHtoA_v2", FN(weir_e_w_cuMemcpyHtoA_v2), &hook_originals[105], 261, 0},
+  {"cuMemcpyHtoA_v2_ptds", FN(weir_e_w_cuMemcpyHtoA_v2_ptds), &hook_originals[106], 262, 0},
+  {"cuMemcpyHtoAAsync", FN(weir_e_w_cuMemcpyHtoAAsync), &hook_originals[107], 263, 0},
+  {"cuMemcpyHtoAAsync_v2", FN(weir_e_w_cuMemcpyHtoAAsync_v2), &hook_originals[108], 264, 0},
+  {"cuMemcpyHtoAAsync_v2_ptsz", FN(weir_e_w_cuMemcpyHtoAAsync_v2_ptsz), &hook_originals[109], 265, 0},
+  {"cuMemcpyAtoH", FN(weir_e_w_cuMemcpyAtoH), &hook_originals[110], 235, 0},
+  {"cuMemcpyAtoH_v2", FN(weir_e_w_cuMemcpyAtoH_v2), &hook_originals[111], 236, 0},
+  {"cuMemcpyAtoH_v2_ptds", FN(weir_e_w_cuMemcpyAtoH_v2_ptds), &hook_originals[112], 237, 0},
+  {"cuMemcpyAtoHAsync", FN(weir_e_w_cuMemcpyAtoHAsync), &hook_originals[113], 238, 0},
+  {"cuMemcpyAtoHAsync_v2", FN(weir_e_w_cuMemcpyAtoHAsync_v2), &hook_originals[114], 239, 0},
+  {"cuMemcpyAtoHAsync_v2_ptsz", FN(weir_e_w_cuMemcpyAtoHAsync_v2_ptsz), &hook_originals[115], 240, 0},
+  {"cuMemcpy2D", FN(weir_e_w_cuMemcpy2D), &hook_originals[116], 204, 0},
+  {"cuMemcpy2D_v2", FN(weir_e_w_cuMemcpy2D_v2), &hook_originals[117], 205, 0},
+  {"cuMemcpy2D_v2_ptds", FN(weir_e_w_cuMemcpy2D_v2_ptds), &hook_originals[118], 206, 0},
+  {"cuMemcpy2DUnaligned", FN(weir_e_w_cuMemcpy2DUnaligned), &hook_originals[119], 210, 0},
+  {"cuMemcpy2DUnaligned_v2", FN(weir_e_w_cuMemcpy2DUnaligned_v2), &hook_originals[120], 211, 0},
+  {"cuMemcpy2DUnaligned_v2_ptds", FN(weir_e_w_cuMemcpy2DUnaligned_v2_ptds), &hook_originals[121], 212, 0},
+  {"cuMemcpy2DAsync", FN(weir_e_w_cuMemcpy2DAsync), &hook_originals[122], 207, 0},
+  {"cuMemcpy2DAsync_v2", FN(weir_e_w_cuMemcpy2DAsync_v2), &hook_originals[123], 208, 0},
+  {"cuMemcpy2DAsync_v2_ptsz", FN(weir_e_w_cuMemcpy2DAsync_v2_ptsz), &hook_originals[124], 209, 0},
+  {"cuMemcpy3D", FN(weir_e_w_cuMemcpy3D), &hook_originals[125], 213, 0},
+  {"cuMemcpy3D_v2", FN(weir_e_w_cuMemcpy3D_v2), &hook_originals[126], 214, 0},
+  {"cuMemcpy3D_v2_ptds", FN(weir_e_w_cuMemcpy3D_v2_ptds), &hook_originals[127], 215, 0},
+  {"cuMemcpy3DAsync", FN(weir_e_w_cuMemcpy3DAsync), &hook_originals[128], 216, 0},
+  {"cuMemcpy3DAsync_v2", FN(weir_e_w_cuMemcpy3DAsync_v2), &hook_originals[129], 217, 0},
+  {"cuMemcpy3DAsync_v2_ptsz", FN(weir_e_w_cuMemcpy3DAsync_v2_ptsz), &hook_originals[130], 218, 0},
+  {"cuMemcpyPeer", FN(weir_e_w_cuMemcpyPeer), &hook_originals[131], 272, 0},
+  {"cuMemcpyPeer_ptds", FN(weir_e_w_cuMemcpyPeer_ptds), &hook_originals[132], 273, 0},
+  {"cuMemcpyPeerAsync", FN(weir_e_w_cuMemcpyPeerAsync), &hook_originals[133], 274, 0},
+  {"cuMemcpyPeerAsync_ptsz", FN(weir_e_w_cuMemcpyPeerAsync_ptsz), &hook_originals[134], 275, 0},
+  {"cuMemcpy3DPeer", FN(weir_e_w_cuMemcpy3DPeer), &hook_originals[135], 223, 0},
+  {"cuMemcpy3DPeer_ptds", FN(weir_e_w_cuMemcpy3DPeer_ptds), &hook_originals[136], 224, 0},
+  {"cuMemcpy3DPeerAsync", FN(weir_e_w_cuMemcpy3DPeerAsync), &hook_originals[137], 225, 0},
+  {"cuMemcpy3DPeerAsync_ptsz", FN(weir_e_w_cuMemcpy3DPeerAsync_ptsz), &hook_originals[138], 226, 0},
+  {"cuMemsetD8", FN(weir_e_w_cuMemsetD8), &hook_originals[139], 313, 0},
+  {"cuMemsetD8_v2", FN(weir_e_w_cuMemsetD8_v2), &hook_originals[140], 314, 0},
+  {"cuMemsetD8_v2_ptds", FN(weir_e_w_cuMemsetD8_v2_ptds), &hook_originals[141], 315, 0},
+  {"cuMemsetD16", FN(weir_e_w_cuMemsetD16), &hook_originals[142], 288, 0},
+  {"cuMemsetD16_v2", FN(weir_e_w_cuMemsetD16_v2), &hook_originals[143], 289, 0},
+  {"cuMemsetD16_v2_ptds", FN(weir_e_w_cuMemsetD16_v2_ptds), &hook_originals[144], 290, 0},
+  {"cuMemsetD32", FN(weir_e_w_cuMemsetD32), &hook_originals[145], 308, 0},
+  {"cuMemsetD32_v2", FN(weir_e_w_cuMemsetD32_v2), &hook_originals[146], 309, 0},
+  {"cuMemsetD32_v2_ptds", FN(weir_e_w_cuMemsetD32_v2_ptds), &hook_originals[147], 310, 0},
+  {"cuMemsetD2D8", FN(weir_e_w_cuMemsetD2D8), &hook_originals[148], 303, 0},
+  {"cuMemsetD2D8_v2", FN(weir_e_w_cuMemsetD2D8_v2), &hook_originals[149], 304, 0},
+  {"cuMemsetD2D8_v2_ptds", FN(weir_e_w_cuMemsetD2D8_v2_ptds), &hook_originals[150], 305, 0},
+  {"cuMemsetD2D16", FN(weir_e_w_cuMemsetD2D16), &hook_originals[151], 293, 0},
+  {"cuMemsetD2D16_v2", FN(weir_e_w_cuMemsetD2D16_v2), &hook_originals[152], 294, 0},
+  {"cuMemsetD2D16_v2_ptds", FN(weir_e_w_cuMemsetD2D16_v2_ptds), &hook_originals[153], 295, 0},
+  {"cuMemsetD2D32", FN(weir_e_w_cuMemsetD2D32), &hook_originals[154], 298, 0},
+  {"cuMemsetD2D32_v2", FN(weir_e_w_cuMemsetD2D32_v2), &hook_originals[155], 299, 0},
+  {"cuMemsetD2D32_v2_ptds", FN(weir_e_w_cuMemsetD2D32_v2_ptds), &hook_originals[156], 300, 0},
+  {"cuMemsetD8Async", FN(weir_e_w_cuMemsetD8Async), &hook_originals[157], 316, 0},
+  {"cuMemsetD8Async_ptsz", FN(weir_e_w_cuMemsetD8Async_ptsz), &hook_originals[158], 317, 0},
+  {"cuMemsetD16Async", FN(weir_e_w_cuMemsetD16Async), &hook_originals[159], 291, 0},
+  {"cuMemsetD16Async_ptsz", FN(weir_e_w_cuMemsetD16Async_ptsz), &hook_originals[160], 292, 0},
+  {"cuMemsetD32Async", FN(weir_e_w_cuMemsetD32Async), &hook_originals[161], 311, 0},
+  {"cuMemsetD32Async_ptsz", FN(weir_e_w_cuMemsetD32Async_ptsz), &hook_originals[162], 312, 0},
+  {"cuMemsetD2D8Async", FN(weir_e_w_cuMemsetD2D8Async), &hook_originals[163], 306, 0},
+  {"cuMemsetD2D8Async_ptsz", FN(weir_e_w_cuMemsetD2D8Async_ptsz), &hook_originals[164], 307, 0},
+  {"cuMemsetD2D16Async", FN(weir_e_w_cuMemsetD2D16Async), &hook_originals[165], 296, 0},
+  {"cuMemsetD2D16Async_ptsz", FN(weir_e_w_cuMemsetD2D16Async_ptsz), &hook_originals[166], 297, 0},
+  {"cuMemsetD2D32Async", FN(weir_e_w_cuMemsetD2D32Async), &hook_originals[167], 301, 0},
+  {"cuMemsetD2D32Async_ptsz", FN(weir_e_w_cuMemsetD2D32Async_ptsz), &hook_originals[168], 302, 0},
+  {"cuCtxSynchronize", FN(weir_e_w_cuCtxSynchronize), &hook_originals[169], 342, 0},
+  {"cuCtxSynchronize_v2", FN(weir_e_w_cuCtxSynchronize_v2), &hook_originals[170], 343, 0},
+  {"cuStreamSynchronize", FN(weir_e_w_cuStreamSynchronize), &hook_originals[171], 354, 0},
+  {"cuStreamSynchronize_ptsz", FN(weir_e_w_cuStreamSynchronize_ptsz), &hook_originals[172], 355, 0},
+  {"cuStreamQuery", FN(weir_e_w_cuStreamQuery), &hook_originals[173], 352, 0},
+  {"cuStreamQuery_ptsz", FN(weir_e_w_cuStreamQuery_ptsz), &hook_originals[174], 353, 0},
+  {"cuStreamWaitEvent", FN(weir_e_w_cuStreamWaitEvent), &hook_originals[175], 356, 0},
+  {"cuStreamWaitEvent_ptsz", FN(weir_e_w_cuStreamWaitEvent_ptsz), &hook_originals[176], 357, 0},
+  {"cuEventSynchronize", FN(weir_e_w_cuEventSynchronize), &hook_originals[177], 346, 0},
+  {"cuEventQuery", FN(weir_e_w_cuEventQuery), &hook_originals[178], 345, 0},
+  {"cuStreamWaitValue32", FN(weir_e_w_cuStreamWaitValue32), &hook_originals[179], 358, 0},
+  {"cuStreamWaitValue32_ptsz", FN(weir_e_w_cuStreamWaitValue32_ptsz), &hook_originals[180], 359, 0},
+  {"cuStreamWaitValue32_v2", FN(weir_e_w_cuStreamWaitValue32_v2), &hook_originals[181], 360, 0},
+  {"cuStreamWaitValue32_v2_ptsz", FN(weir_e_w_cuStreamWaitValue32_v2_ptsz), &hook_originals[182], 361, 0},
+  {"cuStreamWaitValue64", FN(weir_e_w_cuStreamWaitValue64), &hook_originals[183], 362, 0},
+  {"cuStreamWaitValue64_ptsz", FN(weir_e_w_cuStreamWaitValue64_ptsz), &hook_originals[184], 363, 0},
+  {"cuStreamWaitValue64_v2", FN(weir_e_w_cuStreamWaitValue64_v2), &hook_originals[185], 364, 0},
+  {"cuStreamWaitValue64_v2_ptsz", FN(weir_e_w_cuStreamWaitValue64_v2_ptsz), &hook_originals[186], 365, 0},
+  {"cuStreamWriteValue32", FN(weir_e_w_cuStreamWriteValue32), &hook_originals[187], 366, 0},
+  {"cuStreamWriteValue32_ptsz", FN(weir_e_w_cuStreamWriteValue32_ptsz), &hook_originals[188], 367, 0},
+  {"cuStreamWriteValue32_v2", FN(weir_e_w_cuStreamWriteValue32_v2), &hook_originals[189], 368, 0},
+  {"cuStreamWriteValue32_v2_ptsz", FN(weir_e_w_cuStreamWriteValue32_v2_ptsz), &hook_originals[190], 369, 0},
+  {"cuStreamWriteValue64", FN(weir_e_w_cuStreamWriteValue64), &hook_originals[191], 370, 0},
+  {"cuStreamWriteValue64_ptsz", FN(weir_e_w_cuStreamWriteValue64_ptsz), &hook_originals[192], 371, 0},
+  {"cuStreamWriteValue64_v2", FN(weir_e_w_cuStreamWriteValue64_v2), &hook_originals[193], 372, 0},
+  {"cuStreamWriteValue64_v2_ptsz", FN(weir_e_w_cuStreamWriteValue64_v2_ptsz), &hook_originals[194], 373, 0},
+  {"cuGreenCtxWaitEvent", FN(weir_e_w_cuGreenCtxWaitEvent), &hook_originals[195], 801, 0},
+  {"cuFlushGPUDirectRDMAWrites", FN(weir_e_w_cuFlushGPUDirectRDMAWrites), &hook_originals[196], 347, 0},
+  {"cuStreamCreate", FN(weir_e_w_cuStreamCreate), &hook_originals[197], 399, 0},
+  {"cuStreamCreateWithPriority", FN(weir_e_w_cuStreamCreateWithPriority), &hook_originals[198], 400, 0},
+  {"cuGreenCtxStreamCreate", FN(weir_e_w_cuGreenCtxStreamCreate), &hook_originals[199], 394, 0},
+  {"cuStreamDestroy", FN(weir_e_w_cuStreamDestroy), &hook_originals[200], 401, 0},
+  {"cuStreamDestroy_v2", FN(weir_e_w_cuStreamDestroy_v2), &hook_originals[201], 402, 0},
+  {"cuStreamAddCallback", FN(weir_e_w_cuStreamAddCallback), &hook_originals[202], 395, 0},
+  {"cuStreamAddCallback_ptsz", FN(weir_e_w_cuStreamAddCallback_ptsz), &hook_originals[203], 396, 0},
+  {"cuStreamSetAttribute", FN(weir_e_w_cuStreamSetAttribute), &hook_originals[204], 418, 0},
+  {"cuStreamSetAttribute_ptsz", FN(weir_e_w_cuStreamSetAttribute_ptsz), &hook_originals[205], 419, 0},
+  {"cuStreamCopyAttributes", FN(weir_e_w_cuStreamCopyAttributes), &hook_originals[206], 397, 0},
+  {"cuStreamCopyAttributes_ptsz", FN(weir_e_w_cuStreamCopyAttributes_ptsz), &hook_originals[207], 398, 0},
+  {"cuStreamBeginCapture", FN(weir_e_w_cuStreamBeginCapture), &hook_originals[208], 637, 0},
+  {"cuStreamBeginCapture_ptsz", FN(weir_e_w_cuStreamBeginCapture_ptsz), &hook_originals[209], 638, 0},
+  {"cuStreamBeginCapture_v2", FN(weir_e_w_cuStreamBeginCapture_v2), &hook_originals[210], 639, 0},
+  {"cuStreamBeginCapture_v2_ptsz", FN(weir_e_w_cuStreamBeginCapture_v2_ptsz), &hook_originals[211], 640, 0},
+  {"cuStreamBeginCaptureToGraph", FN(weir_e_w_cuStreamBeginCaptureToGraph), &hook_originals[212], 641, 0},
+  {"cuStreamBeginCaptureToGraph_ptsz", FN(weir_e_w_cuStreamBeginCaptureToGraph_ptsz), &hook_originals[213], 642, 0},
+  {"cuStreamEndCapture", FN(weir_e_w_cuStreamEndCapture), &hook_originals[214], 643, 0},
+  {"cuStreamEndCapture_ptsz", FN(weir_e_w_cuStreamEndCapture_ptsz), &hook_originals[215], 644, 0},
+  {"cuEventCreate", FN(weir_e_w_cuEventCreate), &hook_originals[216], 429, 0},
+  {"cuEventDestroy", FN(weir_e_w_cuEventDestroy), &hook_originals[217], 430, 0},
+  {"cuEventDestroy_v2", FN(weir_e_w_cuEventDestroy_v2), &hook_originals[218], 431, 0},
+  {"cuEventRecord", FN(weir_e_w_cuEventRecord), &hook_originals[219], 434, 0},
+  {"cuEventRecord_ptsz", FN(weir_e_w_cuEventRecord_ptsz), &hook_originals[220], 435, 0},
+  {"cuEventRecordWithFlags", FN(weir_e_w_cuEventRecordWithFlags), &hook_originals[221], 436, 0},
+  {"cuEventRecordWithFlags_ptsz", FN(weir_e_w_cuEventRecordWithFlags_ptsz), &hook_originals[222], 437, 0},
+  {"cuEventElapsedTime", FN(weir_e_w_cuEventElapsedTime), &hook_originals[223], 432, 0},
+  {"cuEventElapsedTime_v2", FN(weir_e_w_cuEventElapsedTime_v2), &hook_originals[224], 433, 0},
+  {"cuIpcGetEventHandle", FN(weir_e_w_cuIpcGetEventHandle), &hook_originals[225], 145, 0},
+  {"cuIpcOpenEventHandle", FN(weir_e_w_cuIpcOpenEventHandle), &hook_originals[226], 147, 0},
+  {"cuGreenCtxRecordEvent", FN(weir_e_w_cuGreenCtxRecordEvent), &hook_originals[227], 800, 0},
+  {"cuLaunchKernel", FN(weir_e_w_cuLaunchKernel), &hook_originals[228], 692, 0},
+  {"cuLaunchKernel_ptsz", FN(weir_e_w_cuLaunchKernel_ptsz), &hook_originals[229], 693, 0},
+  {"cuLaunchCooperativeKernel", FN(weir_e_w_cuLaunchCooperativeKernel), &hook_originals[230], 685, 0},
+  {"cuLaunchCooperativeKernel_ptsz", FN(weir_e_w_cuLaunchCooperativeKernel_ptsz), &hook_originals[231], 686, 0},
+  {"cuLaunchKernelEx", FN(weir_e_w_cuLaunchKernelEx), &hook_originals[232], 694, 0},
+  {"cuLaunchKernelEx_ptsz", FN(weir_e_w_cuLaunchKernelEx_ptsz), &hook_originals[233], 695, 0},
+  {"cuLaunchCooperativeKernelMultiDevice", FN(weir_e_w_cuLaunchCooperativeKernelMultiDevice), &hook_originals[234], 687, 0},
+  {"cuLaunch", FN(weir_e_w_cuLaunch), &hook_originals[235], 684, 0},
+  {"cuLaunchGrid", FN(weir_e_w_cuLaunchGrid), &hook_originals[236], 688, 0},
+  {"cuLaunchGridAsync", FN(weir_e_w_cuLaunchGridAsync), &hook_originals[237], 689, 0},
+  {"cuLaunchHostFunc", FN(weir_e_w_cuLaunchHostFunc), &hook_originals[238], 690, 0},
+  {"cuLaunchHostFunc_ptsz", FN(weir_e_w_cuLaunchHostFunc_ptsz), &hook_originals[239], 691, 0},
+  {"cuMemcpyBatchAsync", FN(weir_e_w_cuMemcpyBatchAsync), &hook_originals[240], 241, 0},
+  {"cuMemcpyBatchAsync_ptsz", FN(weir_e_w_cuMemcpyBatchAsync_ptsz), &hook_originals[241], 242, 0},
+  {"cuMemcpyBatchAsync_v2", FN(weir_e_w_cuMemcpyBatchAsync_v2), &hook_originals[242], 243, 0},
+  {"cuMemcpyBatchAsync_v2_ptsz", FN(weir_e_w_cuMemcpyBatchAsync_v2_ptsz), &hook_originals[243], 244, 0},
+  {"cuMemcpy3DBatchAsync", FN(weir_e_w_cuMemcpy3DBatchAsync), &hook_originals[244], 219, 0},
+  {"cuMemcpy3DBatchAsync_ptsz", FN(weir_e_w_cuMemcpy3DBatchAsync_ptsz), &hook_originals[245], 220, 0},
+  {"cuMemcpy3DBatchAsync_v2", FN(weir_e_w_cuMemcpy3DBatchAsync_v2), &hook_originals[246], 221, 0},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(weir_e_w_cuMemcpy3DBatchAsync_v2_ptsz), &hook_originals[247], 222, 0},
+  {"cuMemBatchDecompressAsync", FN(weir_e_w_cuMemBatchDecompressAsync), &hook_originals[248], 200, 0},
+  {"cuMemBatchDecompressAsync_ptsz", FN(weir_e_w_cuMemBatchDecompressAsync_ptsz), &hook_originals[249], 201, 0},
+  {"cuMemMapArrayAsync", FN(weir_e_w_cuMemMapArrayAsync), &hook_originals[250], 127, 0},
+  {"cuMemMapArrayAsync_ptsz", FN(weir_e_w_cuMemMapArrayAsync_ptsz), &hook_originals[251], 128, 0},
+  {"cuStreamBatchMemOp", FN(weir_e_w_cuStreamBatchMemOp), &hook_originals[252], 348, 0},
+  {"cuStreamBatchMemOp_ptsz", FN(weir_e_w_cuStreamBatchMemOp_ptsz), &hook_originals[253], 349, 0},
+  {"cuStreamBatchMemOp_v2", FN(weir_e_w_cuStreamBatchMemOp_v2), &hook_originals[254], 350, 0},
+  {"cuStreamBatchMemOp_v2_ptsz", FN(weir_e_w_cuStreamBatchMemOp_v2_ptsz), &hook_originals[255], 351, 0},
+  {"cuSignalExternalSemaphoresAsync", FN(weir_e_w_cuSignalExternalSemaphoresAsync), &hook_originals[256], 746, 0},
+  {"cuSignalExternalSemaphoresAsync_ptsz", FN(weir_e_w_cuSignalExternalSemaphoresAsync_ptsz), &hook_originals[257], 747, 0},
+  {"cuWaitExternalSemaphoresAsync", FN(weir_e_w_cuWaitExternalSemaphoresAsync), &hook_originals[258], 748, 0},
+  {"cuWaitExternalSemaphoresAsync_ptsz", FN(weir_e_w_cuWaitExternalSemaphoresAsync_ptsz), &hook_originals[259], 749, 0},
+  {"cuExternalMemoryGetMappedMipmappedArray", FN(weir_e_w_cuExternalMemoryGetMappedMipmappedArray), &hook_originals[260], 732, 0},
+  {"cuImportExternalSemaphore", FN(weir_e_w_cuImportExternalSemaphore), &hook_originals[261], 745, 0},
+  {"cuDestroyExternalSemaphore", FN(weir_e_w_cuDestroyExternalSemaphore), &hook_originals[262], 730, 0},
+  {"cuGraphicsMapResources", FN(weir_e_w_cuGraphicsMapResources), &hook_originals[263], 733, 0},
+  {"cuGraphicsMapResources_ptsz", FN(weir_e_w_cuGraphicsMapResources_ptsz), &hook_originals[264], 734, 0},
+  {"cuGraphicsUnmapResources", FN(weir_e_w_cuGraphicsUnmapResources), &hook_originals[265], 741, 0},
+  {"cuGraphicsUnmapResources_ptsz", FN(weir_e_w_cuGraphicsUnmapResources_ptsz), &hook_originals[266], 742, 0},
+  {"cuGraphicsResourceGetMappedPointer", FN(weir_e_w_cuGraphicsResourceGetMappedPointer), &hook_originals[267], 736, 0},
+  {"cuGraphicsResourceGetMappedPointer_v2", FN(weir_e_w_cuGraphicsResourceGetMappedPointer_v2), &hook_originals[268], 737, 0},
+  {"cuGraphicsResourceGetMappedMipmappedArray", FN(weir_e_w_cuGraphicsResourceGetMappedMipmappedArray), &hook_originals[269], 735, 0},
+  {"cuGraphicsSubResourceGetMappedArray", FN(weir_e_w_cuGraphicsSubResourceGetMappedArray), &hook_originals[270], 740, 0},
+  {"cuGraphicsResourceSetMapFlags", FN(weir_e_w_cuGraphicsResourceSetMapFlags), &hook_originals[271], 738, 0},
+  {"cuGraphicsResourceSetMapFlags_v2", FN(weir_e_w_cuGraphicsResourceSetMapFlags_v2), &hook_originals[272], 739, 0},
+  {"cuGraphicsUnregisterResource", FN(weir_e_w_cuGraphicsUnregisterResource), &hook_originals[273], 743, 0},
+  {"cuGraphLaunch", FN(weir_e_w_cuGraphLaunch), &hook_originals[274], 614, 0},
+  {"cuGraphLaunch_ptsz", FN(weir_e_w_cuGraphLaunch_ptsz), &hook_originals[275], 615, 0},
+  {"cuGraphAddKernelNode", FN(weir_e_w_cuGraphAddKernelNode), &hook_originals[276], 555, 0},
+  {"cuGraphAddKernelNode_v2", FN(weir_e_w_cuGraphAddKernelNode_v2), &hook_originals[277], 556, 0},
+  {"cuGraphAddMemcpyNode", FN(weir_e_w_cuGraphAddMemcpyNode), &hook_originals[278], 559, 0},
+  {"cuGraphAddMemsetNode", FN(weir_e_w_cuGraphAddMemsetNode), &hook_originals[279], 560, 0},
+  {"cuGraphAddBatchMemOpNode", FN(weir_e_w_cuGraphAddBatchMemOpNode), &hook_originals[280], 545, 0},
+  {"cuGraphAddChildGraphNode", FN(weir_e_w_cuGraphAddChildGraphNode), &hook_originals[281], 546, 0},
+  {"cuGraphAddNode", FN(weir_e_w_cuGraphAddNode), &hook_originals[282], 561, 0},
+  {"cuGraphAddNode_v2", FN(weir_e_w_cuGraphAddNode_v2), &hook_originals[283], 562, 0},
+  {"cuGraphKernelNodeSetParams", FN(weir_e_w_cuGraphKernelNodeSetParams), &hook_originals[284], 612, 0},
+  {"cuGraphKernelNodeSetParams_v2", FN(weir_e_w_cuGraphKernelNodeSetParams_v2), &hook_originals[285], 613, 0},
+  {"cuGraphMemcpyNodeSetParams", FN(weir_e_w_cuGraphMemcpyNodeSetParams), &hook_originals[286], 619, 0},
+  {"cuGraphMemsetNodeSetParams", FN(weir_e_w_cuGraphMemsetNodeSetParams), &hook_originals[287], 621, 0},
+  {"cuGraphBatchMemOpNodeSetParams", FN(weir_e_w_cuGraphBatchMemOpNodeSetParams), &hook_originals[288], 564, 0},
+  {"cuGraphNodeSetParams", FN(weir_e_w_cuGraphNodeSetParams), &hook_originals[289], 630, 0},
+  {"cuGraphExecKernelNodeSetParams", FN(weir_e_w_cuGraphExecKernelNodeSetParams), &hook_originals[290], 585, 0},
+  {"cuGraphExecKernelNodeSetParams_v2", FN(weir_e_w_cuGraphExecKernelNodeSetParams_v2), &hook_originals[291], 586, 0},
+  {"cuGraphExecMemcpyNodeSetParams", FN(weir_e_w_cuGraphExecMemcpyNodeSetParams), &hook_originals[292], 587, 0},
+  {"cuGraphExecMemsetNodeSetParams", FN(weir_e_w_cuGraphExecMemsetNodeSetParams), &hook_originals[293], 588, 0},
+  {"cuGraphExecBatchMemOpNodeSetParams", FN(weir_e_w_cuGraphExecBatchMemOpNodeSetParams), &hook_originals[294], 576, 0},
+  {"cuGraphExecChildGraphNodeSetParams", FN(weir_e_w_cuGraphExecChildGraphNodeSetParams), &hook_originals[295], 577, 0},
+  {"cuGraphExecNodeSetParams", FN(weir_e_w_cuGraphExecNodeSetParams), &hook_originals[296], 589, 0},
+  {"cuGraphExecUpdate", FN(weir_e_w_cuGraphExecUpdate), &hook_originals[297], 590, 0},
+  {"cuGraphExecUpdate_v2", FN(weir_e_w_cuGraphExecUpdate_v2), &hook_originals[298], 591, 0},
+  {"cuGraphInstantiate", FN(weir_e_w_cuGraphInstantiate), &hook_originals[299], 602, 0},
+  {"cuGraphInstantiate_v2", FN(weir_e_w_cuGraphInstantiate_v2), &hook_originals[300], 603, 0},
+  {"cuGraphInstantiateWithFlags", FN(weir_e_w_cuGraphInstantiateWithFlags), &hook_originals[301], 604, 0},
+  {"cuGraphInstantiateWithParams", FN(weir_e_w_cuGraphInstantiateWithParams), &hook_originals[302], 605, 0},
+  {"cuGraphInstantiateWithParams_ptsz", FN(weir_e_w_cuGraphInstantiateWithParams_ptsz), &hook_originals[303], 606, 0},
+  {"cuGraphCreate", FN(weir_e_w_cuGraphCreate), &hook_originals[304], 568, 0},
+  {"cuGraphClone", FN(weir_e_w_cuGraphClone), &hook_originals[305], 566, 0},
+  {"cuGraphDestroy", FN(weir_e_w_cuGraphDestroy), &hook_originals[306], 570, 0},
+  {"cuGraphDestroyNode", FN(weir_e_w_cuGraphDestroyNode), &hook_originals[307], 571, 0},
+  {"cuGraphExecDestroy", FN(weir_e_w_cuGraphExecDestroy), &hook_originals[308], 578, 0},
+  {"cuGraphUpload", FN(weir_e_w_cuGraphUpload), &hook_originals[309], 635, 0},
+  {"cuGraphUpload_ptsz", FN(weir_e_w_cuGraphUpload_ptsz), &hook_originals[310], 636, 0},
+  {"cuGraphAddEmptyNode", FN(weir_e_w_cuGraphAddEmptyNode), &hook_originals[311], 549, 0},
+  {"cuGraphAddEventRecordNode", FN(weir_e_w_cuGraphAddEventRecordNode), &hook_originals[312], 550, 0},
+  {"cuGraphAddEventWaitNode", FN(weir_e_w_cuGraphAddEventWaitNode), &hook_originals[313], 551, 0},
+  {"cuGraphAddExternalSemaphoresSignalNode", FN(weir_e_w_cuGraphAddExternalSemaphoresSignalNode), &hook_originals[314], 552, 0},
+  {"cuGraphAddExternalSemaphoresWaitNode", FN(weir_e_w_cuGraphAddExternalSemaphoresWaitNode), &hook_originals[315], 553, 0},
+  {"cuGraphAddHostNode", FN(weir_e_w_cuGraphAddHostNode), &hook_originals[316], 554, 0},
+  {"cuGraphAddMemAllocNode", FN(weir_e_w_cuGraphAddMemAllocNode), &hook_originals[317], 557, 0},
+  {"cuGraphAddMemFreeNode", FN(weir_e_w_cuGraphAddMemFreeNode), &hook_originals[318], 558, 0},
+  {"cuGraphAddDependencies", FN(weir_e_w_cuGraphAddDependencies), &hook_originals[319], 547, 0},
+  {"cuGraphAddDependencies_v2", FN(weir_e_w_cuGraphAddDependencies_v2), &hook_originals[320], 548, 0},
+  {"cuGraphRemoveDependencies", FN(weir_e_w_cuGraphRemoveDependencies), &hook_originals[321], 632, 0},
+  {"cuGraphRemoveDependencies_v2", FN(weir_e_w_cuGraphRemoveDependencies_v2), &hook_originals[322], 633, 0},
+  {"cuGraphEventRecordNodeSetEvent", FN(weir_e_w_cuGraphEventRecordNodeSetEvent), &hook_originals[323], 573, 0},
+  {"cuGraphEventWaitNodeSetEvent", FN(weir_e_w_cuGraphEventWaitNodeSetEvent), &hook_originals[324], 575, 0},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", FN(weir_e_w_cuGraphExternalSemaphoresSignalNodeSetParams), &hook_originals[325], 593, 0},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", FN(weir_e_w_cuGraphExternalSemaphoresWaitNodeSetParams), &hook_originals[326], 595, 0},
+  {"cuGraphHostNodeSetParams", FN(weir_e_w_cuGraphHostNodeSetParams), &hook_originals[327], 601, 0},
+  {"cuGraphKernelNodeCopyAttributes", FN(weir_e_w_cuGraphKernelNodeCopyAttributes), &hook_originals[328], 607, 0},
+  {"cuGraphKernelNodeSetAttribute", FN(weir_e_w_cuGraphKernelNodeSetAttribute), &hook_originals[329], 611, 0},
+  {"cuGraphNodeSetEnabled", FN(weir_e_w_cuGraphNodeSetEnabled), &hook_originals[330], 629, 0},
+  {"cuGraphExecEventRecordNodeSetEvent", FN(weir_e_w_cuGraphExecEventRecordNodeSetEvent), &hook_originals[331], 579, 0},
+  {"cuGraphExecEventWaitNodeSetEvent", FN(weir_e_w_cuGraphExecEventWaitNodeSetEvent), &hook_originals[332], 580, 0},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", FN(weir_e_w_cuGraphExecExternalSemaphoresSignalNodeSetParams), &hook_originals[333], 581, 0},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", FN(weir_e_w_cuGraphExecExternalSemaphoresWaitNodeSetParams), &hook_originals[334], 582, 0},
+  {"cuGraphExecHostNodeSetParams", FN(weir_e_w_cuGraphExecHostNodeSetParams), &hook_originals[335], 584, 0},
+  {"cuGraphConditionalHandleCreate", FN(weir_e_w_cuGraphConditionalHandleCreate), &hook_originals[336], 567, 0},
+  {"cuGraphRetainUserObject", FN(weir_e_w_cuGraphRetainUserObject), &hook_originals[337], 634, 0},
+  {"cuGraphReleaseUserObject", FN(weir_e_w_cuGraphReleaseUserObject), &hook_originals[338], 631, 0},
+  {"cuUserObjectCreate", FN(weir_e_w_cuUserObjectCreate), &hook_originals[339], 658, 0},
+  {"cuUserObjectRetain", FN(weir_e_w_cuUserObjectRetain), &hook_originals[340], 660, 0},
+  {"cuUserObjectRelease", FN(weir_e_w_cuUserObjectRelease), &hook_originals[341], 659, 0},
+  {"cuStreamUpdateCaptureDependencies", FN(weir_e_w_cuStreamUpdateCaptureDependencies), &hook_originals[342], 653, 0},
+  {"cuStreamUpdateCaptureDependencies_ptsz", FN(weir_e_w_cuStreamUpdateCaptureDependencies_ptsz), &hook_originals[343], 654, 0},
+  {"cuStreamUpdateCaptureDependencies_v2", FN(weir_e_w_cuStreamUpdateCaptureDependencies_v2), &hook_originals[344], 655, 0},
+  {"cuStreamUpdateCaptureDependencies_v2_ptsz", FN(weir_e_w_cuStreamUpdateCaptureDependencies_v2_ptsz), &hook_originals[345], 656, 0},
+  {"cuDeviceGraphMemTrim", FN(weir_e_w_cuDeviceGraphMemTrim), &hook_originals[346], 543, 0},
+  {"cuDeviceSetGraphMemAttribute", FN(weir_e_w_cuDeviceSetGraphMemAttribute), &hook_originals[347], 544, 0},
+  {"cuModuleGetFunction", FN(weir_e_w_cuModuleGetFunction), &hook_originals[348], 926, 0},
+  {"cuLibraryGetKernel", FN(weir_e_w_cuLibraryGetKernel), &hook_originals[349], 909, 0},
+  {"cuLibraryEnumerateKernels", FN(weir_e_w_cuLibraryEnumerateKernels), &hook_originals[350], 907, 0},
+  {"cuKernelGetFunction", FN(weir_e_w_cuKernelGetFunction), &hook_originals[351], 901, 0},
+  {"cuGraphicsGLRegisterBuffer", FN(weir_e_w_cuGraphicsGLRegisterBuffer), &hook_originals[352], 1089, 0},
+  {"cuGraphicsGLRegisterImage", FN(weir_e_w_cuGraphicsGLRegisterImage), &hook_originals[353], 1090, 0},
+  {"cuGraphicsEGLRegisterImage", FN(weir_e_w_cuGraphicsEGLRegisterImage), &hook_originals[354], 1088, 0},
+  {"cuGraphicsVDPAURegisterVideoSurface", FN(weir_e_w_cuGraphicsVDPAURegisterVideoSurface), &hook_originals[355], 1093, 0},
+  {"cuGraphicsVDPAURegisterOutputSurface", FN(weir_e_w_cuGraphicsVDPAURegisterOutputSurface), &hook_originals[356], 1092, 0},
+  {"cuGLCtxCreate", FN(weir_e_w_cuGLCtxCreate), &hook_originals[357], 1072, 0},
+  {"cuGLCtxCreate_v2", FN(weir_e_w_cuGLCtxCreate_v2), &hook_originals[358], 1073, 0},
+  {"cuVDPAUCtxCreate", FN(weir_e_w_cuVDPAUCtxCreate), &hook_originals[359], 1097, 0},
+  {"cuVDPAUCtxCreate_v2", FN(weir_e_w_cuVDPAUCtxCreate_v2), &hook_originals[360], 1098, 0},
+  {"cuGLInit", FN(weir_e_w_cuGLInit), &hook_originals[361], 1076, 0},
+  {"cuGLRegisterBufferObject", FN(weir_e_w_cuGLRegisterBufferObject), &hook_originals[362], 1083, 0},
+  {"cuGLSetBufferObjectMapFlags", FN(weir_e_w_cuGLSetBufferObjectMapFlags), &hook_originals[363], 1084, 0},
+  {"cuGLMapBufferObject", FN(weir_e_w_cuGLMapBufferObject), &hook_originals[364], 1077, 0},
+  {"cuGLMapBufferObject_v2", FN(weir_e_w_cuGLMapBufferObject_v2), &hook_originals[365], 1078, 0},
+  {"cuGLMapBufferObject_v2_ptds", FN(weir_e_w_cuGLMapBufferObject_v2_ptds), &hook_originals[366], 1079, 0},
+  {"cuGLMapBufferObjectAsync", FN(weir_e_w_cuGLMapBufferObjectAsync), &hook_originals[367], 1080, 0},
+  {"cuGLMapBufferObjectAsync_v2", FN(weir_e_w_cuGLMapBufferObjectAsync_v2), &hook_originals[368], 1081, 0},
+  {"cuGLMapBufferObjectAsync_v2_ptsz", FN(weir_e_w_cuGLMapBufferObjectAsync_v2_ptsz), &hook_originals[369], 1082, 0},
+  {"cuGLUnmapBufferObject", FN(weir_e_w_cuGLUnmapBufferObject), &hook_originals[370], 1085, 0},
+  {"cuGLUnmapBufferObjectAsync", FN(weir_e_w_cuGLUnmapBufferObjectAsync), &hook_originals[371], 1086, 0},
+  {"cuGLUnregisterBufferObject", FN(weir_e_w_cuGLUnregisterBufferObject), &hook_originals[372], 1087, 0},
+  {"cuEGLStreamConsumerConnect", FN(weir_e_w_cuEGLStreamConsumerConnect), &hook_originals[373], 1063, 0},
+  {"cuEGLStreamConsumerConnectWithFlags", FN(weir_e_w_cuEGLStreamConsumerConnectWithFlags), &hook_originals[374], 1064, 0},
+  {"cuEGLStreamConsumerDisconnect", FN(weir_e_w_cuEGLStreamConsumerDisconnect), &hook_originals[375], 1065, 0},
+  {"cuEGLStreamConsumerAcquireFrame", FN(weir_e_w_cuEGLStreamConsumerAcquireFrame), &hook_originals[376], 1062, 0},
+  {"cuEGLStreamConsumerReleaseFrame", FN(weir_e_w_cuEGLStreamConsumerReleaseFrame), &hook_originals[377], 1066, 0},
+  {"cuEGLStreamProducerConnect", FN(weir_e_w_cuEGLStreamProducerConnect), &hook_originals[378], 1067, 0},
+  {"cuEGLStreamProducerDisconnect", FN(weir_e_w_cuEGLStreamProducerDisconnect), &hook_originals[379], 1068, 0},
+  {"cuEGLStreamProducerReturnFrame", FN(weir_e_w_cuEGLStreamProducerReturnFrame), &hook_originals[380], 1070, 0},
+  {"cuEventCreateFromEGLSync", FN(weir_e_w_cuEventCreateFromEGLSync), &hook_originals[381], 1071, 0},
+  {"cuModuleLoad", FN(weir_e_w_cuModuleLoad), &hook_originals[382], 933, 0},
+  {"cuModuleLoadData", FN(weir_e_w_cuModuleLoadData), &hook_originals[383], 934, 0},
+  {"cuModuleLoadDataEx", FN(weir_e_w_cuModuleLoadDataEx), &hook_originals[384], 935, 0},
+  {"cuModuleLoadFatBinary", FN(weir_e_w_cuModuleLoadFatBinary), &hook_originals[385], 936, 0},
+  {"cuModuleUnload", FN(weir_e_w_cuModuleUnload), &hook_originals[386], 937, 0},
+  {"cuLibraryLoadData", FN(weir_e_w_cuLibraryLoadData), &hook_originals[387], 914, 0},
+  {"cuLibraryLoadFromFile", FN(weir_e_w_cuLibraryLoadFromFile), &hook_originals[388], 915, 0},
+  {"cuModuleGetGlobal", FN(weir_e_w_cuModuleGetGlobal), &hook_originals[389], 928, 0},
+  {"cuModuleGetGlobal_v2", FN(weir_e_w_cuModuleGetGlobal_v2), &hook_originals[390], 929, 0},
+  {"cuLibraryGetGlobal", FN(weir_e_w_cuLibraryGetGlobal), &hook_originals[391], 908, 0},
+  {"cuLinkCreate", FN(weir_e_w_cuLinkCreate), &hook_originals[392], 922, 0},
+  {"cuLinkCreate_v2", FN(weir_e_w_cuLinkCreate_v2), &hook_originals[393], 923, 0},
+  {"cuLinkAddData", FN(weir_e_w_cuLinkAddData), &hook_originals[394], 917, 0},
+  {"cuLinkAddData_v2", FN(weir_e_w_cuLinkAddData_v2), &hook_originals[395], 918, 0},
+  {"cuLinkAddFile", FN(weir_e_w_cuLinkAddFile), &hook_originals[396], 919, 0},
+  {"cuLinkAddFile_v2", FN(weir_e_w_cuLinkAddFile_v2), &hook_originals[397], 920, 0},
+  {"cuLinkComplete", FN(weir_e_w_cuLinkComplete), &hook_originals[398], 921, 0},
+  {"cuLinkDestroy", FN(weir_e_w_cuLinkDestroy), &hook_originals[399], 924, 0},
+  {"cuCheckpointProcessLock", FN(weir_e_w_cuCheckpointProcessLock), &hook_originals[400], 1000, 0},
+  {"cuCheckpointProcessCheckpoint", FN(weir_e_w_cuCheckpointProcessCheckpoint), &hook_originals[401], 997, 0},
+  {"cuCheckpointProcessRestore", FN(weir_e_w_cuCheckpointProcessRestore), &hook_originals[402], 1001, 0},
+  {"cuCheckpointProcessUnlock", FN(weir_e_w_cuCheckpointProcessUnlock), &hook_originals[403], 1002, 0},
+  {"cuProfilerStart", FN(weir_e_w_cuProfilerStart), &hook_originals[404], 1095, 0},
+  {"cuProfilerStop", FN(weir_e_w_cuProfilerStop), &hook_originals[405], 1096, 0},
+  {"cuInit", FN(weir_e_w_cuInit), &hook_originals[406], 802, 0},
+  {"cuCtxCreate", FN(weir_e_w_cuCtxCreate), &hook_originals[407], 758, 0},
+  {"cuCtxCreate_v2", FN(weir_e_w_cuCtxCreate_v2), &hook_originals[408], 759, 0},
+  {"cuCtxCreate_v3", FN(weir_e_w_cuCtxCreate_v3), &hook_originals[409], 760, 0},
+  {"cuCtxCreate_v4", FN(weir_e_w_cuCtxCreate_v4), &hook_originals[410], 761, 0},
+  {"cuCtxAttach", FN(weir_e_w_cuCtxAttach), &hook_originals[411], 757, 0},
+  {"cuCtxDetach", FN(weir_e_w_cuCtxDetach), &hook_originals[412], 764, 0},
+  {"cuCtxDestroy", FN(weir_e_w_cuCtxDestroy), &hook_originals[413], 762, 0},
+  {"cuCtxDestroy_v2", FN(weir_e_w_cuCtxDestroy_v2), &hook_originals[414], 763, 0},
+  {"cuCtxPushCurrent", FN(weir_e_w_cuCtxPushCurrent), &hook_originals[415], 780, 0},
+  {"cuCtxPushCurrent_v2", FN(weir_e_w_cuCtxPushCurrent_v2), &hook_originals[416], 781, 0},
+  {"cuCtxPopCurrent", FN(weir_e_w_cuCtxPopCurrent), &hook_originals[417], 778, 0},
+  {"cuCtxPopCurrent_v2", FN(weir_e_w_cuCtxPopCurrent_v2), &hook_originals[418], 779, 0},
+  {"cuCtxSetCurrent", FN(weir_e_w_cuCtxSetCurrent), &hook_originals[419], 784, 0},
+  {"cuCtxSetFlags", FN(weir_e_w_cuCtxSetFlags), &hook_originals[420], 785, 0},
+  {"cuCtxSetLimit", FN(weir_e_w_cuCtxSetLimit), &hook_originals[421], 786, 0},
+  {"cuCtxSetCacheConfig", FN(weir_e_w_cuCtxSetCacheConfig), &hook_originals[422], 783, 0},
+  {"cuCtxSetSharedMemConfig", FN(weir_e_w_cuCtxSetSharedMemConfig), &hook_originals[423], 787, 0},
+  {"cuCtxResetPersistingL2Cache", FN(weir_e_w_cuCtxResetPersistingL2Cache), &hook_originals[424], 782, 0},
+  {"cuCtxFromGreenCtx", FN(weir_e_w_cuCtxFromGreenCtx), &hook_originals[425], 765, 0},
+  {"cuGreenCtxCreate", FN(weir_e_w_cuGreenCtxCreate), &hook_originals[426], 796, 0},
+  {"cuGreenCtxDestroy", FN(weir_e_w_cuGreenCtxDestroy), &hook_originals[427], 797, 0},
+  {"cuCtxEnablePeerAccess", FN(weir_e_w_cuCtxEnablePeerAccess), &hook_originals[428], 702, 0},
+  {"cuCtxDisablePeerAccess", FN(weir_e_w_cuCtxDisablePeerAccess), &hook_originals[429], 701, 0},
+  {"cuCtxRecordEvent", FN(weir_e_w_cuCtxRecordEvent), &hook_originals[430], 341, 0},
+  {"cuCtxWaitEvent", FN(weir_e_w_cuCtxWaitEvent), &hook_originals[431], 344, 0},
+  {"cuDevicePrimaryCtxRetain", FN(weir_e_w_cuDevicePrimaryCtxRetain), &hook_originals[432], 793, 0},
+  {"cuDevicePrimaryCtxRelease", FN(weir_e_w_cuDevicePrimaryCtxRelease), &hook_originals[433], 789, 0},
+  {"cuDevicePrimaryCtxRelease_v2", FN(weir_e_w_cuDevicePrimaryCtxRelease_v2), &hook_originals[434], 790, 0},
+  {"cuDevicePrimaryCtxReset", FN(weir_e_w_cuDevicePrimaryCtxReset), &hook_originals[435], 791, 0},
+  {"cuDevicePrimaryCtxReset_v2", FN(weir_e_w_cuDevicePrimaryCtxReset_v2), &hook_originals[436], 792, 0},
+  {"cuDevicePrimaryCtxSetFlags", FN(weir_e_w_cuDevicePrimaryCtxSetFlags), &hook_originals[437], 794, 0},
+  {"cuDevicePrimaryCtxSetFlags_v2", FN(weir_e_w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[438], 795, 0},
+  {"cuGetProcAddress", FN(weir_e_w_cuGetProcAddress), &hook_originals[439], 809, 0},
+  {"cuGetProcAddress_v2", FN(weir_e_w_cuGetProcAddress_v2), &hook_originals[440], 810, 0},
+  {"cuMemGetInfo_v2", FN(weir_e_w_cuMemGetInfo_v2), &hook_originals[441], 327, 0},
+  {"cuMemGetAddressRange_v2", FN(weir_e_w_cuMemGetAddressRange_v2), &hook_originals[442], 325, 0},
+  {"cuPointerGetAttribute", FN(weir_e_w_cuPointerGetAttribute), &hook_originals[443], 328, 0},
+  {"cuPointerGetAttributes", FN(weir_e_w_cuPointerGetAttributes), &hook_originals[444], 329, 0},
+  {"cuPointerSetAttribute", FN(weir_e_w_cuPointerSetAttribute), &hook_originals[445], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(weir_e_w_cuMemGetHandleForAddressRange), &hook_originals[446], 124, 0},
+  {"cuIpcGetMemHandle", FN(weir_e_w_cuIpcGetMemHandle), &hook_originals[447], 146, 0},
+  {"cudaMalloc", FN(weir_e_w11_cudaMalloc), &hook_originals[448], 4, 1},
+  {"cudaMallocPitch", FN(weir_e_w11_cudaMallocPitch), &hook_originals[449], 9, 1},
+  {"cudaMalloc3D", FN(weir_e_w11_cudaMalloc3D), &hook_originals[450], 5, 1},
+  {"cudaMallocManaged", FN(weir_e_w11_cudaMallocManaged), &hook_originals[451], 40, 1},
+  {"cudaMallocAsync", FN(weir_e_w11_cudaMallocAsync), &hook_originals[452], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(weir_e_w11_cudaMallocAsync_ptsz), &hook_originals[453], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(weir_e_w11_cudaMallocFromPoolAsync), &hook_originals[454], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[455], 79, 1},
+  {"cudaFree", FN(weir_e_w11_cudaFree), &hook_originals[456], 1, 1},
+  {"cudaFreeAsync", FN(weir_e_w11_cudaFreeAsync), &hook_originals[457], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(weir_e_w11_cudaFreeAsync_ptsz), &hook_originals[458], 75, 1},
+  {"cudaMemPoolTrimTo", FN(weir_e_w11_cudaMemPoolTrimTo), &hook_originals[459], 92, 1},
+  {"cudaMemPoolDestroy", FN(weir_e_w11_cudaMemPoolDestroy), &hook_originals[460], 83, 1},
+  {"cudaDeviceSetMemPool", FN(weir_e_w11_cudaDeviceSetMemPool), &hook_originals[461], 73, 1},
+  {"cudaMallocArray", FN(weir_e_w11_cudaMallocArray), &hook_originals[462], 7, 1},
+  {"cudaMalloc3DArray", FN(weir_e_w11_cudaMalloc3DArray), &hook_originals[463], 6, 1},
+  {"cudaMallocMipmappedArray", FN(weir_e_w11_cudaMallocMipmappedArray), &hook_originals[464], 8, 1},
+  {"cudaFreeArray", FN(weir_e_w11_cudaFreeArray), &hook_originals[465], 2, 1},
+  {"cudaFreeMipmappedArray", FN(weir_e_w11_cudaFreeMipmappedArray), &hook_originals[466], 3, 1},
+  {"cudaIpcOpenMemHandle", FN(weir_e_w11_cudaIpcOpenMemHandle), &hook_originals[467], 143, 1},
+  {"cudaIpcCloseMemHandle", FN(weir_e_w11_cudaIpcCloseMemHandle), &hook_originals[468], 139, 1},
+  {"cudaMemPoolImportPointer", FN(weir_e_w11_cudaMemPoolImportPointer), &hook_originals[469], 89, 1},
+  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w11_cudaExternalMemoryGetMappedBuffer), &hook_originals[470], 708, 1},
+  {"cudaImportExternalMemory", FN(weir_e_w11_cudaImportExternalMemory), &hook_originals[471], 723, 1},
+  {"cudaDestroyExternalMemory", FN(weir_e_w11_cudaDestroyExternalMemory), &hook_originals[472], 706, 1},
+  {"cudaMallocHost", FN(weir_e_w11_cudaMallocHost), &hook_originals[473], 29, 1},
+  {"cudaHostAlloc", FN(weir_e_w11_cudaHostAlloc), &hook_originals[474], 24, 1},
+  {"cudaFreeHost", FN(weir_e_w11_cudaFreeHost), &hook_originals[475], 23, 1},
+  {"cudaHostRegister", FN(weir_e_w11_cudaHostRegister), &hook_originals[476], 27, 1},
+  {"cudaHostUnregister", FN(weir_e_w11_cudaHostUnregister), &hook_originals[477], 28, 1},
+  {"cudaMemPrefetchAsync", FN(weir_e_w11_cudaMemPrefetchAsync), &hook_originals[478], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w11_cudaMemPrefetchAsync_ptsz), &hook_originals[479], 47, 1},
+  {"cudaMemAdvise", FN(weir_e_w11_cudaMemAdvise), &hook_originals[480], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(weir_e_w11_cudaStreamAttachMemAsync), &hook_originals[481], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[482], 53, 1},
+  {"cudaMemcpy", FN(weir_e_w11_cudaMemcpy), &hook_originals[483], 150, 1},
+  {"cudaMemcpy_ptds", FN(weir_e_w11_cudaMemcpy_ptds), &hook_originals[484], 151, 1},
+  {"cudaMemcpyAsync", FN(weir_e_w11_cudaMemcpyAsync), &hook_originals[485], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(weir_e_w11_cudaMemcpyAsync_ptsz), &hook_originals[486], 179, 1},
+  {"cudaMemcpy2D", FN(weir_e_w11_cudaMemcpy2D), &hook_originals[487], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(weir_e_w11_cudaMemcpy2D_ptds), &hook_originals[488], 153, 1},
+  {"cudaMemcpy2DAsync", FN(weir_e_w11_cudaMemcpy2DAsync), &hook_originals[489], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DAsync_ptsz), &hook_originals[490], 157, 1},
+  {"cudaMemcpyToArray", FN(weir_e_w11_cudaMemcpyToArray), &hook_originals[491], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(weir_e_w11_cudaMemcpyToArray_ptds), &hook_originals[492], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(weir_e_w11_cudaMemcpyToArrayAsync), &hook_originals[493], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[494], 195, 1},
+  {"cudaMemcpyFromArray", FN(weir_e_w11_cudaMemcpyFromArray), &hook_originals[495], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(weir_e_w11_cudaMemcpyFromArray_ptds), &hook_originals[496], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(weir_e_w11_cudaMemcpyFromArrayAsync), &hook_originals[497], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[498], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(weir_e_w11_cudaMemcpyArrayToArray), &hook_originals[499], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w11_cudaMemcpyArrayToArray_ptds), &hook_originals[500], 177, 1},
+  {"cudaMemcpy2DToArray", FN(weir_e_w11_cudaMemcpy2DToArray), &hook_originals[501], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w11_cudaMemcpy2DToArray_ptds), &hook_originals[502], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w11_cudaMemcpy2DToArrayAsync), &hook_originals[503], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[504], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(weir_e_w11_cudaMemcpy2DFromArray), &hook_originals[505], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w11_cudaMemcpy2DFromArray_ptds), &hook_originals[506], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w11_cudaMemcpy2DFromArrayAsync), &hook_originals[507], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[508], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(weir_e_w11_cudaMemcpy2DArrayToArray), &hook_originals[509], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[510], 155, 1},
+  {"cudaMemcpyToSymbol", FN(weir_e_w11_cudaMemcpyToSymbol), &hook_originals[511], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w11_cudaMemcpyToSymbol_ptds), &hook_originals[512], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(weir_e_w11_cudaMemcpyToSymbolAsync), &hook_originals[513], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[514], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(weir_e_w11_cudaMemcpyFromSymbol), &hook_originals[515], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w11_cudaMemcpyFromSymbol_ptds), &hook_originals[516], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w11_cudaMemcpyFromSymbolAsync), &hook_originals[517], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[518], 189, 1},
+  {"cudaMemcpy3D", FN(weir_e_w11_cudaMemcpy3D), &hook_originals[519], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(weir_e_w11_cudaMemcpy3D_ptds), &hook_originals[520], 167, 1},
+  {"cudaMemcpy3DAsync", FN(weir_e_w11_cudaMemcpy3DAsync), &hook_originals[521], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w11_cudaMemcpy3DAsync_ptsz), &hook_originals[522], 169, 1},
+  {"cudaMemcpyPeer", FN(weir_e_w11_cudaMemcpyPeer), &hook_originals[523], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(weir_e_w11_cudaMemcpyPeerAsync), &hook_originals[524], 191, 1},
+  {"cudaMemcpy3DPeer", FN(weir_e_w11_cudaMemcpy3DPeer), &hook_originals[525], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w11_cudaMemcpy3DPeer_ptds), &hook_originals[526], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(weir_e_w11_cudaMemcpy3DPeerAsync), &hook_originals[527], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[528], 175, 1},
+  {"cudaMemset", FN(weir_e_w11_cudaMemset), &hook_originals[529], 276, 1},
+  {"cudaMemset_ptds", FN(weir_e_w11_cudaMemset_ptds), &hook_originals[530], 277, 1},
+  {"cudaMemsetAsync", FN(weir_e_w11_cudaMemsetAsync), &hook_originals[531], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(weir_e_w11_cudaMemsetAsync_ptsz), &hook_originals[532], 287, 1},
+  {"cudaMemset2D", FN(weir_e_w11_cudaMemset2D), &hook_originals[533], 278, 1},
+  {"cudaMemset2D_ptds", FN(weir_e_w11_cudaMemset2D_ptds), &hook_originals[534], 279, 1},
+  {"cudaMemset2DAsync", FN(weir_e_w11_cudaMemset2DAsync), &hook_originals[535], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(weir_e_w11_cudaMemset2DAsync_ptsz), &hook_originals[536], 281, 1},
+  {"cudaMemset3D", FN(weir_e_w11_cudaMemset3D), &hook_originals[537], 282, 1},
+  {"cudaMemset3D_ptds", FN(weir_e_w11_cudaMemset3D_ptds), &hook_originals[538], 283, 1},
+  {"cudaMemset3DAsync", FN(weir_e_w11_cudaMemset3DAsync), &hook_originals[539], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(weir_e_w11_cudaMemset3DAsync_ptsz), &hook_originals[540], 285, 1},
+  {"cudaDeviceSynchronize", FN(weir_e_w11_cudaDeviceSynchronize), &hook_originals[541], 332, 1},
+  {"cudaThreadSynchronize", FN(weir_e_w11_cudaThreadSynchronize), &hook_originals[542], 1060, 1},
+  {"cudaStreamSynchronize", FN(weir_e_w11_cudaStreamSynchronize), &hook_originals[543], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(weir_e_w11_cudaStreamSynchronize_ptsz), &hook_originals[544], 338, 1},
+  {"cudaStreamQuery", FN(weir_e_w11_cudaStreamQuery), &hook_originals[545], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(weir_e_w11_cudaStreamQuery_ptsz), &hook_originals[546], 336, 1},
+  {"cudaStreamWaitEvent", FN(weir_e_w11_cudaStreamWaitEvent), &hook_originals[547], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w11_cudaStreamWaitEvent_ptsz), &hook_originals[548], 340, 1},
+  {"cudaEventSynchronize", FN(weir_e_w11_cudaEventSynchronize), &hook_originals[549], 334, 1},
+  {"cudaEventQuery", FN(weir_e_w11_cudaEventQuery), &hook_originals[550], 333, 1},
+  {"cudaStreamCreate", FN(weir_e_w11_cudaStreamCreate), &hook_originals[551], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(weir_e_w11_cudaStreamCreateWithFlags), &hook_originals[552], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(weir_e_w11_cudaStreamCreateWithPriority), &hook_originals[553], 380, 1},
+  {"cudaStreamDestroy", FN(weir_e_w11_cudaStreamDestroy), &hook_originals[554], 381, 1},
+  {"cudaStreamAddCallback", FN(weir_e_w11_cudaStreamAddCallback), &hook_originals[555], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(weir_e_w11_cudaStreamAddCallback_ptsz), &hook_originals[556], 375, 1},
+  {"cudaStreamBeginCapture", FN(weir_e_w11_cudaStreamBeginCapture), &hook_originals[557], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w11_cudaStreamBeginCapture_ptsz), &hook_originals[558], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w11_cudaStreamBeginCaptureToGraph), &hook_originals[559], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[560], 529, 1},
+  {"cudaStreamEndCapture", FN(weir_e_w11_cudaStreamEndCapture), &hook_originals[561], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(weir_e_w11_cudaStreamEndCapture_ptsz), &hook_originals[562], 531, 1},
+  {"cudaEventCreate", FN(weir_e_w11_cudaEventCreate), &hook_originals[563], 420, 1},
+  {"cudaEventCreateWithFlags", FN(weir_e_w11_cudaEventCreateWithFlags), &hook_originals[564], 422, 1},
+  {"cudaEventDestroy", FN(weir_e_w11_cudaEventDestroy), &hook_originals[565], 423, 1},
+  {"cudaEventRecord", FN(weir_e_w11_cudaEventRecord), &hook_originals[566], 425, 1},
+  {"cudaEventRecord_ptsz", FN(weir_e_w11_cudaEventRecord_ptsz), &hook_originals[567], 426, 1},
+  {"cudaEventRecordWithFlags", FN(weir_e_w11_cudaEventRecordWithFlags), &hook_originals[568], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w11_cudaEventRecordWithFlags_ptsz), &hook_originals[569], 428, 1},
+  {"cudaEventElapsedTime", FN(weir_e_w11_cudaEventElapsedTime), &hook_originals[570], 424, 1},
+  {"cudaLaunchKernel", FN(weir_e_w11_cudaLaunchKernel), &hook_originals[571], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(weir_e_w11_cudaLaunchKernel_ptsz), &hook_originals[572], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(weir_e_w11_cudaLaunchCooperativeKernel), &hook_originals[573], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[574], 677, 1},
+  {"cudaLaunchKernelExC", FN(weir_e_w11_cudaLaunchKernelExC), &hook_originals[575], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w11_cudaLaunchKernelExC_ptsz), &hook_originals[576], 683, 1},
+  {"cudaLaunchHostFunc", FN(weir_e_w11_cudaLaunchHostFunc), &hook_originals[577], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w11_cudaLaunchHostFunc_ptsz), &hook_originals[578], 679, 1},
+  {"__cudaRegisterFunction", FN(weir_e_w11___cudaRegisterFunction), &hook_originals[579], 670, 1},
+  {"cudaGetFuncBySymbol", FN(weir_e_w11_cudaGetFuncBySymbol), &hook_originals[580], 978, 1},
+  {"cudaSetDevice", FN(weir_e_w11_cudaSetDevice), &hook_originals[581], 754, 1},
+  {"cudaSetDeviceFlags", FN(weir_e_w11_cudaSetDeviceFlags), &hook_originals[582], 755, 1},
+  {"cudaSetValidDevices", FN(weir_e_w11_cudaSetValidDevices), &hook_originals[583], 756, 1},
+  {"cudaInitDevice", FN(weir_e_w11_cudaInitDevice), &hook_originals[584], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w11_cudaCtxResetPersistingL2Cache), &hook_originals[585], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(weir_e_w11_cudaDeviceEnablePeerAccess), &hook_originals[586], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(weir_e_w11_cudaDeviceDisablePeerAccess), &hook_originals[587], 697, 1},
+  {"cudaDeviceReset", FN(weir_e_w11_cudaDeviceReset), &hook_originals[588], 751, 1},
+  {"cudaThreadExit", FN(weir_e_w11_cudaThreadExit), &hook_originals[589], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(weir_e_w11_cudaGetDriverEntryPoint), &hook_originals[590], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[591], 804, 1},
+  {"cudaMalloc", FN(weir_e_w12_cudaMalloc), &hook_originals[592], 4, 2},
+  {"cudaMallocPitch", FN(weir_e_w12_cudaMallocPitch), &hook_originals[593], 9, 2},
+  {"cudaMalloc3D", FN(weir_e_w12_cudaMalloc3D), &hook_originals[594], 5, 2},
+  {"cudaMallocManaged", FN(weir_e_w12_cudaMallocManaged), &hook_originals[595], 40, 2},
+  {"cudaMallocAsync", FN(weir_e_w12_cudaMallocAsync), &hook_originals[596], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(weir_e_w12_cudaMallocAsync_ptsz), &hook_originals[597], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(weir_e_w12_cudaMallocFromPoolAsync), &hook_originals[598], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[599], 79, 2},
+  {"cudaFree", FN(weir_e_w12_cudaFree), &hook_originals[600], 1, 2},
+  {"cudaFreeAsync", FN(weir_e_w12_cudaFreeAsync), &hook_originals[601], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(weir_e_w12_cudaFreeAsync_ptsz), &hook_originals[602], 75, 2},
+  {"cudaMemPoolTrimTo", FN(weir_e_w12_cudaMemPoolTrimTo), &hook_originals[603], 92, 2},
+  {"cudaMemPoolDestroy", FN(weir_e_w12_cudaMemPoolDestroy), &hook_originals[604], 83, 2},
+  {"cudaDeviceSetMemPool", FN(weir_e_w12_cudaDeviceSetMemPool), &hook_originals[605], 73, 2},
+  {"cudaMallocArray", FN(weir_e_w12_cudaMallocArray), &hook_originals[606], 7, 2},
+  {"cudaMalloc3DArray", FN(weir_e_w12_cudaMalloc3DArray), &hook_originals[607], 6, 2},
+  {"cudaMallocMipmappedArray", FN(weir_e_w12_cudaMallocMipmappedArray), &hook_originals[608], 8, 2},
+  {"cudaFreeArray", FN(weir_e_w12_cudaFreeArray), &hook_originals[609], 2, 2},
+  {"cudaFreeMipmappedArray", FN(weir_e_w12_cudaFreeMipmappedArray), &hook_originals[610], 3, 2},
+  {"cudaIpcOpenMemHandle", FN(weir_e_w12_cudaIpcOpenMemHandle), &hook_originals[611], 143, 2},
+  {"cudaIpcCloseMemHandle", FN(weir_e_w12_cudaIpcCloseMemHandle), &hook_originals[612], 139, 2},
+  {"cudaMemPoolImportPointer", FN(weir_e_w12_cudaMemPoolImportPointer), &hook_originals[613], 89, 2},
+  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w12_cudaExternalMemoryGetMappedBuffer), &hook_originals[614], 708, 2},
+  {"cudaImportExternalMemory", FN(weir_e_w12_cudaImportExternalMemory), &hook_originals[615], 723, 2},
+  {"cudaDestroyExternalMemory", FN(weir_e_w12_cudaDestroyExternalMemory), &hook_originals[616], 706, 2},
+  {"cudaMallocHost", FN(weir_e_w12_cudaMallocHost), &hook_originals[617], 29, 2},
+  {"cudaHostAlloc", FN(weir_e_w12_cudaHostAlloc), &hook_originals[618], 24, 2},
+  {"cudaFreeHost", FN(weir_e_w12_cudaFreeHost), &hook_originals[619], 23, 2},
+  {"cudaHostRegister", FN(weir_e_w12_cudaHostRegister), &hook_originals[620], 27, 2},
+  {"cudaHostUnregister", FN(weir_e_w12_cudaHostUnregister), &hook_originals[621], 28, 2},
+  {"cudaMemPrefetchAsync", FN(weir_e_w12_cudaMemPrefetchAsync), &hook_originals[622], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w12_cudaMemPrefetchAsync_ptsz), &hook_originals[623], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(weir_e_w12_cudaMemPrefetchAsync_v2), &hook_originals[624], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(weir_e_w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[625], 1058, 2},
+  {"cudaMemAdvise", FN(weir_e_w12_cudaMemAdvise), &hook_originals[626], 41, 2},
+  {"cudaMemAdvise_v2", FN(weir_e_w12_cudaMemAdvise_v2), &hook_originals[627], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(weir_e_w12_cudaStreamAttachMemAsync), &hook_originals[628], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[629], 53, 2},
+  {"cudaMemcpy", FN(weir_e_w12_cudaMemcpy), &hook_originals[630], 150, 2},
+  {"cudaMemcpy_ptds", FN(weir_e_w12_cudaMemcpy_ptds), &hook_originals[631], 151, 2},
+  {"cudaMemcpyAsync", FN(weir_e_w12_cudaMemcpyAsync), &hook_originals[632], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(weir_e_w12_cudaMemcpyAsync_ptsz), &hook_originals[633], 179, 2},
+  {"cudaMemcpy2D", FN(weir_e_w12_cudaMemcpy2D), &hook_originals[634], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(weir_e_w12_cudaMemcpy2D_ptds), &hook_originals[635], 153, 2},
+  {"cudaMemcpy2DAsync", FN(weir_e_w12_cudaMemcpy2DAsync), &hook_originals[636], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DAsync_ptsz), &hook_originals[637], 157, 2},
+  {"cudaMemcpyToArray", FN(weir_e_w12_cudaMemcpyToArray), &hook_originals[638], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(weir_e_w12_cudaMemcpyToArray_ptds), &hook_originals[639], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(weir_e_w12_cudaMemcpyToArrayAsync), &hook_originals[640], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[641], 195, 2},
+  {"cudaMemcpyFromArray", FN(weir_e_w12_cudaMemcpyFromArray), &hook_originals[642], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(weir_e_w12_cudaMemcpyFromArray_ptds), &hook_originals[643], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(weir_e_w12_cudaMemcpyFromArrayAsync), &hook_originals[644], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[645], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(weir_e_w12_cudaMemcpyArrayToArray), &hook_originals[646], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w12_cudaMemcpyArrayToArray_ptds), &hook_originals[647], 177, 2},
+  {"cudaMemcpy2DToArray", FN(weir_e_w12_cudaMemcpy2DToArray), &hook_originals[648], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w12_cudaMemcpy2DToArray_ptds), &hook_originals[649], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w12_cudaMemcpy2DToArrayAsync), &hook_originals[650], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[651], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(weir_e_w12_cudaMemcpy2DFromArray), &hook_originals[652], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w12_cudaMemcpy2DFromArray_ptds), &hook_originals[653], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w12_cudaMemcpy2DFromArrayAsync), &hook_originals[654], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[655], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(weir_e_w12_cudaMemcpy2DArrayToArray), &hook_originals[656], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[657], 155, 2},
+  {"cudaMemcpyToSymbol", FN(weir_e_w12_cudaMemcpyToSymbol), &hook_originals[658], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w12_cudaMemcpyToSymbol_ptds), &hook_originals[659], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(weir_e_w12_cudaMemcpyToSymbolAsync), &hook_originals[660], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[661], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(weir_e_w12_cudaMemcpyFromSymbol), &hook_originals[662], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w12_cudaMemcpyFromSymbol_ptds), &hook_originals[663], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w12_cudaMemcpyFromSymbolAsync), &hook_originals[664], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[665], 189, 2},
+  {"cudaMemcpy3D", FN(weir_e_w12_cudaMemcpy3D), &hook_originals[666], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(weir_e_w12_cudaMemcpy3D_ptds), &hook_originals[667], 167, 2},
+  {"cudaMemcpy3DAsync", FN(weir_e_w12_cudaMemcpy3DAsync), &hook_originals[668], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w12_cudaMemcpy3DAsync_ptsz), &hook_originals[669], 169, 2},
+  {"cudaMemcpyPeer", FN(weir_e_w12_cudaMemcpyPeer), &hook_originals[670], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(weir_e_w12_cudaMemcpyPeerAsync), &hook_originals[671], 191, 2},
+  {"cudaMemcpy3DPeer", FN(weir_e_w12_cudaMemcpy3DPeer), &hook_originals[672], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w12_cudaMemcpy3DPeer_ptds), &hook_originals[673], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(weir_e_w12_cudaMemcpy3DPeerAsync), &hook_originals[674], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[675], 175, 2},
+  {"cudaMemset", FN(weir_e_w12_cudaMemset), &hook_originals[676], 276, 2},
+  {"cudaMemset_ptds", FN(weir_e_w12_cudaMemset_ptds), &hook_originals[677], 277, 2},
+  {"cudaMemsetAsync", FN(weir_e_w12_cudaMemsetAsync), &hook_originals[678], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(weir_e_w12_cudaMemsetAsync_ptsz), &hook_originals[679], 287, 2},
+  {"cudaMemset2D", FN(weir_e_w12_cudaMemset2D), &hook_originals[680], 278, 2},
+  {"cudaMemset2D_ptds", FN(weir_e_w12_cudaMemset2D_ptds), &hook_originals[681], 279, 2},
+  {"cudaMemset2DAsync", FN(weir_e_w12_cudaMemset2DAsync), &hook_originals[682], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(weir_e_w12_cudaMemset2DAsync_ptsz), &hook_originals[683], 281, 2},
+  {"cudaMemset3D", FN(weir_e_w12_cudaMemset3D), &hook_originals[684], 282, 2},
+  {"cudaMemset3D_ptds", FN(weir_e_w12_cudaMemset3D_ptds), &hook_originals[685], 283, 2},
+  {"cudaMemset3DAsync", FN(weir_e_w12_cudaMemset3DAsync), &hook_originals[686], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(weir_e_w12_cudaMemset3DAsync_ptsz), &hook_originals[687], 285, 2},
+  {"cudaDeviceSynchronize", FN(weir_e_w12_cudaDeviceSynchronize), &hook_originals[688], 332, 2},
+  {"cudaThreadSynchronize", FN(weir_e_w12_cudaThreadSynchronize), &hook_originals[689], 1060, 2},
+  {"cudaStreamSynchronize", FN(weir_e_w12_cudaStreamSynchronize), &hook_originals[690], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(weir_e_w12_cudaStreamSynchronize_ptsz), &hook_originals[691], 338, 2},
+  {"cudaStreamQuery", FN(weir_e_w12_cudaStreamQuery), &hook_originals[692], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(weir_e_w12_cudaStreamQuery_ptsz), &hook_originals[693], 336, 2},
+  {"cudaStreamWaitEvent", FN(weir_e_w12_cudaStreamWaitEvent), &hook_originals[694], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w12_cudaStreamWaitEvent_ptsz), &hook_originals[695], 340, 2},
+  {"cudaEventSynchronize", FN(weir_e_w12_cudaEventSynchronize), &hook_originals[696], 334, 2},
+  {"cudaEventQuery", FN(weir_e_w12_cudaEventQuery), &hook_originals[697], 333, 2},
+  {"cudaStreamCreate", FN(weir_e_w12_cudaStreamCreate), &hook_originals[698], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(weir_e_w12_cudaStreamCreateWithFlags), &hook_originals[699], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(weir_e_w12_cudaStreamCreateWithPriority), &hook_originals[700], 380, 2},
+  {"cudaStreamDestroy", FN(weir_e_w12_cudaStreamDestroy), &hook_originals[701], 381, 2},
+  {"cudaStreamAddCallback", FN(weir_e_w12_cudaStreamAddCallback), &hook_originals[702], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(weir_e_w12_cudaStreamAddCallback_ptsz), &hook_originals[703], 375, 2},
+  {"cudaStreamBeginCapture", FN(weir_e_w12_cudaStreamBeginCapture), &hook_originals[704], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w12_cudaStreamBeginCapture_ptsz), &hook_originals[705], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w12_cudaStreamBeginCaptureToGraph), &hook_originals[706], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[707], 529, 2},
+  {"cudaStreamEndCapture", FN(weir_e_w12_cudaStreamEndCapture), &hook_originals[708], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(weir_e_w12_cudaStreamEndCapture_ptsz), &hook_originals[709], 531, 2},
+  {"cudaEventCreate", FN(weir_e_w12_cudaEventCreate), &hook_originals[710], 420, 2},
+  {"cudaEventCreateWithFlags", FN(weir_e_w12_cudaEventCreateWithFlags), &hook_originals[711], 422, 2},
+  {"cudaEventDestroy", FN(weir_e_w12_cudaEventDestroy), &hook_originals[712], 423, 2},
+  {"cudaEventRecord", FN(weir_e_w12_cudaEventRecord), &hook_originals[713], 425, 2},
+  {"cudaEventRecord_ptsz", FN(weir_e_w12_cudaEventRecord_ptsz), &hook_originals[714], 426, 2},
+  {"cudaEventRecordWithFlags", FN(weir_e_w12_cudaEventRecordWithFlags), &hook_originals[715], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w12_cudaEventRecordWithFlags_ptsz), &hook_originals[716], 428, 2},
+  {"cudaEventElapsedTime", FN(weir_e_w12_cudaEventElapsedTime), &hook_originals[717], 424, 2},
+  {"cudaLaunchKernel", FN(weir_e_w12_cudaLaunchKernel), &hook_originals[718], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(weir_e_w12_cudaLaunchKernel_ptsz), &hook_originals[719], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(weir_e_w12_cudaLaunchCooperativeKernel), &hook_originals[720], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[721], 677, 2},
+  {"cudaLaunchKernelExC", FN(weir_e_w12_cudaLaunchKernelExC), &hook_originals[722], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w12_cudaLaunchKernelExC_ptsz), &hook_originals[723], 683, 2},
+  {"__cudaLaunchKernel", FN(weir_e_w12___cudaLaunchKernel), &hook_originals[724], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(weir_e_w12___cudaLaunchKernel_ptsz), &hook_originals[725], 665, 2},
+  {"cudaLaunchHostFunc", FN(weir_e_w12_cudaLaunchHostFunc), &hook_originals[726], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w12_cudaLaunchHostFunc_ptsz), &hook_originals[727], 679, 2},
+  {"cudaLibraryGetKernel", FN(weir_e_w12_cudaLibraryGetKernel), &hook_originals[728], 882, 2},
+  {"__cudaRegisterFunction", FN(weir_e_w12___cudaRegisterFunction), &hook_originals[729], 670, 2},
+  {"__cudaGetKernel", FN(weir_e_w12___cudaGetKernel), &hook_originals[730], 661, 2},
+  {"cudaGetKernel", FN(weir_e_w12_cudaGetKernel), &hook_originals[731], 979, 2},
+  {"cudaGetFuncBySymbol", FN(weir_e_w12_cudaGetFuncBySymbol), &hook_originals[732], 978, 2},
+  {"cudaSetDevice", FN(weir_e_w12_cudaSetDevice), &hook_originals[733], 754, 2},
+  {"cudaSetDeviceFlags", FN(weir_e_w12_cudaSetDeviceFlags), &hook_originals[734], 755, 2},
+  {"cudaSetValidDevices", FN(weir_e_w12_cudaSetValidDevices), &hook_originals[735], 756, 2},
+  {"cudaInitDevice", FN(weir_e_w12_cudaInitDevice), &hook_originals[736], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w12_cudaCtxResetPersistingL2Cache), &hook_originals[737], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(weir_e_w12_cudaDeviceEnablePeerAccess), &hook_originals[738], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(weir_e_w12_cudaDeviceDisablePeerAccess), &hook_originals[739], 697, 2},
+  {"cudaDeviceReset", FN(weir_e_w12_cudaDeviceReset), &hook_originals[740], 751, 2},
+  {"cudaThreadExit", FN(weir_e_w12_cudaThreadExit), &hook_originals[741], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(weir_e_w12_cudaGetDriverEntryPoint), &hook_originals[742], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[743], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(weir_e_w12_cudaGetDriverEntryPointByVersion), &hook_originals[744], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(weir_e_w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[745], 806, 2},
+  {"cudaMalloc", FN(weir_e_w13_cudaMalloc), &hook_originals[746], 4, 3},
+  {"cudaMallocPitch", FN(weir_e_w13_cudaMallocPitch), &hook_originals[747], 9, 3},
+  {"cudaMalloc3D", FN(weir_e_w13_cudaMalloc3D), &hook_originals[748], 5, 3},
+  {"cudaMallocManaged", FN(weir_e_w13_cudaMallocManaged), &hook_originals[749], 40, 3},
+  {"cudaMallocAsync", FN(weir_e_w13_cudaMallocAsync), &hook_originals[750], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(weir_e_w13_cudaMallocAsync_ptsz), &hook_originals[751], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(weir_e_w13_cudaMallocFromPoolAsync), &hook_originals[752], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[753], 79, 3},
+  {"cudaFree", FN(weir_e_w13_cudaFree), &hook_originals[754], 1, 3},
+  {"cudaFreeAsync", FN(weir_e_w13_cudaFreeAsync), &hook_originals[755], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(weir_e_w13_cudaFreeAsync_ptsz), &hook_originals[756], 75, 3},
+  {"cudaMemPoolTrimTo", FN(weir_e_w13_cudaMemPoolTrimTo), &hook_originals[757], 92, 3},
+  {"cudaMemPoolDestroy", FN(weir_e_w13_cudaMemPoolDestroy), &hook_originals[758], 83, 3},
+  {"cudaDeviceSetMemPool", FN(weir_e_w13_cudaDeviceSetMemPool), &hook_originals[759], 73, 3},
+  {"cudaMemSetMemPool", FN(weir_e_w13_cudaMemSetMemPool), &hook_originals[760], 93, 3},
+  {"cudaMallocArray", FN(weir_e_w13_cudaMallocArray), &hook_originals[761], 7, 3},
+  {"cudaMalloc3DArray", FN(weir_e_w13_cudaMalloc3DArray), &hook_originals[762], 6, 3},
+  {"cudaMallocMipmappedArray", FN(weir_e_w13_cudaMallocMipmappedArray), &hook_originals[763], 8, 3},
+  {"cudaFreeArray", FN(weir_e_w13_cudaFreeArray), &hook_originals[764], 2, 3},
+  {"cudaFreeMipmappedArray", FN(weir_e_w13_cudaFreeMipmappedArray), &hook_originals[765], 3, 3},
+  {"cudaIpcOpenMemHandle", FN(weir_e_w13_cudaIpcOpenMemHandle), &hook_originals[766], 143, 3},
+  {"cudaIpcCloseMemHandle", FN(weir_e_w13_cudaIpcCloseMemHandle), &hook_originals[767], 139, 3},
+  {"cudaMemPoolImportPointer", FN(weir_e_w13_cudaMemPoolImportPointer), &hook_originals[768], 89, 3},
+  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w13_cudaExternalMemoryGetMappedBuffer), &hook_originals[769], 708, 3},
+  {"cudaImportExternalMemory", FN(weir_e_w13_cudaImportExternalMemory), &hook_originals[770], 723, 3},
+  {"cudaDestroyExternalMemory", FN(weir_e_w13_cudaDestroyExternalMemory), &hook_originals[771], 706, 3},
+  {"cudaMallocHost", FN(weir_e_w13_cudaMallocHost), &hook_originals[772], 29, 3},
+  {"cudaHostAlloc", FN(weir_e_w13_cudaHostAlloc), &hook_originals[773], 24, 3},
+  {"cudaFreeHost", FN(weir_e_w13_cudaFreeHost), &hook_originals[774], 23, 3},
+  {"cudaHostRegister", FN(weir_e_w13_cudaHostRegister), &hook_originals[775], 27, 3},
+  {"cudaHostUnregister", FN(weir_e_w13_cudaHostUnregister), &hook_originals[776], 28, 3},
+  {"cudaMemPrefetchAsync", FN(weir_e_w13_cudaMemPrefetchAsync), &hook_originals[777], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w13_cudaMemPrefetchAsync_ptsz), &hook_originals[778], 47, 3},
+  {"cudaMemAdvise", FN(weir_e_w13_cudaMemAdvise), &hook_originals[779], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(weir_e_w13_cudaStreamAttachMemAsync), &hook_originals[780], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[781], 53, 3},
+  {"cudaMemcpy", FN(weir_e_w13_cudaMemcpy), &hook_originals[782], 150, 3},
+  {"cudaMemcpy_ptds", FN(weir_e_w13_cudaMemcpy_ptds), &hook_originals[783], 151, 3},
+  {"cudaMemcpyAsync", FN(weir_e_w13_cudaMemcpyAsync), &hook_originals[784], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(weir_e_w13_cudaMemcpyAsync_ptsz), &hook_originals[785], 179, 3},
+  {"cudaMemcpy2D", FN(weir_e_w13_cudaMemcpy2D), &hook_originals[786], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(weir_e_w13_cudaMemcpy2D_ptds), &hook_originals[787], 153, 3},
+  {"cudaMemcpy2DAsync", FN(weir_e_w13_cudaMemcpy2DAsync), &hook_originals[788], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DAsync_ptsz), &hook_originals[789], 157, 3},
+  {"cudaMemcpyToArray", FN(weir_e_w13_cudaMemcpyToArray), &hook_originals[790], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(weir_e_w13_cudaMemcpyToArray_ptds), &hook_originals[791], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(weir_e_w13_cudaMemcpyToArrayAsync), &hook_originals[792], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[793], 195, 3},
+  {"cudaMemcpyFromArray", FN(weir_e_w13_cudaMemcpyFromArray), &hook_originals[794], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(weir_e_w13_cudaMemcpyFromArray_ptds), &hook_originals[795], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(weir_e_w13_cudaMemcpyFromArrayAsync), &hook_originals[796], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[797], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(weir_e_w13_cudaMemcpyArrayToArray), &hook_originals[798], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w13_cudaMemcpyArrayToArray_ptds), &hook_originals[799], 177, 3},
+  {"cudaMemcpy2DToArray", FN(weir_e_w13_cudaMemcpy2DToArray), &hook_originals[800], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w13_cudaMemcpy2DToArray_ptds), &hook_originals[801], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w13_cudaMemcpy2DToArrayAsync), &hook_originals[802], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[803], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(weir_e_w13_cudaMemcpy2DFromArray), &hook_originals[804], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w13_cudaMemcpy2DFromArray_ptds), &hook_originals[805], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w13_cudaMemcpy2DFromArrayAsync), &hook_originals[806], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[807], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(weir_e_w13_cudaMemcpy2DArrayToArray), &hook_originals[808], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[809], 155, 3},
+  {"cudaMemcpyToSymbol", FN(weir_e_w13_cudaMemcpyToSymbol), &hook_originals[810], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w13_cudaMemcpyToSymbol_ptds), &hook_originals[811], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(weir_e_w13_cudaMemcpyToSymbolAsync), &hook_originals[812], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[813], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(weir_e_w13_cudaMemcpyFromSymbol), &hook_originals[814], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w13_cudaMemcpyFromSymbol_ptds), &hook_originals[815], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w13_cudaMemcpyFromSymbolAsync), &hook_originals[816], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[817], 189, 3},
+  {"cudaMemcpy3D", FN(weir_e_w13_cudaMemcpy3D), &hook_originals[818], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(weir_e_w13_cudaMemcpy3D_ptds), &hook_originals[819], 167, 3},
+  {"cudaMemcpy3DAsync", FN(weir_e_w13_cudaMemcpy3DAsync), &hook_originals[820], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w13_cudaMemcpy3DAsync_ptsz), &hook_originals[821], 169, 3},
+  {"cudaMemcpyPeer", FN(weir_e_w13_cudaMemcpyPeer), &hook_originals[822], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(weir_e_w13_cudaMemcpyPeerAsync), &hook_originals[823], 191, 3},
+  {"cudaMemcpy3DPeer", FN(weir_e_w13_cudaMemcpy3DPeer), &hook_originals[824], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w13_cudaMemcpy3DPeer_ptds), &hook_originals[825], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(weir_e_w13_cudaMemcpy3DPeerAsync), &hook_originals[826], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[827], 175, 3},
+  {"cudaMemset", FN(weir_e_w13_cudaMemset), &hook_originals[828], 276, 3},
+  {"cudaMemset_ptds", FN(weir_e_w13_cudaMemset_ptds), &hook_originals[829], 277, 3},
+  {"cudaMemsetAsync", FN(weir_e_w13_cudaMemsetAsync), &hook_originals[830], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(weir_e_w13_cudaMemsetAsync_ptsz), &hook_originals[831], 287, 3},
+  {"cudaMemset2D", FN(weir_e_w13_cudaMemset2D), &hook_originals[832], 278, 3},
+  {"cudaMemset2D_ptds", FN(weir_e_w13_cudaMemset2D_ptds), &hook_originals[833], 279, 3},
+  {"cudaMemset2DAsync", FN(weir_e_w13_cudaMemset2DAsync), &hook_originals[834], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(weir_e_w13_cudaMemset2DAsync_ptsz), &hook_originals[835], 281, 3},
+  {"cudaMemset3D", FN(weir_e_w13_cudaMemset3D), &hook_originals[836], 282, 3},
+  {"cudaMemset3D_ptds", FN(weir_e_w13_cudaMemset3D_ptds), &hook_originals[837], 283, 3},
+  {"cudaMemset3DAsync", FN(weir_e_w13_cudaMemset3DAsync), &hook_originals[838], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(weir_e_w13_cudaMemset3DAsync_ptsz), &hook_originals[839], 285, 3},
+  {"cudaDeviceSynchronize", FN(weir_e_w13_cudaDeviceSynchronize), &hook_originals[840], 332, 3},
+  {"cudaStreamSynchronize", FN(weir_e_w13_cudaStreamSynchronize), &hook_originals[841], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(weir_e_w13_cudaStreamSynchronize_ptsz), &hook_originals[842], 338, 3},
+  {"cudaStreamQuery", FN(weir_e_w13_cudaStreamQuery), &hook_originals[843], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(weir_e_w13_cudaStreamQuery_ptsz), &hook_originals[844], 336, 3},
+  {"cudaStreamWaitEvent", FN(weir_e_w13_cudaStreamWaitEvent), &hook_originals[845], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w13_cudaStreamWaitEvent_ptsz), &hook_originals[846], 340, 3},
+  {"cudaEventSynchronize", FN(weir_e_w13_cudaEventSynchronize), &hook_originals[847], 334, 3},
+  {"cudaEventQuery", FN(weir_e_w13_cudaEventQuery), &hook_originals[848], 333, 3},
+  {"cudaStreamCreate", FN(weir_e_w13_cudaStreamCreate), &hook_originals[849], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(weir_e_w13_cudaStreamCreateWithFlags), &hook_originals[850], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(weir_e_w13_cudaStreamCreateWithPriority), &hook_originals[851], 380, 3},
+  {"cudaStreamDestroy", FN(weir_e_w13_cudaStreamDestroy), &hook_originals[852], 381, 3},
+  {"cudaStreamAddCallback", FN(weir_e_w13_cudaStreamAddCallback), &hook_originals[853], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(weir_e_w13_cudaStreamAddCallback_ptsz), &hook_originals[854], 375, 3},
+  {"cudaStreamBeginCapture", FN(weir_e_w13_cudaStreamBeginCapture), &hook_originals[855], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w13_cudaStreamBeginCapture_ptsz), &hook_originals[856], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w13_cudaStreamBeginCaptureToGraph), &hook_originals[857], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[858], 529, 3},
+  {"cudaStreamEndCapture", FN(weir_e_w13_cudaStreamEndCapture), &hook_originals[859], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(weir_e_w13_cudaStreamEndCapture_ptsz), &hook_originals[860], 531, 3},
+  {"cudaEventCreate", FN(weir_e_w13_cudaEventCreate), &hook_originals[861], 420, 3},
+  {"cudaEventCreateWithFlags", FN(weir_e_w13_cudaEventCreateWithFlags), &hook_originals[862], 422, 3},
+  {"cudaEventDestroy", FN(weir_e_w13_cudaEventDestroy), &hook_originals[863], 423, 3},
+  {"cudaEventRecord", FN(weir_e_w13_cudaEventRecord), &hook_originals[864], 425, 3},
+  {"cudaEventRecord_ptsz", FN(weir_e_w13_cudaEventRecord_ptsz), &hook_originals[865], 426, 3},
+  {"cudaEventRecordWithFlags", FN(weir_e_w13_cudaEventRecordWithFlags), &hook_originals[866], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w13_cudaEventRecordWithFlags_ptsz), &hook_originals[867], 428, 3},
+  {"cudaEventElapsedTime", FN(weir_e_w13_cudaEventElapsedTime), &hook_originals[868], 424, 3},
+  {"cudaLaunchKernel", FN(weir_e_w13_cudaLaunchKernel), &hook_originals[869], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(weir_e_w13_cudaLaunchKernel_ptsz), &hook_originals[870], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(weir_e_w13_cudaLaunchCooperativeKernel), &hook_originals[871], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[872], 677, 3},
+  {"cudaLaunchKernelExC", FN(weir_e_w13_cudaLaunchKernelExC), &hook_originals[873], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w13_cudaLaunchKernelExC_ptsz), &hook_originals[874], 683, 3},
+  {"__cudaLaunchKernel", FN(weir_e_w13___cudaLaunchKernel), &hook_originals[875], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(weir_e_w13___cudaLaunchKernel_ptsz), &hook_originals[876], 665, 3},
+  {"cudaLaunchHostFunc", FN(weir_e_w13_cudaLaunchHostFunc), &hook_originals[877], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w13_cudaLaunchHostFunc_ptsz), &hook_originals[878], 679, 3},
+  {"cudaLibraryGetKernel", FN(weir_e_w13_cudaLibraryGetKernel), &hook_originals[879], 882, 3},
+  {"__cudaRegisterFunction", FN(weir_e_w13___cudaRegisterFunction), &hook_originals[880], 670, 3},
+  {"__cudaGetKernel", FN(weir_e_w13___cudaGetKernel), &hook_originals[881], 661, 3},
+  {"cudaGetKernel", FN(weir_e_w13_cudaGetKernel), &hook_originals[882], 979, 3},
+  {"cudaGetFuncBySymbol", FN(weir_e_w13_cudaGetFuncBySymbol), &hook_originals[883], 978, 3},
+  {"cudaSetDevice", FN(weir_e_w13_cudaSetDevice), &hook_originals[884], 754, 3},
+  {"cudaSetDeviceFlags", FN(weir_e_w13_cudaSetDeviceFlags), &hook_originals[885], 755, 3},
+  {"cudaSetValidDevices", FN(weir_e_w13_cudaSetValidDevices), &hook_originals[886], 756, 3},
+  {"cudaInitDevice", FN(weir_e_w13_cudaInitDevice), &hook_originals[887], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w13_cudaCtxResetPersistingL2Cache), &hook_originals[888], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(weir_e_w13_cudaDeviceEnablePeerAccess), &hook_originals[889], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(weir_e_w13_cudaDeviceDisablePeerAccess), &hook_originals[890], 697, 3},
+  {"cudaDeviceReset", FN(weir_e_w13_cudaDeviceReset), &hook_originals[891], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(weir_e_w13_cudaGetDriverEntryPoint), &hook_originals[892], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[893], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(weir_e_w13_cudaGetDriverEntryPointByVersion), &hook_originals[894], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(weir_e_w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[895], 806, 3},
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 

@@ -10,13 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "interpose/elf/bank.h"
+#include "interpose/elf/entry.h"
 #include "interpose/record/cuda_headers.h"
 
 /* One wrapped symbol of one bank. The array hook_rows[] is generated; rows of a bank are
  * contiguous. */
 typedef struct hook_row {
   const char *name;      /* exported symbol */
-  void *wrapper;         /* our function of the same type */
+  void *wrapper;         /* the entry of our function of the same type */
   _Atomic(void *) *real; /* where the wrapper finds the original; NULL inside: not resolved yet */
   uint16_t api;          /* core/trace/api.def */
   uint8_t bank;          /* enum cuda_library */
@@ -77,21 +78,22 @@ const hook_name *hook_name_find(const char *name);
  * Bodies of the wrappers; `real` is the original. They record no event. */
 #include "interpose/table/lookups.gen.h"
 
-/* Exports a wrapper under its CUDA name, bound to one bank by a version node
+/* Exports a wrapper's entry under its CUDA name, bound to one bank by a version node
  * (interpose/exports.map). The order of the nodes there is the whole trick: a program linked with
  * libcudart.so.13 asks for cudaMalloc@libcudart.so.13 and gets that bank's wrapper; an unversioned
  * reference to cuInit may bind to the oldest node, weir_driver; dlsym() never sees a hidden version
  * ("@", not "@@"), so that only a look-up that would succeed without us succeeds with us; and an
  * unversioned reference to a runtime symbol (an object with cudart linked in) passes us by.
- * Wrappers are static or hidden; every exported name goes through this macro, once a row:
- * WEIR_EXPORT(w_rt13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13). */
+ * Wrappers are static (WEIR_BODY); every exported name goes through this macro, once a row:
+ * WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13) makes the entry weir_e_w13_cudaMalloc. */
 #define WEIR_NODE_DRIVER "weir_driver"
 #define WEIR_NODE_RT11   "libcudart.so.11.0"
 #define WEIR_NODE_RT12   "libcudart.so.12"
 #define WEIR_NODE_RT13   "libcudart.so.13"
 #define WEIR_EXPORT(wrapper, symbol, node)                                                         \
+  WEIR_ENTRY_OWN(weir_e_##wrapper, wrapper);                                                       \
   __asm__(".globl weir_x_" #wrapper "\n.type weir_x_" #wrapper                                     \
-          ", %function\n.set weir_x_" #wrapper ", " #wrapper "\n.symver weir_x_" #wrapper          \
+          ", %function\n.set weir_x_" #wrapper ", weir_e_" #wrapper "\n.symver weir_x_" #wrapper   \
           ", " #symbol "@" node ", remove\n")
 
 #endif

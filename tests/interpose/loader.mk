@@ -130,3 +130,12 @@ $(LIBC_TEST): $(OBJ)/tests/interpose/test_local_libc.o $(OBJ)/interpose/elf/loca
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS)
+
+# Reads the built library as a file.
+ENTRIES_TEST := $(O)/tests/interpose/test_entries
+TESTS        += $(ENTRIES_TEST)
+
+$(ENTRIES_TEST): $(OBJ)/tests/interpose/test_entries.o | $(PRELOAD)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS)

@@ -10,6 +10,7 @@
 #include "interpose/record/unwrapped.h"
 #include "interpose/record/work.h"
 #include "tests/interpose/hooks_rig.h"
+#include "tests/interpose/movable.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -304,6 +305,19 @@ START_TEST(the_generated_files_are_what_the_table_gives)
 }
 END_TEST
 
+/* As what is exported does: test_entries.c. */
+START_TEST(what_is_handed_out_begins_with_what_any_patcher_can_move)
+{
+  static char function;
+  atomic_store(&process_mode, WEIR_RELAXED);
+  const void *watched = unwrapped_watch("cuFuture", &function);
+  ck_assert_ptr_ne(watched, &function);
+  ck_assert_uint_ge(movable_bytes(watched, 16), 16);
+  for (uint32_t i = 0; i < hook_row_count; i++)
+    ck_assert_msg(movable_bytes(hook_rows[i].wrapper, 16) >= 16, "%s", hook_rows[i].name);
+}
+END_TEST
+
 #define TESTS(X)                                                                                   \
   X(all_that_cudart_looks_up_is_wrapped_or_passed_unchanged)                                       \
   X(a_name_with_two_abis_gets_the_one_of_its_version)                                              \
@@ -312,6 +326,7 @@ END_TEST
   X(the_call_of_a_function_nobody_knows_ends_frees_that_do_not_wait)                               \
   X(a_green_context_ends_frees_that_do_not_wait)                                                   \
   X(more_functions_than_can_be_watched_end_them_too)                                               \
+  X(what_is_handed_out_begins_with_what_any_patcher_can_move)                                      \
   X(a_name_nobody_knows_is_counted_and_passed)                                                     \
   X(a_version_above_all_known_is_ours_only_if_the_driver_has_no_newer_abi)                         \
   X(the_runtimes_look_ups_hand_out_wrappers)                                                       \

@@ -15,11 +15,11 @@ $(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject $(REROUTE)/capturer $(REROU
 
 $(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o
 
-# Links what stands in front of it by name: no kernels.
-$(REROUTE)/behind: $(REROUTE_OBJ)/behind.o | $(CUDA_STUBS)/libcuda.so
+# Link what stands in front of them by name: no kernels.
+$(REROUTE)/behind $(REROUTE)/patched: $(REROUTE)/%: $(REROUTE_OBJ)/%.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
+	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -ldl -lpthread
 
 $(REROUTE)/libinterposer.so: $(REROUTE_OBJ)/interposer.o
 	@mkdir -p $(@D)
@@ -37,18 +37,18 @@ $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^
 
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind captures captures_all captures_long thrash thrash_all thrash_long)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind patched captures captures_all captures_long thrash thrash_all thrash_long)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked behind captures thrash)
+TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked behind patched captures thrash)
 TESTS_ALL  += $(REROUTE)/test_differ_all $(REROUTE)/test_captures_all $(REROUTE)/test_thrash_all
 TESTS_LONG += $(REROUTE)/test_differ_long $(REROUTE)/test_captures_long $(REROUTE)/test_thrash_long
-NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_captures tests/reroute/test_thrash
-NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_captures tests/reroute/test_thrash
+NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
+NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o
-$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind tracer libplugin.so.1 libinterposer.so)
+$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind patched tracer libplugin.so.1 libinterposer.so)
 NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)
