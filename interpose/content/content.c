@@ -82,9 +82,7 @@ static host_end host_end_of(const event_fields *e, const copy_args *a)
   if (pitch < a->width) h.region.pitch = a->width;
   if (a->height == 1) h.region.pitch = a->width;
   unsigned mem = to_device ? e->mem >> 4 : e->mem & 15;
-  CUmemorytype type = mem == WEIR_MEM_PINNED ? CU_MEMORYTYPE_HOST : driver_memory_type(at);
-  h.region.open = type == 0 || type == CU_MEMORYTYPE_HOST;
-  h.pinned = e->flags & WEIR_EVF_ASYNC && type != 0;
+  h.pinned = e->flags & WEIR_EVF_ASYNC && (mem == WEIR_MEM_PINNED || driver_memory_type(at) != 0);
   return h;
 }
 
@@ -98,7 +96,6 @@ static void hash_copy(const hook_call *c, const event_fields *e, const copy_args
 {
   host_end h = host_end_of(e, a);
   if (e->copy == WEIR_COPY_DTOH && h.pinned) {
-    h.region.open = false; /* when it is read, another thread may have waited too */
     pending_copy(c, e, &h.region);
   } else if (e->copy == WEIR_COPY_HTOD && h.pinned && pending_may_write(&h.region)) {
     explain(c, e, WEIR_HASH_UNORDERED);

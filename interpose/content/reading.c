@@ -17,11 +17,11 @@ static _Alignas(64) unsigned char pieces[PIECES][PIECE_BYTES];
 static _Atomic bool pieces_taken[PIECES];
 
 typedef struct content_reader {
-  unsigned char *piece; /* NULL: the memory is read as it lies */
-  size_t room;          /* bytes of the piece */
-  int slot;             /* of `pieces`, -1: none */
-  int file;             /* in memory, -1: not needed so far */
-  bool begun, uniform;  /* a byte was read; all were equal to `first` */
+  unsigned char *piece;
+  size_t room;         /* bytes of the piece */
+  int slot;            /* of `pieces`, -1: none */
+  int file;            /* in memory, -1: not needed so far */
+  bool begun, uniform; /* a byte was read; all were equal to `first` */
   unsigned char first;
   XXH3_state_t *state;
 } content_reader;
@@ -61,8 +61,9 @@ static bool read_piece(content_reader *r, uint64_t at, size_t bytes)
   return read_by_file(r, at, bytes);
 }
 
-static void look_at_piece(content_reader *r, const unsigned char *piece, size_t bytes)
+static void look_at_piece(content_reader *r, size_t bytes)
 {
+  const unsigned char *piece = r->piece;
   if (!r->begun) {
     r->begun = r->uniform = true;
     r->first = piece[0];
@@ -75,8 +76,8 @@ static bool hash_row(content_reader *r, uint64_t at, uint64_t bytes)
 {
   while (bytes) {
     size_t now = bytes < r->room ? (size_t)bytes : r->room;
-    if (r->piece && !read_piece(r, at, now)) return false;
-    look_at_piece(r, r->piece ? r->piece : (const unsigned char *)(uintptr_t)at, now);
+    if (!read_piece(r, at, now)) return false;
+    look_at_piece(r, now);
     at += now;
     bytes -= now;
   }
@@ -87,14 +88,14 @@ bool content_digest_of(const content_region *region, content_digest *out)
 {
   unsigned char small[SMALL_PIECE_BYTES];
   _Alignas(64) XXH3_state_t state;
-  content_reader r = {.file = -1, .slot = -1, .room = PIECE_BYTES, .state = &state};
+  content_reader r = {.file = -1, .state = &state};
   bool whole = region->height == 1 || region->pitch == region->width;
   uint64_t rows = whole ? 1 : region->height;
   uint64_t width = whole ? region->width * region->height : region->width;
   bool good = true;
   XXH3_INITSTATE(&state);
   (void)XXH3_128bits_reset(&state);
-  if (!region->open) take_piece(&r, small);
+  take_piece(&r, small);
   for (uint64_t i = 0; good && i < rows; i++)
     good = hash_row(&r, region->at + i * region->pitch, width);
   end_reader(&r);

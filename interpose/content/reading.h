@@ -1,10 +1,12 @@
 /* reading.h: memory of the program, read without a fault, and its hash.
  *
- * While the call of a copy lasts, its memory in the host is there, and is read as it lies. Else the
- * memory may be gone by now, and an address that the program called the host's may be a device's:
- * then the kernel reads it (process_vm_readv, some 2 us a page), a piece at a time, and what it cannot
- * read is said. Page-locked memory that the driver has mapped may be closed to that call; it goes
- * through a file in memory, which lives as long as one hash takes. */
+ * No memory is read by a load. A copy that succeeded may have named memory that the program cannot
+ * read: a small one is queued before anything looks at its source, and what was there at the call
+ * may be closed or gone by now; and an address that the program called the host's may be a device's.
+ * So the kernel reads it (process_vm_readv), a piece at a time, at three quarters of the speed of
+ * loads, and what it cannot read is written to the trace as unreadable. Page-locked memory that the
+ * driver has mapped may be closed to that call; it goes through a file in memory, which lives as
+ * long as one hash takes. */
 #ifndef WEIR_INTERPOSE_READING_H
 #define WEIR_INTERPOSE_READING_H
 
@@ -15,7 +17,6 @@ typedef struct content_region {
   uint64_t at;            /* address of the first byte */
   uint64_t width, height; /* bytes a row, rows */
   uint64_t pitch;         /* bytes from row to row */
-  bool open;              /* it is the host's, and there as long as the call lasts that we are in */
 } content_region;
 
 typedef struct content_digest {

@@ -739,7 +739,7 @@ static weir_status take_main_thread(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-/* copies, of them hashed, ns */
+/* copies, of them hashed, ns, of them unreadable */
 static weir_status take_hashes(void *context, sqlite3_stmt *q)
 {
   wr_totals *t = &((load *)context)->m->total;
@@ -747,6 +747,7 @@ static weir_status take_hashes(void *context, sqlite3_stmt *q)
   t->copies_hashed = hashed < copies ? hashed : copies;
   t->copies_not_hashed = copies - t->copies_hashed;
   t->hashing_ns = number_of(q, 2);
+  t->copies_unreadable = number_of(q, 3);
   return WEIR_OK;
 }
 
@@ -757,7 +758,7 @@ static weir_status load_hashes(load *l)
     return WEIR_OK;
   return wr_db_each(l->db,
                     "SELECT (SELECT count(*) FROM copy_hash_call) + sum(number IS NULL),"
-                    " sum(outcome = 1), total(max(ns, 0)) FROM copy_hash",
+                    " sum(outcome = 1), total(max(ns, 0)), sum(outcome = 4) FROM copy_hash",
                     take_hashes, l);
 }
 

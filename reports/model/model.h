@@ -37,7 +37,7 @@
   X(graph_host_functions) X(graph_allocs) X(graph_alloc_bytes) X(graph_conditional_nodes)          \
   X(unmatched_frees)                                                                               \
   X(weir_reserved_peak_bytes) X(weir_pinned_reserved_peak_bytes)                                   \
-  X(copies_hashed) X(copies_not_hashed) X(hashing_ns)
+  X(copies_hashed) X(copies_not_hashed) X(copies_unreadable) X(hashing_ns)
 
 /* The same for one device. A peer copy is "out" where it reads and "in" where it writes. */
 #define WR_DEVICE_MAP(X)                                                                           \

@@ -478,6 +478,9 @@ static void print_hashes(wr_page *p)
         " calls, ranges or threads",
         OF(t->copies_hashed, "copy was", "copies were"), (unsigned long long)t->copies_not_hashed,
         DURATION(t->hashing_ns));
+  if (t->copies_unreadable)
+    LINE(p, true, "%s not hashed because the memory could not be read",
+         OF(t->copies_unreadable, "copy was", "copies were"));
 }
 
 static void print_captured(wr_page *p)

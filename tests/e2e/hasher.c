@@ -8,7 +8,8 @@
  *   hasher random SEED    copies, events, waits and host functions in several streams; each buffer is
  *                         written over as soon as the program knows that it may be
  *   hasher threads N      N threads, 20 copies each
- *   hasher fork           a child copies too */
+ *   hasher fork           a child copies too
+ *   hasher closed         a copy of memory that the program cannot read */
 #define XXH_INLINE_ALL
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -175,6 +176,21 @@ static void try_cases(void)
   plain_cases(device);
   shaped_cases(device);
   pending_cases(device);
+}
+
+/* A source that the program itself could not read. The copy may take it all the same: what looks at
+ * it may fail later, at another call. */
+static void copy_closed(char *from)
+{
+  cudaError_t e = cudaMemcpy(on_device(MIB), from, 100, cudaMemcpyHostToDevice);
+  if (e == cudaSuccess) printf("unreadable\n");
+}
+
+static void try_closed(void)
+{
+  enum { PAGE = 4096 };
+  char *closed = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  copy_closed(closed);
 }
 
 /* ---- random ---------------------------------------------------------------------------------- */
@@ -368,6 +384,8 @@ int main(int argc, char **argv)
     try_threads(atoi(argv[2]));
   else if (!strcmp(mode, "fork"))
     try_fork();
+  else if (!strcmp(mode, "closed"))
+    try_closed();
   else
     return 2;
   return 0;

@@ -131,6 +131,21 @@ START_TEST(a_listing_has_the_hash_of_each_copy)
 }
 END_TEST
 
+/* The copy itself may succeed: then the program must, too. */
+START_TEST(memory_that_cannot_be_read_is_counted_and_ends_no_program)
+{
+  const char *const modes[] = {"--hash --mode=observe", "--hash", "--hash --mode=relaxed"};
+  for (int i = 0; i < 3; i++) {
+    run_hasher(modes[i], "closed");
+    int64_t taken = said[0] != 0;
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM copy_hash WHERE outcome = 4"), taken);
+    if (!taken) continue;
+    (void)sh_status(0, "$WEIR report --format json t.db | grep '\"copies_unreadable\": *1'");
+    (void)sh_status(0, "$WEIR report t.db | grep '1 copy was not hashed because the memory'");
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("copy_hash");
@@ -143,6 +158,7 @@ int main(void)
   tcase_add_test(hashes, a_forked_child_has_its_own);
   tcase_add_test(hashes, nothing_is_hashed_unless_it_is_asked_for);
   tcase_add_test(hashes, a_listing_has_the_hash_of_each_copy);
+  tcase_add_test(hashes, memory_that_cannot_be_read_is_counted_and_ends_no_program);
   suite_add_tcase(suite, hashes);
   return run_suite(suite);
 }
