@@ -28,6 +28,8 @@ typedef struct thread_state {
   uintptr_t outermost;      /* where on the stack the call is that owns the event; depth 0: stale */
   uintptr_t inner_start;    /* the CUDA library that called last within a call (nested.c), and */
   size_t inner_bytes;       /* its size; 0: none yet */
+  uint64_t inner_block[2];  /* a block that a copy's destination, and its source, was last inside of
+                               (interpose/reroute/bounds.c); 0: none */
   bool recording_suspended; /* within a call of libweir's own (engine.c) */
 } thread_state;
 

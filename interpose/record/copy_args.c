@@ -36,6 +36,11 @@ static enum copy_end typed_end(CUmemorytype type)
   (a).end##_pitch = (p)->end##Pitch ? (p)->end##Pitch : (p)->WidthInBytes;                         \
   (a).end##_offset = (p)->end##Y * (a).end##_pitch + (p)->end##XInBytes
 
+/* What three dimensions add to it. */
+#define TYPED_SLICES(a, p, end)                                                                    \
+  (a).end##_rows = (p)->end##Height ? (p)->end##Height : (p)->Height;                              \
+  (a).end##_offset += (p)->end##Z * (a).end##_pitch * (a).end##_rows
+
 /* CUDA_MEMCPY2D, 3D and 3D_PEER, of either ABI: the names of their fields are the same. */
 #define TYPED_STRUCTURE(name, type, slices, sides, ...)                                            \
   copy_args copy_args_##name(const type *p, uint64_t stream, bool blocking)                        \
@@ -54,9 +59,11 @@ static enum copy_end typed_end(CUmemorytype type)
 
 TYPED_STRUCTURE(2d, CUDA_MEMCPY2D, 1, 2, )
 TYPED_STRUCTURE(2d_v1, CUDA_MEMCPY2D_v1, 1, 2, )
-TYPED_STRUCTURE(3d, CUDA_MEMCPY3D, p->Depth, 3, )
-TYPED_STRUCTURE(3d_v1, CUDA_MEMCPY3D_v1, p->Depth, 3, )
-TYPED_STRUCTURE(3d_peer, CUDA_MEMCPY3D_PEER, p->Depth, 3, a.owners = COPY_CONTEXTS;
+TYPED_STRUCTURE(3d, CUDA_MEMCPY3D, p->Depth, 3, TYPED_SLICES(a, p, dst); TYPED_SLICES(a, p, src);)
+TYPED_STRUCTURE(3d_v1, CUDA_MEMCPY3D_v1, p->Depth, 3, TYPED_SLICES(a, p, dst);
+                TYPED_SLICES(a, p, src);)
+TYPED_STRUCTURE(3d_peer, CUDA_MEMCPY3D_PEER, p->Depth, 3, TYPED_SLICES(a, p, dst);
+                TYPED_SLICES(a, p, src); a.owners = COPY_CONTEXTS;
                 a.dst_owner = ADDRESS(p->dstContext); a.src_owner = ADDRESS(p->srcContext);)
 
 /* The runtime's extent is in bytes, or in elements of the array where one takes part. */
@@ -93,18 +100,20 @@ copy_args copy_args_3d_peer_parms(const struct cudaMemcpy3DPeerParms *p, uint64_
   return a;
 }
 
-static uint64_t operand(const CUmemcpy3DOperand *o, uint8_t *end)
+static uint64_t operand(const CUmemcpy3DOperand *o, uint8_t *end, uint64_t *pitch, uint64_t *rows)
 {
   bool array = o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
   *end = array ? COPY_ARRAY : COPY_EITHER;
+  *pitch = array ? 0 : o->op.ptr.rowLength;
+  *rows = array ? 0 : o->op.ptr.layerHeight;
   return array ? ADDRESS(o->op.array.array) : o->op.ptr.ptr;
 }
 
 copy_args copy_args_batch_op(const CUDA_MEMCPY3D_BATCH_OP *p, uint64_t stream)
 {
   copy_args a = without_ends(stream, false);
-  a.dst = operand(&p->dst, &a.dst_end);
-  a.src = operand(&p->src, &a.src_end);
+  a.dst = operand(&p->dst, &a.dst_end, &a.dst_pitch, &a.dst_rows);
+  a.src = operand(&p->src, &a.src_end, &a.src_pitch, &a.src_rows);
   a.width = p->extent.width;
   a.height = p->extent.height;
   a.depth = p->extent.depth;

@@ -25,7 +25,8 @@ enum copy_owners { COPY_NO_OWNERS, COPY_DEVICES, COPY_CONTEXTS }; /* that the ca
 typedef struct copy_args {
   uint64_t dst, src;               /* addresses or handles, as the call has them */
   uint64_t dst_pitch, src_pitch;   /* bytes from row to row; 0: not told */
-  uint64_t dst_offset, src_offset; /* bytes from there to the first one; 2 dimensions only */
+  uint64_t dst_offset, src_offset; /* bytes from there to the first one; not of a 1-D copy */
+  uint64_t dst_rows, src_rows;     /* rows from slice to slice; 0: not told */
   uint64_t width, height, depth;   /* bytes, or elements (below); rows; slices */
   uint64_t dst_owner, src_owner;   /* device's number or context's handle, as `owners` says */
   uint64_t stream;                 /* as the call has it; 0: the default one */

@@ -341,9 +341,14 @@ void reroute_peers_enabled(void)
     atomic_store(&peer_access_enabled, true);
 }
 
+bool reroute_context_broken(void)
+{
+  return atomic_load_explicit(&broken, memory_order_relaxed);
+}
+
 bool reroute_hands_off(void)
 {
-  return capture_live() || atomic_load_explicit(&broken, memory_order_relaxed);
+  return capture_live() || reroute_context_broken();
 }
 
 weir_status context_caches_stream_ends(unsigned number, void *stream, bool busy)

@@ -34,7 +34,8 @@ static bool one_allocation(uint64_t at, uint64_t bytes)
   CUdeviceptr base = 0;
   size_t size = 0;
   return block_tag_mem(tag) == WEIR_MEM_DEVICE && block_tag_context(tag) && ask &&
-         ask(&base, &size, at) == CUDA_SUCCESS && at - base <= size && bytes <= size - (at - base);
+         ask(&base, &size, at) == CUDA_SUCCESS && at - base <= size &&
+         bytes <= size - (at - base) && !reroute_refuses_bytes(at, bytes, true, 0);
 }
 
 static bool on_device(uint64_t at, uint64_t bytes)

@@ -86,6 +86,21 @@ static inline void reroute_copied(const hook_call *c, const copy_args *a, int er
   if (__builtin_expect(fill_in_use == WEIR_FILL_POISON, 0) && !error) reroute_look_at_copy(c, a);
 }
 
+/* ---- memory as the program knows it (bounds.c) -------------------------------------------------
+ *
+ * Whether the driver, if it had only the memory that the program has, would refuse a copy or a fill
+ * of `rows` rows of `width` bytes. Asked in the driver's functions, at any depth: a runtime's copies
+ * arrive there, and its error is then its own. A refused batch has not begun; *failed (NULL: not
+ * asked for): which of it. */
+bool reroute_refuses_copy(const copy_args *a);
+bool reroute_refuses_fill(uint64_t at, uint64_t pitch, uint64_t width, uint64_t rows);
+bool reroute_refuses_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
+                           size_t count, size_t *failed);
+bool reroute_refuses_boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count, size_t *failed);
+
+/* The same of bytes at an address; `known`: the call requires that the driver knows it. */
+bool reroute_refuses_bytes(uint64_t at, uint64_t bytes, bool known, int slot);
+
 /* ---- within (defined in cache.c and query.c) ------------------------------------------------- */
 
 /* What no allocation of the program can be: asked about, the driver says what it says of memory
@@ -105,6 +120,8 @@ reroute_address reroute_find_block(uint64_t address);
 void reroute_taint(uint64_t address, reroute_reason why);
 /* A capture is live or a context has an error that stays: everything is the driver's. */
 bool reroute_hands_off(void);
+/* A context has an error that stays. */
+bool reroute_context_broken(void);
 /* A debugger is at work, now that the program makes use of the device: all is the driver's. */
 bool reroute_is_watched(void);
 

@@ -313,6 +313,24 @@ def decoded(row, symbol, names):
     return f"  const copy_args copy = copy_args_{row['extractor'][len('copy_'):]}({', '.join(args)});"
 
 
+def refused(row, symbol, names):
+    """Whether the rerouter refuses a copy or a fill by the driver (reroute.h); '': neither."""
+    if row['layer'] != 'driver':
+        return ''
+    failed = 'failIdx' if 'failIdx' in names else 'NULL'
+    if row['extractor'] in COPIES:
+        return 'reroute_refuses_copy(&copy)'
+    if row['extractor'] == 'copy_batch':
+        return f'reroute_refuses_batch(dsts, srcs, sizes, count, {failed})'
+    if row['extractor'] == 'copy_3d_batch':
+        return f'reroute_refuses_boxes(opList, numOps, {failed})'
+    if row['extractor'] == 'memset':
+        element = int(re.search(r'D(8|16|32)(?!D)', symbol).group(1)) // 8
+        rows = ('dstPitch', 'Width', 'Height') if 'Height' in names else ('0', 'N', '1')
+        return 'reroute_refuses_fill(W(dstDevice), W({}), W({})*{}, W({}))'.format(*rows[:2], element, rows[2])
+    return ''
+
+
 def call(row, names):
     if row['extractor'] in COPIES:
         return 'record_copy(c, &copy);'
@@ -398,6 +416,7 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     if row['route']:
         out.append('  c->site = __builtin_return_address(0);')
         again = '  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);'
+    refusal = refused(row, symbol, names)
     if row['route'] == 'copy':
         go = f'rerouted && reroute_copy(c, &copy) ? ({ret})0 : {go}'
         copied = '  if (rerouted) reroute_copied(c, &copy, (int)r);'
@@ -406,11 +425,18 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     else:
         again = (f'  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))\n'
                  f'    if (!(r = real({args}))) reroute_retry_succeeded({bank_expr});')
+    if refusal:
+        rerouted = 'rerouted' if copied else 'process_mode_now() != WEIR_OBSERVE'
+        go = f'{rerouted} && {refusal} ? CUDA_ERROR_INVALID_VALUE : {go}'
     if around:
         stream = row['roles'].get('stream')
         told = around[1].replace('STREAM', value(stream, False, names) if stream else '')
         out.append(f'  if (!{enter}) {{\n    {ret} r = real({args});\n    {told.replace("OWNER", "false")};\n    return r;\n  }}')
         again = f'{again}\n  {told.replace("OWNER", "true")};'
+    elif refusal:
+        out += [f'  if (!{enter}) {{', '    if (process_mode_now() != WEIR_OBSERVE) {']
+        out += ['    ' + decoded(row, symbol, names)] if row['extractor'] in COPIES else []
+        out += [f'      if ({refusal}) return CUDA_ERROR_INVALID_VALUE;', '    }', f'    return real({args});', '  }']
     else:
         out.append(f'  if (!{enter}) return real({args});')
     b = before(row, names)

@@ -1409,11 +1409,17 @@ WEIR_BODY CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
+  if (!call_enter(c, 202, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dst, src, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1431,11 +1437,17 @@ WEIR_BODY CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byte
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
+  if (!call_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dst, src, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1453,11 +1465,17 @@ WEIR_BODY CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byte
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
+  if (!call_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dst, src, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1475,11 +1493,17 @@ WEIR_BODY CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
+  if (!call_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dst, src, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1496,10 +1520,16 @@ WEIR_BODY CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
   fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(77);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  if (!call_enter(c, 266, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcHost, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
   call_forward(c);
-  CUresult r = real(dstDevice, srcHost, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcHost, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, srcHost, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1517,11 +1547,17 @@ WEIR_BODY CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  if (!call_enter(c, 267, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcHost, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1539,11 +1575,17 @@ WEIR_BODY CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  if (!call_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcHost, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1560,10 +1602,16 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *src
   fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(80);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  if (!call_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcHost, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcHost, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, srcHost, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1581,11 +1629,17 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  if (!call_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcHost, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1603,11 +1657,17 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  if (!call_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcHost, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1624,10 +1684,16 @@ WEIR_BODY CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsig
   fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(83);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  if (!call_enter(c, 254, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
   call_forward(c);
-  CUresult r = real(dstHost, srcDevice, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstHost, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1645,11 +1711,17 @@ WEIR_BODY CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  if (!call_enter(c, 255, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1667,11 +1739,17 @@ WEIR_BODY CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, 
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  if (!call_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1688,10 +1766,16 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, 
   fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(86);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcDevice, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcDevice, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstHost, srcDevice, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1709,11 +1793,17 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, 
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcDevice, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1731,11 +1821,17 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDev
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcDevice, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1752,10 +1848,16 @@ WEIR_BODY CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDe
   fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(89);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  if (!call_enter(c, 248, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
   call_forward(c);
-  CUresult r = real(dstDevice, srcDevice, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1773,11 +1875,17 @@ WEIR_BODY CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevic
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  if (!call_enter(c, 249, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1795,11 +1903,17 @@ WEIR_BODY CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  if (!call_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1816,10 +1930,16 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 
   fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(92);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcDevice, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcDevice, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, srcDevice, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1837,11 +1957,17 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcDevice, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1859,11 +1985,17 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicept
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcDevice, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -1880,10 +2012,16 @@ WEIR_BODY CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUde
   fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(95);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (!call_enter(c, 245, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1900,10 +2038,16 @@ WEIR_BODY CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevic
   fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(96);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (!call_enter(c, 246, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1920,10 +2064,16 @@ WEIR_BODY CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CU
   fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(97);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (!call_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcDevice, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1940,10 +2090,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, un
   fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(98);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 232, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   call_forward(c);
-  CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1960,10 +2116,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, si
   fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(99);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 233, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   call_forward(c);
-  CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -1980,10 +2142,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArra
   fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(100);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   call_forward(c);
-  CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2000,10 +2168,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUar
   fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(101);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 229, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2020,10 +2194,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray
   fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(102);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 230, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2040,10 +2220,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CU
   fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(103);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2060,10 +2246,16 @@ WEIR_BODY CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, cons
   fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(104);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  if (!call_enter(c, 260, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcHost, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2080,10 +2272,16 @@ WEIR_BODY CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const v
   fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(105);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  if (!call_enter(c, 261, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcHost, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2100,10 +2298,16 @@ WEIR_BODY CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, co
   fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(106);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  if (!call_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcHost, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2120,10 +2324,16 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
   fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(107);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (!call_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2140,10 +2350,16 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, co
   fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(108);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (!call_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2160,10 +2376,16 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffse
   fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(109);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (!call_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2180,10 +2402,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int 
   fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(110);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 235, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   call_forward(c);
-  CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2200,10 +2428,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t src
   fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(111);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 236, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   call_forward(c);
-  CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2220,10 +2454,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_
   fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(112);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  if (!call_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcArray, srcOffset, ByteCount);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   call_forward(c);
-  CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2240,10 +2480,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned
   fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(113);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (!call_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2260,10 +2506,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_
   fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(114);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (!call_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2280,10 +2532,16 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, 
   fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(115);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (!call_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   call_forward(c);
-  CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2300,10 +2558,16 @@ WEIR_BODY CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
   fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(116);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 204, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
   call_forward(c);
-  CUresult r = real(pCopy);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2321,11 +2585,17 @@ WEIR_BODY CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 205, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2343,11 +2613,17 @@ WEIR_BODY CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2364,10 +2640,16 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
   fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(119);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 210, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
   call_forward(c);
-  CUresult r = real(pCopy);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2385,11 +2667,17 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 211, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2407,11 +2695,17 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2428,10 +2722,16 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hSt
   fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(122);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d_v1(pCopy, W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy, hStream);
+  }
   const copy_args copy = copy_args_2d_v1(pCopy, W(hStream), false);
   call_forward(c);
-  CUresult r = real(pCopy, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2449,11 +2749,17 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hSt
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy, hStream);
+  }
   const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2471,11 +2777,17 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstrea
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy, hStream);
+  }
   const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2492,10 +2804,16 @@ WEIR_BODY CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
   fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(125);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 213, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d_v1(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_3d_v1(pCopy, W(0), true);
   call_forward(c);
-  CUresult r = real(pCopy);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2512,10 +2830,16 @@ WEIR_BODY CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
   fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(126);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 214, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_3d(pCopy, W(0), true);
   call_forward(c);
-  CUresult r = real(pCopy);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2532,10 +2856,16 @@ WEIR_BODY CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
   fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(127);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_3d(pCopy, W(0), true);
   call_forward(c);
-  CUresult r = real(pCopy);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2552,10 +2882,16 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hSt
   fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(128);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d_v1(pCopy, W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy, hStream);
+  }
   const copy_args copy = copy_args_3d_v1(pCopy, W(hStream), false);
   call_forward(c);
-  CUresult r = real(pCopy, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2572,10 +2908,16 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hSt
   fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(129);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy, hStream);
+  }
   const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
   call_forward(c);
-  CUresult r = real(pCopy, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2592,10 +2934,16 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstrea
   fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(130);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy, hStream);
+  }
   const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
   call_forward(c);
-  CUresult r = real(pCopy, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2613,11 +2961,17 @@ WEIR_BODY CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, C
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (!call_enter(c, 272, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  }
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2635,11 +2989,17 @@ WEIR_BODY CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstConte
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (!call_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  }
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2657,11 +3017,17 @@ WEIR_BODY CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstConte
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (!call_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2679,11 +3045,17 @@ WEIR_BODY CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dst
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (!call_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  }
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
-  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  CUresult r = rerouted && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
@@ -2700,10 +3072,16 @@ WEIR_BODY CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
   fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(135);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 223, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
   call_forward(c);
-  CUresult r = real(pCopy);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2720,10 +3098,16 @@ WEIR_BODY CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
   fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(136);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy);
+  }
   const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
   call_forward(c);
-  CUresult r = real(pCopy);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2740,10 +3124,16 @@ WEIR_BODY CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstre
   fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(137);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy, hStream);
+  }
   const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
   call_forward(c);
-  CUresult r = real(pCopy, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2760,10 +3150,16 @@ WEIR_BODY CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, C
   fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(138);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
+      if (reroute_refuses_copy(&copy)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(pCopy, hStream);
+  }
   const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
   call_forward(c);
-  CUresult r = real(pCopy, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2780,9 +3176,14 @@ WEIR_BODY CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsi
   fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(139);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
+  if (!call_enter(c, 313, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, uc, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, uc, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, uc, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2799,9 +3200,14 @@ WEIR_BODY CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size
   fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(140);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
+  if (!call_enter(c, 314, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, uc, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, uc, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, uc, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2818,9 +3224,14 @@ WEIR_BODY CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc,
   fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(141);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
+  if (!call_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, uc, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, uc, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, uc, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2837,9 +3248,14 @@ WEIR_BODY CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, un
   fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(142);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
+  if (!call_enter(c, 288, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, us, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, us, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, us, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2856,9 +3272,14 @@ WEIR_BODY CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, si
   fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(143);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
+  if (!call_enter(c, 289, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, us, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, us, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, us, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2875,9 +3296,14 @@ WEIR_BODY CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short u
   fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(144);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
+  if (!call_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, us, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, us, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, us, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2894,9 +3320,14 @@ WEIR_BODY CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsi
   fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(145);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
+  if (!call_enter(c, 308, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, ui, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, ui, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, ui, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2913,9 +3344,14 @@ WEIR_BODY CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size
   fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(146);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
+  if (!call_enter(c, 309, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, ui, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, ui, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, ui, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2932,9 +3368,14 @@ WEIR_BODY CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui,
   fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(147);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
+  if (!call_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, ui, N);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, ui, N);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, ui, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2951,9 +3392,14 @@ WEIR_BODY CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitc
   fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(148);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
+  if (!call_enter(c, 303, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, uc, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2970,9 +3416,14 @@ WEIR_BODY CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, uns
   fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(149);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
+  if (!call_enter(c, 304, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, uc, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -2989,9 +3440,14 @@ WEIR_BODY CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch
   fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(150);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
+  if (!call_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, uc, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3008,9 +3464,14 @@ WEIR_BODY CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPit
   fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(151);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
+  if (!call_enter(c, 293, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, us, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, us, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, us, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3027,9 +3488,14 @@ WEIR_BODY CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, un
   fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(152);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
+  if (!call_enter(c, 294, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, us, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, us, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, us, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3046,9 +3512,14 @@ WEIR_BODY CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
   fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(153);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
+  if (!call_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, us, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, us, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, us, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3065,9 +3536,14 @@ WEIR_BODY CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPit
   fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(154);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
+  if (!call_enter(c, 298, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, ui, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3084,9 +3560,14 @@ WEIR_BODY CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, un
   fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(155);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
+  if (!call_enter(c, 299, 0, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, ui, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3103,9 +3584,14 @@ WEIR_BODY CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
   fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(156);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
+  if (!call_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, ui, Width, Height);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3122,9 +3608,14 @@ WEIR_BODY CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, si
   fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(157);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
+  if (!call_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, uc, N, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, uc, N, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, uc, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3141,9 +3632,14 @@ WEIR_BODY CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char u
   fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(158);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
+  if (!call_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, uc, N, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, uc, N, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, uc, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3160,9 +3656,14 @@ WEIR_BODY CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, 
   fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
+  if (!call_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, us, N, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, us, N, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, us, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3179,9 +3680,14 @@ WEIR_BODY CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short
   fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
+  if (!call_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, us, N, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, us, N, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, us, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3198,9 +3704,14 @@ WEIR_BODY CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, si
   fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(161);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
+  if (!call_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, ui, N, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, ui, N, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, ui, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3217,9 +3728,14 @@ WEIR_BODY CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int u
   fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(162);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
+  if (!call_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, ui, N, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, ui, N, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, ui, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3236,9 +3752,14 @@ WEIR_BODY CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, u
   fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(163);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  if (!call_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, uc, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3255,9 +3776,14 @@ WEIR_BODY CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPit
   fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(164);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  if (!call_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, uc, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3274,9 +3800,14 @@ WEIR_BODY CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, 
   fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(165);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
+  if (!call_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, us, Width, Height, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, us, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3293,9 +3824,14 @@ WEIR_BODY CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
   fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(166);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
+  if (!call_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, us, Width, Height, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, us, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3312,9 +3848,14 @@ WEIR_BODY CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, 
   fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(167);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  if (!call_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, ui, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -3331,9 +3872,14 @@ WEIR_BODY CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
   fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(168);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  if (!call_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dstDevice, dstPitch, ui, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -4747,9 +5293,14 @@ WEIR_BODY CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, si
   fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(240);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  if (!call_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_batch(dsts, srcs, sizes, count, failIdx)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_batch(dsts, srcs, sizes, count, failIdx) ? CUDA_ERROR_INVALID_VALUE : real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -4766,9 +5317,14 @@ WEIR_BODY CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *src
   fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(241);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  if (!call_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_batch(dsts, srcs, sizes, count, failIdx)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_batch(dsts, srcs, sizes, count, failIdx) ? CUDA_ERROR_INVALID_VALUE : real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -4785,9 +5341,14 @@ WEIR_BODY CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs,
   fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(242);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  if (!call_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_batch(dsts, srcs, sizes, count, NULL)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_batch(dsts, srcs, sizes, count, NULL) ? CUDA_ERROR_INVALID_VALUE : real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -4804,9 +5365,14 @@ WEIR_BODY CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *
   fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(243);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  if (!call_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_batch(dsts, srcs, sizes, count, NULL)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  }
   call_forward(c);
-  CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_batch(dsts, srcs, sizes, count, NULL) ? CUDA_ERROR_INVALID_VALUE : real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -4823,9 +5389,14 @@ WEIR_BODY CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP 
   fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(244);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
+  if (!call_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_boxes(opList, numOps, failIdx)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(numOps, opList, failIdx, flags, hStream);
+  }
   call_forward(c);
-  CUresult r = real(numOps, opList, failIdx, flags, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_boxes(opList, numOps, failIdx) ? CUDA_ERROR_INVALID_VALUE : real(numOps, opList, failIdx, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(numOps, opList, failIdx, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -4842,9 +5413,14 @@ WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATC
   fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(245);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
+  if (!call_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_boxes(opList, numOps, failIdx)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(numOps, opList, failIdx, flags, hStream);
+  }
   call_forward(c);
-  CUresult r = real(numOps, opList, failIdx, flags, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_boxes(opList, numOps, failIdx) ? CUDA_ERROR_INVALID_VALUE : real(numOps, opList, failIdx, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(numOps, opList, failIdx, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -4861,9 +5437,14 @@ WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_
   fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(246);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
+  if (!call_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_boxes(opList, numOps, NULL)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(numOps, opList, flags, hStream);
+  }
   call_forward(c);
-  CUresult r = real(numOps, opList, flags, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_boxes(opList, numOps, NULL) ? CUDA_ERROR_INVALID_VALUE : real(numOps, opList, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(numOps, opList, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
@@ -4880,9 +5461,14 @@ WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_B
   fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(247);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
+  if (!call_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (process_mode_now() != WEIR_OBSERVE) {
+      if (reroute_refuses_boxes(opList, numOps, NULL)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return real(numOps, opList, flags, hStream);
+  }
   call_forward(c);
-  CUresult r = real(numOps, opList, flags, hStream);
+  CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_boxes(opList, numOps, NULL) ? CUDA_ERROR_INVALID_VALUE : real(numOps, opList, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(numOps, opList, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);

@@ -13,7 +13,7 @@ $(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject $(REROUTE)/capturer $(REROU
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
-$(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o
+$(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o $(REROUTE_OBJ)/trap_bounds.o
 
 # Link what stands in front of them by name: no kernels.
 $(REROUTE)/behind $(REROUTE)/patched: $(REROUTE)/%: $(REROUTE_OBJ)/%.o | $(CUDA_STUBS)/libcuda.so

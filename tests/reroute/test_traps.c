@@ -50,6 +50,9 @@ static const struct trap {
     {"pinned_elsewhere", "1G", true, false},
     {"streams_of_others", "1G", true, true},
     {"all_at_once", "1G", true, true},
+    {"bounds", "1G", true, true},
+    {"bounds_pinned", "1G", true, true},
+    {"bounds_in_capture", "1G", true, false},
 };
 
 enum { TRAPS = sizeof traps / sizeof *traps };
