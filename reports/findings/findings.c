@@ -95,6 +95,7 @@ typedef struct search {
   bool timed;    /* device_work has rows */
   bool ranges;   /* event_range has rows */
   int64_t began; /* CLOCK_REALTIME, ns */
+  bool quoted;   /* lines of source may be */
   /* of the rule that runs */
   hash_map by_group, by_tally;
   group *groups;
@@ -308,7 +309,8 @@ static weir_status add_site(search *x, wr_finding *f, size_t at, uint64_t cost, 
   *s = (wr_finding_site){.function = wr_format("%s", n->function),
                          .file = n->file ? wr_format("%s", n->file) : NULL,
                          .line = n->file ? n->line : 0,
-                         .source = wr_source_line(n->file, n->line, x->began),
+                         .source = x->quoted ? wr_source_line(n->file, n->line, x->began, n->built)
+                                             : NULL,
                          .cost_ns = cost,
                          .count = count};
   return s->function && (s->file || !n->file) ? WEIR_OK : no_memory(x);
@@ -650,7 +652,7 @@ static weir_status find_limits(search *x)
   x->peak_bytes = n > 0 ? (uint64_t)n : 0;
   if (!s)
     s = wr_db_number(x->db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &x->began);
-  return s;
+  return s ? s : wr_sources_may_be_quoted(x->db, x->settings->quoting, &x->quoted);
 }
 
 static weir_status find_facts(search *x)

@@ -11,6 +11,7 @@
 #define WEIR_REPORTS_FINDINGS_H
 
 #include "reports/findings/rule.h"
+#include "reports/findings/source.h"
 #include "reports/import/schema.h"
 
 typedef struct wr_min_cost { /* below all of these a finding is left out; all 0: WR_MIN_COST */
@@ -24,6 +25,7 @@ typedef struct wr_min_cost { /* below all of these a finding is left out; all 0:
 typedef struct wr_findings_settings {
   const char *rules; /* folder of the user's own, or NULL */
   wr_min_cost min;
+  wr_quoting quoting;       /* of lines of source (source.h) */
   int64_t rule_ms;          /* of a processor, that a rule may take for each 1 M events; 0: 10 s */
   const volatile int *stop; /* nonzero: end now; or NULL */
   /* How far it is, now and then; `what` NULL: no further. Or NULL. */

@@ -93,7 +93,8 @@ typedef struct wr_host_split {
 typedef struct wr_frame_name {
   char *function, *file, *module; /* owned; file may be NULL, no other is */
   int line;
-  bool known; /* false: the function is "module+0x12" */
+  int64_t built; /* when the module's file was last changed, ns since 1970; 0: not known */
+  bool known;    /* false: the function is "module+0x12" */
   enum { WR_OF_PROGRAM, WR_OF_LIBRARY, WR_OF_SCRIPT } of;
 } wr_frame_name;
 

@@ -227,11 +227,13 @@ weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out
   wr_site site = {0};
   weir_status s = stack ? wr_symbols_stack(symbols, stack, &frames, &count) : WEIR_OK;
   if (s) return s;
-  bool good = fill_place(&site, count ? &frames[wr_site_at(frames, count)] : NULL);
+  const wr_frame *at = count ? &frames[wr_site_at(frames, count)] : NULL;
+  bool good = fill_place(&site, at);
   *out = (wr_frame_name){.function = site.function,
                          .file = site.file,
                          .module = site.module,
                          .line = site.line,
+                         .built = at ? at->built : 0,
                          .known = site.known};
   if (!good) wr_frame_name_free(out);
   return good ? WEIR_OK : weir_fail(WEIR_ENOMEM, "naming a call site: out of host memory");
@@ -281,6 +283,7 @@ static weir_status name_frame(maker *k, const wr_frame *f, uint32_t *out)
                        .module = clean_name(base_name(f->module)),
                        .file = f->file ? clean_name(f->file) : NULL,
                        .line = f->line,
+                       .built = f->built,
                        .known = f->function != NULL,
                        .of = owner_of(f)};
   return n->function && n->module && (n->file || !f->file) ? WEIR_OK : wr_db_out_of_memory(k->db);

@@ -199,13 +199,14 @@ static weir_status put_sources(index_writer *w)
   const char *comma = "";
   if (!seen) return weir_fail(WEIR_ENOMEM, "writing a page: out of host memory");
   (void)fputs(",\n\"sources\":[", w->to);
-  for (size_t i = 0, quoted = 0; i < p->sites && quoted < MOST_QUOTED; i++) {
+  for (size_t i = 0, quoted = 0; w->p->quoted && i < p->sites && quoted < MOST_QUOTED; i++) {
     uint32_t at = page_place_of(p, p->site[i].stack);
     if (seen[at] || at == p->frames) continue;
     seen[at] = true;
     const page_frame *f = &p->frame[at];
     if (!f->file || !f->line) continue;
-    char *text = wr_source_line(p->text[f->file], f->line, w->p->model->start_realtime_ns);
+    char *text =
+        wr_source_line(p->text[f->file], f->line, w->p->model->start_realtime_ns, f->built);
     if (!text) continue;
     (void)fputs(comma, w->to);
     put_number(w, "{\"frame\":", at);

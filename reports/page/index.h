@@ -15,6 +15,7 @@ typedef struct page_parts { /* all borrowed, and put in order */
   page_columns *columns; /* filled here */
   const wr_db *db;
   const wr_findings *findings;
+  bool quoted; /* lines of source may be in it */
 } page_parts;
 
 /* JSON ("weir-page/1") that can stand in a script of HTML. Errors: ENOMEM. */

@@ -61,17 +61,20 @@ static weir_status load_parts(writer *w)
 static weir_status write_parts(writer *w)
 {
   uint64_t packed = 0;
+  bool quoted = false;
+  weir_status s = wr_sources_may_be_quoted(&w->in.db, w->settings->findings.quoting, &quoted);
   page_parts parts = {.model = &w->model,
                       .places = &w->places,
                       .calls = &w->calls,
                       .memory = &w->memory,
                       .db = &w->in.db,
                       .columns = &w->columns,
-                      .findings = w->model.total.events ? &w->findings : NULL};
+                      .findings = w->model.total.events ? &w->findings : NULL,
+                      .quoted = quoted};
   say_step(w, "writing");
   (void)fputs(page_shell_before(), w->out);
   (void)fputs("<script type=\"application/json\" id=\"weir-index\">", w->out);
-  weir_status s = page_index_write(w->out, &parts);
+  if (!s) s = page_index_write(w->out, &parts);
   (void)fputs("</script>\n<script type=\"text/plain\" id=\"weir-columns\">", w->out);
   if (!s) s = page_columns_write(w->out, &w->columns, &packed);
   (void)fputs("</script>\n", w->out);

@@ -98,7 +98,7 @@ static weir_status function_of(page_places *p, const wr_frame *f, uint32_t *out)
 
 static weir_status frame_of(page_places *p, const wr_frame *f, uint32_t *out)
 {
-  page_frame frame = {.line = f->file && f->line > 0 ? f->line : 0};
+  page_frame frame = {.line = f->file && f->line > 0 ? f->line : 0, .built = f->built};
   bool added;
   weir_status s = function_of(p, f, &frame.function);
   if (!s && f->file) s = page_text_of(p, f->file, &frame.file);

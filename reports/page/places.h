@@ -14,6 +14,7 @@
 typedef struct page_frame {
   uint32_t function, file; /* numbers of texts; file 0: not known */
   int line;
+  int64_t built; /* when its module's file was last changed, ns since 1970; 0: not known */
 } page_frame;
 
 typedef struct page_site {

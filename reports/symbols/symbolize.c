@@ -514,6 +514,7 @@ static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
   wr_frame f = {.module = m ? m->path : "",
                 .offset = (uint64_t)address - (m ? (uint64_t)m->base : 0),
                 .row = sqlite3_column_int64(q, 0),
+                .built = m ? s->files[m->file].mtime : 0,
                 .script = !m && is_python((uint64_t)address)};
   *out = (span){.first = s->frame_count};
   weir_status status = push_stored(s, f);

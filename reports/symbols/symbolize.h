@@ -25,6 +25,8 @@ typedef struct wr_frame {
   uint64_t offset;   /* of the instruction after the call, in the module (or the plain address) */
   int64_t row;       /* of table frame */
   bool script;       /* a frame of a Python program, or one that its perf map says is */
+  int64_t
+      built; /* when the module's file was last changed, ns since 1970; 0: not known, or in none */
   int inlined; /* 0 the innermost function at the address, 1 the one it is inlined into, ... */
 } wr_frame;
 

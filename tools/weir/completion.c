@@ -21,6 +21,7 @@ static const struct {
      "summary memory transfers waits cache findings leaks oom idle devices coverage"},
     {"report", "format", "text json csv markdown"},
     {"report", "by", "site stack module range stream device thread process rank function"},
+    {"report", "sources", "own on off"},
     {"trace", "format", "text csv jsonl"},
     {"trace", "kind", "alloc free copy sync launch"},
     {"stats", "format", "column table csv tsv json"},

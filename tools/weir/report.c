@@ -29,6 +29,7 @@ enum {
   OPT_RULES,
   OPT_HTML,
   OPT_OUTPUT,
+  OPT_SOURCES,
   OPT_NO_PAGER
 };
 
@@ -71,6 +72,8 @@ const cmd_option report_options[] = {
                   CMD_SETS(request, html)},
     [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "of --html: the file to write",
                     CMD_SETS(request, output)},
+    [OPT_SOURCES] = {"sources", 0, CMD_ARG_REQUIRED, "WHEN",
+                     "quote lines of source: own (default: of your own traces), on or off", 0},
     [OPT_NO_PAGER] = {"no-pager", 0, CMD_ARG_NONE, NULL, "print long texts on a terminal at once",
                       CMD_SETS(request, no_pager)},
     {0},
@@ -120,12 +123,25 @@ static bool take_by(const cmd *c, report_settings *o, const char *value)
   return false;
 }
 
+static bool take_sources(const cmd *c, report_settings *o, const char *value)
+{
+  static const char *const names[] = {
+      [WR_QUOTE_OWN] = "own", [WR_QUOTE_ANY] = "on", [WR_QUOTE_NONE] = "off"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    o->findings.quoting = (wr_quoting)i;
+    if (!strcmp(value, names[i])) return true;
+  }
+  cmd_usage(c, "--sources takes own, on or off, not '%s'", value);
+  return false;
+}
+
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   report_settings *o = &((request *)context)->report;
   long n;
   if (at == OPT_FORMAT) return take_report_format(c, o, value);
   if (at == OPT_BY) return take_by(c, o, value);
+  if (at == OPT_SOURCES) return take_sources(c, o, value);
   if (at == OPT_FROM) return take_time(c, "from", &o->from, value);
   if (at == OPT_TO) return take_time(c, "to", &o->to, value);
   if (at == OPT_MIN_COST) return min_cost_take(c, &o->findings.min, value);

@@ -64,12 +64,22 @@ function allTotals() {
     make('tbody', {}, rows)));
 }
 
+/* The names of the source files that the page has lines of. */
+function quotedFiles() {
+  const { sources, frames, strings, findings } = run.index;
+  const names = (sources ?? []).map((s) => strings[frames.file[s.frame]]);
+  for (const finding of findings?.findings ?? []) names.push(...(finding.sites ?? []).filter((site) => site.source).map((site) => site.file));
+  return [...new Set(names)].map((name) => cleanName(name, 200)).sort();
+}
+
 function runNotes() {
   const { run: about } = run.index;
   const notes = [...(about.notes ?? [])];
   if (!about.finished) notes.unshift('The run has not ended, or its end was not seen: this is what is known of it.');
   if (about.host_times_only_note) notes.push(about.host_times_only_note);
   else if (!about.device_times) notes.push('All times are host times: the run was not asked for device times (weir run --device-times=copies).');
+  const files = quotedFiles();
+  if (files.length) notes.push(`Lines of these source files are quoted here: ${files.join(', ')}.`);
   const list = (some, title) => make('ul', { 'aria-label': title }, some.map((note) => make('li', {}, cleanName(note, 2000))));
   const [first, more] = [notes.slice(0, FIRST_NOTES), notes.slice(FIRST_NOTES)];
   return notes.length ? make('div', { class: 'notes' }, list(first, 'Notes'), more.length ? makeDetails(`${formatCounted(more.length, 'note', 'notes')} more`, () => list(more, 'Further notes')) : null) : null;
