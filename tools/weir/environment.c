@@ -212,35 +212,44 @@ static void prepend_path(const char *variable, const char *first)
   }
 }
 
+/* Puts `last` at the end of a list of paths, unless it is in it. */
+static void append_path(const char *variable, const char *last)
+{
+  const char *old = getenv(variable);
+  size_t n = strlen(last);
+  for (const char *at = old; at && *at; at += strcspn(at, " :"), at += strspn(at, " :"))
+    if (strncmp(at, last, n) == 0 && (!at[n] || at[n] == ' ' || at[n] == ':')) return;
+  char *list = old && *old ? cmd_format("%s:%s", old, last) : cmd_format("%s", last);
+  (void)setenv(variable, list, 1);
+  free(list);
+}
+
 static void set_variable(const char *variable, const char *value)
 {
   if (value) (void)setenv(variable, value, 1);
 }
 
+/* The software device's runtime is preloaded as well: a program whose RPATH leads to a libcudart of
+ * its own (PyTorch's wheels) finds that before LD_LIBRARY_PATH, but loads no second one of a name. It
+ * comes after the libraries that the user preloads, as a runtime that the program brings does. */
 static void apply_sim(const environment *e)
 {
+  append_path("LD_PRELOAD", e->sim_runtime);
   prepend_path("LD_LIBRARY_PATH", e->sim_lib);
   set_variable("WEIR_SIM_DEVICES", e->sim_devices[0] ? e->sim_devices : NULL);
   set_variable("WEIR_SIM_CARD", e->sim_card);
   (void)setenv("WEIR_BLAS", "builtin", 0); /* the machine's cuBLAS takes seconds to refuse it */
 }
 
-/* The software device's runtime is preloaded as well: a program whose RPATH leads to a libcudart of
- * its own (PyTorch's wheels) finds that before LD_LIBRARY_PATH, but loads no second one of a name.
- */
 void environment_apply_bare(const environment *e)
 {
-  if (!e->sim) return;
-  prepend_path("LD_PRELOAD", e->sim_runtime);
-  apply_sim(e);
+  if (e->sim) apply_sim(e);
 }
 
 void environment_apply(const environment *e)
 {
-  char *both = e->sim ? cmd_format("%s:%s", e->preload, e->sim_runtime) : NULL;
-  prepend_path("LD_PRELOAD", both ? both : e->preload); /* hooks before what they hook */
-  free(both);
-  (void)unsetenv("WEIR_SPOOL_AUTO"); /* of a preloaded process above us: this folder is ours */
+  prepend_path("LD_PRELOAD", e->preload); /* hooks before what they hook */
+  (void)unsetenv("WEIR_SPOOL_AUTO");      /* of a preloaded process above us: this folder is ours */
   set_variable("WEIR_SPOOL_DIR", e->spool_dir);
   set_variable("WEIR_MODE", e->mode);
   set_variable("WEIR_REROUTE", e->reroute);
