@@ -318,6 +318,83 @@ int cuda_library_of(const void *address)
   return elf_object_at(&o, address) && !is_own_address(address) ? object_bank(&o) : -1;
 }
 
+typedef struct startup_walk {
+  elf_startup_visitor *visit;
+  void *context;
+  unsigned index; /* of the object at hand, in the loader's order */
+  int answer;     /* of the last visit */
+} startup_walk;
+
+static int visit_startup(struct dl_phdr_info *i, size_t size, void *context)
+{
+  startup_walk *w = context;
+  elf_object o;
+
+  (void)size;
+  if (w->index++ >= startup_objects) return 1;
+  if (!elf_object_read(&o, i->dlpi_addr, phdr_dynamic(i))) return 0;
+  o.path = i->dlpi_name;
+  w->answer = w->visit(&o, o.base == own_library_start ? ELF_OURS : object_bank(&o), w->context);
+  return w->answer;
+}
+
+int elf_startup_each(elf_startup_visitor *visit, void *context)
+{
+  startup_walk w = {.visit = visit, .context = context};
+
+  loader_find();
+  objects_visit(visit_startup, &w);
+  return w.answer;
+}
+
+/* The objects between us and the driver, read once: they never go away. */
+enum { MOST_BETWEEN = 256 };
+typedef struct between {
+  elf_object object[MOST_BETWEEN];
+  unsigned count;
+  bool past_us;
+} between;
+
+static int read_between(const elf_object *o, int bank, void *context)
+{
+  between *b = context;
+
+  if (bank == ELF_OURS) b->past_us = true;
+  if (bank == ELF_OTHER && b->past_us && b->count < MOST_BETWEEN) b->object[b->count++] = *o;
+  return bank == WEIR_BANK_DRIVER;
+}
+
+/* `own` is filled where another thread is about to fill what is kept. */
+static const between *objects_between(between *own)
+{
+  enum { UNREAD, READING, READ };
+  static between all;
+  static _Atomic int state;
+  int unread = UNREAD;
+
+  if (atomic_load_explicit(&state, memory_order_acquire) == READ) return &all;
+  if (!atomic_compare_exchange_strong(&state, &unread, READING)) {
+    *own = (between){.count = 0};
+    (void)elf_startup_each(read_between, own);
+    return own;
+  }
+  (void)elf_startup_each(read_between, &all);
+  atomic_store_explicit(&state, READ, memory_order_release);
+  return &all;
+}
+
+void *elf_startup_shim(const char *function)
+{
+  between own;
+  const between *b = objects_between(&own);
+
+  for (unsigned i = 0; i < b->count; i++) {
+    void *found = elf_object_symbol(&b->object[i], function, NULL, WEIR_FIT_FUNCTION);
+    if (found) return found;
+  }
+  return NULL;
+}
+
 bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
 {
   holder h;

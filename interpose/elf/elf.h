@@ -52,6 +52,16 @@ bool elf_object_at(elf_object *o, const void *address);
  * it is in none. From glibc 2.35 on without a lock. */
 bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank);
 
+/* Calls `visit` for each startup object, in their order, until it returns something else than 0,
+ * which is returned. `bank`: of which the object is a library, ELF_OURS, or ELF_OTHER. */
+enum { ELF_OURS = -2, ELF_OTHER = -1 };
+typedef int elf_startup_visitor(const elf_object *o, int bank, void *context);
+int elf_startup_each(elf_startup_visitor *visit, void *context);
+
+/* A function of the driver's that a startup object between us and the driver has, so that calls by
+ * name come to it; NULL: none has, as almost always. */
+void *elf_startup_shim(const char *function);
+
 /* The link map of the object that holds an address, which glibc takes as a dlsym handle; NULL when
  * it is in none or glibc is too old to say (before 2.35). */
 void *elf_object_handle(const void *address);

@@ -97,7 +97,7 @@ static void *wrap_shim(const char *name, void *real)
 {
   const hook_row *row = hook_row_find(WEIR_BANK_DRIVER, name);
 
-  return row && elf_is_the_one(WEIR_BANK_DRIVER, name, real) ? hook_row_bind(row, real) : real;
+  return row ? hook_row_bind_shim(row, real) : real;
 }
 
 /* What the asker gets for a real look-up's answer. */

@@ -2,4 +2,5 @@
 #include "interpose/process/mode.h"
 
 _Atomic uint8_t process_mode;
-unsigned process_reroutes = REROUTE_DEFAULT;
+_Atomic unsigned process_reroutes = REROUTE_DEFAULT;
+_Atomic unsigned process_left;

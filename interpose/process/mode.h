@@ -18,13 +18,21 @@ static inline enum process_mode process_mode_now(void)
   return (enum process_mode)atomic_load_explicit(&process_mode, memory_order_relaxed);
 }
 
-/* Bits of core/base/reroutes.h that a rerouting mode has in this process; written at the start, ahead
- * of the program's first call. */
-extern unsigned process_reroutes;
+/* Bits of core/base/reroutes.h that a rerouting mode has in this process: those of the start,
+ * without those that are left to other libraries (interpose/reroute/owners.h). */
+extern _Atomic unsigned process_reroutes;
+
+/* Those that are: the answers of these libraries are the program's, errors included. */
+extern _Atomic unsigned process_left;
+
+static inline bool process_left_have(unsigned which)
+{
+  return atomic_load_explicit(&process_left, memory_order_relaxed) & which;
+}
 
 static inline bool process_reroutes_have(unsigned which)
 {
-  return process_reroutes & which;
+  return atomic_load_explicit(&process_reroutes, memory_order_relaxed) & which;
 }
 
 #endif

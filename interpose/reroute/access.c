@@ -64,7 +64,7 @@ void peer_access_at_copy(const copy_args *a)
   if (atomic_load_explicit(&access_states[one][other], memory_order_relaxed) &&
       atomic_load_explicit(&access_states[other][one], memory_order_relaxed))
     return;
-  if (reroute_hands_off() || reroute_is_watched()) return;
+  if (reroute_hands_off() || reroute_is_watched() || !process_reroutes_have(REROUTE_ACCESS)) return;
   meet(one, other);
   meet(other, one);
 }

@@ -104,7 +104,7 @@ CUresult reroute_cuMemAlloc(hook_call *c, CUresult (*real)(CUdeviceptr *, size_t
   uint64_t at;
   if (!out || !serve(c, bytes, &at)) {
     CUresult r;
-    WEIR_WITH_RELIEF(c, r, real(out, bytes));
+    WEIR_WITH_RELIEF(c, r, REROUTE_DEVICE, real(out, bytes));
     if (r == CUDA_SUCCESS && out) fill_original(*out, bytes);
     return r;
   }
@@ -160,7 +160,7 @@ cudaError_t reroute_cudaMallocPitch(hook_call *c,
     return cudaSuccess;
   }
   cudaError_t r;
-  WEIR_WITH_RELIEF(c, r, real(out, pitch, width, height));
+  WEIR_WITH_RELIEF(c, r, REROUTE_DEVICE, real(out, pitch, width, height));
   if (r == cudaSuccess && out && pitch && height)
     pitch_store(key, *pitch, (uint64_t)(uintptr_t)*out, height);
   return r;
@@ -177,7 +177,7 @@ cudaError_t reroute_cudaMalloc3D(hook_call *c,
     return cudaSuccess;
   }
   cudaError_t r;
-  WEIR_WITH_RELIEF(c, r, real(out, extent));
+  WEIR_WITH_RELIEF(c, r, REROUTE_DEVICE, real(out, extent));
   if (r == cudaSuccess && out && extent.height && extent.depth)
     pitch_store(key, out->pitch, (uint64_t)(uintptr_t)out->ptr, extent.height * extent.depth);
   return r;
@@ -195,7 +195,7 @@ CUresult reroute_cuMemAllocPitch(
     return CUDA_SUCCESS;
   }
   CUresult r;
-  WEIR_WITH_RELIEF(c, r, real(out, pitch, width, height, element));
+  WEIR_WITH_RELIEF(c, r, REROUTE_DEVICE, real(out, pitch, width, height, element));
   if (r == CUDA_SUCCESS && out && pitch && height) pitch_store(key, *pitch, *out, height);
   return r;
 }

@@ -3,6 +3,7 @@
  * cache is made at its first allocation. A cache is found by the number of the thread's current
  * context, which is asked for anew at each call: it is what the driver would allocate in. */
 #include "interpose/reroute/context_cache.h"
+#include "interpose/reroute/owners.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -60,10 +61,11 @@ static uint64_t most_pinned(void)
 
 static _Atomic bool watchers_known; /* it was asked whether there is a debugger */
 
-/* Ahead of the first cache and the first staged copy: a debugger may have come since the start.
- * Under the lock. */
-static bool is_debugged(void)
+/* Before the first cache and the first staged copy: a debugger may have come since the start, and
+ * what another library owns must be known. Under the lock. */
+static bool is_watched(void)
 {
+  owners_find();
   const char *tool = atomic_load(&watchers_known) ? NULL : tool_at_work();
   atomic_store(&watchers_known, true);
   if (!tool) return process_mode_now() == WEIR_OBSERVE;
@@ -75,11 +77,18 @@ static bool is_debugged(void)
   return true;
 }
 
+void reroute_make_way(void)
+{
+  pthread_mutex_lock(&making);
+  owners_find();
+  pthread_mutex_unlock(&making);
+}
+
 bool reroute_is_watched(void)
 {
   if (__builtin_expect(!atomic_load_explicit(&watchers_known, memory_order_relaxed), 0)) {
     pthread_mutex_lock(&making);
-    (void)is_debugged();
+    (void)is_watched();
     pthread_mutex_unlock(&making);
   }
   return process_mode_now() == WEIR_OBSERVE;
@@ -102,7 +111,8 @@ bool context_cache_make(context_cache *k, const thread_state *t, int host)
 {
   if (!process_reroutes_have(host >= 0 ? REROUTE_PINNED : REROUTE_DEVICE)) return false;
   pthread_mutex_lock(&making);
-  if (!k->cache && !is_debugged() &&
+  if (!k->cache && !is_watched() &&
+      process_reroutes_have(host >= 0 ? REROUTE_PINNED : REROUTE_DEVICE) &&
       reroute_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context, t->last_context_number,
                           t->last_device, host >= 0)) {
     block_cache_options o = {.keep_bytes = host >= 0 ? most_pinned() : most_cached(t->last_device),
@@ -322,6 +332,7 @@ bool reroute_should_retry(int error)
   enum { TRIES = 100 };
   reroute_note_error(error);
   if (error != CUDA_ERROR_OUT_OF_MEMORY || process_mode_now() == WEIR_OBSERVE) return false;
+  if (process_left_have(REROUTE_DEVICE)) return false; /* no cache has any of that */
   if (tries < TRIES && reroute_release_cached()) {
     tries++;
     return true;

@@ -125,9 +125,9 @@ WEIR_INLINE bool runtime_is_elsewhere(const hook_call *c)
 }
 
 /* An allocation by the original that has failed for want of memory is made again for as long as
- * caches have given some back. */
-#define WEIR_WITH_RELIEF(c, r, call)                                                               \
-  for ((r) = (call); (r) != 0 && reroute_should_retry((int)(r));)                                  \
+ * caches have given some back, unless memory of that kind (`family`) is left to another library. */
+#define WEIR_WITH_RELIEF(c, r, family, call)                                                       \
+  for ((r) = (call); (r) != 0 && reroute_should_retry((int)(r)) && !process_left_have(family);)    \
     if (((r) = (call)) == 0) reroute_retry_succeeded((c)->bank)
 
 typedef enum free_outcome {

@@ -114,6 +114,7 @@ static bool stage_pageable(hook_call *c, const copy_args *a)
   bool from = may_be(a->dst_end, COPY_HOST) && may_be(a->src_end, COPY_DEVICE);
   if (!to && !from) return false;
   if (reroute_hands_off() || reroute_is_watched()) return false;
+  if (!process_reroutes_have(REROUTE_STAGING)) return false;
   context_refresh(&thread_self);
   if (!is_stageable(a, to)) return false;
   rule_action rule = reroute_rules_action(WEIR_RULES_COPY, c->site, a->width * a->height);
@@ -158,6 +159,7 @@ static bool stage_peers(hook_call *c, const copy_args *a)
   block_tag dst = pointer_tag(a->dst), src = pointer_tag(a->src);
   if (block_tag_device(dst) == block_tag_device(src) || !owned_as_said(a, dst, src)) return false;
   if (reroute_hands_off() || reroute_is_watched()) return false;
+  if (!process_reroutes_have(REROUTE_PEER)) return false;
   if (!one_allocation(a->dst, a->width) || !one_allocation(a->src, a->width)) return false;
   const staging_peer_copy copy = {.dst = a->dst,
                                   .src = a->src,

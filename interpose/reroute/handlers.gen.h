@@ -28,4 +28,74 @@ CUresult handle_cuPointerSetAttribute(CUresult (*real)(const void *value, CUpoin
 CUresult handle_cuMemGetHandleForAddressRange(CUresult (*real)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags), void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 CUresult handle_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *pHandle, CUdeviceptr dptr), CUipcMemHandle *pHandle, CUdeviceptr dptr);
 
+/* X(name, what is rerouted in the place of that function), by name. */
+#define WEIR_REROUTED(X) \
+  X("cuCtxDisablePeerAccess", REROUTE_ACCESS) \
+  X("cuCtxEnablePeerAccess", REROUTE_ACCESS) \
+  X("cuMemAllocAsync", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemAllocAsync_ptsz", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemAllocFromPoolAsync", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemAllocFromPoolAsync_ptsz", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemAllocHost_v2", REROUTE_PINNED | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemAllocPitch_v2", REROUTE_DEVICE) \
+  X("cuMemAlloc_v2", REROUTE_DEVICE) \
+  X("cuMemFreeAsync", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemFreeAsync_ptsz", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemFreeHost", REROUTE_PINNED | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemFree_v2", REROUTE_DEVICE) \
+  X("cuMemHostAlloc", REROUTE_PINNED | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemPoolTrimTo", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpy", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpy2DAsync_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpy2DAsync_v2_ptsz", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpy2DUnaligned_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpy2DUnaligned_v2_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpy2D_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpy2D_v2_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyAsync", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyAsync_ptsz", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyDtoDAsync_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyDtoDAsync_v2_ptsz", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyDtoD_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyDtoD_v2_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyDtoHAsync_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyDtoHAsync_v2_ptsz", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyDtoH_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyDtoH_v2_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyHtoDAsync_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyHtoDAsync_v2_ptsz", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyHtoD_v2", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyHtoD_v2_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyPeer", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyPeerAsync", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyPeerAsync_ptsz", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpyPeer_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuMemcpy_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaDeviceDisablePeerAccess", REROUTE_ACCESS) \
+  X("cudaDeviceEnablePeerAccess", REROUTE_ACCESS) \
+  X("cudaFree", REROUTE_DEVICE) \
+  X("cudaFreeAsync", REROUTE_POOL) \
+  X("cudaFreeAsync_ptsz", REROUTE_POOL) \
+  X("cudaFreeHost", REROUTE_PINNED) \
+  X("cudaHostAlloc", REROUTE_PINNED) \
+  X("cudaMalloc", REROUTE_DEVICE) \
+  X("cudaMalloc3D", REROUTE_DEVICE) \
+  X("cudaMallocAsync", REROUTE_POOL) \
+  X("cudaMallocAsync_ptsz", REROUTE_POOL) \
+  X("cudaMallocFromPoolAsync", REROUTE_POOL) \
+  X("cudaMallocFromPoolAsync_ptsz", REROUTE_POOL) \
+  X("cudaMallocHost", REROUTE_PINNED) \
+  X("cudaMallocPitch", REROUTE_DEVICE) \
+  X("cudaMemPoolTrimTo", REROUTE_POOL) \
+  X("cudaMemcpy", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpy2D", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpy2DAsync", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpy2DAsync_ptsz", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpy2D_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpyAsync", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpyAsync_ptsz", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpyPeer", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpyPeerAsync", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaMemcpy_ptds", REROUTE_STAGING | REROUTE_PEER)
+
 #endif

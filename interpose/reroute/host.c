@@ -52,7 +52,7 @@ static CUresult host_alloc(hook_call *c, const host_way *h, void **out, size_t b
   if (mine && !k) (void)leave_to_original(c, why ? why : WEIR_WHY_NO_CACHE);
   if (!k) {
     CUresult r;
-    WEIR_WITH_RELIEF(c, r, host_get(h, out, bytes));
+    WEIR_WITH_RELIEF(c, r, REROUTE_PINNED, host_get(h, out, bytes));
     return r;
   }
   if (block_cache_reuse(k->cache, bytes, &at)) {

@@ -87,6 +87,7 @@ static void first_event(void)
   char text[128];
 
   if (tool) tool_report(tool);
+  if (options.mode != WEIR_OBSERVE) reroute_make_way();
   if (fill_in_use != WEIR_FILL_POISON) return;
   (void)snprintf(text, sizeof text,
                  "poison: fresh and recycled device memory repeats the word 0x%016llx",

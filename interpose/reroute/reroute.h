@@ -122,6 +122,9 @@ void reroute_taint(uint64_t address, reroute_reason why);
 bool reroute_hands_off(void);
 /* A context has an error that stays. */
 bool reroute_context_broken(void);
+/* What other libraries in the process have functions of their own for is left to them (owners.h).
+ * At the first event, before the program's call. */
+void reroute_make_way(void);
 /* A debugger is at work, now that the program makes use of the device: all is the driver's. */
 bool reroute_is_watched(void);
 

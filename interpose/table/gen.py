@@ -113,6 +113,16 @@ RARE = ('call', 'call_batch', 'code', 'decompress', 'graph', 'graph_add', 'graph
         'context', 'context_made', 'context_own', 'context_destroy', 'named', 'named_like', 'named_list',
         'pool_trim', 'pool_set', 'pool_destroy', 'peer_access', 'primary_release', 'reset', 'reset_current')
 
+# What strict and relaxed do in the place of a function (core/base/reroutes.h), by the row's handler or, where it has
+# none, its extractor. The driver's functions of the second kind are also those that staging works with.
+FAMILIES = {'cuMemAlloc': 'DEVICE', 'cuMemAllocPitch': 'DEVICE', 'cudaMallocPitch': 'DEVICE', 'cudaMalloc3D': 'DEVICE',
+            'cuMemFree': 'DEVICE', 'cuMemFreeAsync': 'POOL', 'copy': 'STAGING PEER',
+            'cuMemAllocHost': 'PINNED', 'cuMemHostAlloc': 'PINNED', 'cuMemFreeHost': 'PINNED',
+            'cudaDeviceEnablePeerAccess': 'ACCESS', 'cudaDeviceDisablePeerAccess': 'ACCESS',
+            'cuCtxEnablePeerAccess': 'ACCESS', 'cuCtxDisablePeerAccess': 'ACCESS',
+            'alloc_async': 'POOL', 'free_async': 'POOL', 'pool_trim': 'POOL'}
+STAGING_USES = ('PINNED', 'POOL')
+
 # Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.
 ENGINE = [('weir_malloc', 'ALLOC'), ('weir_free', 'FREE'), ('weir_pinned_malloc', 'ALLOC'), ('weir_pinned_free', 'FREE')]
 ENGINE_LAYER = 2
@@ -623,7 +633,21 @@ class Generator:
             ret = 'CUresult' if layer == 'driver' else 'cudaError_t'
             own = ''.join(', ' + p for p, _ in params)
             out.append(f'{ret} {name}({first}{ret} (*real)({plist(params)}){own});\n')
+        out.append('\n/* X(name, what is rerouted in the place of that function), by name. */\n#define WEIR_REROUTED(X) \\\n')
+        out.append(' \\\n'.join(f'  X("{name}", {" | ".join(f"REROUTE_{f}" for f in families)})'
+                                 for name, families in self.rerouted()) + '\n')
         return ''.join(out)
+
+    def rerouted(self):
+        """[(name, families)], sorted."""
+        out = {}
+        for _, symbol, row in self.entries:
+            families = FAMILIES.get(row['route'] or row['extractor'], '').split()
+            if row['layer'] == 'driver' and any(f in STAGING_USES for f in families):
+                families += ['STAGING', 'PEER']
+            if families:
+                out[symbol] = families
+        return sorted(out.items())
 
     def lookups(self, category):
         """Prototypes of what takes the place of the look-ups of that category, which record nothing."""

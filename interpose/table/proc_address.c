@@ -55,14 +55,14 @@ static void *replace_entry(const asker *a, const char *name, uint32_t version, v
   const hook_abi *abi =
       best_abi(name, version, a->flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
   if (abi && version > WEIR_ABI_NEWEST && a->ask(a, name, WEIR_ABI_NEWEST) != real) abi = NULL;
-  if (abi && abi->row >= 0) return hook_row_bind(&hook_rows[abi->row], real);
+  if (abi && abi->row >= 0) return hook_row_bind_answer(&hook_rows[abi->row], real);
   if (abi) {
     coverage_add(abi->api, WEIR_COVER_PASSED);
     return real;
   }
   /* A spelling with its suffix, which some drivers take, or a name there is no version of. */
   const hook_row *row = hook_row_find(WEIR_BANK_DRIVER, name);
-  if (row && !first_abi(name, 0)) return hook_row_bind(row, real);
+  if (row && !first_abi(name, 0)) return hook_row_bind_answer(row, real);
   uint16_t api = first_abi(name, 0) ? 0 : hook_api_find(name);
   if (api)
     coverage_add(api, WEIR_COVER_PASSED);

@@ -5,6 +5,7 @@
 #include "interpose/elf/elf.h"
 #include "interpose/process/process.h"
 #include "interpose/record/context.h"
+#include "interpose/reroute/owners.h"
 #include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
 
@@ -65,6 +66,14 @@ static bool still_loaded(const void *address)
   return elf_object_at(&o, address);
 }
 
+/* A look-up has one answer for a name, unless somebody answers it with a function of another: in the
+ * object that has it, no function of that name is this one. */
+static bool is_exchanged(const char *name, const void *real)
+{
+  elf_object o;
+  return elf_object_at(&o, real) && elf_object_symbol(&o, name, NULL, WEIR_FIT_FUNCTION) != real;
+}
+
 void *hook_row_bind(const hook_row *row, void *real)
 {
   if (!real || real == row->wrapper) return real;
@@ -74,9 +83,26 @@ void *hook_row_bind(const hook_row *row, void *real)
     if (still_loaded(old)) return real;
     atomic_store_explicit(row->real, real, memory_order_release);
   }
-  if (row->bank == WEIR_BANK_DRIVER) driver_helpers_retry();
+  if (row->bank == WEIR_BANK_DRIVER) {
+    if (cuda_library_of(real) < 0 && is_exchanged(row->name, real))
+      owner_of_look_up(row->name, real);
+    driver_helpers_retry();
+  }
   coverage_add(row->api, WEIR_COVER_LOOKED_UP);
   return row->wrapper;
+}
+
+void *hook_row_bind_answer(const hook_row *row, void *real)
+{
+  const void *shim = elf_startup_shim(row->name);
+  return shim && !same_object(shim, real) ? real : hook_row_bind(row, real);
+}
+
+void *hook_row_bind_shim(const hook_row *row, void *real)
+{
+  if (elf_is_the_one(row->bank, row->name, real)) return hook_row_bind(row, real);
+  if (is_exchanged(row->name, real)) owner_of_look_up(row->name, real);
+  return real;
 }
 
 void *hook_row_resolve(const hook_row *row)

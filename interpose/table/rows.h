@@ -44,6 +44,15 @@ uint16_t hook_api_find(const char *name);
  * when its object is gone (loader/lookup.c). */
 void *hook_row_bind(const hook_row *row, void *real);
 
+/* The same, where `real` may be another library's that is handed out for the driver's, and is not
+ * what references are bound to: then it is returned as it is, and what is rerouted in its place is
+ * left to it (interpose/reroute/owners.h). */
+void *hook_row_bind_shim(const hook_row *row, void *real);
+
+/* The same, for what cuGetProcAddress answers: where another library's function is what references to
+ * the driver's are bound to, the wrapper calls that, and the driver's own is returned as it is. */
+void *hook_row_bind_answer(const hook_row *row, void *real);
+
 /* Resolves a row called through our exported symbol: elf_symbol() in the bank's soname. NULL:
  * nothing loaded has it (the wrapper then returns the "not found" error of its layer). */
 void *hook_row_resolve(const hook_row *row);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "core/trace/api.h"
 #include "interpose/elf/elf.h"
+#include "interpose/reroute/owners.h"
 #include "interpose/process/process.h"
 #include "interpose/record/context.h"
 
@@ -71,6 +72,39 @@ bool elf_object_at(elf_object *o, const void *address)
   memset(o, 0, sizeof *o);
   o->base = (uintptr_t)info.dli_fbase;
   return true;
+}
+
+/* No other library has functions of CUDA's names. */
+bool elf_is_the_one(int bank, const char *symbol, const void *address)
+{
+  (void)bank, (void)symbol, (void)address;
+  return true;
+}
+
+void *elf_startup_shim(const char *function)
+{
+  (void)function;
+  return NULL;
+}
+
+int cuda_library_of(const void *address)
+{
+  (void)address;
+  return WEIR_BANK_DRIVER;
+}
+
+void *elf_object_symbol(const elf_object *o, const char *name, const char *version,
+                        enum elf_fit fit)
+{
+  (void)o, (void)name, (void)version, (void)fit;
+  return NULL;
+}
+
+void owners_find(void) {}
+
+void owner_of_look_up(const char *name, const void *address)
+{
+  (void)name, (void)address;
 }
 
 bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)

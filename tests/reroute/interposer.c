@@ -1,8 +1,8 @@
 /* interposer.c: a stand-in for another library that stands between programs and the driver, as
  * those do that share a GPU among containers: it exports functions of the driver, and has the
  * driver's own in a table that it fills when the program calls cuInit. Before that its functions
- * have nothing to call. Who looks the driver up gets its functions, too. It is preloaded behind
- * ours.
+ * have nothing to call. Who looks the driver up gets its functions, too. Memory is not among them
+ * (owner.c), so that caches are in use beside it. It is preloaded behind ours.
  *
  * `interposer_begun`, where a program has set it, is called when the driver has begun a capture and
  * before the program knows; `interposer_waits` ahead of each wait of the host for an event. */
@@ -32,8 +32,6 @@ void (*interposer_begun)(void), (*interposer_waits)(void);
   X(cuCtxSynchronize, (void), ())                                                                  \
   X(cuDeviceGetName, (char *name, int length, CUdevice device), (name, length, device))            \
   X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device), (bytes, device))                       \
-  X(cuMemAlloc_v2, (CUdeviceptr * p, size_t bytes), (p, bytes))                                    \
-  X(cuMemFree_v2, (CUdeviceptr p), (p))                                                            \
   X(cuMemGetInfo_v2, (size_t * free_bytes, size_t * total), (free_bytes, total))                   \
   X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * bytes, CUdeviceptr p),                  \
     (base, bytes, p))                                                                              \

@@ -26,6 +26,34 @@ $(REROUTE)/libinterposer.so: $(REROUTE_OBJ)/interposer.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) -shared -o $@ $^ -ldl
 
+# Other libraries that have functions of CUDA's names, one source made for each.
+OWNERS := $(addprefix $(REROUTE)/libowner-,runtime.so host.so copies.so driver.so lookups.so hidden.so)
+$(REROUTE)/libowner-runtime.so: OWN := -DOWN_RUNTIME
+$(REROUTE)/libowner-host.so:    OWN := -DOWN_HOST
+$(REROUTE)/libowner-copies.so:  OWN := -DOWN_COPIES
+$(REROUTE)/libowner-driver.so:  OWN := -DOWN_DRIVER
+$(REROUTE)/libowner-lookups.so: OWN := -DOWN_LOOKUPS
+$(REROUTE)/libowner-hidden.so:  OWN := -DOWN_LOOKUPS -DOWN_HIDDEN
+
+$(OWNERS): tests/reroute/owner.c
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(Q)$(CC) $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(BASEFLAGS)) $(CPPFLAGS) $(CFLAGS) $(CUDAINC) $(OWN) \
+	  -fPIC -shared -Wl,-Bsymbolic -o $@ $< -ldl
+
+$(REROUTE)/libowned.so: $(REROUTE_OBJ)/owned.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) -shared -o $@ $^ -L$(CUDA_STUBS) -lcudart -lcuda
+
+$(REROUTE)/owned: $(REROUTE_OBJ)/owned_main.o $(REROUTE)/libowned.so
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) -o $@ $< -L$(REROUTE) -l:libowned.so -Wl,--allow-shlib-undefined
+
+$(REROUTE)/owned-linked: $(REROUTE_OBJ)/owned_main.o $(REROUTE)/libowner-runtime.so $(REROUTE)/libowned.so
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) -o $@ $< -Wl,--no-as-needed -L$(REROUTE) -l:libowner-runtime.so -l:libowned.so -Wl,--allow-shlib-undefined
+
 # Of a name with a version, as libraries have.
 $(REROUTE)/libplugin.so.1: $(REROUTE_OBJ)/plugin.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
@@ -37,18 +65,18 @@ $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^
 
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind patched captures captures_all captures_long thrash thrash_all thrash_long)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind owners patched captures captures_all captures_long thrash thrash_all thrash_long)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked behind patched captures thrash)
+TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked behind owners patched captures thrash)
 TESTS_ALL  += $(REROUTE)/test_differ_all $(REROUTE)/test_captures_all $(REROUTE)/test_thrash_all
 TESTS_LONG += $(REROUTE)/test_differ_long $(REROUTE)/test_captures_long $(REROUTE)/test_thrash_long
-NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
-NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
+NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_owners tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
+NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_owners tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o
-$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind patched tracer libplugin.so.1 libinterposer.so)
+$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind patched tracer libplugin.so.1 libinterposer.so owned owned-linked) $(OWNERS)
 NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)
