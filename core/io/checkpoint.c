@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "core/base/json.h"
 #include "core/base/require.h"
+#include "core/io/foreign.h"
 #include "core/io/named.h"
 #include "core/io/safetensors.h"
 #include "core/stream/async_error.h"
@@ -369,6 +370,12 @@ weir_dtype weir_safetensors_dtype(const weir_safetensors *f, const char *name)
   return found ? found->entry->dtype : WEIR_DTYPE_NONE;
 }
 
+const char *weir_safetensors_dtype_name(const weir_safetensors *f, const char *name)
+{
+  const st_found *found = found_by(f, name);
+  return found ? found->entry->code : NULL;
+}
+
 weir_shape weir_safetensors_shape(const weir_safetensors *f, const char *name)
 {
   const st_found *found = found_by(f, name);
@@ -388,10 +395,26 @@ static weir_status find_named(const st_found **out, const weir_safetensors *f, c
   return *out ? WEIR_OK : weir_fail(WEIR_EINVAL, "no tensor is called '%.100s'", name);
 }
 
+/* Whether a tensor can be made of it as the options say. */
+static bool can_be_read(const st_found *found, const weir_options *options)
+{
+  return found->entry->dtype || foreign_asked(found->entry->foreign, options);
+}
+
+static weir_status refuse_foreign(const st_found *found)
+{
+  char what[512];
+  (void)snprintf(what, sizeof what, "%.300s: tensor '%.100s'", found->shard->path,
+                 found->entry->name);
+  return foreign_refused(found->entry->foreign, what, found->entry->code);
+}
+
 static weir_status read_found(weir_tensor **out, const st_found *found, const weir_options *options)
 {
   file_array array = st_array(&found->shard->header, found->entry);
-  weir_status st = file_tensor(out, &found->shard->file, &array, options);
+  if (!can_be_read(found, options)) return refuse_foreign(found);
+  weir_status st =
+      (array.foreign ? foreign_tensor : file_tensor)(out, &found->shard->file, &array, options);
   if (!st) st = weir_tensor_set_name(*out, found->entry->name);
   if (st) weir_tensor_drop(out);
   return st;
@@ -403,6 +426,7 @@ static weir_status map_found(weir_tensor **out, const st_found *found)
   file_mapping *m = found->shard->map;
   weir_options o = {.dtype = e->dtype, .device = WEIR_CPU};
   file_array array = st_array(&found->shard->header, e);
+  if (!e->dtype) return refuse_foreign(found);
   if (e->dtype == WEIR_BOOL || e->begin == e->end || array.at % host_alignment(e->dtype))
     return read_found(out, found, &o);
   if (!m) return weir_fail(WEIR_ENOMEM, "%s cannot be mapped", found->shard->path);
@@ -457,6 +481,11 @@ static weir_status load_all(weir_tensors **out, const char *path, const weir_opt
   for (size_t i = 0; !st && i < f->names.count; i++) {
     weir_tensor *t = NULL;
     const named_item *item = &f->names.items[i];
+    const st_found *found = item->value;
+    if (!can_be_read(found, options)) {
+      st = tensors_skip(set, item->name, found->entry->code);
+      continue;
+    }
     st = mapped ? map_found(&t, item->value) : read_found(&t, item->value, options);
     if (!st) st = weir_tensors_put(set, item->name, t);
     weir_tensor_release(t);

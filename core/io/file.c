@@ -22,6 +22,15 @@ enum { PIECE = 8 << 20, ONE_READ = 1 << 30 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* No format of tensors begins so: where the length of a .safetensors header has these bytes, the
+ * header's { follows where gzip has a flag of 0, 2 or 4 (RFC 1952). */
+static bool is_gzip(int fd)
+{
+  unsigned char head[9];
+  return pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+         !memcmp(head, "\x1f\x8b\x08", 3) && head[8] < 8;
+}
+
 weir_status file_open(tensor_file *out, const char *path)
 {
   struct stat s;
@@ -36,7 +45,10 @@ weir_status file_open(tensor_file *out, const char *path)
   }
   out->fd = fd;
   out->bytes = (uint64_t)s.st_size;
-  return WEIR_OK;
+  return is_gzip(fd)
+             ? file_end(out, weir_fail(WEIR_ENOTSUP,
+                                       "%s is compressed by gzip: decompress it first", path))
+             : WEIR_OK;
 }
 
 weir_status file_read(const tensor_file *f, void *to, uint64_t at, uint64_t bytes)
@@ -148,7 +160,7 @@ weir_status file_end(tensor_file *f, weir_status st)
 static void settle(void *data, uint64_t bytes, const file_array *array)
 {
   unsigned char *at = data, *end = at + bytes;
-  size_t item = itemsize(array->dtype);
+  size_t item = array->foreign ? array->item : itemsize(array->dtype);
   if (array->dtype == WEIR_COMPLEX64) item = 4;
   if (array->dtype == WEIR_BOOL)
     for (; at < end; at++)

@@ -32,9 +32,11 @@ weir_status file_end(tensor_file *f, weir_status st);
 typedef struct file_array {
   weir_dtype dtype;
   weir_shape shape;
-  uint64_t at;  /* bytes from the start of the file; all of them are within it */
-  bool fortran; /* first dimension innermost */
-  bool swapped; /* most significant byte first */
+  uint64_t at;     /* bytes from the start of the file; all of them are within it */
+  bool fortran;    /* first dimension innermost */
+  bool swapped;    /* most significant byte first */
+  uint8_t foreign; /* an enum foreign_kind, where no dtype is for the elements */
+  uint64_t item;   /* then: bytes of one */
 } file_array;
 
 /* The array as a tensor, by options as those of weir_npy_read(). */
@@ -48,10 +50,12 @@ weir_status file_put(tensor_file *f, const weir_tensor *t, bool fortran);
 
 /* ---- npy.c: arrays within other files -------------------------------------------------------- */
 
-enum { NPY_HEADER = 512 };
+enum { NPY_HEADER = 512, NPY_KIND = 32 };
 
-/* The array that the file, or the window of one, begins with. */
-weir_status npy_read_file(weir_tensor **out, const tensor_file *f, const weir_options *options);
+/* The array that the file, or the window of one, begins with. Where no tensor can be made of it, nor
+ * one is asked for (ENOTSUP), `kind` is what it is of, and else empty. */
+weir_status npy_read_file(weir_tensor **out, const tensor_file *f, const weir_options *options,
+                          char kind[NPY_KIND]);
 /* The header for t, its length; and how its elements are to be put. Errors: EINVAL: a dtype the
  * format has not. */
 weir_status npy_header(char out[NPY_HEADER], size_t *bytes, bool *fortran, const weir_tensor *t);

@@ -35,7 +35,10 @@ void weir_tensors_release(weir_tensors *set)
     weir_tensor_release(set->tensors.items[i].value);
   for (size_t i = 0; i < set->metadata.count; i++)
     free(set->metadata.items[i].value);
+  for (size_t i = 0; i < set->skipped.count; i++)
+    free(set->skipped.items[i].value);
   named_free(&set->tensors);
+  named_free(&set->skipped);
   named_free(&set->metadata);
   free(set);
 }
@@ -194,4 +197,31 @@ size_t weir_tensors_metadata_count(const weir_tensors *set)
 const char *weir_tensors_metadata_key(const weir_tensors *set, size_t place)
 {
   return place < weir_tensors_metadata_count(set) ? set->metadata.items[place].name : NULL;
+}
+
+/* ---- what was skipped ------------------------------------------------------------------------ */
+
+weir_status tensors_skip(weir_tensors *set, const char *name, const char *kind)
+{
+  if (named_find(&set->skipped, name)) return WEIR_OK;
+  char *copy = strdup(kind);
+  if (!copy) return no_memory();
+  weir_status st = named_add(&set->skipped, name, copy);
+  if (st) free(copy);
+  return st;
+}
+
+size_t weir_tensors_skipped_count(const weir_tensors *set)
+{
+  return set ? set->skipped.count : 0;
+}
+
+const char *weir_tensors_skipped_name(const weir_tensors *set, size_t place)
+{
+  return place < weir_tensors_skipped_count(set) ? set->skipped.items[place].name : NULL;
+}
+
+const char *weir_tensors_skipped_kind(const weir_tensors *set, size_t place)
+{
+  return place < weir_tensors_skipped_count(set) ? set->skipped.items[place].value : NULL;
 }

@@ -18,7 +18,12 @@ typedef struct named_list {
 
 struct weir_tensors {
   named_list tensors, metadata;
+  named_list skipped; /* each has text of its own: what it is */
 };
+
+/* Something of a file that no tensor was made of; a name that is there already stays as it is.
+ * Errors: ENOMEM. */
+weir_status tensors_skip(weir_tensors *set, const char *name, const char *kind);
 
 /* NULL: there is none (borrowed, until the next named_add). */
 named_item *named_find(const named_list *l, const char *name);

@@ -6,30 +6,34 @@
  * object types, and numbers that no tensor has, are told from damage by WEIR_ENOTSUP. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
-#include "core/io/file.h"
+#include "core/io/foreign.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC = 6, HEADER_MOST = 1 << 20, ALIGN = 64, TEXT = 32 };
+enum { MAGIC = 6, HEADER_MOST = 1 << 20, ALIGN = 64, TEXT = NPY_KIND };
 
 static const char magic[MAGIC] = {(char)0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-/* NumPy's letter and size for each dtype; bfloat16 has none. */
+/* NumPy's letter and size for each dtype, as it writes them, and what it takes for the same: a
+ * letter alone, a name. bfloat16 has none. */
 static const struct kind {
-  const char *code;
+  const char *code, *letter, *name;
   weir_dtype dtype;
-} kinds[] = {{"b1", WEIR_BOOL},     {"i1", WEIR_INT8},    {"u1", WEIR_UINT8},
-             {"i2", WEIR_INT16},    {"i4", WEIR_INT32},   {"i8", WEIR_INT64},
-             {"f2", WEIR_FLOAT16},  {"f4", WEIR_FLOAT32}, {"f8", WEIR_FLOAT64},
-             {"c8", WEIR_COMPLEX64}};
+} kinds[] = {{"b1", "?", "bool", WEIR_BOOL},          {"i1", "b", "int8", WEIR_INT8},
+             {"u1", "B", "uint8", WEIR_UINT8},        {"i2", "h", "int16", WEIR_INT16},
+             {"i4", "i", "int32", WEIR_INT32},        {"i8", "q", "int64", WEIR_INT64},
+             {"i8", "l", "int64", WEIR_INT64},        {"f2", "e", "float16", WEIR_FLOAT16},
+             {"f4", "f", "float32", WEIR_FLOAT32},    {"f8", "d", "float64", WEIR_FLOAT64},
+             {"c8", "F", "complex64", WEIR_COMPLEX64}};
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
 typedef struct literal {
   const char *start, *at, *end; /* borrowed; a NUL stands at the end */
   const char *path;             /* borrowed */
+  char *kind;                   /* borrowed, NPY_KIND bytes: what no tensor is of, once found */
 } literal;
 
 static weir_status wrong_literal(const literal *l, const char *what)
@@ -52,9 +56,11 @@ static bool accept_literal_mark(literal *l, char c)
   return true;
 }
 
-/* A string of either quotes, without escapes. */
+/* A string of either quotes, without escapes; Python 2's may be marked as text. */
 static weir_status parse_string(literal *l, char out[TEXT])
 {
+  skip_literal_space(l);
+  if (l->end - l->at > 1 && *l->at == 'u' && (l->at[1] == '\'' || l->at[1] == '"')) l->at++;
   char quote = accept_literal_mark(l, '\'') ? '\'' : accept_literal_mark(l, '"') ? '"' : 0;
   size_t n = 0;
   if (!quote) return wrong_literal(l, "a string is expected");
@@ -67,24 +73,53 @@ static weir_status parse_string(literal *l, char out[TEXT])
   return accept_literal_mark(l, quote) ? WEIR_OK : wrong_literal(l, "the string does not end");
 }
 
+static weir_status no_tensor(const literal *l, const char *kind)
+{
+  (void)snprintf(l->kind, NPY_KIND, "%s", kind);
+  return WEIR_ENOTSUP;
+}
+
+static bool is_code(const char *code, bool order, const struct kind *k)
+{
+  return !strcmp(code, k->code) || !strcmp(code, k->letter) || (!order && !strcmp(code, k->name));
+}
+
+static enum foreign_kind find_foreign(const char *code, bool order)
+{
+  static const char letters[] = "HILQ";
+  static const enum foreign_kind of_letter[] = {FOREIGN_UINT16, FOREIGN_UINT32, FOREIGN_UINT64,
+                                                FOREIGN_UINT64};
+  const char *letter = *code && !code[1] ? strchr(letters, *code) : NULL;
+  if (letter) return of_letter[letter - letters];
+  enum foreign_kind named = order ? FOREIGN_NONE : foreign_find(FOREIGN_IN_PT, code);
+  return named ? named : foreign_find(FOREIGN_IN_NPY, code);
+}
+
 static weir_status descr(literal *l, file_array *array)
 {
   char name[TEXT] = "";
   skip_literal_space(l);
-  if (l->at < l->end && (*l->at == '[' || *l->at == '(' || *l->at == '{'))
-    return weir_fail(WEIR_ENOTSUP, "%s holds an array of structures", l->path);
+  if (l->at < l->end && (*l->at == '[' || *l->at == '(' || *l->at == '{')) {
+    (void)weir_fail(WEIR_ENOTSUP, "%s holds an array of structures", l->path);
+    return no_tensor(l, "structures");
+  }
   weir_status st = parse_string(l, name);
   if (st) return st;
   bool order = *name && strchr("<>=|", *name);
   const char *code = name + order;
   array->swapped = *name == '>';
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (!strcmp(code, kinds[i].code)) {
+    if (is_code(code, order, &kinds[i])) {
       array->dtype = kinds[i].dtype;
       return WEIR_OK;
     }
-  return weir_fail(WEIR_ENOTSUP, "%s holds an array of type '%s', which no tensor has", l->path,
-                   name);
+  array->foreign = (uint8_t)find_foreign(code, order);
+  array->item = foreign_size(array->foreign);
+  (void)snprintf(l->kind, NPY_KIND, "%s", name);
+  if (array->foreign) return WEIR_OK;
+  (void)weir_fail(WEIR_ENOTSUP, "%s holds an array of type '%s', which no tensor has", l->path,
+                  name);
+  return WEIR_ENOTSUP;
 }
 
 static weir_status truth(literal *l, bool *out)
@@ -121,9 +156,11 @@ static weir_status tuple(literal *l, weir_shape *shape)
   if (!accept_literal_mark(l, '(')) return wrong_literal(l, "a tuple is expected");
   while (!accept_literal_mark(l, ')')) {
     if (!comma) return wrong_literal(l, "a comma is expected");
-    if (shape->count == WEIR_MAX_DIMS)
-      return weir_fail(WEIR_ENOTSUP, "%s holds an array of more than %d dimensions", l->path,
-                       WEIR_MAX_DIMS);
+    if (shape->count == WEIR_MAX_DIMS) {
+      (void)weir_fail(WEIR_ENOTSUP, "%s holds an array of more than %d dimensions", l->path,
+                      WEIR_MAX_DIMS);
+      return no_tensor(l, "too many dimensions");
+    }
     weir_status st = number(l, &shape->size[shape->count]);
     if (st) return st;
     shape->count++;
@@ -187,7 +224,7 @@ static weir_status find_header(const tensor_file *f, uint64_t *at, uint64_t *byt
   return WEIR_OK;
 }
 
-static weir_status read_header(const tensor_file *f, file_array *array)
+static weir_status read_header(const tensor_file *f, file_array *array, char kind[NPY_KIND])
 {
   uint64_t at = 0, bytes = 0;
   weir_status st = find_header(f, &at, &bytes);
@@ -198,25 +235,34 @@ static weir_status read_header(const tensor_file *f, file_array *array)
                      (unsigned long long)bytes);
   header[bytes] = 0;
   st = file_read(f, header, at, bytes);
-  literal l = {header, header, header + bytes, f->path};
+  literal l = {header, header, header + bytes, f->path, kind};
   if (!st) st = parse_dict(&l, array);
   free(header);
   array->at = at + bytes;
   return st;
 }
 
-weir_status npy_read_file(weir_tensor **out, const tensor_file *f, const weir_options *options)
+weir_status npy_read_file(weir_tensor **out, const tensor_file *f, const weir_options *options,
+                          char kind[NPY_KIND])
 {
   file_array array = {.dtype = WEIR_DTYPE_NONE};
   int64_t numel = 0;
-  weir_status st = read_header(f, &array);
-  if (!st && shape_numel(&numel, array.shape, array.dtype)) st = WEIR_ECORRUPT;
+  *kind = 0;
+  weir_status st = read_header(f, &array, kind);
+  if (st && st != WEIR_ENOTSUP) *kind = 0; /* damage comes first */
+  if (!st && shape_numel(&numel, array.shape, array.foreign ? WEIR_INT64 : array.dtype))
+    st = WEIR_ECORRUPT;
   if (st) return st;
-  uint64_t bytes = (uint64_t)numel * itemsize(array.dtype), left = f->bytes - array.at;
+  uint64_t bytes = (uint64_t)numel * (array.foreign ? array.item : itemsize(array.dtype));
+  uint64_t left = f->bytes - array.at;
   if (bytes > left)
-    return weir_fail(WEIR_ECORRUPT, "%s holds %llu bytes of elements, its header says %llu",
-                     f->path, (unsigned long long)left, (unsigned long long)bytes);
-  return file_tensor(out, f, &array, options);
+    st = weir_fail(WEIR_ECORRUPT, "%s holds %llu bytes of elements, its header says %llu", f->path,
+                   (unsigned long long)left, (unsigned long long)bytes);
+  if (st) return st;
+  if (!array.foreign) return file_tensor(out, f, &array, options);
+  if (!foreign_asked(array.foreign, options)) return foreign_refused(array.foreign, f->path, kind);
+  *kind = 0;
+  return foreign_tensor(out, f, &array, options);
 }
 
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
@@ -226,7 +272,8 @@ weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_option
   tensor_file f;
   weir_status st = file_open(&f, path);
   if (st) return st;
-  return file_end(&f, npy_read_file(out, &f, options));
+  char kind[NPY_KIND];
+  return file_end(&f, npy_read_file(out, &f, options, kind));
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -268,7 +315,7 @@ weir_status npy_header(char out[NPY_HEADER], size_t *bytes, bool *fortran, const
 {
   const char *code = NULL;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (kinds[i].dtype == t->dtype) code = kinds[i].code;
+    if (kinds[i].dtype == (weir_dtype)t->dtype) code = kinds[i].code;
   if (!code)
     return weir_fail(WEIR_EINVAL, "the .npy format has no %s: convert the tensor first",
                      weir_dtype_name((weir_dtype)t->dtype));

@@ -17,15 +17,19 @@ static weir_status read_array(weir_tensors *set, const zip_archive *z, const cha
   tensor_file window;
   void *owned = NULL;
   weir_tensor *t = NULL;
+  char kind[NPY_KIND] = "";
   if (length < SUFFIX_BYTES || strcmp(entry + length - SUFFIX_BYTES, ARRAY_SUFFIX) != 0)
-    return weir_fail(WEIR_ENOTSUP, "%s: '%.100s' is no " ARRAY_SUFFIX " array", z->file->path,
-                     entry);
+    return tensors_skip(set, entry, "no " ARRAY_SUFFIX " array");
   char *name = strndup(entry, length - SUFFIX_BYTES);
   if (!name) return weir_fail(WEIR_ENOMEM, "no host memory left for an array's name");
   weir_status st = zip_window(&window, &owned, z, entry, true);
-  if (!st) st = npy_read_file(&t, &window, options);
-  if (!st) st = weir_tensor_set_name(t, name);
-  if (!st) st = weir_tensors_put(set, name, t);
+  if (!st) st = npy_read_file(&t, &window, options, kind);
+  if (st == WEIR_ENOTSUP && *kind) {
+    st = tensors_skip(set, name, kind);
+  } else {
+    if (!st) st = weir_tensor_set_name(t, name);
+    if (!st) st = weir_tensors_put(set, name, t);
+  }
   weir_tensor_release(t);
   free(owned);
   free(name);

@@ -178,11 +178,11 @@ static weir_status push_text(pickle *p, enum pickle_kind kind, int length_bytes)
   return WEIR_OK;
 }
 
-static weir_status push_long(pickle *p)
+static weir_status push_long(pickle *p, int length_bytes)
 {
   uint64_t length, bits = 0;
   const unsigned char *b = NULL;
-  weir_status st = take_unsigned(p, &length, 1);
+  weir_status st = take_unsigned(p, &length, length_bytes);
   if (!st) st = take_bytes(p, &b, length);
   if (st) return st;
   if (length > sizeof bits) return push_int(p, PICKLE_BIG, 0);
@@ -239,10 +239,46 @@ static weir_status make_marked_tuple(pickle *p)
 /* What is above `from` goes into the container right below. */
 static weir_status add_items(pickle *p, size_t from, enum pickle_kind kind)
 {
-  if (from <= floor_of_stack(p) || p->stack[from - 1]->kind != kind)
+  pickle_value *to = from > floor_of_stack(p) ? p->stack[from - 1] : NULL;
+  if (!to || (to->kind != kind && to->kind != PICKLE_UNKNOWN))
     return wrong_pickle(p, kind == PICKLE_DICT ? "a dict is missing" : "a list is missing");
   if (kind == PICKLE_DICT && (p->depth - from) % 2) return wrong_pickle(p, "a key has no value");
-  return move_items(p, p->stack[from - 1], from);
+  if (to->kind == PICKLE_UNKNOWN && to->holds && to->holds != kind) {
+    p->depth = from; /* both a list and a dict: the first is kept */
+    return WEIR_OK;
+  }
+  to->holds = (uint8_t)kind;
+  return move_items(p, to, from);
+}
+
+static weir_status drop_marked(pickle *p)
+{
+  size_t from = 0;
+  weir_status st = pop_mark(p, &from);
+  if (!st) p->depth = from;
+  return st;
+}
+
+static weir_status add_to_set(pickle *p)
+{
+  weir_status st = drop_marked(p);
+  if (st) return st;
+  int kind = p->depth > floor_of_stack(p) ? p->stack[p->depth - 1]->kind : PICKLE_NONE;
+  return kind == PICKLE_SET || kind == PICKLE_UNKNOWN ? WEIR_OK
+                                                      : wrong_pickle(p, "a set is missing");
+}
+
+static weir_status make_frozen_set(pickle *p)
+{
+  pickle_value *v;
+  weir_status st = drop_marked(p);
+  return st ? st : push_new(p, &v, PICKLE_SET);
+}
+
+static weir_status push_again(pickle *p)
+{
+  if (p->depth <= floor_of_stack(p)) return wrong_pickle(p, "nothing is there to be doubled");
+  return push_value(p, p->stack[p->depth - 1]);
 }
 
 static weir_status add_marked(pickle *p, enum pickle_kind kind)
@@ -306,11 +342,19 @@ static weir_status reduce(pickle *p)
 {
   const pickle_value *args = pop_value(p), *call = args ? pop_value(p) : NULL;
   pickle_value *made, *out = NULL;
-  if (!call || call->kind != PICKLE_GLOBAL || args->kind != PICKLE_TUPLE)
+  bool unknown = call && call->kind == PICKLE_UNKNOWN;
+  if (!call || (call->kind != PICKLE_GLOBAL && !unknown) || args->kind != PICKLE_TUPLE)
     return wrong_pickle(p, "what is called is no name of Python's, or has no arguments");
-  weir_status st = new_value(p, &made, PICKLE_NONE);
-  if (!st) st = p->calls.call(p->calls.user, call, args, made, &out);
+  weir_status st = new_value(p, &made, unknown ? PICKLE_UNKNOWN : PICKLE_NONE);
+  if (unknown && !st) made->which = call->which;
+  if (!unknown && !st) st = p->calls.call(p->calls.user, call, args, made, &out);
   return st ? st : push_value(p, out ? out : made);
+}
+
+/* With arguments by name, which are let be. */
+static weir_status reduce_named(pickle *p)
+{
+  return pop_value(p) ? reduce(p) : wrong_pickle(p, "arguments are missing");
 }
 
 static weir_status refer(pickle *p)
@@ -323,11 +367,13 @@ static weir_status refer(pickle *p)
   return st ? st : push_value(p, made);
 }
 
-/* Attributes that a dict is to have beside its items (a state_dict's _metadata): let be. */
+/* Attributes that a dict is to have beside its items (a state_dict's _metadata), and the state of
+ * what is unknown: let be. */
 static weir_status build(pickle *p)
 {
   if (!pop_value(p) || p->depth <= floor_of_stack(p)) return wrong_pickle(p, "a state is missing");
-  if (p->stack[p->depth - 1]->kind == PICKLE_DICT) return WEIR_OK;
+  int kind = p->stack[p->depth - 1]->kind;
+  if (kind == PICKLE_DICT || kind == PICKLE_UNKNOWN) return WEIR_OK;
   return weir_fail(WEIR_ENOTSUP, "%s: the pickle sets the state of what has none", p->calls.path);
 }
 
@@ -335,7 +381,7 @@ static weir_status build(pickle *p)
 
 static weir_status unknown_opcode(const pickle *p, unsigned op)
 {
-  if (op == 0x81 || op == 0x92 || op == 'i' || op == 'o')
+  if (op == 'i' || op == 'o')
     return weir_fail(WEIR_ENOTSUP, "%s: the pickle makes an object of a class", p->calls.path);
   return weir_fail(WEIR_ENOTSUP, "%s: pickle, byte %zu: opcode 0x%02x, which no tensor needs",
                    p->calls.path, (size_t)(p->at - p->start) - 1, op);
@@ -356,7 +402,9 @@ static weir_status do_number(pickle *p, unsigned op)
     st = take_unsigned(p, &n, 4);
     return st ? st : push_int(p, PICKLE_INT, (int32_t)n);
   case 0x8a: /* LONG1 */
-    return push_long(p);
+    return push_long(p, 1);
+  case 0x8b: /* LONG4 */
+    return push_long(p, 4);
   case 'G': /* BINFLOAT */
     return push_float(p);
   default:
@@ -388,6 +436,12 @@ static weir_status do_container(pickle *p, unsigned op)
     return add_last(p, PICKLE_DICT);
   case 'u': /* SETITEMS */
     return add_marked(p, PICKLE_DICT);
+  case 0x8f: /* EMPTY_SET */
+    return push_new(p, &v, PICKLE_SET);
+  case 0x90: /* ADDITEMS */
+    return add_to_set(p);
+  case 0x91: /* FROZENSET */
+    return make_frozen_set(p);
   default:
     return do_number(p, op);
   }
@@ -403,6 +457,50 @@ static weir_status do_memo(pickle *p, unsigned op)
   return op == 'q' || op == 'r' ? put_memo(p, (size_t)n) : get_memo(p, (size_t)n);
 }
 
+/* What the caller knows more of. */
+static weir_status do_call(pickle *p, unsigned op)
+{
+  switch (op) {
+  case 'c':
+    return global_by_lines(p);
+  case 0x93: /* STACK_GLOBAL */
+    return global_by_stack(p);
+  case 'R':  /* REDUCE */
+  case 0x81: /* NEWOBJ */
+    return reduce(p);
+  case 0x92: /* NEWOBJ_EX */
+    return reduce_named(p);
+  case 'b':
+    return build(p);
+  case 'Q':
+    return refer(p);
+  default:
+    return do_container(p, op);
+  }
+}
+
+static weir_status do_text(pickle *p, unsigned op)
+{
+  switch (op) {
+  case 'X': /* BINUNICODE */
+    return push_text(p, PICKLE_TEXT, 4);
+  case 0x8c: /* SHORT_BINUNICODE */
+  case 'U':  /* SHORT_BINSTRING: Python 2's text */
+    return push_text(p, PICKLE_TEXT, 1);
+  case 0x8d: /* BINUNICODE8 */
+    return push_text(p, PICKLE_TEXT, 8);
+  case 'B': /* BINBYTES */
+    return push_text(p, PICKLE_BYTES, 4);
+  case 'C': /* SHORT_BINBYTES */
+    return push_text(p, PICKLE_BYTES, 1);
+  case 0x8e: /* BINBYTES8 */
+  case 0x96: /* BYTEARRAY8 */
+    return push_text(p, PICKLE_BYTES, 8);
+  default:
+    return do_call(p, op);
+  }
+}
+
 static weir_status do_opcode(pickle *p, unsigned op)
 {
   uint64_t n;
@@ -415,30 +513,15 @@ static weir_status do_opcode(pickle *p, unsigned op)
     return push_mark(p);
   case '0': /* POP */
     return pop_value(p) ? WEIR_OK : wrong_pickle(p, "nothing is there to be taken off");
+  case '1': /* POP_MARK */
+    return drop_marked(p);
+  case '2': /* DUP */
+    return push_again(p);
   case 'N':
     return push_int(p, PICKLE_NONE, 0);
   case 0x88: /* NEWTRUE */
   case 0x89: /* NEWFALSE */
     return push_int(p, PICKLE_BOOL, op == 0x88);
-  case 'X': /* BINUNICODE */
-    return push_text(p, PICKLE_TEXT, 4);
-  case 0x8c: /* SHORT_BINUNICODE */
-  case 'U':  /* SHORT_BINSTRING: Python 2's text */
-    return push_text(p, PICKLE_TEXT, 1);
-  case 'B': /* BINBYTES */
-    return push_text(p, PICKLE_BYTES, 4);
-  case 'C': /* SHORT_BINBYTES */
-    return push_text(p, PICKLE_BYTES, 1);
-  case 'c':
-    return global_by_lines(p);
-  case 0x93:
-    return global_by_stack(p);
-  case 'R':
-    return reduce(p);
-  case 'b':
-    return build(p);
-  case 'Q':
-    return refer(p);
   case 'q':
   case 'r':
   case 'h':
@@ -446,7 +529,7 @@ static weir_status do_opcode(pickle *p, unsigned op)
   case 0x94:
     return do_memo(p, op);
   default:
-    return do_container(p, op);
+    return do_text(p, op);
   }
 }
 
@@ -471,7 +554,8 @@ weir_status pickle_read(pickle *p, const pickle_calls *calls, const void *bytes,
 
 static void end_value(const pickle *p, pickle_value *v)
 {
-  if (v->kind == PICKLE_TUPLE || v->kind == PICKLE_LIST || v->kind == PICKLE_DICT)
+  if (v->kind == PICKLE_TUPLE || v->kind == PICKLE_LIST || v->kind == PICKLE_DICT ||
+      v->kind == PICKLE_UNKNOWN)
     free(v->item);
   else if (v->kind == PICKLE_OBJECT)
     p->calls.end(p->calls.user, v);

@@ -2,7 +2,7 @@
  *
  * The machine makes numbers, text, lists, tuples and dicts. It knows no class and calls nothing:
  * names of Python's, calls of them and references to what lies outside are handed to the caller,
- * who refuses what it does not know. */
+ * who refuses what it does not know, or makes an object of it that stands for nothing. */
 #ifndef WEIR_IO_PICKLE_H
 #define WEIR_IO_PICKLE_H
 
@@ -22,14 +22,18 @@ enum pickle_kind {
   PICKLE_TUPLE, /* item, count */
   PICKLE_LIST,
   PICKLE_DICT,   /* item: a key, its value, the next key, ... */
-  PICKLE_GLOBAL, /* which, object: the caller's */
-  PICKLE_OBJECT  /* the same: what a call or a reference gave */
+  PICKLE_SET,    /* nothing is kept of it */
+  PICKLE_GLOBAL, /* which, object, count: the caller's */
+  PICKLE_OBJECT, /* the same: what a call or a reference gave */
+  PICKLE_UNKNOWN /* of a class that the caller has no use for. which: the caller's; item: what it was
+                    given as a list or a dict is, `holds` says which; of its state nothing is kept */
 };
 
 typedef struct pickle_value pickle_value;
 struct pickle_value {
-  uint8_t kind; /* enum pickle_kind */
-  int which;    /* the caller's */
+  uint8_t kind;  /* enum pickle_kind */
+  uint8_t holds; /* UNKNOWN: PICKLE_LIST, PICKLE_DICT; 0: nothing yet */
+  int which;     /* the caller's */
   size_t count, room;
   union {
     int64_t i;
@@ -43,8 +47,8 @@ struct pickle_value {
 /* What the caller does; each fills *out (kind NONE until then) or fails. */
 typedef struct pickle_calls {
   weir_status (*global)(void *user, const char *module, const char *name, pickle_value *out);
-  /* `call` is a GLOBAL, `args` a TUPLE. The result is `made`, or *out where that is set to one of
-   * args' own values. */
+  /* `call` is a GLOBAL, `args` a TUPLE: a function called, or an object made of a class. The result
+   * is `made`, or *out where that is set to one of args' own values. */
   weir_status (*call)(void *user, const pickle_value *call, const pickle_value *args,
                       pickle_value *made, pickle_value **out);
   weir_status (*refer)(void *user, const pickle_value *id, pickle_value *out);

@@ -2,7 +2,8 @@
  *
  * Such a file is a zip file with one folder: data.pkl, a pickle; data/0, data/1, ...: storages, to
  * which the pickle refers; byteorder. The pickle is read by pickle.c, which runs nothing; what it
- * may name is the table here, and everything else ends the reading with an error that names it.
+ * makes tensors is the table here; of everything else the name alone is kept, and what would have
+ * been made of it is skipped and listed.
  *
  * A storage is read when the first tensor of it is made. Tensors keep their strides and offsets,
  * which must stay within the storage. As PyTorch's own reader, this one does not ask for the sums
@@ -14,6 +15,7 @@
 #include <string.h>
 #include "core/base/json.h"
 #include "core/base/require.h"
+#include "core/io/foreign.h"
 #include "core/io/pickle.h"
 #include "core/io/zip.h"
 #include "core/stream/async_error.h"
@@ -28,7 +30,11 @@ enum pt_name {
   PT_PARAMETER,
   PT_SIZE,
   PT_DEVICE,
-  PT_DTYPE
+  PT_DTYPE,
+  PT_TENSOR_OF, /* its dtype comes as an argument */
+  PT_FROM_TYPE, /* what else is called, and for what class */
+  PT_FOREIGN,   /* a dtype that no tensor of Weir's has */
+  PT_UNKNOWN
 };
 
 static const struct pt_known {
@@ -38,7 +44,11 @@ static const struct pt_known {
 } known[] = {
     {"collections", "OrderedDict", PT_DICT, WEIR_DTYPE_NONE},
     {"torch._utils", "_rebuild_tensor_v2", PT_TENSOR, WEIR_DTYPE_NONE},
+    {"torch._utils", "_rebuild_tensor_v3", PT_TENSOR_OF, WEIR_DTYPE_NONE},
     {"torch._utils", "_rebuild_parameter", PT_PARAMETER, WEIR_DTYPE_NONE},
+    {"torch._utils", "_rebuild_parameter_with_state", PT_PARAMETER, WEIR_DTYPE_NONE},
+    {"torch._tensor", "_rebuild_from_type_v2", PT_FROM_TYPE, WEIR_DTYPE_NONE},
+    {"torch.storage", "UntypedStorage", PT_STORAGE, WEIR_UINT8},
     {"torch", "Size", PT_SIZE, WEIR_DTYPE_NONE},
     {"torch", "device", PT_DEVICE, WEIR_DTYPE_NONE},
     {"torch", "FloatStorage", PT_STORAGE, WEIR_FLOAT32},
@@ -70,6 +80,7 @@ typedef struct pt_reader {
   bool swapped;           /* most significant byte first */
   weir_options options;
   named_list storages; /* each has its pt_storage, owned */
+  named_list unknown;  /* names of what makes no tensor, by their place */
   weir_tensors *set;   /* borrowed: gets the tensors */
   size_t visits;
   const char *path; /* borrowed */
@@ -87,9 +98,27 @@ static weir_status wrong_pt(const pt_reader *r, const char *what)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* The place of a name among those that make no tensor. */
+static weir_status unknown_place(pt_reader *r, const char *module, const char *name, size_t *place)
+{
+  char *full;
+  if (asprintf(&full, "%s.%s", module, name) < 0) return no_pt_memory();
+  const named_item *there = named_find(&r->unknown, full);
+  *place = there ? (size_t)(there - r->unknown.items) : r->unknown.count;
+  weir_status st = there ? WEIR_OK : named_add(&r->unknown, full, NULL);
+  free(full);
+  return st;
+}
+
+static void make_unknown(pickle_value *made, size_t place)
+{
+  made->kind = PICKLE_UNKNOWN;
+  made->which = (int)place;
+}
+
 static weir_status pt_global(void *user, const char *module, const char *name, pickle_value *out)
 {
-  const pt_reader *r = user;
+  pt_reader *r = user;
   out->kind = PICKLE_GLOBAL;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].module, module) && !strcmp(known[i].name, name)) {
@@ -100,11 +129,14 @@ static weir_status pt_global(void *user, const char *module, const char *name, p
   for (int i = 1; i < WEIR_DTYPES && !strcmp(module, "torch"); i++)
     if (!strcmp(weir_dtype_name((weir_dtype)i), name)) {
       out->which = PT_DTYPE;
-      out->object = NULL;
+      out->object = (void *)(uintptr_t)i;
       return WEIR_OK;
     }
-  return weir_fail(WEIR_ENOTSUP, "%s: the pickle calls %.100s.%.100s, which makes no tensor",
-                   r->path, module, name);
+  enum foreign_kind kind =
+      !strcmp(module, "torch") ? foreign_find(FOREIGN_IN_PT, name) : FOREIGN_NONE;
+  out->which = kind ? PT_FOREIGN : PT_UNKNOWN;
+  out->object = (void *)(uintptr_t)kind;
+  return unknown_place(r, module, name, &out->count);
 }
 
 /* ---- storages -------------------------------------------------------------------------------- */
@@ -148,8 +180,14 @@ static weir_status pt_refer(void *user, const pickle_value *id, pickle_value *ou
   pt_reader *r = user;
   pt_storage *s = NULL;
   if (id->kind != PICKLE_TUPLE || id->count != 5 || !is_text(id->item[0], "storage") ||
-      id->item[1]->kind != PICKLE_GLOBAL || id->item[1]->which != PT_STORAGE ||
-      id->item[2]->kind != PICKLE_TEXT || id->item[4]->kind != PICKLE_INT)
+      id->item[1]->kind != PICKLE_GLOBAL || id->item[2]->kind != PICKLE_TEXT ||
+      id->item[4]->kind != PICKLE_INT)
+    return wrong_pt(r, "what the pickle refers to is no storage");
+  if (id->item[1]->which == PT_UNKNOWN) {
+    make_unknown(out, id->item[1]->count);
+    return WEIR_OK;
+  }
+  if (id->item[1]->which != PT_STORAGE)
     return wrong_pt(r, "what the pickle refers to is no storage");
   const struct pt_known *k = id->item[1]->object;
   uint64_t count = (uint64_t)id->item[4]->i, bytes;
@@ -212,8 +250,7 @@ static weir_status int_list(const pt_reader *r, const pickle_value *v, weir_shap
 }
 
 /* Whether all elements lie within the storage. */
-static bool is_within(weir_shape size, weir_shape stride, int64_t offset, uint64_t bytes,
-                      weir_dtype dtype)
+static bool is_within(weir_shape size, weir_shape stride, int64_t offset, uint64_t elements)
 {
   int64_t last = offset, step;
   for (int i = 0; i < size.count; i++) {
@@ -222,7 +259,7 @@ static bool is_within(weir_shape size, weir_shape stride, int64_t offset, uint64
         __builtin_add_overflow(last, step, &last))
       return false;
   }
-  return (uint64_t)last < bytes / itemsize(dtype);
+  return (uint64_t)last < elements;
 }
 
 static weir_status check_reinterpreted(const pt_reader *r, const pt_storage *s, weir_dtype dtype)
@@ -234,33 +271,113 @@ static weir_status check_reinterpreted(const pt_reader *r, const pt_storage *s, 
   return WEIR_OK;
 }
 
-/* (storage, offset, size, stride, requires_grad, hooks[, metadata]) */
-static weir_status rebuild_tensor(pt_reader *r, const pickle_value *args, pickle_value *made)
+/* What a tensor's elements are: a dtype, or a foreign kind. */
+typedef struct pt_elements {
+  weir_dtype dtype; /* of foreign ones uint8 */
+  enum foreign_kind foreign;
+  size_t bytes; /* of one */
+} pt_elements;
+
+/* Elements become bytes, in one more dimension where there are several. */
+static weir_status to_bytes(const pt_reader *r, const pt_elements *e, weir_shape *size,
+                            weir_shape *stride, int64_t *offset)
+{
+  int64_t bytes = (int64_t)e->bytes;
+  bool fits = !__builtin_mul_overflow(*offset, bytes, offset);
+  if (bytes == 1) return WEIR_OK;
+  if (r->swapped) return weir_fail(WEIR_ENOTSUP, "%s: elements of this byte order", r->path);
+  for (int i = 0; i < size->count; i++)
+    fits = fits && !__builtin_mul_overflow(stride->size[i], bytes, &stride->size[i]);
+  if (!fits) return wrong_pt(r, "a stride overflows");
+  if (size->count == WEIR_MAX_DIMS)
+    return weir_fail(WEIR_ENOTSUP, "%s: a tensor of %d dimensions has no room for its bytes",
+                     r->path, WEIR_MAX_DIMS);
+  size->size[size->count++] = bytes;
+  stride->size[stride->count++] = 1;
+  return WEIR_OK;
+}
+
+/* (storage, offset, size, stride, requires_grad, hooks[, ...]) */
+static weir_status rebuild_tensor(pt_reader *r, const pickle_value *args, const pt_elements *e,
+                                  pickle_value *made)
 {
   weir_shape size = {0}, stride = {0};
   int64_t numel = 0;
   weir_tensor *t;
-  if (args->count < 4 || args->item[0]->kind != PICKLE_OBJECT ||
-      args->item[0]->which != PT_IS_STORAGE || args->item[1]->kind != PICKLE_INT)
-    return wrong_pt(r, "a tensor is made of something else than a storage");
   pt_storage *s = args->item[0]->object;
-  weir_dtype dtype = (weir_dtype)args->item[0]->count;
   int64_t offset = args->item[1]->i;
   weir_status st = int_list(r, args->item[2], &size);
   if (!st) st = int_list(r, args->item[3], &stride);
-  if (!st && (size.count != stride.count || offset < 0 || shape_numel(&numel, size, dtype) ||
-              !is_within(size, stride, offset, s->bytes, dtype)))
+  if (!st && (size.count != stride.count || offset < 0 || shape_numel(&numel, size, WEIR_INT64) ||
+              !is_within(size, stride, offset, s->bytes / e->bytes)))
     st = wrong_pt(r, "a tensor goes beyond its storage");
-  if (!st) st = check_reinterpreted(r, s, dtype);
+  if (!st) st = check_reinterpreted(r, s, e->dtype);
+  if (!st && e->foreign) st = to_bytes(r, e, &size, &stride, &offset);
   if (!st) st = read_storage(r, s);
   if (st) return st;
   atomic_fetch_add_explicit(&s->memory->refs, 1, memory_order_relaxed);
-  st = tensor_make(&t, s->memory, dtype, size, stride.size, numel ? offset : 0);
+  st = tensor_make(&t, s->memory, e->dtype, size, stride.size, numel ? offset : 0);
   if (st) return st;
   made->kind = PICKLE_OBJECT;
   made->which = PT_IS_TENSOR;
   made->object = t;
+  made->count = e->foreign;
   return WEIR_OK;
+}
+
+/* With the dtype of its storage; `typed`: with the seventh argument's. */
+static weir_status make_tensor(pt_reader *r, const pickle_value *args, bool typed,
+                               pickle_value *made)
+{
+  const pickle_value *first = args->count ? args->item[0] : NULL;
+  const pickle_value *type = typed && args->count > 6 ? args->item[6] : NULL;
+  if (first && first->kind == PICKLE_UNKNOWN) {
+    make_unknown(made, (size_t)first->which);
+    return WEIR_OK;
+  }
+  if (!first || args->count < 4 || first->kind != PICKLE_OBJECT || first->which != PT_IS_STORAGE ||
+      args->item[1]->kind != PICKLE_INT || (typed && (!type || type->kind != PICKLE_GLOBAL)))
+    return wrong_pt(r, "a tensor is made of something else than a storage");
+  pt_elements e = {.dtype = (weir_dtype)first->count};
+  if (type && type->which == PT_DTYPE) e.dtype = (weir_dtype)(uintptr_t)type->object;
+  if (type && type->which == PT_FOREIGN) {
+    e.dtype = WEIR_UINT8;
+    e.foreign = (enum foreign_kind)(uintptr_t)type->object;
+  }
+  if (type && ((e.foreign && !foreign_asked(e.foreign, &r->options)) ||
+               (type->which != PT_DTYPE && type->which != PT_FOREIGN))) {
+    if (type->which != PT_FOREIGN && type->which != PT_UNKNOWN)
+      return wrong_pt(r, "a tensor's dtype is none");
+    make_unknown(made, type->count);
+    return WEIR_OK;
+  }
+  e.bytes = e.foreign ? foreign_size(e.foreign) : itemsize(e.dtype);
+  return rebuild_tensor(r, args, &e, made);
+}
+
+static weir_status pt_call(void *user, const pickle_value *call, const pickle_value *args,
+                           pickle_value *made, pickle_value **out);
+
+/* (what to call, the class, its arguments, the state of the tensor): a tensor with attributes. */
+static weir_status make_from_type(pt_reader *r, const pickle_value *args, pickle_value *made,
+                                  pickle_value **out)
+{
+  const pickle_value *call = args->count > 2 ? args->item[0] : NULL;
+  if (!call || call->kind != PICKLE_GLOBAL || call->which == PT_FROM_TYPE ||
+      args->item[2]->kind != PICKLE_TUPLE)
+    return wrong_pt(r, "a tensor with attributes is made of something else than a tensor");
+  return pt_call(r, call, args->item[2], made, out);
+}
+
+/* An object of what makes no tensor, by its class's name where that is the argument. */
+static void make_object(const pt_reader *r, const pickle_value *call, const pickle_value *args,
+                        pickle_value *made)
+{
+  const char *name = r->unknown.items[call->count].name;
+  const pickle_value *class = args->count ? args->item[0] : NULL;
+  bool helper = !strcmp(name, "copyreg._reconstructor") || !strcmp(name, "copy_reg._reconstructor");
+  if (helper && class && class->kind == PICKLE_GLOBAL && class->which == PT_UNKNOWN) call = class;
+  make_unknown(made, call->count);
 }
 
 static weir_status pt_call(void *user, const pickle_value *call, const pickle_value *args,
@@ -274,8 +391,19 @@ static weir_status pt_call(void *user, const pickle_value *call, const pickle_va
     made->kind = PICKLE_DICT;
     return WEIR_OK;
   case PT_TENSOR:
-    return rebuild_tensor(r, args, made);
+  case PT_TENSOR_OF:
+    return make_tensor(r, args, call->which == PT_TENSOR_OF, made);
+  case PT_FROM_TYPE:
+    return make_from_type(r, args, made, out);
+  case PT_UNKNOWN:
+  case PT_FOREIGN:
+    make_object(r, call, args, made);
+    return WEIR_OK;
   case PT_PARAMETER:
+    if (first && first->kind == PICKLE_UNKNOWN) {
+      *out = first;
+      return WEIR_OK;
+    }
     if (!first || first->kind != PICKLE_OBJECT || first->which != PT_IS_TENSOR)
       return wrong_pt(r, "a parameter is made of something else than a tensor");
     *out = first;
@@ -316,7 +444,40 @@ static void print_float(char *out, size_t room, double f)
     (void)snprintf(out, room, "%.*f", behind < 1 ? 1 : behind, f);
 }
 
-static weir_status put_metadata(pt_reader *r, const char *path, const pickle_value *v)
+/* What a value is that becomes neither a tensor nor text. */
+static const char *kind_of(const pt_reader *r, const pickle_value *v)
+{
+  switch (v->kind) {
+  case PICKLE_UNKNOWN:
+    return r->unknown.items[v->which].name;
+  case PICKLE_GLOBAL:
+    if (v->which == PT_UNKNOWN || v->which == PT_FOREIGN) return r->unknown.items[v->count].name;
+    return "a class or a function of PyTorch's";
+  case PICKLE_BIG:
+    return "an integer of more than 64 bits";
+  case PICKLE_BYTES:
+    return "bytes";
+  case PICKLE_TEXT:
+    return "text that is not UTF-8";
+  case PICKLE_SET:
+    return "a set";
+  default:
+    return "a storage";
+  }
+}
+
+/* What is left where it is. Where it is all there is, and made by a call, that is an error. */
+static weir_status skip_value(const pt_reader *r, const char *path, const pickle_value *v,
+                              bool alone)
+{
+  const char *what = kind_of(r, v);
+  if (!alone || (v->kind != PICKLE_UNKNOWN && v->kind != PICKLE_GLOBAL))
+    return tensors_skip(r->set, path, what);
+  return weir_fail(WEIR_ENOTSUP, "%s: the pickle calls %.200s, which makes no tensor", r->path,
+                   what);
+}
+
+static weir_status put_metadata(pt_reader *r, const char *path, const pickle_value *v, bool alone)
 {
   char number[64];
   char *text = NULL;
@@ -335,32 +496,40 @@ static weir_status put_metadata(pt_reader *r, const char *path, const pickle_val
     print_float(number, sizeof number, v->f);
     break;
   case PICKLE_TEXT:
-    if (!(text = text_of(v))) return WEIR_OK;
+    if (!(text = text_of(v))) return skip_value(r, path, v, alone);
     said = text;
     break;
+  case PICKLE_GLOBAL:
+    if (v->which != PT_DTYPE) return skip_value(r, path, v, alone);
+    (void)snprintf(number, sizeof number, "torch.%s",
+                   weir_dtype_name((weir_dtype)(uintptr_t)v->object));
+    break;
   default:
-    return WEIR_OK;
+    return skip_value(r, path, v, alone);
   }
   weir_status st = weir_tensors_set_metadata(r->set, path, said);
   free(text);
   return st;
 }
 
-static weir_status put_tensor(pt_reader *r, const char *path, weir_tensor *t)
+static weir_status put_tensor(pt_reader *r, const char *path, const pickle_value *v)
 {
-  weir_tensor *own = NULL;
+  weir_tensor *own = NULL, *t = v->object;
   if (weir_tensors_get(r->set, path))
     return weir_fail(WEIR_ENOTSUP, "%s: two tensors are called '%.100s'", r->path, path);
-  bool other = r->options.dtype && r->options.dtype != (weir_dtype)t->dtype;
-  weir_status st = other ? weir_to_dtype(&own, t, r->options.dtype)
-                         : tensor_part(&own, t, t->dims, t->size, t->stride, 0);
+  weir_dtype asked = r->options.dtype;
+  weir_status st = asked && v->count ? foreign_convert(&own, t, v->count, &r->options)
+                   : asked && asked != (weir_dtype)t->dtype
+                       ? weir_to_dtype(&own, t, asked)
+                       : tensor_part(&own, t, t->dims, t->size, t->stride, 0);
   if (!st) st = weir_tensor_set_name(own, path);
   if (!st) st = weir_tensors_put(r->set, path, own);
   weir_tensor_release(own);
   return st;
 }
 
-/* The path of an item behind `length` bytes of the one it is in; its length. */
+/* The path of an item behind `length` bytes of the one it is in; its length, 0: its key is neither
+ * text nor a number. */
 static weir_status extend_path(const pt_reader *r, char *path, size_t length,
                                const pickle_value *key, size_t *out)
 {
@@ -375,8 +544,8 @@ static weir_status extend_path(const pt_reader *r, char *path, size_t length,
     if (memchr(text, 0, bytes) || !utf8_valid(text, bytes))
       return wrong_pt(r, "a key is not UTF-8");
   } else {
-    return weir_fail(WEIR_ENOTSUP, "%s: a key of '%.100s' is neither text nor a number", r->path,
-                     path);
+    *out = 0;
+    return WEIR_OK;
   }
   if (bytes > PATH_BYTES - length - 2)
     return weir_fail(WEIR_ENOTSUP, "%s: a name of more than %d bytes", r->path, PATH_BYTES - 2);
@@ -393,14 +562,17 @@ static weir_status visit_value(pt_reader *r, char *path, size_t length, const pi
 static weir_status visit_items(pt_reader *r, char *path, size_t length, const pickle_value *v,
                                int depth)
 {
-  size_t step = v->kind == PICKLE_DICT ? 2 : 1, longer = 0;
+  size_t step = v->kind == PICKLE_DICT || v->holds == PICKLE_DICT ? 2 : 1, longer = 0;
   weir_status st = WEIR_OK;
   if (depth == DEPTH_MOST)
     return weir_fail(WEIR_ENOTSUP, "%s: values are nested more than %d deep", r->path, DEPTH_MOST);
   for (size_t i = 0; !st && i + step <= v->count; i += step) {
     pickle_value place = {.kind = PICKLE_INT, .i = (int64_t)i};
     st = extend_path(r, path, length, step == 2 ? v->item[i] : &place, &longer);
-    if (!st) st = visit_value(r, path, longer, v->item[i + step - 1], depth + 1);
+    if (!st && !longer && v->item[i]->kind != PICKLE_TEXT)
+      st = tensors_skip(r->set, path, "an item whose key is neither text nor a number");
+    else if (!st)
+      st = visit_value(r, path, longer, v->item[i + step - 1], depth + 1);
     path[length] = 0;
   }
   return st;
@@ -411,10 +583,11 @@ static weir_status visit_value(pt_reader *r, char *path, size_t length, const pi
 {
   if (++r->visits > VISITS_MOST)
     return weir_fail(WEIR_ENOTSUP, "%s: more than %d values", r->path, VISITS_MOST);
-  if (v->kind == PICKLE_DICT || v->kind == PICKLE_LIST || v->kind == PICKLE_TUPLE)
+  if (v->kind == PICKLE_DICT || v->kind == PICKLE_LIST || v->kind == PICKLE_TUPLE ||
+      (v->kind == PICKLE_UNKNOWN && v->holds))
     return visit_items(r, path, length, v, depth);
-  if (v->kind == PICKLE_OBJECT && v->which == PT_IS_TENSOR) return put_tensor(r, path, v->object);
-  return put_metadata(r, path, v);
+  if (v->kind == PICKLE_OBJECT && v->which == PT_IS_TENSOR) return put_tensor(r, path, v);
+  return put_metadata(r, path, v, depth == 0);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -501,6 +674,7 @@ static void pt_reader_free(pt_reader *r)
     free(s);
   }
   named_free(&r->storages);
+  named_free(&r->unknown);
   free(r->prefix);
 }
 

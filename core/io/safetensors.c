@@ -14,7 +14,7 @@
 #include "core/stream/async_error.h"
 #include "core/base/dump.h"
 #include "core/base/json.h"
-#include "core/io/file.h"
+#include "core/io/foreign.h"
 #include "core/io/named.h"
 #include "core/io/safetensors.h"
 
@@ -35,17 +35,16 @@ static weir_status wrong_entry(const st_header *h, const st_entry *e, const char
   return weir_fail(WEIR_ECORRUPT, "%s: tensor '%.100s' %s", h->file->path, e->name, what);
 }
 
-static weir_status read_dtype(const st_header *h, json_reader *j, st_entry *e)
+static weir_status read_dtype(json_reader *j, st_entry *e)
 {
-  char *code;
-  weir_status st = json_reader_string(j, &code);
+  weir_status st = json_reader_string(j, &e->code);
   if (st) return st;
   for (int i = 1; i < WEIR_DTYPES; i++)
-    if (!strcmp(code, codes[i])) e->dtype = (weir_dtype)i;
+    if (!strcmp(e->code, codes[i])) e->dtype = (weir_dtype)i;
   if (e->dtype) return WEIR_OK;
-  return weir_fail(WEIR_ENOTSUP,
-                   "%s: tensor '%.100s' is of dtype '%.20s', which no tensor of Weir's has",
-                   h->file->path, e->name, code);
+  e->foreign = (uint8_t)foreign_find(FOREIGN_IN_SAFETENSORS, e->code);
+  if (!e->foreign) e->foreign = FOREIGN_OTHER;
+  return WEIR_OK;
 }
 
 static weir_status read_shape(const st_header *h, json_reader *j, st_entry *e)
@@ -83,9 +82,11 @@ static weir_status read_offsets(const st_header *h, json_reader *j, st_entry *e)
 static weir_status check_entry(const st_header *h, st_entry *e)
 {
   int64_t numel;
-  if (shape_numel(&numel, e->shape, e->dtype))
+  if (shape_numel(&numel, e->shape, e->dtype ? e->dtype : WEIR_INT64))
     return wrong_entry(h, e, "has a shape that overflows");
-  uint64_t bytes = (uint64_t)numel * itemsize(e->dtype), data = h->file->bytes - 8 - h->bytes;
+  size_t item = e->dtype ? itemsize(e->dtype) : foreign_size(e->foreign);
+  uint64_t bytes = (uint64_t)numel * item, data = h->file->bytes - 8 - h->bytes;
+  if (!item) bytes = e->end - e->begin; /* of elements of unknown size */
   if (e->begin > e->end || e->end > data || e->end - e->begin != bytes)
     return weir_fail(
         WEIR_ECORRUPT,
@@ -109,7 +110,7 @@ static weir_status read_entry(const st_header *h, json_reader *j, st_entry *e)
       k++;
     if (k < 3 && seen >> k & 1) return wrong_entry(h, e, "has a key twice");
     seen |= 1u << k;
-    st = k == 0   ? read_dtype(h, j, e)
+    st = k == 0   ? read_dtype(j, e)
          : k == 1 ? read_shape(h, j, e)
          : k == 2 ? read_offsets(h, j, e)
                   : json_reader_skip(j);
@@ -246,7 +247,21 @@ void st_header_free(st_header *h)
 
 file_array st_array(const st_header *h, const st_entry *e)
 {
-  return (file_array){e->dtype, e->shape, sizeof(uint64_t) + h->bytes + e->begin, false, false};
+  file_array a = {.dtype = e->dtype,
+                  .shape = e->shape,
+                  .at = sizeof(uint64_t) + h->bytes + e->begin,
+                  .foreign = e->foreign,
+                  .item = foreign_size(e->foreign)};
+  int64_t numel = 0;
+  if (e->foreign != FOREIGN_OTHER || shape_numel(&numel, e->shape, WEIR_UINT8)) return a;
+  uint64_t bytes = e->end - e->begin;
+  if (numel && bytes && bytes % (uint64_t)numel == 0) {
+    a.item = bytes / (uint64_t)numel;
+  } else { /* several in a byte, or none */
+    a.item = 1;
+    a.shape = weir_shape((int64_t)bytes);
+  }
+  return a;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------

@@ -6,8 +6,10 @@
 
 /* A tensor as the header says, checked on its own. */
 typedef struct st_entry {
-  char *name; /* borrowed: the header's text */
-  weir_dtype dtype;
+  char *name;       /* borrowed: the header's text */
+  char *code;       /* borrowed: of its dtype */
+  weir_dtype dtype; /* NONE: no tensor of Weir's has it */
+  uint8_t foreign;  /* then: an enum foreign_kind */
   weir_shape shape;
   uint64_t begin, end; /* bytes from the end of the header */
 } st_entry;

@@ -3,7 +3,7 @@
  *
  * What io.h says of files holds: they may have been made to do harm, and every number is checked
  * before it is used. Nothing of a file is ever run: of PyTorch's pickles only what makes tensors is
- * understood, all else is an error that names it.
+ * understood, all else is named and skipped.
  *
  * Formats: safetensors with the index of its shards, as Hugging Face's tools write them; the zip
  * files of torch.save() (since PyTorch 1.6); numpy.savez() and numpy.savez_compressed(). Errors: as
@@ -47,8 +47,10 @@ static inline void weir_safetensors_drop(weir_safetensors **f)
 WEIR_PUBLIC size_t weir_safetensors_count(const weir_safetensors *f);
 WEIR_PUBLIC const char *weir_safetensors_name(const weir_safetensors *f, size_t place);
 /* Of a tensor by name, as the header says; of one there is not: WEIR_DTYPE_NONE, and a shape whose
- * count is -1. */
+ * count is -1. One that no tensor can be of is WEIR_DTYPE_NONE too, and has its shape; what the file
+ * names it (borrowed) is "F8_E4M3", of float32 "F32"; NULL: there is no such tensor. */
 WEIR_PUBLIC weir_dtype weir_safetensors_dtype(const weir_safetensors *f, const char *name);
+WEIR_PUBLIC const char *weir_safetensors_dtype_name(const weir_safetensors *f, const char *name);
 WEIR_PUBLIC weir_shape weir_safetensors_shape(const weir_safetensors *f, const char *name);
 /* Text of a key of the first file's __metadata__ (borrowed); NULL: there is none. */
 WEIR_PUBLIC const char *weir_safetensors_metadata(const weir_safetensors *f, const char *key);
@@ -71,17 +73,20 @@ WEIR_PUBLIC weir_status weir_safetensors_map_all(weir_tensors **out, const char 
 /* The tensors of a file of torch.save() (*out is new): those of a state_dict by their names; of
  * dicts and lists within one another by the path, parts joined by dots ("model.conv1.weight",
  * "optimizer.state.0.exp_avg"); one tensor alone by "". Numbers, truths and text beside them become
- * metadata by their paths, as Python prints them. Tensors that share a storage in the file share it
+ * metadata by their paths, as Python prints them; what else there is (objects of classes, sets,
+ * bytes) is skipped, and listed with its class (weir_tensors_skipped_count()). Tensors that share a storage in the file share it
  * here; strides and offsets are the file's. options as of weir_npy_read(): a dtype makes each a
- * tensor of its own. Understood are OrderedDict, _rebuild_tensor_v2, _rebuild_parameter, Size,
- * dtypes, and storages of the dtypes there are; nothing is run. Errors: ENOTSUP "...: the pickle
- * calls os.system, which makes no tensor"; a file from before PyTorch 1.6. */
+ * tensor of its own. Nothing of Python's is run: what makes tensors is
+ * understood, an object of a class that is a dict or a list is one, and of all else the name is kept.
+ * Errors: ENOTSUP "...: the pickle calls os.system, which makes no tensor", where that is all there
+ * is; a file from before PyTorch 1.6. */
 WEIR_PUBLIC weir_status weir_pt_load(weir_tensors **out, const char *path,
                                      const weir_options *options);
 
 /* ---- NumPy's ---------------------------------------------------------------------------------- */
 
-/* The arrays of an .npz file by name, ".npy" taken off; stored or deflated. Checked by their sums
+/* The arrays of an .npz file by name, ".npy" taken off; stored or deflated. Arrays of text, objects
+ * or structures, and what is no array, are skipped (weir_tensors_skipped_count()). Checked by their sums
  * as numpy.load() does. options as of weir_npy_read(). */
 WEIR_PUBLIC weir_status weir_npz_load(weir_tensors **out, const char *path,
                                       const weir_options *options);

@@ -9,7 +9,14 @@
  * Formats: NumPy's "numpy.lib.format" (versions 1.0, 2.0 and 3.0), and safetensors' "Format" as of
  * 0.5. Errors of all: EINVAL (an argument, a dtype the format has not), ENOENT, EIO, ENOMEM, those
  * of the device; of reading ECORRUPT (the file is not of its format), ENOTSUP (it is, and holds
- * what no tensor can); of writing ENOSPC. */
+ * what no tensor can; or it is compressed by gzip); of writing ENOSPC.
+ *
+ * Elements of uint16, uint32 and uint64, and floats of 8 bits (e4m3 and e5m2), which no tensor has,
+ * are converted where options have a dtype: integers to floats with one rounding, to integers as
+ * C's casts do. Where options have as_bytes and no dtype they are uint8, in one more dimension where
+ * an element has several bytes, least significant first; so are elements of other dtypes, where the
+ * file has their size. Where neither is asked for, such a tensor alone is ENOTSUP, and one among
+ * others is skipped and listed: weir_tensors_skipped_count(). */
 #ifndef WEIR_IO_H
 #define WEIR_IO_H
 
@@ -64,6 +71,13 @@ WEIR_PUBLIC const char *weir_tensors_metadata(const weir_tensors *set, const cha
 WEIR_PUBLIC size_t weir_tensors_metadata_count(const weir_tensors *set);
 /* The key by place, from 0; NULL beyond the last (borrowed). */
 WEIR_PUBLIC const char *weir_tensors_metadata_key(const weir_tensors *set, size_t place);
+
+/* What a file held beside the tensors that were read from it, and no tensor was made of: by place,
+ * from 0, its name in the file and what it is ("F8_E4M3", "argparse.Namespace"); NULL beyond the
+ * last (borrowed). */
+WEIR_PUBLIC size_t weir_tensors_skipped_count(const weir_tensors *set);
+WEIR_PUBLIC const char *weir_tensors_skipped_name(const weir_tensors *set, size_t place);
+WEIR_PUBLIC const char *weir_tensors_skipped_kind(const weir_tensors *set, size_t place);
 
 /* All tensors of a .safetensors file (*out is new), in the order of their bytes; each has its name
  * (weir_tensor_name). options as of weir_npy_read(): a dtype is given to all of them. path may be an

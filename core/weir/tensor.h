@@ -83,6 +83,7 @@ typedef struct weir_options {
   bool non_blocking;  /* conversion: need not be complete on return, where memory is page-locked */
   bool copy;          /* conversion: a new tensor even where nothing changes */
   uint8_t memory_format; /* a weir_memory_format; of a module's: of what has as many dimensions */
+  bool as_bytes;         /* a file's: what has a dtype that tensors have not is had as uint8 */
 } weir_options;
 
 /* ---- defaults ---------------------------------------------------------------------------------

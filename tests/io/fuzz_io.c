@@ -30,6 +30,35 @@ static void abort_unless_equal(const weir_tensor *a, const weir_tensor *b)
     abort();
 }
 
+static void read_dense_elements(const weir_tensor *t)
+{
+  if (weir_tensor_is_contiguous(t)) read_all_elements(t);
+}
+
+static void read_and_release(weir_tensors *set)
+{
+  for (size_t i = 0; i < weir_tensors_count(set); i++)
+    read_dense_elements(weir_tensors_at(set, i));
+  for (size_t i = 0; i < weir_tensors_skipped_count(set); i++)
+    sink += strlen(weir_tensors_skipped_name(set, i)) + strlen(weir_tensors_skipped_kind(set, i));
+  weir_tensors_release(set);
+}
+
+/* What no tensor is of, converted where the file bounds how much there is, and as bytes. */
+static void foreign(const char *path)
+{
+  const weir_options number = {.dtype = WEIR_FLOAT32}, bytes = {.as_bytes = true};
+  weir_tensors *set;
+  weir_tensor *t;
+  if (!weir_npy_read(&t, path, &number)) {
+    read_dense_elements(t);
+    weir_tensor_release(t);
+  }
+  if (!weir_safetensors_load(&set, path, &number)) read_and_release(set);
+  if (!weir_npz_load(&set, path, &number)) read_and_release(set);
+  if (!weir_tensors_load(&set, path, &bytes)) read_and_release(set);
+}
+
 static void npy(const char *path, const char *again)
 {
   weir_tensor *t, *back;
@@ -111,6 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   mapped(path);
   npz(path, again);
   pt(path);
+  foreign(path);
   (void)unlink(again);
   return 0;
 }

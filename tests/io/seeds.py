@@ -49,9 +49,19 @@ def archive(method, **entries):
 
 array = npy(repr({'descr': '<i4', 'fortran_order': False, 'shape': (40,)}), bytes(160))
 put('npz0', archive(zipfile.ZIP_STORED, a0npy=array, b0npy=array))
+u16 = npy(repr({'descr': '<u2', 'fortran_order': True, 'shape': (2, 1)}), bytes(4))
+put('npy_u16', u16)
+put('npz2', archive(zipfile.ZIP_STORED, a0npy=u16, readme=b'text'))
+put('st4', safetensors({'a': {'dtype': 'F8_E5M2', 'shape': [2, 2], 'data_offsets': [0, 4]},
+                        'b': {'dtype': 'F4', 'shape': [2], 'data_offsets': [4, 5]}}, 5))
 put('npz1', archive(zipfile.ZIP_DEFLATED, a0npy=array))
 pickle = (b'\x80\x02ccollections\nOrderedDict\n)Rq\x00(X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storage'
           b'ctorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQK\x00K\x02K\x03\x86K\x03K\x01\x86\x89h\x00tRX\x01\x00\x00\x00b'
           b']q\x01(K\x05G?\xf0\x00\x00\x00\x00\x00\x00\x88Ne}(K\x01h\x01uu.')
 put('pt0', archive(zipfile.ZIP_STORED, **{'archive/data.pkl': pickle, 'archive/byteorder': b'little', 'archive/data/0': bytes(24)}))
 put('pt1', archive(zipfile.ZIP_DEFLATED, **{'archive/data.pkl': pickle, 'archive/byteorder': b'big', 'archive/data/0': bytes(24)}))
+objects = (b'\x80\x02}(X\x01\x00\x00\x00acargparse\nNamespace\n)\x81}(K\x01K\x02ubX\x01\x00\x00\x00bcm\nD\n)R(K\x01Nu'
+           b'X\x01\x00\x00\x00c\x8f(K\x01\x90X\x01\x00\x00\x00dctorch._utils\n_rebuild_tensor_v3\n((X\x07\x00\x00\x00storage'
+           b'ctorch.storage\nUntypedStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x18tQK\x00K\x02K\x03\x86K\x03K\x01\x86\x89}'
+           b'ctorch\nuint16\ntRu.')
+put('pt2', archive(zipfile.ZIP_STORED, **{'archive/data.pkl': objects, 'archive/byteorder': b'little', 'archive/data/0': bytes(24)}))

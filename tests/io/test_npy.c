@@ -167,10 +167,75 @@ START_TEST(options_say_dtype_and_place)
 }
 END_TEST
 
-/* ---- damage ---------------------------------------------------------------------------------- */
-
 #define PLAIN(descr, order, shape)                                                                 \
   "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }"
+
+/* NumPy reads these as well, whoever wrote them: Python 2, and writers that know dtypes by name. */
+START_TEST(a_dtype_may_be_python_2_s_text_a_letter_or_a_name)
+{
+  static const char *const headers[] = {
+      PLAIN("u'<f4'", "False", "(2,)"),
+      PLAIN("'float32'", "False", "(2,)"),
+      PLAIN("\"float32\"", "False", "(2,)"),
+      PLAIN("'f'", "False", "(2,)"),
+      PLAIN("'=f'", "False", "(2L,)"),
+      "{u'descr': u'<f4', u\"fortran_order\": False, u'shape': (2,)}"};
+  const float values[2] = {1.5F, -2};
+  for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+    WEIR_TENSOR t = NULL;
+    put_npy("t.npy", 1, headers[i], values, sizeof values);
+    must(weir_npy_read(&t, "t.npy", NULL));
+    ck_assert_int_eq(weir_tensor_dtype(t), WEIR_FLOAT32);
+    const float *read = weir_tensor_data(t);
+    ck_assert(read[0] == values[0] && read[1] == values[1]);
+  }
+}
+END_TEST
+
+static void read_doubles(double *out, size_t bytes, const char *path, weir_dtype by)
+{
+  WEIR_TENSOR t = NULL;
+  must(weir_npy_read(&t, path, &(weir_options){.dtype = by}));
+  ck_assert_int_eq(weir_tensor_dtype(t), by);
+  must(weir_tensor_read(out, bytes, WEIR_FLOAT64, t));
+}
+
+/* First dimension innermost, most significant byte first: elements 1, 65535, 258 by rows. */
+START_TEST(unsigned_elements_are_converted_or_had_as_bytes)
+{
+  WEIR_TENSOR t = NULL;
+  double read[6];
+  uint8_t bytes[12];
+  static const char elements[] = "\0\1\0\2\xff\xff\0\3\1\2\0\4";
+  put_npy("t.npy", 1, PLAIN("'>u2'", "True", "(2, 3)"), elements, 12);
+  must_fail(weir_npy_read(&t, "t.npy", NULL), WEIR_ENOTSUP, "'>u2'");
+  read_doubles(read, sizeof read, "t.npy", WEIR_FLOAT32);
+  ck_assert(read[0] == 1 && read[1] == 65535 && read[2] == 258 && read[3] == 2 && read[5] == 4);
+  must(weir_npy_read(&t, "t.npy", &(weir_options){.as_bytes = true}));
+  ck_assert_int_eq(weir_tensor_dtype(t), WEIR_UINT8);
+  ck_assert_int_eq(weir_tensor_dim(t), 3);
+  ck_assert_int_eq(weir_tensor_size(t, 2), 2);
+  must(weir_tensor_read(bytes, sizeof bytes, WEIR_UINT8, t));
+  ck_assert(memcmp(bytes, "\1\0\xff\xff\2\1\2\0\3\0\4\0", 12) == 0);
+}
+END_TEST
+
+START_TEST(uint64_becomes_a_float_by_one_rounding_and_an_integer_by_its_bits)
+{
+  WEIR_TENSOR t = NULL;
+  double read[3];
+  const uint64_t elements[3] = {UINT64_MAX, (UINT64_C(1) << 53) + 1, UINT64_C(0x8000008000000001)};
+  put_npy("t.npy", 1, PLAIN("'uint64'", "False", "(3,)"), elements, sizeof elements);
+  read_doubles(read, sizeof read, "t.npy", WEIR_FLOAT64);
+  ck_assert(read[0] == 0x1p64 && read[1] == 0x1p53 && read[2] == 0x1.000001p63);
+  read_doubles(read, sizeof read, "t.npy", WEIR_FLOAT32);
+  ck_assert(read[2] == 0x1.000002p63); /* 0x1.000001p63, a tie, if it were a double before */
+  must(weir_npy_read(&t, "t.npy", &(weir_options){.dtype = WEIR_INT64}));
+  ck_assert_int_eq(((int64_t *)weir_tensor_data(t))[0], -1);
+}
+END_TEST
+
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static const struct {
   const char *header, *words;
@@ -199,7 +264,10 @@ static const struct {
     {PLAIN("'<i4'", "False", "(5,)"), "its header says 20", WEIR_ECORRUPT},
     {PLAIN("'<i4'", "False", "(1,1,1,1,1,1,1,1,1)"), "more than 8 dimensions", WEIR_ENOTSUP},
     {PLAIN("'|O'", "False", "(1,)"), "type '|O'", WEIR_ENOTSUP},
-    {PLAIN("'<u4'", "False", "(1,)"), "type '<u4'", WEIR_ENOTSUP},
+    {PLAIN("'<u4'", "False", "(1,)"), "dtype '<u4'", WEIR_ENOTSUP},
+    {PLAIN("'<u4'", "False", "(5,)"), "its header says 20", WEIR_ECORRUPT},
+    {PLAIN("'<float32'", "False", "(1,)"), "type '<float32'", WEIR_ENOTSUP},
+    {PLAIN("u<f4", "False", "(1,)"), "a string is expected", WEIR_ECORRUPT},
     {PLAIN("'<c16'", "False", "(1,)"), "type '<c16'", WEIR_ENOTSUP},
     {PLAIN("'<U8'", "False", "(1,)"), "type '<U8'", WEIR_ENOTSUP},
     {PLAIN("[('a', '<i4')]", "False", "(1,)"), "an array of structures", WEIR_ENOTSUP},
@@ -228,6 +296,8 @@ START_TEST(a_file_that_is_none_is_an_error)
   must_fail(weir_npy_read(&t, "new.npy", NULL), WEIR_EVERSION, "version 4.0");
   put_file("long.npy", "\x93NUMPY\2\0\xff\xff\xff\x7f{}", 14);
   must_fail(weir_npy_read(&t, "long.npy", NULL), WEIR_ECORRUPT, "goes beyond the end");
+  put_file("t.npy.gz", "\x1f\x8b\x08\0\0\0\0\0\2\3", 10);
+  must_fail(weir_npy_read(&t, "t.npy.gz", NULL), WEIR_ENOTSUP, "compressed by gzip");
   must_fail(weir_npy_read(&t, "none.npy", NULL), WEIR_ENOENT, "none.npy");
   must_fail(weir_npy_read(&t, ".", NULL), WEIR_EINVAL, "not a regular file");
   must_fail(weir_npy_read(&t, NULL, NULL), WEIR_EINVAL, "weir_npy_read: path is NULL");
@@ -308,6 +378,9 @@ int main(void)
   tcase_add_test(c, big_endian_elements_of_every_size_are_turned);
   tcase_add_test(c, bools_are_zero_or_one_whatever_the_file_says);
   tcase_add_test(c, options_say_dtype_and_place);
+  tcase_add_test(c, a_dtype_may_be_python_2_s_text_a_letter_or_a_name);
+  tcase_add_test(c, unsigned_elements_are_converted_or_had_as_bytes);
+  tcase_add_test(c, uint64_becomes_a_float_by_one_rounding_and_an_integer_by_its_bits);
   tcase_add_loop_test(c, a_header_that_is_none_is_an_error, 0, sizeof bad / sizeof *bad);
   tcase_add_test(c, a_file_that_is_none_is_an_error);
   tcase_add_test(c, every_cut_of_a_file_is_an_error);

@@ -1,4 +1,5 @@
 /* test_safetensors.c: tensors by name, and .safetensors files. */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +216,106 @@ START_TEST(what_the_format_lets_be_is_let_be)
 }
 END_TEST
 
+/* ---- dtypes that no tensor has --------------------------------------------------------------- */
+
+/* Bytes 0 to 15: two of uint16, four floats of 8 bits, eight of 4 bits in four bytes, one float. */
+static void put_foreign(void)
+{
+  put_st("t.safetensors",
+         "{\"u\":{\"dtype\":\"U16\",\"shape\":[2],\"data_offsets\":[0,4]},"
+         "\"q\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2],\"data_offsets\":[4,8]},"
+         "\"h\":{\"dtype\":\"F4\",\"shape\":[8],\"data_offsets\":[8,12]},"
+         "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]}}",
+         16);
+}
+
+START_TEST(a_dtype_no_tensor_has_is_listed_while_the_others_are_read)
+{
+  WEIR_TENSORS set = NULL;
+  WEIR_TENSORS mapped = NULL;
+  WEIR_SAFETENSORS f = NULL;
+  weir_tensor *none;
+  put_foreign();
+  must(weir_safetensors_load(&set, "t.safetensors", NULL));
+  must(weir_safetensors_map_all(&mapped, "t.safetensors"));
+  ck_assert_uint_eq(weir_tensors_count(set), 1);
+  ck_assert_uint_eq(weir_tensors_count(mapped), 1);
+  ck_assert_ptr_nonnull(weir_tensors_get(set, "a"));
+  ck_assert_uint_eq(weir_tensors_skipped_count(set), 3);
+  ck_assert_str_eq(weir_tensors_skipped_name(set, 1), "q");
+  ck_assert_str_eq(weir_tensors_skipped_kind(set, 1), "F8_E4M3");
+  ck_assert_ptr_null(weir_tensors_skipped_name(set, 3));
+  ck_assert_ptr_null(weir_tensors_skipped_kind(set, 3));
+  must(weir_safetensors_open(&f, "t.safetensors"));
+  ck_assert_uint_eq(weir_safetensors_count(f), 4);
+  ck_assert_int_eq(weir_safetensors_dtype(f, "h"), WEIR_DTYPE_NONE);
+  ck_assert_str_eq(weir_safetensors_dtype_name(f, "h"), "F4");
+  ck_assert_str_eq(weir_safetensors_dtype_name(f, "a"), "F32");
+  ck_assert_ptr_null(weir_safetensors_dtype_name(f, "b"));
+  ck_assert_int_eq(weir_safetensors_shape(f, "q").count, 2);
+  must_fail(weir_safetensors_read(&none, f, "u", NULL), WEIR_ENOTSUP,
+            "tensor 'u' is of dtype 'U16'");
+  must_fail(weir_safetensors_map(&none, f, "q"), WEIR_ENOTSUP, "'F8_E4M3'");
+  must_fail(weir_safetensors_read(&none, f, "h", &(weir_options){.dtype = WEIR_FLOAT32}),
+            WEIR_ENOTSUP, "'F4'");
+}
+END_TEST
+
+START_TEST(a_dtype_no_tensor_has_is_converted_or_had_as_bytes)
+{
+  WEIR_TENSORS floats = NULL;
+  WEIR_TENSORS bytes = NULL;
+  int32_t u[2];
+  put_foreign();
+  must(weir_safetensors_load(&floats, "t.safetensors", &(weir_options){.dtype = WEIR_FLOAT64}));
+  ck_assert_uint_eq(weir_tensors_count(floats), 3);
+  must(weir_tensor_read(u, sizeof u, WEIR_INT32, weir_tensors_get(floats, "u")));
+  ck_assert(u[0] == 0x0100 && u[1] == 0x0302);
+  ck_assert_int_eq(weir_tensor_dim(weir_tensors_get(floats, "q")), 2);
+  must(weir_safetensors_load(&bytes, "t.safetensors", &(weir_options){.as_bytes = true}));
+  ck_assert_uint_eq(weir_tensors_count(bytes), 4);
+  weir_tensor *uint16 = weir_tensors_get(bytes, "u"), *half = weir_tensors_get(bytes, "h");
+  ck_assert_int_eq(weir_tensor_dim(uint16), 2);
+  ck_assert_int_eq(weir_tensor_size(uint16, 1), 2);
+  ck_assert_int_eq(weir_tensor_size(half, 0), 4);
+  ck_assert(memcmp(weir_tensor_data(half), "\10\11\12\13", 4) == 0);
+  ck_assert_int_eq(weir_tensor_dtype(weir_tensors_get(bytes, "a")), WEIR_FLOAT32);
+}
+END_TEST
+
+/* An e5m2 float is the upper byte of a half; an e4m3 one, one bit to the left of a half's exponent,
+ * is a half of 1/256 of its value. */
+START_TEST(floats_of_8_bits_have_the_values_of_halves_of_their_bits)
+{
+  WEIR_TENSORS set = NULL;
+  WEIR_TENSOR half = NULL;
+  uint16_t bits[512];
+  float expected[512], read[256];
+  put_st("t.safetensors",
+         "{\"e4\":{\"dtype\":\"F8_E4M3\",\"shape\":[256],\"data_offsets\":[0,256]},"
+         "\"e5\":{\"dtype\":\"F8_E5M2\",\"shape\":[256],\"data_offsets\":[256,512]}}",
+         512);
+  for (unsigned i = 0; i < 256; i++) {
+    bits[i] = (uint16_t)((i & 0x80) << 8 | (i & 0x7f) << 7);
+    bits[256 + i] = (uint16_t)(i << 8);
+  }
+  must(weir_tensor_from(&half, bits, WEIR_FLOAT16, weir_shape(512),
+                        &(weir_options){.dtype = WEIR_FLOAT16}));
+  must(weir_tensor_read(expected, sizeof expected, WEIR_FLOAT32, half));
+  must(weir_safetensors_load(&set, "t.safetensors", &(weir_options){.dtype = WEIR_FLOAT32}));
+  for (int kind = 0; kind < 2; kind++) {
+    must(weir_tensor_read(read, sizeof read, WEIR_FLOAT32,
+                          weir_tensors_get(set, kind ? "e5" : "e4")));
+    for (int i = 0; i < 256; i++) {
+      float is = read[i], should = kind ? expected[256 + i] : 256 * expected[i];
+      bool nan = kind ? isnan(should) : (i & 0x7f) == 0x7f;
+      ck_assert_msg(nan ? isnan(is) : is == should && signbit(is) == signbit(should),
+                    "kind %d, 0x%02x: %g, not %g", kind, i, is, should);
+    }
+  }
+}
+END_TEST
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 #define ONE(dtype, shape, offsets)                                                                 \
@@ -255,9 +356,11 @@ static const struct {
     {ONE("U8", "[4294967296,4294967296]", "[0,0]"), "overflows", WEIR_ECORRUPT},
     {ONE("F64", "[2305843009213693952]", "[0,0]"), "overflows", WEIR_ECORRUPT},
     {ONE("U8", "[1,1,1,1,1,1,1,1,8]", "[0,8]"), "more than 8 dimensions", WEIR_ENOTSUP},
-    {ONE("F8_E5M2", "[8]", "[0,8]"), "'F8_E5M2'", WEIR_ENOTSUP},
-    {ONE("U16", "[4]", "[0,8]"), "'U16'", WEIR_ENOTSUP},
-    {ONE("u8", "[8]", "[0,8]"), "'u8'", WEIR_ENOTSUP},
+    {ONE("F8_E5M2", "[7]", "[0,8]"), "needs 7 bytes", WEIR_ECORRUPT},
+    {ONE("U16", "[8]", "[0,8]"), "needs 16 bytes", WEIR_ECORRUPT},
+    {ONE("F4", "[8]", "[0,4]"), "no tensor has the last 4", WEIR_ECORRUPT},
+    {ONE("F4", "[8]", "[8,4]"), "data_offsets [8, 4]", WEIR_ECORRUPT},
+    {ONE("F4", "[8]", "[0,9]"), "data_offsets [0, 9]", WEIR_ECORRUPT},
     {"{" U8("a", "0", "4") "}", "no tensor has the last 4", WEIR_ECORRUPT},
     {"{" U8("a", "4", "8") "}", "behind a hole", WEIR_ECORRUPT},
     {"{" U8("a", "0", "4") "," U8("b", "0", "4") "}", "overlaps", WEIR_ECORRUPT},
@@ -407,6 +510,9 @@ int main(void)
   tcase_add_test(c, nothing_at_all_is_a_file_too);
   tcase_add_test(c, views_are_saved_as_they_look);
   tcase_add_test(c, what_the_format_lets_be_is_let_be);
+  tcase_add_test(c, a_dtype_no_tensor_has_is_listed_while_the_others_are_read);
+  tcase_add_test(c, a_dtype_no_tensor_has_is_converted_or_had_as_bytes);
+  tcase_add_test(c, floats_of_8_bits_have_the_values_of_halves_of_their_bits);
   tcase_add_loop_test(c, every_rule_of_the_format_is_kept, 0, sizeof bad / sizeof *bad);
   tcase_add_test(c, a_length_that_cannot_be_is_an_error);
   tcase_add_test(c, a_header_beyond_the_cap_is_an_error);

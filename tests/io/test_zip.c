@@ -80,12 +80,39 @@ START_TEST(what_npz_has_not_is_refused)
   weir_tensor_release(t);
   must_fail(weir_npz_save("t.npz", set), WEIR_EINVAL, "no bfloat16");
   ck_assert_int_eq(files_there(), 0);
-  static const part text = {"readme.txt", "hello", 5};
-  put_zip("t.npz", &text, 1);
-  must_fail(weir_npz_load(&none, "t.npz", NULL), WEIR_ENOTSUP, "'readme.txt' is no .npy array");
   put_file("t.npz", "hello", 5);
   must_fail(weir_npz_load(&none, "t.npz", NULL), WEIR_ECORRUPT, "not a zip file");
   ck_assert_ptr_null(none);
+}
+END_TEST
+
+/* What numpy.savez() puts beside arrays of numbers, and a file that somebody added. */
+START_TEST(arrays_that_are_no_tensors_are_skipped_by_name)
+{
+#define ARRAY(descr, shape, elements)                                                              \
+  "\x93NUMPY\1\0\x3a\0{'descr': " descr ", 'fortran_order': False, 'shape': " shape "}" elements
+  static const char text[] = ARRAY("'<U2'  ", "(1,) ", "a\0\0\0b\0\0\0");
+  static const char wide[] = ARRAY("'<u4'  ", "(1,) ", "\5\0\0\0");
+  static const char plain[] = ARRAY("'<f4'  ", "(1,) ", "\0\0\x80\x3f");
+  const part parts[] = {{"s.npy", text, sizeof text - 1},
+                        {"readme.txt", "hello", 5},
+                        {"u.npy", wide, sizeof wide - 1},
+                        {"a.npy", plain, sizeof plain - 1}};
+  WEIR_TENSORS set = NULL;
+  WEIR_TENSORS whole = NULL;
+  put_zip("t.npz", parts, 4);
+  must(weir_npz_load(&set, "t.npz", NULL));
+  ck_assert_uint_eq(weir_tensors_count(set), 1);
+  ck_assert_ptr_nonnull(weir_tensors_get(set, "a"));
+  ck_assert_uint_eq(weir_tensors_skipped_count(set), 3);
+  ck_assert_str_eq(weir_tensors_skipped_name(set, 0), "s");
+  ck_assert_str_eq(weir_tensors_skipped_kind(set, 0), "<U2");
+  ck_assert_str_eq(weir_tensors_skipped_name(set, 1), "readme.txt");
+  ck_assert_str_eq(weir_tensors_skipped_kind(set, 2), "<u4");
+  must(weir_npz_load(&whole, "t.npz", &(weir_options){.dtype = WEIR_INT64}));
+  ck_assert_int_eq(*(int64_t *)weir_tensor_data(weir_tensors_get(whole, "u")), 5);
+  ck_assert_uint_eq(weir_tensors_skipped_count(whole), 2);
+#undef ARRAY
 }
 END_TEST
 
@@ -233,6 +260,83 @@ START_TEST(a_dtype_makes_each_a_tensor_of_its_own)
 }
 END_TEST
 
+/* What a training script saves beside its weights; item by item, each in its own manner. */
+START_TEST(objects_of_classes_are_skipped_by_name_beside_tensors)
+{
+  WEIR_TENSORS set = NULL;
+  PUT_PT(DICT(
+      KEY "a"                                                     /* argparse.Namespace(lr=1) */
+          "cargparse\nNamespace\n)\x81}(X\2\0\0\0lrK\1ub" KEY "b" /* of OrderedDict's class */
+          "cmine\nState\n)R(" KEY
+          "w" TENSOR(STORAGE, "\0", "K\2",
+                     "K\1") "u}b" KEY "c" /* numpy.float64(0) */
+                            "cnumpy._core.multiarray\nscalar\n(cnumpy\ndtype\n(X\2\0\0\0"
+                            "f8\x89\x88tR(K\3NtbC\1"
+                            "xtR" KEY "d" /* of a class of before protocol 2 */
+                            "ccopyreg\n_reconstructor\n(cmine\nOld\nc__builtin__\nobject\nNtR" KEY
+                            "e" /* {1}, by protocol 4 */
+                            "\x8f(K\1\x90" KEY "f"
+                            "ctorch\nfloat16\n" KEY "g" /* of a storage of no dtype of ours */
+      TENSOR("(X\7\0\0\0storagectorch\nComplexDoubleStorage\nX\1\0\0\0"
+             "0X\3\0\0\0cpuK\1tQ",
+             "\0", "K\1", "K\1") KEY
+      "h"
+      "]" TENSOR(STORAGE, "\1", "K\1", "K\1") "a" KEY "i" /* os.system("true") */
+                                              "cos\nsystem\n(X\4\0\0\0truetR"
+                                              "NK\1"));
+  must(weir_pt_load(&set, "t.pt", NULL));
+  ck_assert_uint_eq(weir_tensors_count(set), 2);
+  ck_assert_ptr_nonnull(weir_tensors_get(set, "b.w"));
+  ck_assert_ptr_nonnull(weir_tensors_get(set, "h.0"));
+  ck_assert_str_eq(weir_tensors_metadata(set, "f"), "torch.float16");
+  static const char *const skipped[][2] = {{"a", "argparse.Namespace"},
+                                           {"c", "numpy._core.multiarray.scalar"},
+                                           {"d", "mine.Old"},
+                                           {"e", "a set"},
+                                           {"g", "torch.ComplexDoubleStorage"},
+                                           {"i", "os.system"},
+                                           {"", "an item whose key is neither text nor a number"}};
+  ck_assert_uint_eq(weir_tensors_skipped_count(set), sizeof skipped / sizeof *skipped);
+  for (size_t i = 0; i < sizeof skipped / sizeof *skipped; i++) {
+    ck_assert_str_eq(weir_tensors_skipped_name(set, i), skipped[i][0]);
+    ck_assert_str_eq(weir_tensors_skipped_kind(set, i), skipped[i][1]);
+  }
+}
+END_TEST
+
+/* As torch.save() writes tensors of its newer dtypes: untyped storages, the dtype behind. */
+#define FOREIGN_TENSOR(dtype, offset, size, stride)                                                \
+  "ctorch._utils\n_rebuild_tensor_v3\n("                                                           \
+  "(X\7\0\0\0storagectorch.storage\nUntypedStorage\nX\1\0\0\0"                                     \
+  "0X\3\0\0\0cpuK\x18tQK" offset "(" size "t(" stride "t\x89}ctorch\n" dtype "\ntR"
+
+START_TEST(tensors_of_foreign_dtypes_are_skipped_converted_or_had_as_bytes)
+{
+  WEIR_TENSORS set = NULL;
+  WEIR_TENSORS floats = NULL;
+  WEIR_TENSORS bytes = NULL;
+  int32_t values[4];
+  PUT_PT(DICT(KEY "u" FOREIGN_TENSOR("uint16", "\2", "K\2K\2", "K\1K\4") KEY "q" FOREIGN_TENSOR(
+      "float8_e5m2", "\7", "K\1", "K\1") KEY "x" FOREIGN_TENSOR("float4_e2m1", "\0", "K\1", "K\1")
+                  KEY "a" TENSOR(STORAGE, "\0", "K\1", "K\1")));
+  must(weir_pt_load(&set, "t.pt", NULL));
+  ck_assert_uint_eq(weir_tensors_count(set), 1);
+  ck_assert_uint_eq(weir_tensors_skipped_count(set), 3);
+  ck_assert_str_eq(weir_tensors_skipped_kind(set, 1), "torch.float8_e5m2");
+  must(weir_pt_load(&floats, "t.pt", &(weir_options){.dtype = WEIR_FLOAT32}));
+  ck_assert_uint_eq(weir_tensors_count(floats), 3);
+  must(weir_tensor_read(values, sizeof values, WEIR_INT32, weir_tensors_get(floats, "u")));
+  ck_assert(values[0] == 0 && values[1] == 0 && values[2] == 0x3f80 && values[3] == 0x4040);
+  ck_assert(*(float *)weir_tensor_data(weir_tensors_get(floats, "q")) == 1.75F); /* 0x3f */
+  must(weir_pt_load(&bytes, "t.pt", &(weir_options){.as_bytes = true}));
+  const weir_tensor *u = weir_tensors_get(bytes, "u");
+  ck_assert_int_eq(weir_tensor_dtype(u), WEIR_UINT8);
+  ck_assert_int_eq(weir_tensor_dim(u), 3);
+  ck_assert_int_eq(weir_tensor_stride(u, 1), 8);
+  ck_assert_int_eq(((uint8_t *)weir_tensor_data(u))[3], 0x3f); /* bytes 4 to 7 are of 1.0 */
+}
+END_TEST
+
 #define BAD(pickle, status, words)                                                                 \
   {                                                                                                \
     pickle, sizeof pickle - 1, status, words                                                       \
@@ -248,7 +352,19 @@ static const struct {
     BAD("\x80\2c__builtin__\neval\n.", WEIR_ENOTSUP, "__builtin__.eval"),
     BAD("\x80\4X\2\0\0\0osX\6\0\0\0system\x93.", WEIR_ENOTSUP, "os.system"),
     BAD("\x80\2ctorch\nComplexDoubleStorage\n.", WEIR_ENOTSUP, "torch.ComplexDoubleStorage"),
-    BAD("\x80\2ctorch\nSize\n)\x81.", WEIR_ENOTSUP, "an object of a class"),
+    BAD("\x80\2ctorch\nSize\n)\x81.", WEIR_ECORRUPT, "made of nothing"),
+    BAD("\x80\2(cmine\nOld\no.", WEIR_ENOTSUP, "an object of a class"),
+    BAD("\x80\2cargparse\nNamespace\n)\x81}b.", WEIR_ENOTSUP, "argparse.Namespace"),
+    BAD("\x80\2N)}\x92.", WEIR_ECORRUPT, "what is called"),
+    BAD("\x80\2(K\1\x90.", WEIR_ECORRUPT, "a set is missing"),
+    BAD("\x80\2\x90.", WEIR_ECORRUPT, "a mark is missing"),
+    BAD("\x80\2(2.", WEIR_ECORRUPT, "to be doubled"),
+    BAD("\x80\2ctorch._tensor\n_rebuild_from_type_v2\n)R.", WEIR_ECORRUPT, "something else"),
+    BAD("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._tensor\n_rebuild_from_type_v2\nN)tR.",
+        WEIR_ECORRUPT, "something else"),
+    BAD(DICT(KEY "u" FOREIGN_TENSOR("uint16", "\0", "K\x0d", "K\1")), WEIR_ECORRUPT,
+        "beyond its storage"),
+    BAD(DICT(KEY "u" FOREIGN_TENSOR("Size", "\0", "K\1", "K\1")), WEIR_ECORRUPT, "dtype is none"),
     BAD("\x80\2N}b.", WEIR_ENOTSUP, "sets the state"),
     BAD("", WEIR_ECORRUPT, "it does not stop"),
     BAD(".", WEIR_ECORRUPT, "does not leave one value"),
@@ -277,7 +393,6 @@ static const struct {
     BAD("N)R.", WEIR_ECORRUPT, "what is called"),
     BAD("\xff.", WEIR_ENOTSUP, "opcode 0xff"),
     BAD("]q\0h\0a.", WEIR_ENOTSUP, "nested more than 64 deep"),
-    BAD(DICT("NN"), WEIR_ENOTSUP, "neither text nor a number"),
     BAD(REBUILD ")R.", WEIR_ECORRUPT, "something else than a storage"),
     BAD("ctorch._utils\n_rebuild_parameter\n(NtR.", WEIR_ECORRUPT, "something else than a tensor"),
     BAD(DICT(KEY "a" TENSOR(STORAGE, "\1", "K\2K\3", "K\3K\1")), WEIR_ECORRUPT,
@@ -305,7 +420,8 @@ START_TEST(what_makes_no_tensor_is_refused_by_name)
 {
   weir_tensors *set = (weir_tensors *)&set;
   put_pt(bad_pickle[_i].pickle, bad_pickle[_i].bytes);
-  must_fail(weir_pt_load(&set, "t.pt", NULL), bad_pickle[_i].status, bad_pickle[_i].words);
+  weir_options bytes = {.as_bytes = true};
+  must_fail(weir_pt_load(&set, "t.pt", &bytes), bad_pickle[_i].status, bad_pickle[_i].words);
   ck_assert_ptr_null(set);
 }
 END_TEST
@@ -380,6 +496,7 @@ int main(void)
   tcase_add_checked_fixture(c, enter_folder, leave_folder);
   tcase_add_test(c, arrays_come_back_from_an_npz);
   tcase_add_test(c, what_npz_has_not_is_refused);
+  tcase_add_test(c, arrays_that_are_no_tensors_are_skipped_by_name);
   tcase_add_test(c, a_wrong_sum_is_an_error);
   tcase_add_test(c, blocks_of_all_kinds_are_inflated);
   tcase_add_test(c, codes_of_the_block_s_own_are_inflated);
@@ -387,6 +504,8 @@ int main(void)
   tcase_add_test(c, the_sum_is_crc_32);
   tcase_add_test(c, tensors_keep_strides_and_what_they_share);
   tcase_add_test(c, a_dtype_makes_each_a_tensor_of_its_own);
+  tcase_add_test(c, objects_of_classes_are_skipped_by_name_beside_tensors);
+  tcase_add_test(c, tensors_of_foreign_dtypes_are_skipped_converted_or_had_as_bytes);
   tcase_add_loop_test(c, what_makes_no_tensor_is_refused_by_name, 0,
                       sizeof bad_pickle / sizeof *bad_pickle);
   tcase_add_test(c, the_format_before_zip_files_is_named);
