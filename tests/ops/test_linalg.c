@@ -479,7 +479,6 @@ START_TEST(what_lu_has_made_solves_from_both_sides)
   WEIR_TENSOR a = some_matrices(true, d);
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR b = counting(weir_shape(3, BATCH, N, N), d, cpu);
-  WEIR_TENSOR row = counting(weir_shape(3, BATCH, N, N), d, cpu);
   WEIR_TENSOR lu = NULL;
   WEIR_TENSOR pivots = NULL;
   weir_ok(weir_flip(&turned, a, (const int[]){-1}, 1)); /* so that rows are exchanged */
@@ -803,6 +802,7 @@ START_TEST(a_library_factorises_as_the_engine_does)
     WEIR_TENSOR places = NULL;
     WEIR_TENSOR apart = NULL; /* no eigenvalue twice */
     weir_options o = {.dtype = WEIR_FLOAT64};
+    ck_assert(choose_library(false)); /* where there is none, the batch before left it refused */
     weir_manual_seed(7);
     weir_ok(weir_randn(&a, weir_shape(batches[i], 40, 30), &o));
     weir_ok(weir_transpose(&turned, a, -1, -2));
@@ -810,7 +810,6 @@ START_TEST(a_library_factorises_as_the_engine_does)
     weir_ok(weir_arange(&places, weir_int(1), weir_int(41), weir_int(1), &o));
     weir_ok(weir_diag_embed(&apart, places, 0, -2, -1));
     weir_ok(weir_add_(positive, apart));
-    ck_assert(choose_library(false));
     ck_assert_str_eq(weir_cpu_lapack_name(), "builtin");
     factorise(own, a, positive);
     if (choose_library(true)) {
