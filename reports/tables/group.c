@@ -104,8 +104,9 @@ static weir_status load_names(wr_groups *g)
           " FROM thread t LEFT JOIN process p ON p.id = t.process",
       [PROCESSES] = "SELECT id, 'process ' || pid || ' ' || substr(exe, 1, 200) FROM process",
       [FUNCTIONS] = "SELECT id, name FROM api",
-      [RANGES] = "SELECT id, CASE WHEN domain <> '' THEN substr(domain, 1, 200) || ': ' ELSE '' END"
-                 " || substr(text, 1, 1000) FROM range_name",
+      [RANGES] =
+          ("SELECT id, CASE WHEN domain <> '' THEN substr(domain, 1, 200) || ': ' ELSE '' END"
+           " || substr(text, 1, 1000) FROM range_name"),
       [RANKS] = "SELECT id, 'rank ' || rank FROM process WHERE typeof(rank) = 'integer'"};
   weir_status s = WEIR_OK;
   for (int i = THREADS; !s && i <= RANKS; i++) {

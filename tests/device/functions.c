@@ -4,6 +4,10 @@
 #include <math.h>
 #include "tests/device/reference.h"
 
+#ifndef CMPLXL /* glibc defines it for gcc alone */
+#define CMPLXL(re, im) __builtin_complex((long double)(re), (long double)(im))
+#endif
+
 typedef long double real;
 typedef long double complex wide;
 

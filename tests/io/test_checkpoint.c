@@ -226,7 +226,7 @@ static void put_two_shards(void)
 
 START_TEST(shards_are_one_checkpoint)
 {
-  static const char *const paths[] = {INDEX, ".", "./" INDEX};
+  static const char *const paths[] = {INDEX, ".", ("./" INDEX)};
   put_two_shards();
   for (int i = 0; i < 3; i++) {
     WEIR_SAFETENSORS f = NULL;

@@ -233,6 +233,7 @@ START_TEST(memory_that_others_locked_is_pinned)
   WEIR_TENSOR warm = counting(weir_shape(1), WEIR_FLOAT32, cuda0);
   WEIR_TENSOR t = NULL;
   void *memory;
+  ck_assert(!weir_tensor_is_pinned(warm));
   weir_ok(weir_pinned_malloc(&memory, 4096));
   weir_ok(weir_tensor_over(&t, memory, weir_shape(8), NULL, NULL, NULL, NULL));
   ck_assert(weir_tensor_is_pinned(t));
