@@ -17,6 +17,8 @@
 #include "core/tensor/autocast.h"
 #include "core/tensor/record.h"
 
+enum { MOST_AXES = 3 }; /* of an image: a volume's */
+
 /* A convolution that is asked for. */
 typedef struct convolution {
   const char *name; /* torch's */
@@ -24,7 +26,8 @@ typedef struct convolution {
   bool transposed, same;
   const weir_tensor *a, *weight, *bias; /* borrowed */
   int64_t groups;
-  int64_t stride[3], pad[3], dilation[3], more[3]; /* more: output_padding */
+  int64_t stride[MOST_AXES], pad[MOST_AXES], dilation[MOST_AXES],
+      more[MOST_AXES]; /* more: output_padding */
 } convolution;
 
 static int64_t or_one(int64_t x)
@@ -171,7 +174,7 @@ static const char *times_text(text_buffer *out, const int64_t *v, int count)
 static weir_status check_reach_of(const convolution *c)
 {
   text_buffer x, y;
-  int64_t padded[3], covers[3];
+  int64_t padded[MOST_AXES], covers[MOST_AXES];
   bool good = true;
   for (int i = 0; i < c->axes; i++) {
     if (!cover(&covers[i], c, i))
@@ -234,7 +237,7 @@ static weir_status padded_by(weir_tensor **out, const weir_tensor *t, const int6
 /* padding='same': what there is before and behind. */
 static weir_status same_padded(weir_tensor **out, convolution *c)
 {
-  int64_t before[3], behind[3];
+  int64_t before[MOST_AXES], behind[MOST_AXES];
   for (int i = 0; i < c->axes; i++) {
     int64_t all = c->dilation[i] * (c->weight->size[2 + i] - 1);
     before[i] = all / 2;
@@ -341,7 +344,7 @@ static weir_status library_convolution(weir_tensor **out, const convolution *c,
 static weir_status run_convolution(weir_tensor **out, convolution *c)
 {
   WEIR_TENSOR padded = NULL;
-  int64_t places[3] = {0};
+  int64_t places[MOST_AXES] = {0};
   weir_status st = check_convolution(c);
   if (!st && c->same) st = same_padded(&padded, c);
   if (st) return st;
@@ -435,7 +438,7 @@ static weir_status phase_run(weir_tensor **out, const convolution *c, const weir
 {
   WEIR_TENSOR kernel = NULL;
   WEIR_TENSOR padded = NULL;
-  int64_t before[3], behind[3];
+  int64_t before[MOST_AXES], behind[MOST_AXES];
   bool nothing = false;
   weir_shape shape = {.count = c->axes + 2, .size = {x->size[0], c->weight->size[1] * c->groups}};
   convolution one = {.axes = c->axes, .groups = c->groups, .stride = {1, 1, 1}};
@@ -462,7 +465,7 @@ static weir_status phase_run(weir_tensor **out, const convolution *c, const weir
 static weir_status phases_from(weir_tensor **out, const convolution *c, const weir_tensor *x,
                                int axis, phase_axis *p, const int64_t *places)
 {
-  if (axis == c->axes) return phase_run(out, c, x, p, places);
+  if (axis >= c->axes || axis == MOST_AXES) return phase_run(out, c, x, p, places);
   enum { MOST = 64 };
   weir_tensor *part[MOST] = {NULL};
   WEIR_TENSOR stacked = NULL;
@@ -586,7 +589,7 @@ static weir_status run_transposed(weir_tensor **out, convolution *c)
   WEIR_TENSOR phases = NULL;
   WEIR_TENSOR y = NULL;
   int64_t size[3], places[3];
-  phase_axis p[3];
+  phase_axis p[MOST_AXES];
   c->transposed = true;
   weir_status st = check_convolution(c);
   if (!st) st = check_more(c);
