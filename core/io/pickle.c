@@ -33,6 +33,7 @@ static weir_status no_pickle_memory(void)
 static weir_status new_value(pickle *p, pickle_value **out, enum pickle_kind kind)
 {
   size_t most = p->calls.values_most ? p->calls.values_most : VALUES_MOST;
+  *out = NULL;
   if (p->values == most)
     return weir_fail(WEIR_ENOTSUP, "%s: the pickle has more than %zu values", p->calls.path, most);
   if (!p->chunk || p->chunk->used == CHUNK_VALUES) {
