@@ -10,6 +10,18 @@
 
 #define LOCAL __attribute__((visibility("hidden")))
 
+/* Where the C library defines these as macros (glibc from 2.43 on), a definition would be expanded. */
+#undef memchr
+#undef memcmp
+#undef memcpy
+#undef memmove
+#undef memset
+#undef strchr
+#undef strcmp
+#undef strlen
+#undef strncmp
+#undef strrchr
+
 typedef uint64_t __attribute__((may_alias, aligned(1))) word; /* anywhere in memory */
 
 LOCAL void *memcpy(void *restrict to, const void *restrict from, size_t bytes)
