@@ -58,6 +58,8 @@ $(FAKE_PYTHONS): tests/tools/fake_python.c | $(CUDA_STUBS)/libcuda.so
 	$(Q)$(CC) -std=gnu11 -O1 -fno-optimize-sibling-calls -Wall -Wextra $(CUDAINC) -DMINOR=$(patsubst %t,%,$(subst .,,$(suffix $@))) \
 	  -DFREE=$(if $(filter %t,$@),1,0) -rdynamic -o $@ $< -L$(CUDA_STUBS) -lcuda -pthread
 
+TEST_TOOLS += $(O)/bench/bench
+
 EXTRA_tests/tools/fake_python.c = -DMINOR=14 -DFREE=1 # for the linter
 
 # Never instrumented, always optimised; by Clang too where it is.

@@ -139,7 +139,7 @@ static int run_rows(FILE *json, int count, char **names)
     r->measure(&m, r);
     if (!*m.note)
       (void)snprintf(m.note, sizeof m.note, "%s",
-                     m.failed  ? "a child failed"
+                     m.failed  ? *bench_failure ? bench_failure : "a child failed"
                      : r->note ? r->note
                                : "");
     print_row(r, &m);

@@ -65,6 +65,8 @@ double bench_now(void); /* seconds, CLOCK_MONOTONIC */
 bool bench_run(double *number, double *seconds, long *kib, const char *const *argv);
 /* Processor seconds (user and system) of the last program that bench_run() ran to its end. */
 extern double bench_cpu_seconds;
+/* Which program failed, and how; empty after one that did not. */
+extern char bench_failure[160];
 /* The median of the numbers of `count` children becomes the row's value; false: one failed. */
 bool bench_children(measured *m, size_t count, const char *const *argv);
 /* The same of two programs in turns: each one's median, and as the value that of the quotients. */

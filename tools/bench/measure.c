@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include "tools/bench/timing.h"
 
+enum { CANNOT_RUN = 127 }; /* the status of a child whose program could not be started */
+
 const char *bench_build, *bench_scratch;
 bool bench_asked;
 
@@ -39,6 +41,25 @@ const char *bench_text(const char *format, ...)
 }
 
 double bench_cpu_seconds;
+char bench_failure[160];
+
+/* What a program's end means for the row that ran it. */
+static bool ended_well(const char *program, int status)
+{
+  const char *name = strrchr(program, '/');
+  name = name ? name + 1 : program;
+  *bench_failure = 0;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_RUN)
+    (void)snprintf(bench_failure, sizeof bench_failure, "%s cannot be run: is it built?", program);
+  else if (WIFEXITED(status))
+    (void)snprintf(bench_failure, sizeof bench_failure, "%s ended with status %d", name,
+                   WEXITSTATUS(status));
+  else
+    (void)snprintf(bench_failure, sizeof bench_failure, "%s was ended by signal %d", name,
+                   WTERMSIG(status));
+  return false;
+}
 
 static double seconds_of(struct timeval t)
 {
@@ -56,7 +77,7 @@ bool bench_run(double *number, double *seconds, long *kib, const char *const *ar
   if (pid == 0) {
     (void)dup2(out[1], 1);
     (void)execvp(argv[0], (char *const *)argv);
-    _exit(127);
+    _exit(CANNOT_RUN);
   }
   (void)close(out[1]);
   size_t used = 0;
@@ -72,7 +93,7 @@ bool bench_run(double *number, double *seconds, long *kib, const char *const *ar
   bench_cpu_seconds = seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
   if (kib) *kib = use.ru_maxrss;
   if (number) *number = strtod(text, NULL);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return ended_well(argv[0], status);
 }
 
 bool bench_children(measured *m, size_t count, const char *const *argv)
