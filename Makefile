@@ -9,6 +9,8 @@
 #   PREFIX= DESTDIR=                      where install puts things
 
 O         ?= build
+SAN       ?=
+V         ?=
 PREFIX    ?= /usr/local
 DESTDIR   ?=
 ifeq ($(origin CC),default)

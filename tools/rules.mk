@@ -45,7 +45,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-porting check-table lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, names of files, names of static functions, export lists, which folder may use which, the tables of functions and of PyTorch's names
+lint: lint-format lint-make lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-porting check-table lint-tidy ## clang-format (nothing to change), variables of make, clang-tidy, shellcheck, man pages, names of files, names of static functions, export lists, which folder may use which, the tables of functions and of PyTorch's names
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"
@@ -67,6 +67,12 @@ lint-man: $(O)/man/made
 lint-exports: all
 	$(say) EXPORTS "$(LIB)"
 	$(Q)tools/scripts/check-exports.sh "$(O)"
+
+# A variable in a target or a prerequisite counts as it is where the rule is read: one that is set further down
+# is nothing there, and what it names is not built.
+lint-make:
+	$(say) MAKE "variables that are set after their use, or never"
+	$(Q)$(MAKE) -n --warn-undefined-variables print-O 2>&1 >/dev/null | { ! grep 'undefined variable'; }
 
 lint-statics:
 	$(say) STATICS "names of static functions"
@@ -106,7 +112,9 @@ install: all ## copy the programs, libraries, headers and manual below $(DESTDIR
 uninstall: ## remove what install copied there
 	@tools/scripts/install.sh --remove "$(PREFIX)" "$(DESTDIR)"
 
-bundle: all $(GPU_COUNT) gpu-suites ## a relocatable archive, with the libraries weir needs beside it
+bundle: ## a relocatable archive, with the libraries weir needs beside it
+	@tools/scripts/deps.sh need patchelf "a bundle"
+	@$(MAKE) all gpu-suites
 	@MAKE="$(MAKE)" tools/scripts/bundle.sh "$(O)" "$(VERSION)" "$(ARCH)" "$(CUDA_HOME)"
 
 demo: ## set the machine up, build, run a training loop under Weir and print its report
@@ -114,12 +122,14 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: porting lint-porting format lint lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
+.PHONY: porting lint-porting format lint lint-format lint-make lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 
 BENCH_JSON ?= $(O)/bench.json
 ROWS       ?=
+# What measures the library is linked as a program links it: libweir.so, through its exported functions.
+BENCH_WEIR := $(addprefix $(O)/bench/,alloc tensor gpu gpu_tensor)
 
 $(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c tensor.c trace.c)) $(CORE_TRACE_WRITER_OBJS))
 	@mkdir -p $(@D)
@@ -155,9 +165,6 @@ picture: all
 	$(Q)rm -f /tmp/train /tmp/train.db /tmp/train.html
 
 .PHONY: picture
-
-# What measures the library is linked as a program links it: libweir.so, through its exported functions.
-BENCH_WEIR := $(addprefix $(O)/bench/,alloc tensor gpu gpu_tensor)
 
 $(O)/bench/alloc: $(call objs,tests/memory/fake.c)
 $(O)/bench/gpu $(O)/bench/gpu_tensor: $(LIB)/libweir-cuda.so

@@ -13,8 +13,6 @@ $(O)/tests/gpu/libcupti_%.so: $(OBJ)/tests/gpu/cupti_%.o
 	$(say) LD $@
 	$(Q)$(CC) -shared -o $@ $< $(CUPTI_LIB) -Wl,-rpath,$(dir $(CUPTI_LIB)) -lpthread
 
-check-gpu: $(GPU_COUNT)
-
 # The allocator's suites for a machine that has a driver and no Check: on libcuda.so.1, wherever the loader
 # finds it, with Check inside.
 GPU_SUITES := $(addprefix $(O)/tests/gpu/cuda_,backend reuse stress compute)
@@ -75,7 +73,7 @@ $(O)/tests/gpu/keeper_static: $(OBJ)/tests/e2e/keeper.o | $(CUDA_STUBS)/libcuda.
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -o $@ $< $(CUDA_HOME)/lib64/libcudart_static.a -L$(CUDA_STUBS) -lcuda -ldl -lrt -lpthread
 
-gpu-suites: $(GPU_ACCOUNTS) $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/memory $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
+gpu-suites: $(GPU_COUNT) $(GPU_ACCOUNTS) $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/memory $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
 check-gpu: gpu-suites
 .PHONY: gpu-suites
 

@@ -80,6 +80,30 @@ START_TEST(a_missing_toolkit_ends_a_build_in_one_sentence)
 }
 END_TEST
 
+START_TEST(a_bundle_without_its_tool_is_refused_before_a_build)
+{
+  outcome *o =
+      sh_status(2, "mkdir tools && for t in sh dash bash make awk cat sed nproc uname tr "
+                   "grep readlink realpath find dirname; do ln -s $(command -v $t) tools/; "
+                   "done; cd $WEIR_SOURCE && PATH=$OLDPWD/tools make O=$OLDPWD/none bundle");
+  ck_assert_ptr_nonnull(strstr(o->err, "a bundle needs patchelf: run 'make deps-all' or install"));
+  sh_status(1, "test -e none");
+}
+END_TEST
+
+START_TEST(no_rule_names_a_variable_before_it_is_set)
+{
+  sh_status(0, "cd $WEIR_SOURCE && make lint-make");
+}
+END_TEST
+
+START_TEST(a_bench_row_names_the_program_that_is_not_built)
+{
+  outcome *o = sh("$BUILD/bench/bench $PWD $PWD/out.json alloc-hit");
+  ck_assert_ptr_nonnull(strstr(o->out, "bench/alloc cannot be run: is it built?"));
+}
+END_TEST
+
 /* A Toolkit with neither stubs nor a libcudart.so, as wheels are. */
 START_TEST(programs_link_where_a_toolkit_has_no_stubs)
 {
@@ -115,6 +139,9 @@ int main(void)
   tcase_add_test(t, a_fetch_that_fails_says_why_then_is_tried_again);
   tcase_add_test(t, a_toolkit_that_the_user_names_is_not_replaced);
   tcase_add_test(t, a_missing_toolkit_ends_a_build_in_one_sentence);
+  tcase_add_test(t, a_bundle_without_its_tool_is_refused_before_a_build);
+  tcase_add_test(t, no_rule_names_a_variable_before_it_is_set);
+  tcase_add_test(t, a_bench_row_names_the_program_that_is_not_built);
   tcase_add_test(t, programs_link_where_a_toolkit_has_no_stubs);
   tcase_add_test(t, no_link_asks_a_toolkit_for_its_stubs);
   suite_add_tcase(s, t);

@@ -8,8 +8,6 @@ set -eu
 build=$1 version=$2 arch=$3 cuda=$4
 name=weir-$version-$arch
 
-command -v patchelf >/dev/null || { echo "weir: a bundle needs patchelf: run 'make deps-all' or install package patchelf." >&2; exit 1; }
-
 stage=$(mktemp -d "$build/bundle.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 root=$stage/$name

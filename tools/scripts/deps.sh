@@ -6,6 +6,8 @@
 #                                                 password, and apt-get), else names it; where there is no CUDA
 #                                                 Toolkit, its pieces go into the folder TOOLKIT (toolkit.sh)
 #
+#   deps.sh need COMMAND WHAT                     WHAT is about to be made, with COMMAND: missing, it is one sentence, exit 1
+#
 # SCOPE: build (a build and its quick tests), bench (and what benchmarks compare with), all (and test-all).
 # One row a need: how to tell that it is there, its Debian/Ubuntu package, and the scopes that want it (build: all do);
 # may: where it is not to be had, what needs it is skipped (Ubuntu has no chromium package).
@@ -39,6 +41,7 @@ cmd mandoc          mandoc             all
 cmd chromium        chromium           all,may
 lib libmimalloc.so.2 libmimalloc2.0    all,bench
 lib libopenblas.so.0 libopenblas0      bench
+lib liblapack.so.3  liblapack3         all
 cmd patchelf        patchelf           all
 py  numpy           python3-numpy      all
 ROWS
@@ -145,7 +148,15 @@ install() { # SCOPE CUDA_HOME TOOLKIT
   exec "$(dirname "$0")/toolkit.sh" "$3"
 }
 
+need() { # COMMAND WHAT
+  command -v "$1" >/dev/null || {
+    echo "weir: $2 needs $1: run 'make deps-all' or install package $(rows | awk -v n="$1" '$1 == "cmd" && $2 == n { print $3 }')." >&2
+    exit 1
+  }
+}
+
 case ${1-} in
+need) need "$2" "$3" ;;
 check) check "${2-cc}" "${3-/usr/local/cuda}" ;;
 install) install "${2-build}" "${3-/usr/local/cuda}" "${4-build/toolkit}" ;;
 *)
