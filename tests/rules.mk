@@ -37,7 +37,8 @@ SAME_PLAIN     := $(KERNELS:%=$(KERNELS_OBJ)/%.fatbin) $(EX_CUDA:%=$(OBJ)/$(EX_D
                   $(OBJ)/$(EX_DIR)/driver_kernels.fatbin $(EXAMPLES_STATIC)
 
 CHECK_LIBS  = $(call pkg_libs,check)
-EXTRA_tests = $(call pkg_cflags,check sqlite3) $(CUDAINC) $(if $(SAN),$(if $(filter $(QUICK_TO_COMPILE),$<),-O0))
+# clang: attributes that gcc alone has are left out there, and variadic macros may be called without more.
+EXTRA_tests = -Wno-unknown-attributes -Wno-gnu-zero-variadic-macro-arguments $(call pkg_cflags,check sqlite3) $(CUDAINC) $(if $(SAN),$(if $(filter $(QUICK_TO_COMPILE),$<),-O0))
 
 # Optimising what a sanitizer adds to a test's own code takes two thirds of its compiler's time. Tests
 # that calculate much or look at their own stack are optimised as all else is.
