@@ -361,14 +361,37 @@ weir_status pool_heap(mem_pool *p, void *stream, mem_heap **out)
   return st;
 }
 
+/* Waits for the work that may touch freed memory. */
+static weir_status await_freed(mem_pool *p)
+{
+  weir_status st = epoch_sync(p);
+  if (st) return st;
+  epoch_pending(p);
+  if ((st = epoch_sync(p))) return st;
+  epoch_retire(p, NULL);
+  return WEIR_OK;
+}
+
+static weir_status trim_to(mem_pool *p, uint64_t keep)
+{
+  uint64_t more = !keep ? UINT64_MAX : p->reserved > keep ? p->reserved - keep : 0;
+  return more ? back_trim(p, p->clock(), more, false) : WEIR_OK;
+}
+
+/* Freed memory that queued work may touch is waited for where the rest does not do: PyTorch's
+ * callers free a tensor, empty the cache and expect the memory to be the device's. Not during a
+ * capture, which a wait would end; and pinned memory is kept, as PyTorch keeps it. */
 weir_status pool_trim(mem_pool *p, uint64_t keep)
 {
   uint64_t before = history_enter(p, false);
   pthread_mutex_lock(&p->lock);
   tcache_reclaim(p);
   epoch_collect(p);
-  uint64_t more = !keep ? UINT64_MAX : p->reserved > keep ? p->reserved - keep : 0;
-  weir_status st = more ? back_trim(p, p->clock(), more, false) : WEIR_OK;
+  weir_status st = trim_to(p, keep);
+  if (!st && !p->host && !p->capture_count && p->reserved > keep) {
+    st = await_freed(p);
+    if (!st) st = trim_to(p, keep);
+  }
   pthread_mutex_unlock(&p->lock);
   history_leave(before);
   return st;
@@ -382,12 +405,8 @@ weir_status weir_pool_empty(mem_pool *p)
 static weir_status drain_pool(mem_pool *p)
 {
   tcache_reclaim(p);
-  weir_status st = epoch_sync(p);
-  if (st) return st;
-  epoch_pending(p);
-  if ((st = epoch_sync(p))) return st;
-  epoch_retire(p, NULL);
-  return back_trim(p, p->clock(), UINT64_MAX, false);
+  weir_status st = await_freed(p);
+  return st ? st : trim_to(p, 0);
 }
 
 static weir_status drop_markers(const mem_pool *p, mem_heap *h)

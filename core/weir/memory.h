@@ -47,8 +47,9 @@ static inline void weir_device_memory_drop(void **block)
 /* After ptr is freed, it is not reused before the work now in `stream` is complete. */
 WEIR_PUBLIC weir_status weir_record_stream(void *ptr, weir_stream *stream);
 
-/* Gives all cached memory that no work can touch back to the device. Waits for no work itself;
- * without VMM the driver does, at every cudaFree. */
+/* Gives all cached memory back to the device. Where queued work may still touch some of it, that work
+ * is waited for, as torch.cuda.empty_cache() does; during a capture nothing is waited for, and that
+ * memory stays. */
 WEIR_PUBLIC weir_status weir_memory_empty_cache(weir_device device);
 /* The same until at most `keep_bytes` are reserved. */
 WEIR_PUBLIC weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes);

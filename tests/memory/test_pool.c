@@ -337,6 +337,47 @@ START_TEST(the_peak_is_exact_on_one_thread)
 }
 END_TEST
 
+static void no_work(void *argument)
+{
+  (void)argument;
+}
+
+/* A tensor is released while its kernel is queued, another while a second stream uses it. */
+START_TEST(emptying_the_cache_waits_for_queued_work_on_freed_memory)
+{
+  rig_start(&r, 64 * MIB, ways[_i].page, ways[_i].conf);
+  void *own = rig_malloc(&r, 1, 4 * MIB), *shared = rig_malloc(&r, 2, 6 * MIB);
+  for (int i = 1; i <= 3; i++) {
+    (void)rig_stream(&r, i);
+    fake_hold(&r.f, i);
+    fake_submit(&r.f, i, no_work, NULL);
+  }
+  ck_assert_int_eq(pool_use(shared, rig_stream(&r, 3)), WEIR_OK);
+  rig_free(&r, own);
+  rig_free(&r, shared);
+  ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
+  ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 0);
+  ck_assert_uint_eq(r.f.used, 0);
+  ck_assert_uint_gt(r.f.syncs, 0);
+  rig_stop(&r);
+}
+END_TEST
+
+START_TEST(emptying_the_cache_waits_for_nothing_that_touches_live_memory_alone)
+{
+  rig_start(&r, 64 * MIB, ways[_i].page, ways[_i].conf);
+  void *live = rig_malloc(&r, 1, 4 * MIB), *freed = rig_malloc(&r, 2, 6 * MIB);
+  fake_hold(&r.f, 1);
+  fake_submit(&r.f, 1, no_work, NULL);
+  rig_free(&r, freed);
+  ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
+  ck_assert_uint_eq(r.f.syncs, 0);
+  fake_release(&r.f, 1);
+  rig_free(&r, live);
+  rig_stop(&r);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("pool");
@@ -357,6 +398,9 @@ int main(void)
   tcase_add_test(t, the_page_map_finds_what_one_segment_cannot_hold);
   tcase_add_test(t, the_page_map_finds_everything_while_it_grows);
   tcase_add_test(t, the_peak_is_exact_on_one_thread);
+  tcase_add_loop_test(t, emptying_the_cache_waits_for_queued_work_on_freed_memory, 0, WAYS);
+  tcase_add_loop_test(t, emptying_the_cache_waits_for_nothing_that_touches_live_memory_alone, 0,
+                      WAYS);
   suite_add_tcase(s, t);
   return rig_run(s);
 }
