@@ -354,7 +354,9 @@ static weir_status make_finding(search *x, const wr_rule *rule, const group *g, 
   for (size_t i = 0; !s && i < count; i++)
     if (g[i].related != SIZE_MAX && g[i].related != g[i].place)
       s = add_site(x, f, g[i].related, 0, 0);
+  wr_guard_pause(&x->guard); /* what a program has called it is long at times */
   if (!s && all->range) s = name_range(x, all->range, &f->range);
+  wr_guard_go_on(&x->guard);
   return s;
 }
 
@@ -434,19 +436,23 @@ static weir_status rule_failed(search *x, const wr_rule *rule)
 {
   int code = sqlite3_errcode(x->db->handle) & 0xff;
   char why[160];
-  if (code == SQLITE_NOMEM) return no_memory(x);
+  const char *limit = wr_guard_limit(&x->guard, code);
+  bool late = wr_guard_late(&x->guard);
+  if (code == SQLITE_NOMEM && !limit) return no_memory(x);
   if (x->settings->stop && *x->settings->stop)
     return weir_fail(WEIR_EIO, "stopped: %s is as it was", x->db->path);
-  if (x->guard.late)
+  if (late)
     (void)snprintf(why, sizeof(why), "it takes more than %g s of a processor",
                    (double)x->rule_ms / 1000);
   else if (x->guard.refused[0])
     (void)snprintf(why, sizeof(why), "a rule may not %s", x->guard.refused);
+  else if (limit)
+    (void)snprintf(why, sizeof(why), "%s", limit);
   else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_IOERR)
     return wr_db_fail(x->db, "reading");
   else
     (void)snprintf(why, sizeof(why), "%s", sqlite3_errmsg(x->db->handle));
-  x->f->late += x->guard.late;
+  x->f->late += late;
   x->failed[rule - x->f->rules.rule] = true;
   return cannot_judge(x, rule, why);
 }
@@ -496,9 +502,9 @@ static bool find_columns(sqlite3_stmt *q, int columns[COLUMNS], char why[96])
   return columns[EVENT] >= 0;
 }
 
-static bool ended(const search *x)
+static bool ended(search *x)
 {
-  return x->guard.late || (x->settings->stop && *x->settings->stop);
+  return wr_guard_late(&x->guard) || (x->settings->stop && *x->settings->stop);
 }
 
 static weir_status take_rows(search *x, const wr_rule *rule, sqlite3_stmt *q)
@@ -577,7 +583,7 @@ static weir_status run_rule(search *x, const wr_rule *rule)
     return not_judged(x, rule, why);
   }
   weir_status s = wr_guard_raise(&x->guard, x->db);
-  wr_guard_time(&x->guard, x->rule_ms);
+  if (!s) wr_guard_time(&x->guard, x->rule_ms);
   bool any = true;
   if (!s) s = has_calls(x, rule, &any);
   if (!s && any) s = prepare_rule(x, rule, &q);

@@ -87,6 +87,14 @@ START_TEST(a_rule_may_read_and_nothing_else)
 }
 END_TEST
 
+/* However long one row would take. */
+START_TEST(a_rule_takes_no_more_than_it_may)
+{
+  refused("SELECT hex(zeroblob(1000000000)) AS event", "a value of more than 16 KiB");
+  refused("SELECT instr(zeroblob(200000000), 'b') AS event", "a value of more than 16 KiB");
+}
+END_TEST
+
 START_TEST(what_is_no_rule_is_said)
 {
   refused("SELECT 1 AS event; SELECT 2 AS event", "it is not one SELECT");
@@ -149,6 +157,7 @@ int main(void)
   tcase_add_test(t, a_rule_is_not_run_where_no_call_is_of_its_kinds);
   tcase_add_test(t, an_interrupt_ends_a_report_and_leaves_no_file);
   tcase_add_test(t, a_rule_may_read_and_nothing_else);
+  tcase_add_test(t, a_rule_takes_no_more_than_it_may);
   tcase_add_test(t, what_is_no_rule_is_said);
   tcase_add_test(t, a_view_of_the_traces_own_is_not_asked);
   tcase_add_test(t, a_cost_is_a_number_with_a_unit);
