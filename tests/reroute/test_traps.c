@@ -53,6 +53,7 @@ static const struct trap {
     {"bounds", "1G", true, true},
     {"bounds_pinned", "1G", true, true},
     {"bounds_in_capture", "1G", true, false},
+    {"closed_memory", "1G", true, false},
 };
 
 enum { TRAPS = sizeof traps / sizeof *traps };

@@ -3,9 +3,11 @@
  * good. What it prints is the error of each. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "tests/reroute/trap.h"
 
 enum { ROOM = 8 * MIB };
@@ -269,7 +271,28 @@ static void bounds_in_capture(void)
   SAY(cudaGetLastError());
 }
 
+/* The host's end is not there, wholly or at its end, or may only be read. */
+static void closed_memory(void)
+{
+  enum { BYTES = 4 * MIB, PAGE = 4096 };
+  for (int i = 0; i < 4; i++) {
+    size_t from = i % 2 ? 0 : BYTES - PAGE;
+    bool to = i < 2;
+    char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(p, 1, BYTES);
+    SAY(mprotect(p + from, BYTES - from, to ? PROT_NONE : PROT_READ));
+    SAY(cudaMalloc((void **)&device, BYTES));
+    if (to)
+      SAY(cudaMemcpy(device, p, BYTES, cudaMemcpyHostToDevice));
+    else
+      SAY(cudaMemcpy(p, device, BYTES, cudaMemcpyDeviceToHost));
+    SAY(cudaDeviceReset());
+    (void)munmap(p, BYTES);
+  }
+}
+
 const trap trap_bounds[] = {{"bounds", bounds},
                             {"bounds_pinned", bounds_pinned},
                             {"bounds_in_capture", bounds_in_capture},
+                            {"closed_memory", closed_memory},
                             {NULL, NULL}};
