@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include "core/trace/event.h"
 #include "interpose/record/hash_table.h"
 
 typedef pointer_node node;
@@ -23,8 +24,9 @@ typedef pointer_word word;
 
 enum { GIB = WEIR_GIB_SHIFT, GRANULE = WEIR_GRANULE_SHIFT, PAGE = WEIR_PAGE_SHIFT };
 #define TAG_BITS WEIR_POINTER_TAG
-#define ONE      (TAG_BITS + 1)           /* a count of one */
-#define MOST     (UINT32_MAX & ~TAG_BITS) /* the greatest: it is not known any more */
+#define ONE      (TAG_BITS + 1) /* a count of one */
+#define PART     WEIR_POINTER_PART
+#define MOST     (UINT32_MAX & ~(TAG_BITS | PART)) /* the greatest: it is not known any more */
 
 #define ALWAYS static inline __attribute__((always_inline))
 
@@ -45,7 +47,7 @@ ALWAYS node *node_of(uint64_t address)
   return (node *)(uintptr_t)address;
 }
 
-/* What a word points to, made when there is none. A page's entries have no children. */
+/* What a word points to, made when there is none. */
 __attribute__((noinline)) static uint64_t make_child(word *at, size_t bytes)
 {
   uint64_t there = 0;
@@ -57,10 +59,10 @@ __attribute__((noinline)) static uint64_t make_child(word *at, size_t bytes)
   return there;
 }
 
-ALWAYS node *child_of(word *at, int shift, bool on)
+ALWAYS node *child_of(word *at, bool on)
 {
   uint64_t there = pointer_load(at);
-  if (!there && on) there = make_child(at, shift == GRANULE ? offsetof(node, child) : sizeof(node));
+  if (!there && on) there = make_child(at, sizeof(node));
   return node_of(there);
 }
 
@@ -128,20 +130,82 @@ ALWAYS void mark_set(pointer_mark *at, uint32_t tag, bool on)
     atomic_store_explicit(at, 0, memory_order_relaxed);
 }
 
+/* ---- bytes of a page ------------------------------------------------------------------------- */
+
+enum { PAGE_WORDS = (1 << PAGE) / 64, BITMAPS = 128 };
+
+/* A bit a byte: it is a block's. */
+typedef struct page_bitmap {
+  word bits[PAGE_WORDS];
+} page_bitmap;
+
+typedef struct bitmap_arena {
+  page_bitmap bitmap[BITMAPS];
+  _Atomic unsigned used; /* beyond BITMAPS: full */
+} bitmap_arena;
+
+static _Atomic(bitmap_arena *) bitmaps;
+
+static page_bitmap *next_bitmap(void)
+{
+  bitmap_arena *a = atomic_load(&bitmaps);
+  for (;;) {
+    unsigned at = a ? atomic_fetch_add(&a->used, 1) : BITMAPS;
+    if (at < BITMAPS) return &a->bitmap[at];
+    bitmap_arena *fresh = pages_alloc(sizeof *fresh);
+    if (!fresh) return NULL;
+    if (atomic_compare_exchange_strong(&bitmaps, &a, fresh))
+      a = fresh;
+    else
+      munmap(fresh, sizeof *fresh);
+  }
+}
+
+/* Bytes [start, end) of a page are a block's, or no more. False: there is no memory. Out of line:
+ * most blocks are whole pages. */
+__attribute__((noinline)) static bool bytes_mark(word *at, uint64_t start, uint64_t end, bool on)
+{
+  uint64_t there = pointer_load(at);
+  if (!there && on) {
+    page_bitmap *mine = next_bitmap();
+    if (!mine || atomic_compare_exchange_strong(at, &there, (uint64_t)(uintptr_t)mine))
+      there = (uint64_t)(uintptr_t)mine;
+  }
+  page_bitmap *map = (page_bitmap *)(uintptr_t)there;
+  for (uint64_t i = start, stop; map && i < end; i = stop) {
+    stop = i / 64 * 64 + 64 < end ? i / 64 * 64 + 64 : end;
+    uint64_t bits = UINT64_MAX >> (64 - (stop - i)) << i % 64;
+    if (bits == UINT64_MAX)
+      atomic_store_explicit(&map->bits[i / 64], on ? bits : 0, memory_order_relaxed);
+    else if (on)
+      atomic_fetch_or_explicit(&map->bits[i / 64], bits, memory_order_relaxed);
+    else
+      atomic_fetch_and_explicit(&map->bits[i / 64], ~bits, memory_order_relaxed);
+  }
+  return map != NULL;
+}
+
+/* What lies next to it in a page may be memory that the driver does not know. */
+ALWAYS bool is_host_memory(uint32_t tag)
+{
+  return block_tag_mem(tag) == WEIR_MEM_PINNED;
+}
+
 /* One block more, or one less, in a page that it may share with others. A mark of another kind is
- * an old one whose end was not seen: it is overwritten by a newcomer and left alone by a leaver. */
-ALWAYS void page_share(pointer_mark *at, uint32_t tag, bool on)
+ * an old one whose end was not seen: it is overwritten by a newcomer and left alone by a leaver.
+ * `part`: PART, where a bitmap has the block's bytes. */
+ALWAYS void page_share(pointer_mark *at, uint32_t tag, uint32_t part, bool on)
 {
   uint32_t e = atomic_load_explicit(at, memory_order_relaxed), to;
   do {
     bool same = (e & TAG_BITS) == tag;
-    if (same && e >= MOST) return;
+    if (same && (e & MOST) == MOST) return;
     if (on)
-      to = same ? e + ONE : tag | ONE;
+      to = (same ? e + ONE : tag | ONE) | part;
     else if (!same)
       return;
     else
-      to = e >= 2 * ONE ? e - ONE : 0;
+      to = (e & MOST) >= 2 * ONE ? e - ONE : 0;
   } while (!atomic_compare_exchange_weak_explicit(at, &e, to, memory_order_release,
                                                   memory_order_relaxed));
 }
@@ -171,11 +235,12 @@ ALWAYS void part_mark(table t, int shift, uint64_t i, uint64_t start, uint64_t e
 {
   uint64_t in_entry = (UINT64_C(1) << shift) - 1, from = start & in_entry;
   if (shift == PAGE) {
+    bool part = is_host_memory(tag) && bytes_mark(&t.child[i], from, from + (end - start), on);
     if (on) bit_set(t.used, i);
-    page_share(&t.mark[i], tag, on);
+    page_share(&t.mark[i], tag, part ? PART : 0, on);
     return;
   }
-  node *n = child_of(&t.child[i], shift, on);
+  node *n = child_of(&t.child[i], on);
   if (!n) return;
   if (on) bit_set(t.below, i);
   (shift == GIB ? granules_mark : pages_mark)(n, from, from + (end - start), tag, on);
@@ -237,6 +302,15 @@ ALWAYS block_tag finest(const pointer_mark *mark, const pointer_mark *mark8,
   if (!m) m = atomic_load_explicit(&mark8[i / 8], memory_order_acquire);
   if (!m) m = atomic_load_explicit(&mark64[i / 64], memory_order_acquire);
   return m & TAG_BITS;
+}
+
+block_tag pointer_tag_in_part(const pointer_node *pages, uint64_t address, uint32_t mark)
+{
+  uint64_t in_page = address & ((1 << PAGE) - 1);
+  const page_bitmap *map =
+      (const page_bitmap *)(uintptr_t)pointer_load(&pages->child[address >> PAGE & 511]);
+  uint64_t bits = atomic_load_explicit(&map->bits[in_page / 64], memory_order_relaxed);
+  return bits >> in_page % 64 & 1 ? mark & TAG_BITS : 0;
 }
 
 block_tag pointer_tag_coarse(uint64_t address)

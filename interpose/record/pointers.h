@@ -6,6 +6,10 @@
  * of a node, so that a block of any size costs some marks at its two ends and a few between. Where
  * marks lie over one another the finer one holds. A page that small blocks share holds a count.
  *
+ * Of a page that page-locked memory of the host has in part, the rest may be anybody's: two arrays of
+ * malloc lie next to each other, and one of them is registered. There a bitmap says which bytes are
+ * a block's.
+ *
  * Lock-free, any thread, memory from mmap. Where mapping fails an address is merely unknown. A
  * block is taken out before its free is forwarded (the address can come back to another thread at
  * once) and put back when the free failed. */
@@ -64,19 +68,20 @@ pointer_block pointer_block_remove(uint64_t start);
 pointer_block pointer_block_at(uint64_t start);
 
 /* The tree (pointers.c). top: 512 roots, one for 2^48 bytes each (57-bit addresses). A root has
- * 2^18 entries of 1 GiB, a node 512 of 2 MiB or of 4 KiB; the latter has no children. */
-typedef _Atomic uint32_t pointer_page_mark; /* tag in bits 0-19, blocks in the page from bit 20 */
+ * 2^18 entries of 1 GiB, a node 512 of 2 MiB or of 4 KiB; the children of the latter are bitmaps. */
+typedef _Atomic uint32_t pointer_page_mark; /* tag in bits 0-19, blocks in the page in bits 20-30 */
 typedef _Atomic uint64_t pointer_word;
 
 enum { WEIR_GIB_SHIFT = 30, WEIR_GRANULE_SHIFT = 21, WEIR_PAGE_SHIFT = 12 };
-#define WEIR_POINTER_TAG UINT32_C(0xfffff) /* of a mark */
+#define WEIR_POINTER_TAG  UINT32_C(0xfffff)   /* of a mark */
+#define WEIR_POINTER_PART (UINT32_C(1) << 31) /* of a page's: its bitmap decides */
 
 /* used, below: bits of entries, used8: of groups of 8, that may have a mark, or may have one below
  * them: set with a mark, cleared where a coarser one is laid over it. */
 #define WEIR_POINTER_TABLE(entries)                                                                \
   pointer_page_mark mark[entries], mark8[(entries) / 8], mark64[(entries) / 64];                   \
   pointer_word used[(entries) / 64], used8[(entries) / 512], below[(entries) / 64];                \
-  pointer_word child[entries] /* addresses of nodes */
+  pointer_word child[entries] /* addresses of nodes, or of bitmaps */
 
 typedef struct pointer_node {
   WEIR_POINTER_TABLE(512);
@@ -90,6 +95,9 @@ extern pointer_word pointer_top[512]; /* addresses of roots */
 
 /* The same as pointer_tag(), where no page's own mark knows. */
 block_tag pointer_tag_coarse(uint64_t address);
+
+/* The same in a page of this mark, by the byte. */
+block_tag pointer_tag_in_part(const pointer_node *pages, uint64_t address, uint32_t mark);
 
 static inline uint64_t pointer_load(const pointer_word *at)
 {
@@ -108,11 +116,12 @@ static inline block_tag pointer_tag(uint64_t address)
   if (node)
     node = (const pointer_node *)(uintptr_t)pointer_load(
         &node->child[address >> WEIR_GRANULE_SHIFT & 511]);
-  block_tag tag = node ? atomic_load_explicit(&node->mark[address >> WEIR_PAGE_SHIFT & 511],
-                                              memory_order_acquire) &
-                             WEIR_POINTER_TAG
+  uint32_t mark = node ? atomic_load_explicit(&node->mark[address >> WEIR_PAGE_SHIFT & 511],
+                                              memory_order_acquire)
                        : 0;
-  return tag ? tag : pointer_tag_coarse(address);
+  if (__builtin_expect(mark & WEIR_POINTER_PART, 0))
+    return pointer_tag_in_part(node, address, mark);
+  return mark ? mark & WEIR_POINTER_TAG : pointer_tag_coarse(address);
 }
 
 /* Takes out all blocks whose tag equals `want` in the bits of `mask`. */

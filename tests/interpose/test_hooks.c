@@ -737,6 +737,25 @@ START_TEST(code_is_measured_in_no_capture_and_no_more_after_16_in_vain)
 }
 END_TEST
 
+/* As arrays that malloc puts next to each other. */
+START_TEST(memory_that_shares_a_page_with_registered_memory_is_pageable)
+{
+  char *host = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  device_block(DEVICE_A, 8192);
+  D(cuMemHostRegister_v2)(host + 16, 6000, 1);
+  rig_one();
+  D(cuMemcpyHtoD_v2)(DEVICE_A, host + 6015, 1);
+  ck_assert_uint_eq(rig_one()->mem, WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4);
+  D(cuMemcpyHtoD_v2)(DEVICE_A, host + 6016, 100);
+  ck_assert_uint_eq(rig_one()->mem, WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4);
+  D(cuMemcpyHtoD_v2)(DEVICE_A, host, 16);
+  ck_assert_uint_eq(rig_one()->mem, WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4);
+  D(cuMemHostUnregister)(host + 16);
+  rig_one();
+  munmap(host, 8192);
+}
+END_TEST
+
 START_TEST(registered_host_memory_is_pinned_until_it_is_unregistered)
 {
   char *host = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -1260,6 +1279,7 @@ END_TEST
   X(the_driver_is_asked_what_is_in_use_at_waits_where_memory_is_short_and_in_no_capture)           \
   X(what_loading_code_and_making_contexts_takes_of_the_device_is_recorded)                         \
   X(code_is_measured_in_no_capture_and_no_more_after_16_in_vain)                                   \
+  X(memory_that_shares_a_page_with_registered_memory_is_pageable)                                  \
   X(registered_host_memory_is_pinned_until_it_is_unregistered)                                     \
   X(arrays_are_counted_in_elements)                                                                \
   X(explicit_kinds_are_believed)                                                                   \

@@ -107,6 +107,34 @@ START_TEST(small_blocks_share_a_page_until_the_last_is_gone)
 }
 END_TEST
 
+static void check_bytes(uint64_t start, uint64_t bytes, block_tag before, block_tag behind)
+{
+  expect(start - 1, before);
+  expect(start, PINNED);
+  expect(start + bytes / 2, PINNED);
+  expect(start + bytes - 1, PINNED);
+  expect(start + bytes, behind);
+}
+
+START_TEST(page_locked_memory_of_the_host_is_known_to_the_byte)
+{
+  static const uint64_t sizes[] = {1, 63, 64, 80, 4000, 4096, 5000, 96 * KIB - 56, 3 * MIB + 5};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (uint64_t start = 0x7f0000000010; start < 0x7f0000002000; start += 1009) {
+      add_tagged_block(start, sizes[i], PINNED);
+      check_bytes(start, sizes[i], 0, 0);
+      add_tagged_block(start + sizes[i] + 16, 48, PINNED); /* malloc's next one */
+      check_bytes(start + sizes[i] + 16, 48, 0, 0);
+      check_bytes(start, sizes[i], 0, 0);
+      pointer_block_remove(start);
+      check_bytes(start + sizes[i] + 16, 48, 0, 0);
+      expect(start + sizes[i] - 1, 0);
+      pointer_block_remove(start + sizes[i] + 16);
+      expect(start + sizes[i] + 16, 0);
+    }
+}
+END_TEST
+
 START_TEST(a_block_whose_end_was_not_seen_gives_way_to_its_successors)
 {
   add_tagged_block(8 * GIB, 4 * GIB, DEVICE);
@@ -509,6 +537,7 @@ END_TEST
   X(addresses_past_57_bits_and_ranges_that_wrap_are_refused)                                       \
   X(a_block_across_a_48_bit_boundary_is_known_on_both_sides)                                       \
   X(small_blocks_share_a_page_until_the_last_is_gone)                                              \
+  X(page_locked_memory_of_the_host_is_known_to_the_byte)                                           \
   X(a_block_whose_end_was_not_seen_gives_way_to_its_successors)                                    \
   X(eighty_gib_cost_few_pages_of_our_own)                                                          \
   X(blocks_of_a_context_are_dropped_together)                                                      \
