@@ -40,7 +40,7 @@ class Device(C.Structure):
 
 class Options(C.Structure):
     _fields_ = [("dtype", C.c_int), ("device", Device), ("pin_memory", C.c_bool), ("non_blocking", C.c_bool),
-                ("copy", C.c_bool), ("memory_format", C.c_uint8)]
+                ("copy", C.c_bool), ("memory_format", C.c_uint8), ("as_bytes", C.c_bool)]
 
 
 class Scalar(C.Structure):

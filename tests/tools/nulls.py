@@ -35,7 +35,7 @@ class Scalar(C.Structure):
 
 
 class Options(C.Structure):
-    _fields_ = [('dtype', C.c_int), ('device', Device), ('flags', C.c_bool * 3)]
+    _fields_ = [('dtype', C.c_int), ('device', Device), ('flags', C.c_bool * 5)]
 
 
 class State(C.Structure):

@@ -93,6 +93,17 @@ START_TEST(no_function_drops_a_gradient_silently)
 }
 END_TEST
 
+/* A method of Tensor's is a function of tensors, a class makes what it is of; all with good arguments. */
+START_TEST(each_of_pytorchs_names_has_a_function_that_works_on_what_it_is_of)
+{
+  const outcome *o =
+      sh("ulimit -c 0; LD_LIBRARY_PATH=$BUILD/lib/sim PYTHONDONTWRITEBYTECODE=1 "
+         "python3 $WEIR_SOURCE/tests/tools/porting_use.py $BUILD/lib/libweir.so $WEIR_SOURCE");
+  ck_assert_msg(o->status == 0, "%s%s", o->out, o->err);
+  ck_assert_ptr_nonnull(strstr(o->out, ", 0 bad"));
+}
+END_TEST
+
 /* What is exported is declared, and what is declared is exported. */
 START_TEST(the_headers_and_the_export_map_agree)
 {
@@ -127,6 +138,7 @@ int main(void)
   tcase_add_test(t, a_program_that_opens_others_first_can_open_the_library_too);
   tcase_add_test(t, no_function_ends_the_program_for_a_null);
   tcase_add_test(t, no_function_drops_a_gradient_silently);
+  tcase_add_test(t, each_of_pytorchs_names_has_a_function_that_works_on_what_it_is_of);
   tcase_add_test(t, the_headers_and_the_export_map_agree);
   tcase_add_test(t, the_table_of_promises_is_true);
   suite_add_tcase(s, t);
