@@ -20,15 +20,20 @@
 #if defined __x86_64__
 #define WEIR_ENTRY_CODE .rept 4; .byte 0xb8, 8, 0, 0, 0; .endr
 #define WEIR_ENTRY_JUMP "jmp "
+#define WEIR_ENTRY_WORD 0x0008b800000008b8 /* its first 8 bytes */
 #elif defined __aarch64__
 #define WEIR_ENTRY_CODE .rept 4; mov x16, 0; .endr
 #define WEIR_ENTRY_JUMP "b "
+#define WEIR_ENTRY_WORD 0xd2800010d2800010
 #else
 #error "no entry for this processor"
 #endif
 /* clang-format on */
 
 #ifndef __ASSEMBLER__
+#include <stdbool.h>
+#include <stdint.h>
+
 #define WEIR_TEXT_OF(...) #__VA_ARGS__
 #define WEIR_TEXT(...)    WEIR_TEXT_OF(__VA_ARGS__)
 
@@ -49,6 +54,12 @@
 
 /* What only an entry calls. */
 #define WEIR_BODY static __attribute__((used))
+
+/* Whether another tool has written over the entry. */
+static inline bool entry_is_patched(const void *entry)
+{
+  return __atomic_load_n((const uint64_t *)entry, __ATOMIC_RELAXED) != WEIR_ENTRY_WORD;
+}
 #endif
 
 #endif

@@ -31,6 +31,9 @@ typedef struct thread_state {
   uint64_t inner_block[2];  /* a block that a copy's destination, and its source, was last inside of
                                (interpose/reroute/bounds.c); 0: none */
   bool recording_suspended; /* within a call of libweir's own (engine.c) */
+  struct hook_call
+      *beneath;         /* a runtime's call that leaves its rerouting to the driver's call in it */
+  uint64_t beneath_key; /* the size or address by which that one is known (table/wrap.h) */
 } thread_state;
 
 extern __thread thread_state thread_self __attribute__((tls_model("initial-exec")));

@@ -64,6 +64,7 @@ WEIR_INLINE bool call_begin_outermost(hook_call *c, thread_state *t, uint16_t ap
   if (!thread_ready(t)) return false;
   t->depth = 1;
   t->outermost = (uintptr_t)c;
+  t->beneath = NULL;
   c->thread = t;
   c->api = api;
   c->flags = (uint8_t)flags;

@@ -2,6 +2,8 @@
  * One wrapper a row; wrap.h says what each line of it does. */
 #include "interpose/table/wrap.h"
 
+#define FN(wrapper) (__extension__(void *)(wrapper))
+
 _Atomic(void *) hook_originals[WEIR_ROWS];
 
 typedef CUresult (*fn_cuMemAlloc)(CUdeviceptr_v1 *dptr, unsigned int bytesize);
@@ -30,9 +32,12 @@ WEIR_BODY CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 16, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
+  if (!call_enter(c, 16, 0, WEIR_BANK_DRIVER)) {
+    hook_call *around = call_around(W(bytesize));
+    return around ? reroute_cuMemAlloc(around, real, dptr, bytesize) : real(dptr, bytesize);
+  }
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemAlloc(c, real, dptr, bytesize) : real(dptr, bytesize);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(dptr, bytesize) : reroute_cuMemAlloc(c, real, dptr, bytesize);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
@@ -68,9 +73,12 @@ WEIR_BODY CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 18, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  if (!call_enter(c, 18, 0, WEIR_BANK_DRIVER)) {
+    hook_call *around = call_around(W(WidthInBytes));
+    return around ? reroute_cuMemAllocPitch(around, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  }
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : reroute_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
@@ -202,10 +210,13 @@ WEIR_BODY CUresult w_cuMemFree_v2(CUdeviceptr dptr)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 20, 0, WEIR_BANK_DRIVER)) return real(dptr);
+  if (!call_enter(c, 20, 0, WEIR_BANK_DRIVER)) {
+    hook_call *around = call_around(W(dptr));
+    return around ? reroute_cuMemFree(around, real, dptr) : real(dptr);
+  }
   if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(dptr));
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemFree(c, real, dptr) : real(dptr);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(dptr) : reroute_cuMemFree(c, real, dptr);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_free(c, W(dptr), W(WEIR_MEM_UNKNOWN));
@@ -222,10 +233,13 @@ WEIR_BODY CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+  if (!call_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    hook_call *around = call_around(W(dptr));
+    return around ? reroute_cuMemFreeAsync(around, real, dptr, hStream) : real(dptr, hStream);
+  }
   if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(dptr));
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(dptr, hStream) : reroute_cuMemFreeAsync(c, real, dptr, hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_free_async(c, W(dptr), W(hStream));
@@ -242,10 +256,13 @@ WEIR_BODY CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+  if (!call_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    hook_call *around = call_around(W(dptr));
+    return around ? reroute_cuMemFreeAsync(around, real, dptr, hStream) : real(dptr, hStream);
+  }
   if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(dptr));
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(dptr, hStream) : reroute_cuMemFreeAsync(c, real, dptr, hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_free_async(c, W(dptr), W(hStream));
@@ -1027,9 +1044,12 @@ WEIR_BODY CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 31, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
+  if (!call_enter(c, 31, 0, WEIR_BANK_DRIVER)) {
+    hook_call *around = call_around(W(bytesize));
+    return around ? reroute_cuMemAllocHost(around, real, pp, bytesize) : real(pp, bytesize);
+  }
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemAllocHost(c, real, pp, bytesize) : real(pp, bytesize);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(pp, bytesize) : reroute_cuMemAllocHost(c, real, pp, bytesize);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
@@ -1046,9 +1066,12 @@ WEIR_BODY CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Fla
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 33, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
+  if (!call_enter(c, 33, 0, WEIR_BANK_DRIVER)) {
+    hook_call *around = call_around(W(bytesize));
+    return around ? reroute_cuMemHostAlloc(around, real, pp, bytesize, Flags) : real(pp, bytesize, Flags);
+  }
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemHostAlloc(c, real, pp, bytesize, Flags) : real(pp, bytesize, Flags);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(pp, bytesize, Flags) : reroute_cuMemHostAlloc(c, real, pp, bytesize, Flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(Flags));
@@ -1065,10 +1088,13 @@ WEIR_BODY CUresult w_cuMemFreeHost(void *p)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 32, 0, WEIR_BANK_DRIVER)) return real(p);
+  if (!call_enter(c, 32, 0, WEIR_BANK_DRIVER)) {
+    hook_call *around = call_around(W(p));
+    return around ? reroute_cuMemFreeHost(around, real, p) : real(p);
+  }
   if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(p));
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemFreeHost(c, real, p) : real(p);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(p) : reroute_cuMemFreeHost(c, real, p);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_free(c, W(p), W(WEIR_MEM_PINNED));
@@ -3899,7 +3925,7 @@ WEIR_BODY CUresult w_cuCtxSynchronize(void)
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 342, 0, WEIR_BANK_DRIVER)) return real();
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_sync(c, real) : real();
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real() : reroute_sync(c, real);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
@@ -4469,7 +4495,7 @@ WEIR_BODY CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx green
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 394, 0, WEIR_BANK_DRIVER)) return real(phStream, greenCtx, flags, priority);
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuGreenCtxStreamCreate(c, real, phStream, greenCtx, flags, priority) : real(phStream, greenCtx, flags, priority);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(phStream, greenCtx, flags, priority) : reroute_cuGreenCtxStreamCreate(c, real, phStream, greenCtx, flags, priority);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, WEIR_OUT(phStream), W(1), W(flags));
@@ -4488,7 +4514,7 @@ WEIR_BODY CUresult w_cuStreamDestroy(CUstream hStream)
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 401, 0, WEIR_BANK_DRIVER)) return real(hStream);
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuStreamDestroy(c, real, hStream) : real(hStream);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream) : reroute_cuStreamDestroy(c, real, hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, W(hStream), W(0), W(0));
@@ -4507,7 +4533,7 @@ WEIR_BODY CUresult w_cuStreamDestroy_v2(CUstream hStream)
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 402, 0, WEIR_BANK_DRIVER)) return real(hStream);
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuStreamDestroy(c, real, hStream) : real(hStream);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream) : reroute_cuStreamDestroy(c, real, hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, W(hStream), W(0), W(0));
@@ -8867,7 +8893,7 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 765, 0, WEIR_BANK_DRIVER)) return real(pContext, hCtx);
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuCtxFromGreenCtx(c, real, pContext, hCtx) : real(pContext, hCtx);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(pContext, hCtx) : reroute_cuCtxFromGreenCtx(c, real, pContext, hCtx);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_context(c, WEIR_OUT(pContext), W(WEIR_DEVICE_NONE), W(0));
@@ -8927,7 +8953,7 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsi
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuCtxEnablePeerAccess(c, real, peerContext, Flags) : real(peerContext, Flags);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(peerContext, Flags) : reroute_cuCtxEnablePeerAccess(c, real, peerContext, Flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_peer_access(c, W(peerContext), W(Flags));
@@ -8947,7 +8973,7 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
   call_forward(c);
-  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuCtxDisablePeerAccess(c, real, peerContext) : real(peerContext);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(peerContext) : reroute_cuCtxDisablePeerAccess(c, real, peerContext);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(0));
@@ -9235,7 +9261,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 4, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size);
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemAlloc(c, (CUresult (*)(CUdeviceptr *dptr, size_t bytesize))(uintptr_t)real, (CUdeviceptr *)(uintptr_t)devPtr, size) : real(devPtr, size);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemAlloc_v2), true, W(size)) ? real(devPtr, size) : (cudaError_t)reroute_cuMemAlloc(c, (CUresult (*)(CUdeviceptr *dptr, size_t bytesize))(uintptr_t)real, (CUdeviceptr *)(uintptr_t)devPtr, size);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_DEVICE));
@@ -9259,7 +9285,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 9, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, width, height);
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemAllocPitch_v2), true, W(width)) ? real(devPtr, pitch, width, height) : (cudaError_t)reroute_cudaMallocPitch(c, real, devPtr, pitch, width, height);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc_pitch(c, WEIR_OUT(devPtr), WEIR_OUT(pitch), W(height), W(width));
@@ -9283,7 +9309,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 5, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, extent);
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemAllocPitch_v2), true, W(extent.width)) ? real(pitchedDevPtr, extent) : (cudaError_t)reroute_cudaMalloc3D(c, real, pitchedDevPtr, extent);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc_3d(c, pitchedDevPtr, W(extent.width), W(extent.height*extent.depth));
@@ -9428,7 +9454,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   if (!call_enter(c, 1, WEIR_EVF_RUNTIME, bank)) return real(devPtr);
   if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(devPtr));
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemFree(c, (CUresult (*)(CUdeviceptr dptr))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr) : real(devPtr);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemFree_v2), false, W(devPtr)) ? real(devPtr) : (cudaError_t)reroute_cuMemFree(c, (CUresult (*)(CUdeviceptr dptr))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_free(c, W(devPtr), W(WEIR_MEM_UNKNOWN));
@@ -9453,7 +9479,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   if (!call_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
   if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(devPtr));
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream) : real(devPtr, hStream);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemFreeAsync), false, W(devPtr)) ? real(devPtr, hStream) : (cudaError_t)reroute_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_free_async(c, W(devPtr), W(hStream));
@@ -9478,7 +9504,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   if (!call_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
   if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(devPtr));
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream) : real(devPtr, hStream);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemFreeAsync_ptsz), false, W(devPtr)) ? real(devPtr, hStream) : (cudaError_t)reroute_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_free_async(c, W(devPtr), W(hStream));
@@ -9842,7 +9868,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemAllocHost(c, (CUresult (*)(void **pp, size_t bytesize))(uintptr_t)real, ptr, size) : real(ptr, size);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemHostAlloc), true, W(size)) || call_goes_beneath(c, FN(weir_e_w_cuMemAllocHost_v2), true, W(size)) ? real(ptr, size) : (cudaError_t)reroute_cuMemAllocHost(c, (CUresult (*)(void **pp, size_t bytesize))(uintptr_t)real, ptr, size);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
@@ -9866,7 +9892,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemHostAlloc(c, (CUresult (*)(void **pp, size_t bytesize, unsigned int Flags))(uintptr_t)real, pHost, size, flags) : real(pHost, size, flags);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemHostAlloc), true, W(size)) || call_goes_beneath(c, FN(weir_e_w_cuMemAllocHost_v2), true, W(size)) ? real(pHost, size, flags) : (cudaError_t)reroute_cuMemHostAlloc(c, (CUresult (*)(void **pp, size_t bytesize, unsigned int Flags))(uintptr_t)real, pHost, size, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
@@ -9891,7 +9917,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   if (!call_enter(c, 23, WEIR_EVF_RUNTIME, bank)) return real(ptr);
   if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(ptr));
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemFreeHost(c, (CUresult (*)(void *p))(uintptr_t)real, ptr) : real(ptr);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE || call_goes_beneath(c, FN(weir_e_w_cuMemFreeHost), false, W(ptr)) ? real(ptr) : (cudaError_t)reroute_cuMemFreeHost(c, (CUresult (*)(void *p))(uintptr_t)real, ptr);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_free(c, W(ptr), W(WEIR_MEM_PINNED));
@@ -11533,7 +11559,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 332, WEIR_EVF_RUNTIME, bank)) return real();
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_sync(c, (CUresult (*)(void))(uintptr_t)real) : real();
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real() : (cudaError_t)reroute_sync(c, (CUresult (*)(void))(uintptr_t)real);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
@@ -11557,7 +11583,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) return real();
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_sync(c, (CUresult (*)(void))(uintptr_t)real) : real();
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real() : (cudaError_t)reroute_sync(c, (CUresult (*)(void))(uintptr_t)real);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
@@ -11842,7 +11868,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   c->site = __builtin_return_address(0);
   if (!call_enter(c, 381, WEIR_EVF_RUNTIME, bank)) return real(stream);
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuStreamDestroy(c, (CUresult (*)(CUstream hStream))(uintptr_t)real, (CUstream)(uintptr_t)stream) : real(stream);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream) : (cudaError_t)reroute_cuStreamDestroy(c, (CUresult (*)(CUstream hStream))(uintptr_t)real, (CUstream)(uintptr_t)stream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, W(stream), W(0), W(0));
@@ -12633,7 +12659,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   c->site = __builtin_return_address(0);
   if (!call_enter_from(c, 698, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice, flags);
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cudaDeviceEnablePeerAccess(c, real, peerDevice, flags) : real(peerDevice, flags);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(peerDevice, flags) : (cudaError_t)reroute_cudaDeviceEnablePeerAccess(c, real, peerDevice, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_peer_access(c, W(peerDevice), W(flags));
@@ -12658,7 +12684,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   c->site = __builtin_return_address(0);
   if (!call_enter_from(c, 697, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice);
   call_forward(c);
-  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cudaDeviceDisablePeerAccess(c, real, peerDevice) : real(peerDevice);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(peerDevice) : (cudaError_t)reroute_cudaDeviceDisablePeerAccess(c, real, peerDevice);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(0));
@@ -13002,7 +13028,6 @@ WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t cou
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
-#define FN(wrapper) (__extension__(void *)(wrapper))
 const hook_row hook_rows[] = {
   {"cuMemAlloc", FN(weir_e_w_cuMemAlloc), &hook_originals[0], 15, 0},
   {"cuMemAlloc_v2", FN(weir_e_w_cuMemAlloc_v2), &hook_originals[1], 16, 0},

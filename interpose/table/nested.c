@@ -55,6 +55,15 @@ static bool is_inner(const void *site, uintptr_t *start, size_t *bytes)
   return true;
 }
 
+bool call_leave_to_driver(hook_call *c, bool allocates, uint64_t key)
+{
+  if (allocates) context_refresh(c->thread);
+  if (allocates && !c->thread->last_context_number) return false;
+  c->thread->beneath_key = key;
+  c->thread->beneath = c;
+  return true;
+}
+
 void call_note_nested(thread_state *t, const void *site)
 {
   uintptr_t start;

@@ -41,6 +41,30 @@ WEIR_INLINE bool call_enter_from(hook_call *c, uint16_t api, unsigned flags, int
 #define call_enter(c, api, flags, bank)                                                            \
   call_enter_from(c, api, flags, bank, __builtin_return_address(0))
 
+/* A tool that patches functions may patch the driver's alone, knowing that the runtime's call them. A
+ * rerouted call of the runtime's would not: where the entry of the driver's is patched (entry.h), the
+ * runtime's original is called, and the driver's wrapper beneath it does the rerouting, for the event
+ * of the call around it. The tool then sees each block once, in the order in which it would bare.
+ *
+ * `key` (a size, an address) tells the call that is meant from the runtime's own. An allocation without
+ * a context is not left to it: it is not rerouted, and the runtime allocates for a context of its own. */
+__attribute__((noinline)) bool call_leave_to_driver(hook_call *c, bool allocates, uint64_t key);
+
+WEIR_INLINE bool call_goes_beneath(hook_call *c, const void *entry, bool allocates, uint64_t key)
+{
+  return __builtin_expect(entry_is_patched(entry), 0) && call_leave_to_driver(c, allocates, key);
+}
+
+/* In the driver's wrapper, within another call: the call around it that has left to it what to do. */
+WEIR_INLINE hook_call *call_around(uint64_t key)
+{
+  thread_state *t = &thread_self;
+  hook_call *around = t->beneath;
+  if (__builtin_expect(!around, 1) || t->beneath_key != key) return NULL;
+  t->beneath = NULL;
+  return t->depth && (uintptr_t)around == t->outermost ? around : NULL;
+}
+
 /* Old functions are declared deprecated, and wrapping them is what we are here for. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

@@ -2,8 +2,9 @@
  * over the first instructions, and what it wrote over goes on from another place.
  *
  * `patched near|far`: with a jump of 5 bytes (aarch64: 4) or of 12 (16). Prints which functions could be
- * patched, how many calls of each came to its hook, and whether the memory was right. Ends with 77
- * where the system does not let code be changed. */
+ * patched, how many calls of each came to its hook, and whether the memory was right. `patched near|far
+ * driver`: the driver's functions alone are patched, and the runtime's called: each must come to the
+ * driver's, with the same block. Ends with 77 where the system does not let code be changed. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -124,6 +125,11 @@ static void *patch(void *function, const void *hook, bool is_near)
   X(cudaError_t, cudaFree, (void *p), (p))                                                         \
   X(CUresult, cuMemAlloc_v2, (CUdeviceptr * p, size_t n), (p, n))                                  \
   X(CUresult, cuMemAllocManaged, (CUdeviceptr * p, size_t n, unsigned flags), (p, n, flags))       \
+  X(CUresult, cuMemAllocPitch_v2,                                                                  \
+    (CUdeviceptr * p, size_t * pitch, size_t width, size_t rows, unsigned element),                \
+    (p, pitch, width, rows, element))                                                              \
+  X(CUresult, cuMemHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags))                 \
+  X(CUresult, cuMemFreeHost, (void *p), (p))                                                       \
   X(CUresult, cuMemFree_v2, (CUdeviceptr p), (p))                                                  \
   X(void *, dlsym, (void *library, const char *name), (library, name))
 
@@ -181,24 +187,49 @@ static bool use_memory(void)
   return right;
 }
 
+/* As CALL, of a call of the runtime's that comes to the driver's function. */
+#define COMES_TO(function, call)                                                                   \
+  (before = seen_##function, error |= (int)(call),                                                 \
+   called_##function += seen_##function == before + 1)
+
+static bool use_runtime(void)
+{
+  unsigned before;
+  size_t pitch;
+  void *p;
+  bool right = true;
+  COMES_TO(cuMemAlloc_v2, cudaMalloc(&p, 1 << 20));
+  right = right && memory_is_right(p);
+  COMES_TO(cuMemFree_v2, cudaFree(p));
+  COMES_TO(cuMemAllocPitch_v2, cudaMallocPitch(&p, &pitch, 1000, 64));
+  right = right && memory_is_right(p);
+  COMES_TO(cuMemFree_v2, cudaFree(p));
+  COMES_TO(cuMemHostAlloc, cudaHostAlloc(&p, 1 << 16, cudaHostAllocDefault));
+  memset(p, 7, 1 << 16);
+  COMES_TO(cuMemFreeHost, cudaFreeHost(p));
+  return right;
+}
+
 int main(int argc, char **argv)
 {
   bool is_near = argc > 1 && strcmp(argv[1], "near") == 0, right = true;
+  bool driver = argc > 2 && strcmp(argv[2], "driver") == 0;
   page_bytes = (size_t)sysconf(_SC_PAGESIZE);
   if (cudaFree(NULL) || cudaDeviceSynchronize()) return 1;
 #define PATCH(result, function, parameters, arguments)                                             \
   {                                                                                                \
     void *found = dlsym(RTLD_DEFAULT, #function), *moved;                                          \
+    if (driver && strncmp(#function, "cuMem", 5) != 0) found = NULL;                               \
     moved = found == CODE(function) ? patch(found, CODE(hook_##function), is_near) : NULL;         \
     memcpy(&moved_##function, &moved, sizeof moved);                                               \
-    if (!moved) printf("%s is not patched\n", #function);                                          \
+    if (found && !moved) printf("%s is not patched\n", #function);                                 \
   }
   FUNCTIONS(PATCH)
 #undef PATCH
   for (int i = 0; i < TURNS; i++)
-    right = use_memory() && right;
+    right = (driver ? use_runtime() : use_memory()) && right;
 #define REPORT(result, function, parameters, arguments)                                            \
-  printf("%s %u\n", #function, called_##function);
+  if (called_##function) printf("%s %u\n", #function, called_##function);
   FUNCTIONS(REPORT)
   printf("memory %s, errors %d\n", right ? "right" : "wrong", error);
   return 0;

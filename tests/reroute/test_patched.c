@@ -25,6 +25,30 @@ START_TEST(a_patched_function_notifies_its_hook_of_each_call)
 }
 END_TEST
 
+/* What patches the driver's functions alone counts on the runtime's calls of them: a block out of a cache
+ * is none that it may miss. */
+START_TEST(a_patched_function_of_the_driver_is_notified_of_the_runtimes_calls)
+{
+  const char *mode = modes[_i / 2];
+  const outcome *o = sh("WEIR_SIM_MEMORY=1G $WEIR run -o t.db --sim --mode=%s -- "
+                        "$BUILD/tests/reroute/patched %s driver",
+                        mode, jumps[_i % 2]);
+  if (o->status == NOT_ALLOWED << 8) return;
+  ck_assert_msg(o->status == 0, "ended with %x: %s%s", o->status, o->out, o->err);
+  ck_assert_str_eq(o->out, "cuMemAlloc_v2 5\ncuMemAllocPitch_v2 5\ncuMemHostAlloc 5\n"
+                           "cuMemFreeHost 5\ncuMemFree_v2 10\nmemory right, errors 0\n");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event WHERE kind = 1"), 15);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event e JOIN api a ON a.id = e.api"
+                               " WHERE kind IN (1, 2) AND a.name NOT LIKE 'cuda%%'"),
+                   0);
+  long long cached = ask("t.db", "SELECT count(*) FROM event WHERE kind = 1 AND flags & 64");
+  if (strcmp(mode, "observe") == 0)
+    ck_assert_int_eq(cached, 0);
+  else
+    ck_assert_int_ge(cached, 11); /* all but the first of each kind, and the pitch to be learnt */
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reroute/patched");
@@ -32,6 +56,8 @@ int main(void)
   tcase_add_checked_fixture(c, enter_scratch, leave_scratch);
   tcase_set_timeout(c, 0);
   tcase_add_loop_test(c, a_patched_function_notifies_its_hook_of_each_call, 0, RUNS);
+  tcase_add_loop_test(c, a_patched_function_of_the_driver_is_notified_of_the_runtimes_calls, 0,
+                      RUNS);
   suite_add_tcase(s, c);
   return run_suite(s);
 }
