@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "core/base/image.h"
 #include "core/base/status.h"
+#include "tools/weir/guess.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -249,6 +250,19 @@ static bool take_option(parse *p, const cmd_option *o, const char *given, const 
   return true;
 }
 
+/* `name`: of the option, as far as it can be told from a value. */
+static bool refuse_option(const cmd *c, const char *word, const char *name)
+{
+  guess g = {.word = name};
+  for (const cmd_option *o = c->options; o && o->name; o++)
+    guess_offer(&g, o->name);
+  guess_offer(&g, "help");
+  char *hint = guess_hint(&g, "--");
+  cmd_usage(c, "weir %s has no option '%s'%s", c->name, word, hint);
+  free(hint);
+  return false;
+}
+
 static bool take_long(parse *p, const char *word)
 {
   char name[64];
@@ -265,8 +279,7 @@ static bool take_long(parse *p, const char *word)
       return take_option(p, o, value, shown);
     }
   }
-  cmd_usage(p->c, "weir %s has no option '%s'", p->c->name, word);
-  return false;
+  return refuse_option(p->c, word, n < sizeof name ? name : word + 2);
 }
 
 static bool take_short(parse *p, const char *word)

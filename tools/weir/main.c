@@ -6,6 +6,7 @@
 #include "core/weir.h"
 #include "tools/weir/cmd.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/guess.h"
 
 const cmd weir_commands[] = {
     {"run",
@@ -143,6 +144,17 @@ static const cmd *find_command(const char *name)
   return NULL;
 }
 
+static int no_such_command(const char *name)
+{
+  guess g = {.word = name};
+  for (const cmd *c = weir_commands; c->name; c++)
+    if (!c->hidden) guess_offer(&g, c->name);
+  char *hint = guess_hint(&g, "");
+  cmd_usage(NULL, "there is no command '%s'%s", name, hint);
+  free(hint);
+  return CMD_USAGE;
+}
+
 /* How a newcomer meets them; what is in no group is in the last. */
 static const struct {
   const char *title, *names[8];
@@ -192,7 +204,7 @@ int help_main(const cmd *c, int argc, char **argv)
     return 0;
   }
   const cmd *asked = find_command(argv[at]);
-  if (!asked) return cmd_usage(NULL, "there is no command '%s'", argv[at]);
+  if (!asked) return no_such_command(argv[at]);
   cmd_print_help(asked);
   return 0;
 }
@@ -217,6 +229,6 @@ int main(int argc, char **argv)
   if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
   if (!strcmp(name, "--version") || !strcmp(name, "-V")) name = "version";
   const cmd *c = find_command(name);
-  if (!c) return cmd_usage(NULL, "there is no command '%s'", name);
+  if (!c) return no_such_command(name);
   return flushed(c->run(c, argc - 1, argv + 1));
 }

@@ -14,6 +14,7 @@
 #include "core/base/reroutes.h"
 #include "reports/model/open.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/guess.h"
 
 enum { OPT_PAIRS, OPT_FORMAT, OPT_JSON, OPT_SIM, OPT_RULES };
 
@@ -72,6 +73,17 @@ static const wr_rule *find_rule(const wr_rules *rules, const char *name)
   return NULL;
 }
 
+static void refuse_name(const cmd *c, const wr_rules *rules, const char *name)
+{
+  guess g = {.word = name};
+  for (size_t i = 0; i < rules->count; i++)
+    guess_offer(&g, rules->rule[i].id);
+  char *hint = guess_hint(&g, "");
+  cmd_usage(c, "there is no finding '%s'%s", name,
+            g.best ? hint : "; 'weir report findings' has their names");
+  free(hint);
+}
+
 /* Ahead of all runs, that no name is wrong. */
 static bool check_names(const cmd *c, const work *w)
 {
@@ -80,8 +92,7 @@ static bool check_names(const cmd *c, const work *w)
   if (!good) cmd_say("%s.", weir_error_message());
   for (unsigned i = 0; good && i < w->asked_count; i++) {
     good = find_rule(&rules, w->asked[i]) != NULL;
-    if (!good)
-      cmd_usage(c, "there is no finding '%s'; 'weir report findings' has their names", w->asked[i]);
+    if (!good) refuse_name(c, &rules, w->asked[i]);
   }
   wr_rules_free(&rules);
   return good;

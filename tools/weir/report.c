@@ -7,6 +7,7 @@
 #include "reports/render/report.h"
 #include "reports/tables/tables.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/guess.h"
 #include "tools/weir/min_cost.h"
 #include "tools/weir/page_file.h"
 #include "tools/weir/pager.h"
@@ -235,13 +236,20 @@ static weir_status print_report(const char *what, const char *trace, const reque
   return s;
 }
 
+#define REPORTS "summary, findings, transfers, waits, memory, leaks, oom, devices, idle, coverage "
+
 static int no_such_report(const cmd *c, const char *name)
 {
-  return cmd_usage(
-      c,
-      "there is no report '%s': summary, findings, transfers, waits, memory, leaks, oom, "
-      "devices, idle, coverage or cache",
-      name);
+  char buffer[GUESS_MOST];
+  guess g = {.word = name};
+  guess_offer_words(&g, REPORTS "cache", buffer);
+  char *hint = guess_hint(&g, "");
+  if (g.best)
+    cmd_usage(c, "there is no report '%s'%s", name, hint);
+  else
+    cmd_usage(c, "there is no report '%s': " REPORTS "or cache", name);
+  free(hint);
+  return CMD_USAGE;
 }
 
 int report_main(const cmd *c, int argc, char **argv)

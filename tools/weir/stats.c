@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/weir/commands.h"
+#include "tools/weir/guess.h"
 #include "tools/weir/output_file.h"
 
 enum {
@@ -93,13 +94,24 @@ static bool take_argument(const cmd *c, wanted *w, const char *argument)
   return true;
 }
 
+static bool refuse_report(const cmd *c, const char *name)
+{
+  guess g = {.word = name};
+  for (const stats_report *r = stats_reports; r->name; r++)
+    guess_offer(&g, r->name);
+  char *hint = guess_hint(&g, "");
+  cmd_usage(c, "there is no report '%s'%s", name, g.best ? hint : ": weir stats lists them");
+  free(hint);
+  return false;
+}
+
 /* `text`, "NAME:base", is cut into its parts. */
 static bool take_report(const cmd *c, request *r, char *text)
 {
   char *rest = NULL, *name = strsep(&text, ":");
   wanted *w = &r->wanted[r->count];
   *w = (wanted){.report = stats_report_named(name), .settings.rows = -1};
-  if (!w->report) return !cmd_usage(c, "there is no report '%s': weir stats lists them", name);
+  if (!w->report) return refuse_report(c, name);
   if (r->count == MOST_REPORTS - 1)
     return !cmd_usage(c, "weir stats prints at most %d reports", MOST_REPORTS - 1);
   w->arguments = text ? cmd_format("_%s", text) : NULL;
