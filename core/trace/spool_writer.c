@@ -37,6 +37,7 @@
 
 #include "core/base/fork.h"
 #include "core/base/trylock.h"
+#include "core/base/rank.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -316,24 +317,6 @@ static void fill_command_line(spool_header *h, bool redact)
     bytes = first;
   }
   h->cmdline_bytes = (uint32_t)bytes;
-}
-
-/* The number of this process among those that were launched together. Launchers of MPI programs say
- * it by a name of their own; torchrun's is a common word, and Slurm's may be of a launcher it
- * started, so they come last. 0: not said, else the rank and 1. */
-static uint32_t launched_rank(void)
-{
-  static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",          "PMI_RANK",
-                                      "MV2_COMM_WORLD_RANK",  "JSM_NAMESPACE_RANK", "RANK",
-                                      "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-    const char *text = getenv(names[i]);
-    uint32_t rank = 0, digits = 0;
-    for (; text && *text >= '0' && *text <= '9' && digits < 8; text++, digits++)
-      rank = rank * 10 + (uint32_t)(*text - '0');
-    if (digits && !*text) return rank + 1;
-  }
-  return 0;
 }
 
 static uint32_t pid_of(const spool_options *options)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/rank.h"
 #include "tests/tools/command.h"
 
 #define RUN    "$WEIR run --sim --force -o t.db "
@@ -320,6 +321,58 @@ START_TEST(a_trace_that_is_being_written_is_not_taken_away)
 }
 END_TEST
 
+static const char *const rank_variables[] = {RANK_VARIABLES};
+
+/* All of a launch are given one name. The first is held until the others have ended. */
+START_TEST(processes_that_are_launched_together_have_traces_of_their_own)
+{
+  int status;
+  const char *rank = rank_variables[_i];
+  ck_assert_int_eq(mkfifo("up", 0600), 0);
+  ck_assert_int_eq(mkfifo("go", 0600), 0);
+  pid_t pid = start(-1, -1,
+                    "exec env %s=2 $WEIR run --sim -o t.db -- sh -c 'echo >up; exec $VICTIM "
+                    "repeat 5 await go call'",
+                    rank);
+  sh_status(0, "cat up");
+  const outcome *o =
+      sh_status(0,
+                "%s=0 $WEIR run --sim -o t.db -- $VICTIM call && %s=13 $WEIR run --sim "
+                "--force -o t.db -- $VICTIM repeat 2",
+                rank, rank);
+  ck_assert_str_eq(o->err, "");
+  (void)close(open("go", O_WRONLY));
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(status, 0);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 6);
+  ck_assert_int_eq(ask("t.0.db", ALLOCS), 1);
+  ck_assert_int_eq(ask("t.13.db", ALLOCS), 2);
+  ck_assert_int_eq(ask("t.13.db", "SELECT rank FROM process"), 13);
+  o = sh_status(125, "%s=13 $WEIR run --sim -o t.db -- touch ran", rank);
+  ck_assert_str_eq(o->err,
+                   "weir: t.13.db is there already: --force replaces it; t.13-2.db is free.\n");
+  o = sh_status(125, "$WEIR run --sim -o t.db -- touch ran");
+  ck_assert_str_eq(o->err, "weir: t.db is there already: --force replaces it; t-2.db is free.\n");
+  sh_status(125, "echo precious >file; %s=1 $WEIR run --sim --force -o file -- touch ran", rank);
+  sh_status(0, "test ! -e ran && test $(cat file) = precious");
+}
+END_TEST
+
+/* No one of them replaces what another has just written. */
+START_TEST(of_a_launch_only_the_first_replaces_a_trace_by_force)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  sh_status(0, "PMI_RANK=1 " RUN "-- $VICTIM repeat 2");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 3);
+  ck_assert_int_eq(ask("t.1.db", ALLOCS), 2);
+  sh_status(0, "PMI_RANK=0 " RUN "-- $VICTIM call");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+  sh_status(0, "for r in 0 1 2 3 4 5; do PMI_RANK=$r $WEIR run --sim -o u.db -- $VICTIM call & "
+               "all=\"$all $!\"; done; for p in $all; do wait $p || exit; done");
+  ck_assert_str_eq(sh_status(0, "ls u.db u.*.db | wc -l")->out, "6\n");
+}
+END_TEST
+
 START_TEST(a_trace_is_for_its_owner_alone)
 {
   sh_status(0, "umask 0; " RUN "-- sh -c 'stat -c %%a t.db t.db-wal t.db-shm >modes'");
@@ -355,13 +408,13 @@ START_TEST(the_environment_tells_the_program_only_what_it_must_know)
 {
   outcome *plain =
       sh_status(0, "WEIR_BLAS=builtin env | grep -v '^_=' | sort"); /* as --sim sets it */
-  outcome *under =
-      sh_status(0, RUN "-- env | grep -v '^_=' | grep -v '^WEIR_SPOOL_DIR=\\|^NVTX_INJ' |"
-                       " grep -vE '^LD_(PRELOAD|LIBRARY_PATH)=' | sort");
+  outcome *under = sh_status(
+      0, RUN "-- env | grep -v '^_=' | grep -v '^WEIR_SPOOL_DIR=\\|^WEIR_CUPTI=\\|^NVTX_INJ' |"
+             " grep -vE '^LD_(PRELOAD|LIBRARY_PATH)=' | sort");
   ck_assert_str_eq(under->out, plain->out);
   sh_status(0,
             "LD_PRELOAD=libc.so.6 " RUN "-- sh -c 'case $LD_PRELOAD in "
-            "/*/lib/libweir-preload.so:/*/lib/sim/libcudart.so.13:libc.so.6) ;; *) exit 1; esac'");
+            "/*/lib/libweir-preload.so:libc.so.6:/*/lib/sim/libcudart.so.13) ;; *) exit 1; esac'");
   sh_status(0, "LD_LIBRARY_PATH=/x:/y " RUN "-- sh -c 'case $LD_LIBRARY_PATH in "
                "/*/lib/sim:/x:/y) ;; *) exit 1; esac'");
   sh_status(0,
@@ -815,6 +868,9 @@ int main(void)
   tcase_add_test(t, a_clock_that_tells_another_time_is_not_the_trace_s);
   tcase_add_test(t, output_replaces_nothing_but_a_trace_by_force);
   tcase_add_test(t, a_trace_that_is_being_written_is_not_taken_away);
+  tcase_add_loop_test(t, processes_that_are_launched_together_have_traces_of_their_own, 0,
+                      sizeof rank_variables / sizeof *rank_variables);
+  tcase_add_test(t, of_a_launch_only_the_first_replaces_a_trace_by_force);
   tcase_add_test(t, a_trace_is_for_its_owner_alone);
   tcase_add_test(t, what_a_neighbour_has_put_in_place_is_refused);
   tcase_add_test(t, the_environment_tells_the_program_only_what_it_must_know);

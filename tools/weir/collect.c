@@ -86,7 +86,7 @@ static bool collect_into(collect *o, const char *wanted)
   if (o->starter) o->starter_time = process_start_time(o->starter);
   char *reserved = output_reserve(wanted);
   char *output = reserved ? realpath(reserved, NULL) : NULL;
-  bool complete = output && job_open(&j, output, false, o->dir, NULL, NULL, NULL);
+  bool complete = output && job_open(&j, output, false, o->dir, NULL, NULL, NULL, NULL);
   if (complete) {
     collector_ask_nvml(j.collector);
     bool drained = follow_run(o, &j);

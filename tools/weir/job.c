@@ -25,7 +25,7 @@ static void widen_limits(void)
 }
 
 bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
-              collector_reap reap, void *context)
+              collector_reap reap, void *context, bool *refused)
 {
   importer_options o = {.overwrite = force, .command = command};
   *j = (job){.output = output, .dir = dir, .progress.trace = output};
@@ -33,7 +33,10 @@ bool job_open(job *j, const char *output, bool force, const char *dir, const cha
   o.progress = progress_report;
   o.progress_context = &j->progress;
   if (importer_open(&j->importer, output, &o) != WEIR_OK) {
-    cmd_say("%s.", weir_error_message());
+    if (refused)
+      *refused = true;
+    else
+      cmd_say("%s.", weir_error_message());
     return false;
   }
   j->collector = collector_new(dir, output, j->importer, reap, context);

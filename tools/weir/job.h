@@ -19,9 +19,9 @@ typedef struct job {
 
 /* Makes the trace (with `force` replacing what is there: ask output_may_write() first) and the
  * collector. False after a sentence, with nothing left behind. `command`: for the trace, or NULL.
- */
+ * Where the trace cannot be had and `refused` is not NULL, *refused is set in place of a sentence. */
 bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
-              collector_reap reap, void *context);
+              collector_reap reap, void *context, bool *refused);
 
 /* Takes the rest in and removes the folder. False with *more when a spool came meanwhile, of a
  * process that lives unless we `abandon` it: nothing is lost, carry on. */

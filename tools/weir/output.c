@@ -15,13 +15,26 @@
 
 enum { MOST_NAMES = 10000 };
 
+/* Bytes of a path without its ".db". */
+static int stem_bytes(const char *path)
+{
+  size_t n = strlen(path);
+  if (n > 3 && !strcmp(path + n - 3, ".db") && path[n - 4] != '/') n -= 3;
+  return (int)n;
+}
+
 /* trace.db, trace-2.db, trace-3.db, ... New. */
 static char *numbered_path(const char *path, int n)
 {
-  size_t stem = strlen(path);
+  int stem = stem_bytes(path);
   if (n < 2) return cmd_format("%s", path);
-  if (stem > 3 && !strcmp(path + stem - 3, ".db") && path[stem - 4] != '/') stem -= 3;
-  return cmd_format("%.*s-%d%s", (int)stem, path, n, path + stem);
+  return cmd_format("%.*s-%d%s", stem, path, n, path + stem);
+}
+
+char *output_of_rank(const char *path, uint32_t rank)
+{
+  int stem = stem_bytes(path);
+  return cmd_format("%.*s.%u%s", stem, path, rank - 1, path + stem);
 }
 
 /* The first numbered name with nothing there. New. */
@@ -89,6 +102,18 @@ bool output_may_write(const char *path, bool force)
   }
   if (state == WR_TRACE_FREE || (state == WR_TRACE_KEPT && force)) return true;
   return refuse_path(path, state);
+}
+
+bool output_may_share(const char *path, bool force, uint32_t rank, bool *shared)
+{
+  wr_trace_state state;
+  *shared = rank && *path && wr_trace_file_look(path, &state) == WEIR_OK &&
+            (state == WR_TRACE_LIVE || (state == WR_TRACE_KEPT && (!force || rank > 1)));
+  if (!*shared) return output_may_write(path, force);
+  char *own = output_of_rank(path, rank);
+  bool may = output_may_write(own, force);
+  free(own);
+  return may;
 }
 
 char *output_reserve(const char *path)

@@ -23,6 +23,7 @@
 
 #include "core/base/image.h"
 #include "core/base/options.h"
+#include "core/base/rank.h"
 #include "core/base/reroutes.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/environment.h"
@@ -388,18 +389,43 @@ static char *command_line(char **argv, bool redact)
   return line;
 }
 
-/* With the program at the gate: names and makes the trace. NULL: given up, said why. New. */
+/* The trace of that name (owned), or, where several were launched together and another has it, the
+ * one with our rank in its name. NULL: given up after a sentence. */
+static char *open_named(run *r, char *output, const char *command)
+{
+  uint32_t rank = launched_rank();
+  bool shared, refused = false;
+  bool may = output_may_share(output, r->force, rank, &shared);
+  if (may && !shared &&
+      job_open(&r->job, output, r->force, r->env.spool_dir, command, on_reap, r,
+               rank ? &refused : NULL))
+    return output;
+  shared |= refused; /* by another rank, just now */
+  char *own = may && shared ? output_of_rank(output, rank) : NULL;
+  free(output);
+  if (own && job_open(&r->job, own, r->force, r->env.spool_dir, command, on_reap, r, NULL))
+    return own;
+  free(own);
+  return NULL;
+}
+
+/* The trace of a name of ours. NULL: given up after a sentence. */
+static char *open_unnamed(run *r, const char *command)
+{
+  char *wanted = cmd_format("weir.%d.db", (int)r->child), *output = output_reserve(wanted);
+  free(wanted);
+  if (output && job_open(&r->job, output, false, r->env.spool_dir, command, on_reap, r, NULL))
+    return output;
+  free(output);
+  return NULL;
+}
+
+/* With the program at the gate: names and makes the trace. NULL: given up after a sentence. New. */
 static char *open_trace(run *r)
 {
-  char *wanted = r->output ? cmd_format("%s", r->output) : cmd_format("weir.%d.db", (int)r->child);
-  char *output = r->output ? wanted : output_reserve(wanted);
   char *command = command_line(r->argv, r->env.redact || environment_redacts());
-  if (output != wanted) free(wanted);
-  if (output &&
-      !job_open(&r->job, output, r->output && r->force, r->env.spool_dir, command, on_reap, r)) {
-    free(output);
-    output = NULL;
-  }
+  char *output =
+      r->output ? open_named(r, cmd_format("%s", r->output), command) : open_unnamed(r, command);
   if (output && !r->env.sim) collector_ask_nvml(r->job.collector);
   free(command);
   return output;
@@ -454,7 +480,9 @@ static int prepare_and_run(const cmd *c, run *r)
   if (!r->argv[0]) return cmd_usage(c, "which program? PROGRAM is missing");
   int error = find_program(r->argv[0]);
   if (error) return cmd_cannot_run(r->argv[0], error);
-  if (r->output && !output_may_write(r->output, r->force)) return CMD_RUN_FAILED;
+  bool shared;
+  if (r->output && !output_may_share(r->output, r->force, launched_rank(), &shared))
+    return CMD_RUN_FAILED;
   if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
   return run_program(r);
 }
