@@ -25,12 +25,12 @@ OF_TENSORS = ('index and shape', 'elementwise', 'reductions', 'linear algebra', 
 NO_TENSOR = ('torch.tril_indices', 'torch.triu_indices')
 MACROS = {
     'WEIR_NO_GRAD': 'WEIR_NO_GRAD { if (weir_is_grad_enabled()) return FAILED; } if (!weir_is_grad_enabled()) return FAILED;',
-    'WEIR_WITH_STREAM': 'weir_stream *s, *before = weir_current_stream(WEIR_CUDA), *within = NULL;'
-                        ' if (weir_stream_new(&s, NULL)) return FAILED;'
-                        ' WEIR_WITH_STREAM(s) within = weir_current_stream(WEIR_CUDA);'
-                        ' if (within != s || weir_current_stream(WEIR_CUDA) != before) return FAILED;',
-    'WEIR_WITH_DEVICE': 'int within = -1; WEIR_WITH_DEVICE(WEIR_CUDA_AT(0)) within = weir_current_device();'
-                        ' if (within != 0) return FAILED;',
+    'WEIR_WITH_STREAM': 'weir_stream *s, *before, *within = NULL, *after;'
+                        ' if (weir_stream_create(&s, WEIR_CUDA) || weir_current_stream(&before, WEIR_CUDA)) return FAILED;'
+                        ' WEIR_WITH_STREAM(s) (void)weir_current_stream(&within, WEIR_CUDA);'
+                        ' if (weir_current_stream(&after, WEIR_CUDA) || within != s || after != before) return FAILED;',
+    'WEIR_WITH_DEVICE': 'weir_device within = WEIR_CPU; WEIR_WITH_DEVICE(WEIR_CUDA_AT(0)) (void)weir_current_device(&within);'
+                        ' if (weir_device_index(within) != 0) return FAILED;',
     'WEIR_AUTOCAST': 'weir_status st; bool within = false;'
                      ' WEIR_AUTOCAST(st, WEIR_DEVICE_CPU, WEIR_BFLOAT16) within = weir_is_autocast_enabled(WEIR_DEVICE_CPU);'
                      ' if (st || !within || weir_is_autocast_enabled(WEIR_DEVICE_CPU)) return FAILED;',
