@@ -13,7 +13,9 @@
   X(ENVIRONMENT, 1, "LD_PRELOAD was changed")                                                      \
   X(STATIC, 2, "statically linked")                                                                \
   X(PRIVILEGED, 3, "set-uid, set-gid or capabilities")                                             \
-  X(PROCESSOR, 4, "for another processor")
+  X(PROCESSOR, 4, "for another processor")                                                         \
+  X(UNREADABLE, 5, "its user may not read the preload library")                                    \
+  X(USER, 6, "its user has no access to the spools")
 
 typedef enum unseen_reason {
   WEIR_UNSEEN_NOT = 0, /* it is seen, or cannot be looked at */

@@ -36,6 +36,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/trace/event.h"
+#include "core/trace/spool_request.h"
 
 #define WEIR_SPOOL_MAGIC      "WEIRSPL\1"
 #define WEIR_SPOOL_VERSION    2u
@@ -149,6 +150,7 @@ typedef struct spool_header {
   _Atomic uint32_t unseen_more; /* starts of images there was no entry left for */
   _Atomic uint64_t nested;      /* calls made within another by a signal handler or a callback: no
                                    events */
+  uint8_t key[SPOOL_KEY];       /* of this spool alone (spool_request.h); zeros: it has none */
 } spool_header;
 
 _Static_assert(sizeof(spool_header) <= WEIR_SPOOL_DIRECTORY &&

@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -85,6 +86,7 @@ static FORK_STATE struct {
   _Atomic int reason;        /* errno of the last refusal */
   _Atomic uint64_t early_dropped, early_errno; /* drops while there was no header */
   trylock clock_guard;                         /* of the header's last pair */
+  uint32_t pid, n;                             /* of its name PID-N.spool */
   char path[PATH_MAX];
 } spool;
 
@@ -368,6 +370,8 @@ static void fill_header(spool_header *h, const spool_options *options)
   h->rank = launched_rank();
   atomic_store(&h->dropped, atomic_exchange(&spool.early_dropped, 0));
   atomic_store(&h->drop_errno, atomic_exchange(&spool.early_errno, 0));
+  if (syscall(SYS_getrandom, h->key, sizeof h->key, GRND_NONBLOCK) != sizeof h->key)
+    memset(h->key, 0, sizeof h->key);
   memcpy(h->magic, WEIR_SPOOL_MAGIC, sizeof h->magic);
 }
 
@@ -418,6 +422,34 @@ static void place_first(spool_header *h)
   atomic_fetch_add(&h->taken, WEIR_SPOOL_UNIT);
 }
 
+/* Makes the header of a new file, mapped, with its first chunk where `*first` asks for one and there
+ * is room. Closes `fd`. 0 or an errno. */
+static int make_header(int fd, const spool_options *options, spool_header **out, bool *first)
+{
+  int error = map_header(fd, out, first);
+  close_file(fd);
+  if (error) return error;
+  fill_header(*out, options);
+  if (*first) place_first(*out);
+  return 0;
+}
+
+static void discard_header(spool_header *h, bool first)
+{
+  spool_drop(atomic_load(&h->dropped), (int)atomic_load(&h->drop_errno));
+  if (first) atomic_store(&spool.seen, 0);
+  if (first) atomic_fetch_sub(&spool.end, 1);
+  if (first) atomic_store(&chunks[0].at, NULL);
+  munmap(h, WEIR_SPOOL_HEADER + (first ? WEIR_SPOOL_UNIT : 0));
+}
+
+static bool name_spool(const char *directory, uint32_t pid, unsigned n)
+{
+  spool.pid = pid;
+  spool.n = n;
+  return make_path(spool.path, directory, pid, n, WEIR_SPOOL_SUFFIX);
+}
+
 /* Makes the file under a name of its own, then gives it its real one: whoever sees the real name
  * sees a whole header. 0 or an errno; *out is the mapped header. */
 static int create(const spool_options *options, unsigned n, spool_header **out, bool *first)
@@ -425,7 +457,7 @@ static int create(const spool_options *options, unsigned n, spool_header **out, 
   char unfinished[PATH_MAX];
   uint32_t pid = pid_of(options);
   spool_header *h = NULL;
-  if (!make_path(spool.path, options->directory, pid, n, WEIR_SPOOL_SUFFIX)) return ENAMETOOLONG;
+  if (!name_spool(options->directory, pid, n)) return ENAMETOOLONG;
   /* A name that is taken is mostly seen here, cheaply; a forked child's first is not. */
   if ((n || pid == origin.pid || !origin.pid) && !faccessat(AT_FDCWD, spool.path, F_OK, 0))
     return EEXIST;
@@ -433,27 +465,58 @@ static int create(const spool_options *options, unsigned n, spool_header **out, 
   int fd = open_file(unfinished, O_RDWR | O_CREAT | O_EXCL);
   if (fd < 0) return errno;
   bool chunk = *first;
-  int error = map_header(fd, &h, &chunk);
-  close_file(fd);
-  if (h) {
-    fill_header(h, options);
-    if (chunk) place_first(h);
-    error = publish(unfinished, spool.path);
-  }
+  int error = make_header(fd, options, &h, &chunk);
+  if (!error) error = publish(unfinished, spool.path);
   if (!error) {
     *out = h;
     *first = chunk;
     return 0;
   }
-  if (h) {
-    spool_drop(atomic_load(&h->dropped), (int)atomic_load(&h->drop_errno));
-    if (chunk) atomic_store(&spool.seen, 0);
-    if (chunk) atomic_fetch_sub(&spool.end, 1);
-    if (chunk) atomic_store(&chunks[0].at, NULL);
-    munmap(h, WEIR_SPOOL_HEADER + (chunk ? WEIR_SPOOL_UNIT : 0));
-  }
+  if (h) discard_header(h, chunk);
   unlink(unfinished);
   return error;
+}
+
+/* An errno of a folder that this process may not enter, or that its root does not have. */
+static bool cannot_enter(int error)
+{
+  return error == EACCES || error == EPERM || error == ENOENT;
+}
+
+/* create() by way of the collector, who gives the file its name once the connection is closed. */
+static int request_new(const spool_options *options, spool_header **out, bool *first)
+{
+  const spool_request request = {.version = REQUEST_VERSION, .what = REQUEST_NEW};
+  const char *folder = options->directory;
+  spool_answer answer;
+  spool_header *h = NULL;
+  int connection;
+  int fd = spool_request_file(folder, strlen(folder), &request, &answer, &connection);
+  if (fd < 0) return errno;
+  bool chunk = *first;
+  int error = make_header(fd, options, &h, &chunk);
+  if (!error && !name_spool(folder, answer.pid, answer.n)) error = ENAMETOOLONG;
+  if (error && h) discard_header(h, chunk);
+  close_file(connection);
+  if (error) return error;
+  *out = h;
+  *first = chunk;
+  return 0;
+}
+
+/* The file of this process's spool, of the collector: -1 and an errno. */
+static int request_again(void)
+{
+  const spool_header *h = spool_current();
+  const char *slash = strrchr(spool.path, '/');
+  spool_answer answer;
+  spool_request request = {REQUEST_VERSION, REQUEST_AGAIN, spool.pid, spool.n, {0}};
+  if (!h || !slash) {
+    errno = ENOENT;
+    return -1;
+  }
+  memcpy(request.key, h->key, sizeof request.key);
+  return spool_request_file(spool.path, (size_t)(slash - spool.path), &request, &answer, NULL);
 }
 
 /* Bytes of the chunk `index`, which is mapped. */
@@ -576,6 +639,7 @@ weir_status spool_open(const spool_options *options)
   bool first = charged;
   for (unsigned n = 0; n < NAME_TRIES && error == EEXIST; n++)
     error = create(options, n, &h, &first);
+  if (cannot_enter(error) && !options->alone && !request_new(options, &h, &first)) error = 0;
   if (error) refund(WEIR_SPOOL_BLOCKS);
   if (charged && (error || !first)) refund(WEIR_SPOOL_UNIT);
   errno = saved;
@@ -669,11 +733,12 @@ static void raise_to(_Atomic uint32_t *count, uint32_t value)
     continue;
 }
 
-/* The spool's file, found again by its path: it must be the one we made. -1 and errno. */
+/* The spool's file, found again by its path, or by the collector: it must be the one we made. -1 and errno. */
 static int open_again(void)
 {
   struct stat file;
   int error = 0, fd = open_file(spool.path, O_RDWR);
+  if (fd < 0 && cannot_enter(errno)) fd = request_again();
   if (fd < 0) return -1;
   if (file_status(fd, &file))
     error = errno;

@@ -25,6 +25,7 @@
 #include "core/trace/spool.h"
 #include "interpose/elf/elf.h"
 #include "interpose/elf/entry.h"
+#include "interpose/process/folder.h"
 #include "interpose/process/process.h"
 
 enum { PATH_ROOM = 1024 };
@@ -73,6 +74,30 @@ static unseen_entry *count_image(spool_header *h, const char *path, unseen_reaso
   return NULL;
 }
 
+/* As the image will be able to: the capabilities that a program keeps until its exec, as setpriv(1)
+ * does, do not count here. */
+static bool may_access(const char *path, int how)
+{
+  return syscall(SYS_faccessat, AT_FDCWD, path, how) == 0;
+}
+
+/* Where the program has given up the user that the folder of spools is of, its new one must be able to
+ * read the library, and to enter the folder or ask a collector for a spool. Without `weir run` the
+ * collector may be about to start. */
+static unseen_reason look_at_user(void)
+{
+  const char *folder = process_folder.path;
+  size_t bytes = strlen(folder);
+  uint32_t owner;
+
+  if (!spool_request_owner(folder, bytes, &owner) || owner == geteuid()) return WEIR_UNSEEN_NOT;
+  if (own_library_path && !may_access(own_library_path, R_OK)) return WEIR_UNSEEN_UNREADABLE;
+  if (process_folder.automatic || may_access(folder, W_OK | X_OK) ||
+      spool_request_possible(folder, bytes))
+    return WEIR_UNSEEN_NOT;
+  return WEIR_UNSEEN_USER;
+}
+
 static unseen_entry *inspect_image(const char *path, char *const *environment)
 {
   spool_header *h;
@@ -82,6 +107,7 @@ static unseen_entry *inspect_image(const char *path, char *const *environment)
   if (process_has_spool() && path) {
     unseen_reason why =
         preloads_our_library(environment) ? image_look(path) : WEIR_UNSEEN_ENVIRONMENT;
+    if (!why) why = look_at_user();
     if (why && (h = process_spool())) e = count_image(h, path, why);
   }
   errno = saved;

@@ -19,7 +19,9 @@
 #include "interpose/process/options.h"
 #include "interpose/process/process.h"
 
-#define MOST_OUTPUTS  10000                 /* names tried for a trace */
+#define MOST_OUTPUTS  10000    /* names tried for a trace */
+#define PAUSE_NS      10000000 /* between two looks for a collector about to start */
+#define MOST_PAUSES   100
 #define ROOM_FOR_TREE (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
 run_folder process_folder;
@@ -175,19 +177,45 @@ static void start_collector(void)
         program, strerror(error), process_folder.path, process_folder.path);
 }
 
-/* The folder exists and is ours. `*made`: by this call. */
-static weir_status own_directory(bool *made)
+/* Ours, or, where we have given up the user who the folder is named for, still that one's: then its
+ * collector is asked for the spool. */
+static bool is_of_tree(uint32_t user)
+{
+  uint32_t named;
+  return user == geteuid() ||
+         (spool_request_owner(process_folder.path, strlen(process_folder.path), &named) &&
+          user == named);
+}
+
+/* The folder exists and is ours. `*made`: by this call. `*given`: it is another user's, who gives us
+ * our spool. */
+static weir_status own_directory(bool *made, bool *given)
 {
   struct stat s;
 
+  *given = false;
   *made = mkdir(process_folder.path, 0700) == 0;
   if (*made) return WEIR_OK;
   if (errno != EEXIST)
     return weir_fail_errno(WEIR_EIO, errno, "cannot make the folder %s", process_folder.path);
-  if (lstat(process_folder.path, &s) == 0 &&
-      (!S_ISDIR(s.st_mode) || s.st_uid != geteuid() || s.st_mode & 077))
+  if (lstat(process_folder.path, &s)) return WEIR_OK;
+  if (!S_ISDIR(s.st_mode) || !is_of_tree(s.st_uid) || s.st_mode & 077)
     return weir_fail(WEIR_EIO, "%s is not a folder of ours", process_folder.path);
+  *given = s.st_uid != geteuid();
   return WEIR_OK;
+}
+
+/* Opens a spool that the folder's collector gives, which may be about to start. */
+static weir_status open_given(weir_status (*open_spool)(void))
+{
+  const struct timespec pause = {.tv_nsec = PAUSE_NS};
+  weir_status status = open_spool();
+
+  for (int tries = 0; tries < MOST_PAUSES && status == WEIR_EIO; tries++) {
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
+    status = open_spool();
+  }
+  return status;
 }
 
 /* Who makes the folder starts its collector; the others join. A collector that has just seen the
@@ -197,9 +225,9 @@ static weir_status open_automatic(weir_status (*open_spool)(void))
   weir_status status = WEIR_ENOENT;
 
   for (int tries = 0; tries < 3 && status == WEIR_ENOENT; tries++) {
-    bool made;
-    status = own_directory(&made);
-    if (status == WEIR_OK) status = open_spool();
+    bool made, given;
+    status = own_directory(&made, &given);
+    if (status == WEIR_OK) status = given ? open_given(open_spool) : open_spool();
     if (made) start_collector();
   }
   return status;
@@ -212,8 +240,7 @@ weir_status process_folder_open(weir_status (*open_spool)(void))
 
 bool process_folder_is_of_run(void)
 {
-  unsigned uid;
-  const char *name = strrchr(process_folder.path, '/');
+  uint32_t uid; /* the program may have given it up */
 
-  return name && sscanf(name, "/weir-%u-", &uid) == 1 && uid == (unsigned)geteuid();
+  return spool_request_owner(process_folder.path, strlen(process_folder.path), &uid);
 }

@@ -1,6 +1,6 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion trace export output stats python inlines compare run install public deps lost schedules nvml)
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion trace export output stats python inlines compare run install public deps lost users schedules nvml)
 TOOLS_TESTS     += $(O)/tests/tools/test_prove
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,agreement bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(O)/tests/tools/test_schedules_long
@@ -9,6 +9,9 @@ $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: 
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lutil -lm
+
+# It asks for spools itself.
+$(O)/tests/tools/test_users: $(CORE_TRACE_WRITER_OBJS)
 
 # The sampler alone, on the stand-in for NVML.
 $(O)/tests/tools/test_nvml: $(OBJ)/tools/weir/nvml.o $(CORE_BASE_OBJS) | $(O)/tests/e2e/nvml/libnvidia-ml.so.1

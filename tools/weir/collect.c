@@ -88,6 +88,7 @@ static bool collect_into(collect *o, const char *wanted)
   char *output = reserved ? realpath(reserved, NULL) : NULL;
   bool complete = output && job_open(&j, output, false, o->dir, NULL, NULL, NULL, NULL);
   if (complete) {
+    if (o->starter) collector_serve(j.collector, o->starter);
     collector_ask_nvml(j.collector);
     bool drained = follow_run(o, &j);
     job_look_for_driver(&j);

@@ -39,6 +39,7 @@
 #include "tools/weir/cmd.h"
 #include "tools/weir/nvml.h"
 #include "tools/weir/process.h"
+#include "tools/weir/spool_server.h"
 #include "tools/weir/spool_list.h"
 
 enum {
@@ -87,15 +88,16 @@ struct collector {
   int epoll, inotify;
   spool *spools; /* unfinished ones only */
   unsigned count, room;
-  int wait_ms;        /* between two looks at what live programs have written */
-  uint64_t poll_ns;   /* CLOCK_MONOTONIC of the next of them */
-  uint64_t turn_ns;   /* CLOCK_MONOTONIC at the end of the last turn */
-  bool looked;        /* all names in the folder are known but for what inotify tells of */
-  bool stuck;         /* the trace could not be written at the last try */
-  bool refused;       /* at the last scan a spool could not be taken in: disk, descriptors */
-  bool warned;        /* and that was said */
-  uint64_t retry_ns;  /* when stuck: CLOCK_MONOTONIC of the next try */
-  nvml_sampler *nvml; /* NULL: not to be asked */
+  int wait_ms;          /* between two looks at what live programs have written */
+  uint64_t poll_ns;     /* CLOCK_MONOTONIC of the next of them */
+  uint64_t turn_ns;     /* CLOCK_MONOTONIC at the end of the last turn */
+  bool looked;          /* all names in the folder are known but for what inotify tells of */
+  bool stuck;           /* the trace could not be written at the last try */
+  bool refused;         /* at the last scan a spool could not be taken in: disk, descriptors */
+  bool warned;          /* and that was said */
+  uint64_t retry_ns;    /* when stuck: CLOCK_MONOTONIC of the next try */
+  nvml_sampler *nvml;   /* NULL: not to be asked */
+  spool_server *server; /* NULL: nobody is given spools */
   announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
 
@@ -152,6 +154,12 @@ collector *collector_new(const char *dir, const char *trace, trace_importer *imp
   return c;
 }
 
+void collector_serve(collector *c, pid_t ancestor)
+{
+  c->server = spool_server_new(c->dir, ancestor, process_start_time(ancestor));
+  if (c->server) (void)watch_descriptor(c, spool_server_fd(c->server));
+}
+
 static void spool_clear(spool *s)
 {
   spool_reader_close(s->reader);
@@ -166,6 +174,7 @@ void collector_free(collector *c)
     spool_clear(&c->spools[i]);
   free(c->spools);
   nvml_sampler_free(c->nvml);
+  spool_server_free(c->server);
   if (c->lock >= 0) (void)close(c->lock);
   if (c->inotify >= 0) (void)close(c->inotify);
   if (c->epoll >= 0) (void)close(c->epoll);
@@ -251,12 +260,15 @@ static bool is_lost(const spool_header *h, uint64_t start_time)
   return start_time || (kill((pid_t)h->pid, 0) && errno == ESRCH);
 }
 
-/* Finds the process that writes `s`, and a way to hear of its end. */
+/* Finds the process that writes `s`, and a way to hear of its end. Its pid is that in the spool's name,
+ * which is the header's, but where a process of another pid namespace was given its spool. */
 static void find_process(collector *c, spool *s)
 {
   const spool_header *h = spool_reader_header(s->reader);
-  s->pid = (pid_t)h->pid;
-  s->start_time = h->start_time;
+  long named = strtol(s->name, NULL, 10);
+  bool elsewhere = named > 0 && named <= INT32_MAX && (uint32_t)named != h->pid;
+  s->pid = elsewhere ? (pid_t)named : (pid_t)h->pid;
+  s->start_time = elsewhere ? process_start_time(s->pid) : h->start_time;
   s->opened_ns = h->clock_first.mono_ns;
   s->pidfd = process_pidfd(s->pid);
   /* The order matters: only a pidfd that was open before the start time agreed is the right one. A
@@ -330,6 +342,7 @@ static void look_for_names(collector *c)
 void collector_scan(collector *c)
 {
   char events[4096];
+  if (c->server) spool_server_serve(c->server);
   while (c->inotify >= 0 && read(c->inotify, events, sizeof events) > 0)
     c->looked = false;
   if (!c->looked) look_for_names(c);

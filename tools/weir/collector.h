@@ -56,6 +56,10 @@ void collector_discard(const char *dir);
 /* From now on NVML, where there is one, is asked how much of each device is in use. */
 void collector_ask_nvml(collector *c);
 
+/* From now on processes below `ancestor` that cannot enter the folder, another user's for one, are
+ * given their spools. */
+void collector_serve(collector *c, pid_t ancestor);
+
 void collector_free(collector *c);
 
 #endif

@@ -34,6 +34,13 @@ uint64_t process_start_time(pid_t pid)
   return at ? strtoull(at, NULL, 10) : 0;
 }
 
+pid_t process_parent(pid_t pid)
+{
+  char buffer[1024];
+  const char *at = stat_fields(pid, buffer, sizeof buffer);
+  return at && at[1] == ' ' ? (pid_t)strtol(at + 2, NULL, 10) : 0;
+}
+
 char process_state(pid_t pid)
 {
   char buffer[1024];

@@ -10,6 +10,9 @@
  */
 uint64_t process_start_time(pid_t pid);
 
+/* Its parent, 0: it has none that can be seen, or is no more. */
+pid_t process_parent(pid_t pid);
+
 /* Its state letter (field 3), 0: no such process. */
 char process_state(pid_t pid);
 

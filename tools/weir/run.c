@@ -426,6 +426,7 @@ static char *open_trace(run *r)
   char *command = command_line(r->argv, r->env.redact || environment_redacts());
   char *output =
       r->output ? open_named(r, cmd_format("%s", r->output), command) : open_unnamed(r, command);
+  if (output) collector_serve(r->job.collector, getpid());
   if (output && !r->env.sim) collector_ask_nvml(r->job.collector);
   free(command);
   return output;
