@@ -10,7 +10,6 @@
 #include "interpose/staging/staging.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -243,28 +242,20 @@ static bool populate(const void *at, int how)
   return madvise((void *)((uintptr_t)at & ~(uintptr_t)(PAGE - 1)), PAGE, how) == 0;
 }
 
-/* The program mends such faults itself, as garbage collectors do, in the driver's copies too. */
-static bool is_handled(int signal)
-{
-  struct sigaction now;
-  return !sigaction(signal, NULL, &now) && now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
-}
-
 /* Whether the page can be loaded from (`store`: stored into), by the kernel, which answers where a
- * load would be a fault that ends the program. A kernel that knows no such question has no page that
- * passes. */
+ * load would be a fault. A kernel that knows no such question has no page that passes. */
 static bool is_open(const char *at, bool store)
 {
   int saved = errno;
-  bool open = populate(at, store ? POPULATE_WRITE : POPULATE_READ) || errno == EAGAIN;
-  int fault = errno == EFAULT ? SIGBUS : SIGSEGV;
-  if (!open) open = !populate(&saved, POPULATE_READ) || is_handled(fault);
+  bool open = populate(at, store ? POPULATE_WRITE : POPULATE_READ) || errno == EAGAIN ||
+              !populate(&saved, POPULATE_READ);
   errno = saved;
   return open;
 }
 
 /* What a copy of memory that is not there ends with is the driver's affair. Its ends are looked at,
- * 0.4 us: all its pages would take as long as the copy. */
+ * 0.4 us: all its pages would take as long as the copy. A fault between them is one of the program's
+ * memory, whose handler may mend it (threads.c). */
 static bool ends_are_open(const staging_copy *c)
 {
   return is_open(c->host, !c->to_device) &&
