@@ -62,7 +62,11 @@ $(PEERS)/venv/client: tests/peers/setup.sh
 	$(Q)$< $(PEERS) client
 	@touch $@
 
-test-peers: all $(PEERS)/venv/client $(O)/tests/e2e/graph_caller $(O)/tests/e2e/random_caller ## PyTorch's published CUDA build on the software device, bare and under Weir (fetches 3 GB)
-	@tests/peers/run.sh "$(O)" $(CASES)
+# The parts `driver` and `ucx` need none of PyTorch's.
+CASES        ?=
+PEERS_CLIENT = $(if $(filter-out driver ucx,$(or $(CASES),all)),$(PEERS)/venv/client)
+
+test-peers: all $(PEERS_CLIENT) $(CUDA_STUBS)/libcuda.so $(O)/tests/e2e/graph_caller $(O)/tests/e2e/random_caller ## PyTorch's published CUDA build on the software device, NVIDIA's driver library, UCX's hooks, bare and under Weir (fetches 3 GB)
+	@CC="$(CC)" CUDA_HOME="$(CUDA_HOME)" CUDA_LIB="$(CUDA_LIB)" tests/peers/run.sh "$(O)" $(CASES)
 
 .PHONY: bench-peers bench-speed test-peers

@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in amp | convolutions | tensors | composed | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in amp | convolutions | tensors | composed | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler | driver | ucx) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -94,6 +94,17 @@ compare loading "$here/loading.py" "$WEIR_LIBRARY" "$scratch/loading"
 compare models "$here/models.py" "$out" 1
 compare exports "$here/exports.py" "$out" "$scratch/exports"
 compare page "$here/axe.py" "$out" "$scratch/page" "$(echo "$out"/peers/venv/lib/python3*/site-packages/axe_playwright_python/axe.min.js)"
+
+# NVIDIA's driver library without a device, and UCX's hooks: lines and counts of their own.
+binaries() { # PART
+  wanted "$1" || return 0
+  status=0
+  "$here/binaries.sh" "$1" "$out" "$CUDA_HOME" "$CUDA_LIB" >"$scratch/$1.out" 2>&1 || status=$?
+  cat "$scratch/$1.out"
+  check "$1: $(tail -n 1 "$scratch/$1.out")" $status
+}
+binaries driver
+binaries ucx
 
 # The most device memory PyTorch had, by its own account and by the trace.
 peaks() { # whole|any EXPANDABLE MODE
