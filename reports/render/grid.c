@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/escape.h"
 #include "reports/base/util.h"
 
 #define LEAST 6 /* columns of text that gives way */
@@ -33,7 +34,7 @@ void wr_grid_cell(wr_grid *g, const char *format, ...)
 {
   va_list args;
   va_start(args, format);
-  char *text = wr_vformat(format, args);
+  char *text = wr_show_unseen(wr_vformat(format, args));
   va_end(args);
   add_cell(g, text, 0);
 }
@@ -46,7 +47,11 @@ void wr_grid_cells(wr_grid *g, const char *const *texts, size_t count)
 
 void wr_grid_cell_kept(wr_grid *g, const char *head, const char *kept)
 {
-  add_cell(g, wr_format("%s%s", head, kept), strlen(kept));
+  char *first = wr_show_unseen(wr_format("%s", head)),
+       *last = wr_show_unseen(wr_format("%s", kept));
+  add_cell(g, first && last ? wr_format("%s%s", first, last) : NULL, last ? strlen(last) : 0);
+  free(first);
+  free(last);
 }
 
 void wr_grid_clear(wr_grid *g)
@@ -103,7 +108,10 @@ static size_t put_kept(FILE *out, const char *text, size_t keep, size_t width)
 
 size_t wr_put_fit(FILE *out, const char *text, size_t width)
 {
-  return width ? put_kept(out, text, 0, width) : 0;
+  char *shown = width ? wr_show_unseen(wr_format("%s", text)) : NULL;
+  size_t columns = shown ? put_kept(out, shown, 0, width) : 0;
+  free(shown);
+  return columns;
 }
 
 static void blanks(FILE *out, size_t n)

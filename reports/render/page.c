@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/escape.h"
 #include "reports/base/util.h"
 
 void wr_page_paint(wr_page *p, const char *code)
@@ -19,7 +20,7 @@ static void put_words(wr_page *p, const char *text, size_t indent)
   column = indent + first;
   for (text += first; *text;) {
     size_t bytes = strcspn(text, " ");
-    char *word = wr_format("%.*s", (int)bytes, text);
+    char *word = wr_show_unseen(wr_format("%.*s", (int)bytes, text));
     if (!word) p->failed = true;
     size_t n = word ? wr_text_width(word) : 0;
     bool begins = column <= indent + first;
@@ -45,10 +46,7 @@ void wr_page_heading(wr_page *p, const char *title, const char *aside)
     bool below = p->width > 0 && need > (size_t)p->width;
     wr_page_paint(p, "\033[2m");
     if (below) (void)fputc('\n', p->out);
-    if (below)
-      put_words(p, aside, 2);
-    else
-      (void)fprintf(p->out, "  %s", aside);
+    put_words(p, aside, 2);
     wr_page_paint(p, "\033[0m");
   }
   (void)fputc('\n', p->out);

@@ -67,7 +67,7 @@ static char *shown_cell(const sheet_cell *c)
   char plain[NUMBER], text[NUMBER];
   if (c->text) {
     size_t bytes = strnlen(c->text, (size_t)4 * (WIDEST + 1));
-    return wr_text(c->text, bytes, true);
+    return wr_show_unseen(wr_text(c->text, bytes, true));
   }
   if (!c->there) return strdup("");
   write_number(plain, c);
@@ -186,7 +186,7 @@ static void put_value(const sheet *s, const sheet_cell *c)
   else if (c->text && s->format == SHEET_CSV)
     wr_put_csv_text(s->out, c->text, "");
   else if (c->text)
-    (void)wr_put_clean_text(s->out, c->text, false);
+    wr_put_tsv_text(s->out, c->text);
   else if (c->there) {
     write_number(number, c);
     (void)fputs(number, s->out);

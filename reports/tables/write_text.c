@@ -2,6 +2,7 @@
  * that matter least first; then the places give way. Without a width all are there. */
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/escape.h"
 #include "reports/render/page.h"
 #include "reports/tables/table.h"
 
@@ -128,7 +129,7 @@ weir_status wr_tables_text(FILE *out, const wr_tables *t, const report_settings 
   if (!o->table) {
     (void)fprintf(out, "weir report %s  ", t->report);
     wr_page_paint(&p, "\033[2m");
-    (void)fprintf(out, "%s", t->trace);
+    (void)wr_put_clean_text(out, t->trace, false);
     wr_page_paint(&p, "\033[0m");
     (void)fputc('\n', out);
     if (t->scope) wr_page_say(&p, false, "only %s", t->scope);

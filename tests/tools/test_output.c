@@ -184,6 +184,85 @@ START_TEST(a_link_of_another_users_is_refused)
 }
 END_TEST
 
+/* U+202E turns what follows around, U+200B and U+E0041 are not seen; = begins a formula. */
+#define DECEIVES                                                                                   \
+  "=SUM(A1)\xe2\x80\xae"                                                                           \
+  "a\xe2\x80\x8b"                                                                                  \
+  "b\xf3\xa0\x81\x81"                                                                              \
+  "c"
+#define SHOWN "\\\\u202ea\\\\u200bb\\\\udb40\\\\udc41c"
+
+/* A trace whose functions, places and threads are called so. */
+static void name_deceivingly(void)
+{
+  sh_status(0, "$WEIR resolve t.db && sqlite3 t.db \"UPDATE source_line SET function = '" DECEIVES
+               "'; UPDATE api SET name = '" DECEIVES "' WHERE id IN (SELECT api FROM event);"
+               " UPDATE thread SET name = '" DECEIVES "'\"");
+}
+
+START_TEST(what_is_not_seen_is_shown)
+{
+  static const char *const lines[] = {"report",
+                                      "report findings --min-cost 0ns",
+                                      "report memory",
+                                      "report waits --by stack",
+                                      "report memory --format csv",
+                                      "report memory --format markdown",
+                                      "trace",
+                                      "trace -f csv",
+                                      "trace -f jsonl",
+                                      "stats cuda_api_sum",
+                                      "stats -f csv cuda_api_sum",
+                                      "stats -f tsv cuda_api_sum",
+                                      "stats -f json cuda_api_sum"};
+  name_deceivingly();
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    sh_status(0, "$WEIR %s t.db >out", lines[i]);
+    outcome *o = sh("grep -c '\xe2\x80\xae\\|\xe2\x80\x8b\\|\xf3\xa0\x81\x81' out");
+    ck_assert_msg(o->status, "%s: raw", lines[i]);
+    bool markdown = strstr(lines[i], "markdown") != NULL;
+    o = sh(markdown ? "sed 's/&#92;/\\\\/g' out | grep -c '" SHOWN "'" : "grep -c '" SHOWN "' out");
+    ck_assert_msg(!o->status, "%s: not shown", lines[i]);
+  }
+}
+END_TEST
+
+START_TEST(a_cell_is_no_formula)
+{
+  static const char *const lines[] = {"report memory --format csv", "trace -f csv",
+                                      "stats -f csv cuda_api_sum", "stats -f tsv cuda_api_sum",
+                                      "export -f csv -o /dev/stdout"};
+  static const char *const names[] = {"=1+1", "+1+1", "-1+1", "@A1", "-a", "\xef\xbc\x9dX"};
+  name_deceivingly();
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    sh_status(0,
+              "sqlite3 t.db \"UPDATE source_line SET function = '%s'; UPDATE api SET name = '%s'"
+              " WHERE id IN (SELECT api FROM event)\"",
+              names[n], names[n]);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+      sh_status(0, "$WEIR %s t.db >out && grep -qF \"'%s\" out", lines[i], names[n]);
+      sh_status(1, "tr '\\t' , <out | grep -e '\\(^\\|,\\)\"*%s'", names[n]);
+    }
+  }
+  sh_status(0,
+            "sqlite3 t.db \"UPDATE api SET name = '-1.5e3' WHERE id IN (SELECT api FROM event)\";"
+            " $WEIR trace -f csv t.db | grep -q ',-1.5e3,'");
+}
+END_TEST
+
+/* JSON, which has these characters as they are where it goes to a file. */
+START_TEST(a_terminal_is_sent_none)
+{
+  if (!has_terminals()) return;
+  name_deceivingly();
+  sh_status(
+      0, "script -qec \"$WEIR report findings --format json --min-cost 0ns t.db\" out >/dev/null;"
+         " ! grep -q '\xe2\x80\xae' out");
+  sh_status(0, "script -qec \"$WEIR no-\xe2\x80\xae\" out >/dev/null; ! grep -q '\xe2\x80\xae' out;"
+               " grep -q 'no-\\\\u202e' out");
+}
+END_TEST
+
 START_TEST(a_trace_goes_to_no_stream)
 {
   static const char *const lines[] = {"$WEIR run --sim -o - -- $VICTIM repeat 1",
@@ -211,6 +290,9 @@ int main(void)
   tcase_add_test(tc, a_dash_is_stdout);
   tcase_add_test(tc, a_link_of_ones_own_is_followed);
   tcase_add_test(tc, a_link_of_another_users_is_refused);
+  tcase_add_test(tc, what_is_not_seen_is_shown);
+  tcase_add_test(tc, a_cell_is_no_formula);
+  tcase_add_test(tc, a_terminal_is_sent_none);
   tcase_add_test(tc, a_trace_goes_to_no_stream);
   suite_add_tcase(suite, tc);
   return run_suite(suite);

@@ -14,6 +14,8 @@
 #include "core/base/image.h"
 #include "core/base/status.h"
 #include "tools/weir/guess.h"
+#include "reports/base/escape.h"
+#include "reports/base/util.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -45,7 +47,10 @@ static void print_message(const char *format, va_list args)
   FILE *to = log_path ? open_log() : stderr;
   if (!to) return;
   (void)vsnprintf(text, sizeof text, format, args);
-  (void)fprintf(to, "weir: %s\n", text); /* one write: lines of several processes stay whole */
+  char *shown = wr_show_unseen(wr_text(text, sizeof text, true));
+  (void)fprintf(to, "weir: %s\n",
+                shown ? shown : ""); /* one write: lines of several processes stay whole */
+  free(shown);
   if (to != stderr) (void)fclose(to);
 }
 

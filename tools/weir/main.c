@@ -2,8 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/weir.h"
+#include "reports/base/escape.h"
 #include "tools/weir/cmd.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/guess.h"
@@ -230,5 +232,9 @@ int main(int argc, char **argv)
   if (!strcmp(name, "--version") || !strcmp(name, "-V")) name = "version";
   const cmd *c = find_command(name);
   if (!c) return no_such_command(name);
+  /* A terminal would obey what a trace's texts say of the order of characters. */
+  FILE *shown = isatty(STDOUT_FILENO) ? wr_show_unseen_in(stdout) : NULL;
+  if (shown) (void)setvbuf(shown, NULL, _IOLBF, BUFSIZ);
+  if (shown) stdout = shown;
   return flushed(c->run(c, argc - 1, argv + 1));
 }

@@ -1,7 +1,7 @@
 /* dom.js: elements. Text is set as text, never parsed: whatever a program calls its functions, none of it
  * becomes markup. What cannot be seen, or turns the direction of what follows, is shown as a sign. */
 
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const LONGEST = 300;
 
 /* A name as it is shown: its end is what tells names apart, so what is too long loses its middle. */
