@@ -26,4 +26,12 @@ static inline uint64_t extract_desc_bytes(const struct cudaChannelFormatDesc *d)
   return d ? (uint64_t)(d->x + d->y + d->z + d->w) / 8 : 0;
 }
 
+/* With its tokens another device may reach the memory (GPUDirect). */
+static inline bool extract_asks_tokens(unsigned count, const CUpointer_attribute *attributes)
+{
+  for (unsigned i = 0; attributes && i < count; i++)
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS) return true;
+  return false;
+}
+
 #endif

@@ -31,7 +31,8 @@ HANDLERS_H = os.path.join(ROOT, 'interpose/reroute/handlers.gen.h')
 API_DEF = os.path.join(ROOT, 'core/trace/api.def')
 BANKS = {'driver': 0, '11': 1, '12': 2, '13': 3}
 
-# Functions whose true answer depends on what is cached: interpose/reroute/query.c answers.
+# Functions whose true answer depends on what is cached: interpose/reroute/query.c answers. Those that let others use the
+# memory are events too, with an extractor; with a role "when" only the calls for which it is true.
 QUESTIONS = ('cuMemGetInfo_v2', 'cuMemGetAddressRange_v2', 'cuPointerGetAttribute', 'cuPointerGetAttributes',
              'cuPointerSetAttribute', 'cuMemGetHandleForAddressRange', 'cuIpcGetMemHandle')
 
@@ -233,10 +234,10 @@ def table():
             if not eq:
                 sys.exit(f'hooks.tsv:{number}: role "{r}" has no expression')
             roles[key] = expr
-        route = roles.pop('route', '')
+        route, when = roles.pop('route', ''), roles.pop('when', '')
         before = f[4].endswith('+')
         rows.append(dict(line=number, name=f[0], variants=f[1].split(','), layer=f[2], category=f[3],
-                         extractor=f[4].rstrip('+'), before=before, roles=roles, route=route,
+                         extractor=f[4].rstrip('+'), before=before, roles=roles, route=route, when=when,
                          banks=[b for b in f[6].split(',') if b] or ['11', '12', '13'],
                          prototype=f[7].strip()))
     return rows
@@ -418,11 +419,12 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
            '  if (__builtin_expect(!real, 0)) return' + (';' if void else f" ({ret})WEIR_NOT_FOUND;")]
     if row['category'] == 'CONTEXT':
         out.append('  thread_self.context_trust = 0;')
+    answer = f'process_mode_now() != WEIR_OBSERVE ? handle_{symbol}(real, {args}) : real({args})'
     if row['extractor'] == '-':
         handler = re.sub(r'_pts[z]$|_ptds$', '', symbol)
         ptds = 'true' if symbol != handler else 'false'
         if symbol in QUESTIONS:
-            out.append(f'  return process_mode_now() != WEIR_OBSERVE ? handle_{symbol}(real, {args}) : real({args});')
+            out.append(f'  return {answer};')
         else:
             out.append(f"  {'' if void else 'return '}handle_{handler}({bank_expr}, {ptds}, real, {args});")
         return '\n'.join(out) + '\n'
@@ -433,9 +435,11 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     enter = f"call_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
     if outline:
         enter = f"call_enter_from(c, {api}, {flags_of(row, symbol)}, {bank_expr}, site)"
+    if row['when']:
+        out.append(f"  if (__builtin_expect(!({row['when']}), 1)) return {answer};")
     out.append('  hook_call call, *c = &call;')
     go, again = f'real({args})', ''
-    copied = ''
+    plain, copied = go, ''
     if row['route']:
         out.append('  c->site = __builtin_return_address(0);')
         again = '  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);'
@@ -452,6 +456,9 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
                 entry += '_ptsz' if symbol.endswith('_ptsz') else ''
                 step_back += f' || call_goes_beneath(c, FN(weir_e_w_{entry}), {allocates}, {key_of(row, names)})'
         go = f'{step_back} ? {go} : {by_us}'
+    elif symbol in QUESTIONS:
+        go = plain = answer
+        again = '  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);'
     else:
         again = (f'  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))\n'
                  f'    if (!(r = real({args}))) reroute_retry_succeeded({bank_expr});')
@@ -472,7 +479,7 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
         out.append(f'  if (!{enter}) {{\n    hook_call *around = call_around({key_of(row, names)});\n'
                    f'    return around ? {by_us} : real({args});\n  }}')
     else:
-        out.append(f'  if (!{enter}) return real({args});')
+        out.append(f'  if (!{enter}) return {plain};')
     b = before(row, names)
     if b and row['route']:
         b = '  if (process_mode_now() == WEIR_OBSERVE) ' + b.strip()
@@ -553,7 +560,7 @@ class Generator:
         params, pfn = self.params(row, symbol), self.typedef_of()[symbol]
         same = '' if row['prototype'] else f"_Static_assert(WEIR_SAME(&w_{symbol}, {pfn}), \"{symbol}\");\n"
         return (f"typedef CUresult (*fn_{symbol})({plist(params)});\n"
-                f"WEIR_BODY {'WEIR_RARE ' if row['extractor'] in RARE else ''}CUresult w_{symbol}({plist(params)})\n{{\n"
+                f"WEIR_BODY {'WEIR_RARE ' if row['extractor'] in RARE and not row['when'] else ''}CUresult w_{symbol}({plist(params)})\n{{\n"
                 + body(row, symbol, self.number[symbol], params, index, 'WEIR_BANK_DRIVER', self.handlers) +
                 f"}}\n{same}WEIR_EXPORT(w_{symbol}, {symbol}, WEIR_NODE_DRIVER);\n\n")
 

@@ -9207,7 +9207,16 @@ WEIR_BODY CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attri
 {
   fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(443);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
+  if (__builtin_expect(!(attribute==CU_POINTER_ATTRIBUTE_P2P_TOKENS), 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 328, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(ptr), W(attribute), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000), "cuPointerGetAttribute");
 WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
@@ -9217,37 +9226,70 @@ WEIR_BODY CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointe
 {
   fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(444);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
+  if (__builtin_expect(!(extract_asks_tokens(numAttributes,attributes)), 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 329, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(ptr), W(CU_POINTER_ATTRIBUTE_P2P_TOKENS), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuPointerGetAttributes, PFN_cuPointerGetAttributes_v7000), "cuPointerGetAttributes");
 WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
-WEIR_BODY CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+WEIR_BODY WEIR_RARE CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
   fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(445);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 330, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(ptr), W(attribute), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuPointerSetAttribute, PFN_cuPointerSetAttribute_v6000), "cuPointerSetAttribute");
 WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
-WEIR_BODY CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
+WEIR_BODY WEIR_RARE CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
   fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(446);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 124, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(handleType), W(size), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetHandleForAddressRange, PFN_cuMemGetHandleForAddressRange_v11070), "cuMemGetHandleForAddressRange");
 WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
-WEIR_BODY CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+WEIR_BODY WEIR_RARE CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
   fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(447);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 146, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuIpcGetMemHandle, PFN_cuIpcGetMemHandle_v4010), "cuIpcGetMemHandle");
 WEIR_EXPORT(w_cuIpcGetMemHandle, cuIpcGetMemHandle, WEIR_NODE_DRIVER);

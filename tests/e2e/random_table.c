@@ -3,6 +3,7 @@
  *
  * What a device may not have is called with ANY: whatever it answers, the call is in the trace with
  * that status. BELOW is a call of the runtime's that Weir sees as the driver's that it makes. */
+#include <unistd.h>
 #include "tests/e2e/random.h"
 
 #define ANY(fn, ...)           (void)tally_call(c->sums, TALLY_NAME(fn), (int)fn(__VA_ARGS__))
@@ -284,6 +285,21 @@ static void managed_batches(caller *c)
 
 /* ---- what a device may not have -------------------------------------------------------------- */
 
+/* A block of the caller's that another process or device could use from now on. */
+static void hand_over(caller *c)
+{
+  static const int on = 1;
+  CUdeviceptr p = (CUdeviceptr)(uintptr_t)c->dev[c->device][0];
+  CUipcMemHandle handle;
+  cudaIpcMemHandle_t rt;
+  int fd = -1;
+  ANY(cuIpcGetMemHandle, &handle, p);
+  BELOW(cuIpcGetMemHandle, cudaIpcGetMemHandle, &rt, c->dev[c->device][0]);
+  ANY(cuMemGetHandleForAddressRange, &fd, p, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  if (fd >= 0) (void)close(fd);
+  ANY(cuPointerSetAttribute, &on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p);
+}
+
 static void shared_with_others(caller *c)
 {
   CUexternalSemaphore semaphore = NULL;
@@ -391,8 +407,9 @@ static void checkpoints(caller *c)
 }
 
 const operation HALF(table_operations)[] = {
-    copy_batches,         copy_batch_3d, values,         managed_hints, packed,     code,
-    graph_without_copies, graph_of_work, graph_things,   pools,         attributes, managed_batches,
-    shared_with_others,   multicast,     green_contexts, graphics,      links,      checkpoints};
+    copy_batches,         copy_batch_3d,      values,       managed_hints,  packed,     code,
+    graph_without_copies, graph_of_work,      graph_things, pools,          attributes, hand_over,
+    managed_batches,      shared_with_others, multicast,    green_contexts, graphics,   links,
+    checkpoints};
 const unsigned HALF(table_operation_count) = sizeof HALF(table_operations) /
                                              sizeof *HALF(table_operations);

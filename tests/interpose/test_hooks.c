@@ -33,12 +33,11 @@ static uint64_t call_zero(void *wrapper)
 /* Look-ups hand out functions or names and record nothing. */
 static bool records(const char *name)
 {
-  static const char *const quiet[] = {
-      "cuGetProcAddress",       "cuGetProcAddress_v2",     "__cudaRegisterFunction",
-      "__cudaGetKernel",        "cudaGetKernel",           "cudaGetFuncBySymbol",
-      "cuMemGetInfo_v2",        "cuMemGetAddressRange_v2", "cuPointerGetAttribute",
-      "cuPointerGetAttributes", "cuPointerSetAttribute",   "cuMemGetHandleForAddressRange",
-      "cuIpcGetMemHandle"};
+  static const char *const quiet[] = {"cuGetProcAddress",       "cuGetProcAddress_v2",
+                                      "__cudaRegisterFunction", "__cudaGetKernel",
+                                      "cudaGetKernel",          "cudaGetFuncBySymbol",
+                                      "cuMemGetInfo_v2",        "cuMemGetAddressRange_v2",
+                                      "cuPointerGetAttribute",  "cuPointerGetAttributes"};
   for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
     if (strcmp(name, quiet[i]) == 0) return false;
   return strncmp(name, "cudaGetDriverEntryPoint", 23) != 0;
@@ -467,6 +466,39 @@ START_TEST(physical_memory_of_the_host_is_pinned_and_what_is_imported_tells_its_
   rig_read();
   D(cuMemUnmap)(DEVICE_A, 2 << 20);
   one_freed(0x99, WEIR_MEM_IMPORTED);
+}
+END_TEST
+
+static void hands_over(const char *name, uint64_t address)
+{
+  const trace_event *e = rig_one();
+  ck_assert_uint_eq(e->kind, WEIR_EV_CALL);
+  ck_assert_str_eq(api_row(e->api)->name, name);
+  ck_assert_uint_eq(e->a, address);
+}
+
+/* What another process or device may use from then on. Other questions about an address are none. */
+START_TEST(a_call_that_hands_memory_over_is_an_event)
+{
+  CUpointer_attribute asked[2] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_P2P_TOKENS};
+  uint64_t answer[2] = {0, 0};
+  void *data[2] = {&answer[0], &answer[1]};
+  CUipcMemHandle handle;
+  unsigned on = 1;
+  device_block(DEVICE_A, 4096);
+  D(cuIpcGetMemHandle)(&handle, DEVICE_A);
+  hands_over("cuIpcGetMemHandle", DEVICE_A);
+  D(cuMemGetHandleForAddressRange)(&on, DEVICE_A, 512, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  ck_assert_uint_eq(rig_one()->bytes, 512);
+  D(cuPointerSetAttribute)(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, DEVICE_A + 8);
+  hands_over("cuPointerSetAttribute", DEVICE_A + 8);
+  D(cuPointerGetAttribute)(answer, CU_POINTER_ATTRIBUTE_P2P_TOKENS, DEVICE_A);
+  hands_over("cuPointerGetAttribute", DEVICE_A);
+  D(cuPointerGetAttributes)(2, asked, data, DEVICE_A);
+  hands_over("cuPointerGetAttributes", DEVICE_A);
+  D(cuPointerGetAttribute)(answer, CU_POINTER_ATTRIBUTE_BUFFER_ID, DEVICE_A);
+  D(cuPointerGetAttributes)(1, asked, data, DEVICE_A);
+  ck_assert_uint_eq(rig_read()->events, 0);
 }
 END_TEST
 
@@ -1271,6 +1303,7 @@ END_TEST
   X(a_handle_that_comes_back_is_other_memory_than_what_is_still_mapped)                            \
   X(a_release_or_an_unmapping_that_fails_changes_nothing)                                          \
   X(physical_memory_of_the_host_is_pinned_and_what_is_imported_tells_its_size_when_mapped)         \
+  X(a_call_that_hands_memory_over_is_an_event)                                                     \
   X(many_mappings_go_with_one_call_and_outlive_a_reset)                                            \
   X(memory_of_another_process_counts_from_the_first_open_to_the_last_close)                        \
   X(external_memory_and_a_shared_pools_is_imported_until_it_is_freed)                              \
