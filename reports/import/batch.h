@@ -41,7 +41,7 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(GRAPH_NODE, 14, "graph_node", false)                                                           \
   X(GRAPH_WORK, 13, "graph_work", false)                                                           \
   X(GRAPH_LAUNCH, 3, "graph_launch", false)                                                        \
-  X(WAIT_DETAIL, 9, "wait_detail", false)                                                          \
+  X(WAIT_DETAIL, 11, "wait_detail", false)                                                         \
   X(WAIT_TIME, 5, "wait_time", false)                                                              \
   X(DEVICE_GAP, 11, "device_gap", true)                                                            \
   X(DEVICE_IDLE, 4, "device_idle", false)                                                          \

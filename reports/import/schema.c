@@ -590,7 +590,7 @@ weir_status wr_schema_create(const wr_db *db)
 #define WAIT_TABLES(t, of)                                                                         \
   "CREATE " t of "wait_detail(id INTEGER PRIMARY KEY, pending INTEGER, operations INTEGER,"        \
   " bytes INTEGER, streams INTEGER, stream INTEGER, youngest INTEGER, narrower INTEGER,"           \
-  " covered_by INTEGER);"                                                                          \
+  " covered_by INTEGER, host INTEGER, before_legacy INTEGER);"                                     \
   "CREATE " t of "wait_time(id INTEGER PRIMARY KEY, working_ns INTEGER, other_ns INTEGER,"         \
   " idle_ns INTEGER, unknown_ns INTEGER);"                                                         \
   "CREATE " t of                                                                                   \

@@ -96,6 +96,31 @@ static unsigned how_copy_waits(const trace_event *e)
   return WR_HOW_WAITS | (host == WEIR_MEM_PINNED ? WR_HOW_WAITS_ALL : WR_HOW_WAITS_BEFORE);
 }
 
+static bool device_side(unsigned mem)
+{
+  return mem == WEIR_MEM_DEVICE || mem == WEIR_MEM_ARRAY;
+}
+
+/* What the host may look at when the work is complete, or write again. What a kernel does with host
+ * memory is not known here; what is read of pageable memory is read before the call returns. */
+static unsigned host_side(const trace_event *e)
+{
+  unsigned to = e->mem & 15, from = e->mem >> 4;
+  switch (e->kind) {
+  case WEIR_EV_LAUNCH:
+  case WEIR_EV_ALLOC:
+  case WEIR_EV_FREE:
+    return 0;
+  case WEIR_EV_MEMSET:
+    return device_side(to) ? 0 : WR_HOST_RESULT;
+  case WEIR_EV_COPY:
+    return (device_side(to) ? 0 : WR_HOST_RESULT) |
+           (device_side(from) || from == WEIR_MEM_PAGEABLE ? 0 : WR_HOST_SOURCE);
+  default:
+    return WR_HOST_RESULT | WR_HOST_SOURCE;
+  }
+}
+
 static wr_act copy_act(const trace_event *e, unsigned role, wr_queue_call *c)
 {
   c->handle = e->bytes;
@@ -259,6 +284,7 @@ static void keep_call(wr_wait_pass *w, const stored_call *x)
   if (c.act == WR_ACT_WORK || c.act == WR_ACT_PEER_WORK) {
     bool host = w->roles[x->event.api < api_total ? x->event.api : 0] == ROLE_HOST_WORK;
     c.how |= (uint8_t)wr_device_log_how(&w->device, x->id, &x->event, host);
+    c.host = (uint8_t)host_side(&x->event);
   }
   wr_run_keep(&w->calls, (const wr_logged *)(const void *)&c);
   if (c.act != WR_ACT_EVENT_DONE || x->event.kind != WEIR_EV_EVENT) return;
@@ -431,6 +457,8 @@ static weir_status write_verdict(wr_batch *batch, const wr_wait_verdict *v)
   set_or_null(row, 6, v->known && v->pending, v->youngest);
   set_or_null(row, 7, v->known && v->narrower, v->narrower);
   set_or_null(row, 8, v->known && v->covered_by, v->covered_by);
+  set_or_null(row, 9, v->known && v->pending, v->host);
+  set_or_null(row, 10, v->known && v->pending, v->before_legacy);
   return WEIR_OK;
 }
 

@@ -37,8 +37,9 @@ void wr_points_order(wr_points *set)
       continue;
     }
     if (p->sure > to->sure) to->sure = p->sure, to->sure_bytes = p->sure_bytes;
-    if (p->may > to->may)
-      to->may = p->may, to->may_bytes = p->may_bytes, to->youngest = p->youngest;
+    if (p->may <= to->may) continue;
+    to->may = p->may, to->may_bytes = p->may_bytes, to->youngest = p->youngest;
+    to->result = p->result, to->source = p->source;
   }
   set->count = kept + 1;
 }

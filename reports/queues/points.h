@@ -16,6 +16,8 @@ typedef struct wr_point {
   uint64_t sure, may;             /* numbers of operations in it; sure <= may */
   uint64_t sure_bytes, may_bytes; /* that the operations up to there move or set, from the first */
   int64_t youngest;               /* row of the operation `may` */
+  uint64_t result, source;        /* last operation up to `may` with WR_HOST_RESULT, with
+                                     WR_HOST_SOURCE; 0 none */
 } wr_point;
 
 enum { WR_POINTS_MOST = 256 /* that an event or a queue keeps */ };

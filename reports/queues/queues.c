@@ -20,10 +20,11 @@ typedef struct queue {
   uint64_t handle;
   uint32_t context; /* place */
   bool legacy;
-  bool blocking;        /* surely waits for, and is waited for by, the legacy default stream */
-  bool may_block;       /* or it may: it was not seen created */
-  uint64_t last, bytes; /* work so far; what it moves or sets */
-  int64_t youngest;     /* row of `last` */
+  bool blocking;           /* surely waits for, and is waited for by, the legacy default stream */
+  bool may_block;          /* or it may: it was not seen created */
+  uint64_t last, bytes;    /* work so far; what it moves or sets */
+  int64_t youngest;        /* row of `last` */
+  uint64_t result, source; /* last operation of WR_HOST_RESULT, of WR_HOST_SOURCE */
   uint64_t done, done_bytes;
   int64_t done_by; /* row of the wait that said so */
   wr_points after;
@@ -269,7 +270,7 @@ static bool contended(const wr_queues *m, uint32_t place, int32_t thread)
 static wr_point whole_queue(const wr_queues *m, uint32_t place, int32_t thread)
 {
   const queue *q = &m->queues[place];
-  wr_point p = {place, q->last, q->last, q->bytes, q->bytes, q->youngest};
+  wr_point p = {place, q->last, q->last, q->bytes, q->bytes, q->youngest, q->result, q->source};
   for (size_t i = 0; q->open && i < m->open_count; i++) {
     const open_call *o = &m->open[i];
     if (o->queue != place + 1 || o->thread == thread || o->number > p.sure) continue;
@@ -497,7 +498,14 @@ static bool begin_saying(wr_queues *m, open_call *o)
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-static void count_point(const wr_queues *m, const wr_point *p, wr_wait_verdict *v)
+/* The place of the call's context, from 1; 0: nothing was called in it yet. */
+static uint32_t context_place(const wr_queues *m, const wr_queue_call *c)
+{
+  const uint64_t *at = hash_map_get(&m->context_of, key_of(0, c->process, c->context, 0));
+  return at ? (uint32_t)*at + 1 : 0;
+}
+
+static void count_point(const wr_queues *m, const wr_point *p, uint32_t own, wr_wait_verdict *v)
 {
   const queue *q = &m->queues[p->queue];
   if (p->may <= q->done) return;
@@ -506,6 +514,9 @@ static void count_point(const wr_queues *m, const wr_point *p, wr_wait_verdict *
   v->bytes += p->may_bytes > q->done_bytes ? p->may_bytes - q->done_bytes : 0;
   v->stream = v->streams++ ? 0 : q->handle;
   if (p->youngest > v->youngest) v->youngest = p->youngest;
+  if (p->result > q->done) v->host |= WR_HOST_RESULT;
+  if (p->source > q->done) v->host |= WR_HOST_SOURCE;
+  v->before_legacy &= (q->legacy || q->blocking) && q->context + 1 == own;
 }
 
 /* Of the set, which is what the call waits for. */
@@ -519,8 +530,10 @@ static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, 
   v.known = !p->incomplete && !m->set.any;
   if (p->peer_queue && m->queues[p->peer_queue - 1].done < p->peer_number) v.known = false;
   wr_points_order(&m->set);
+  uint32_t own = m->set.count ? context_place(m, c) : 0;
+  v.before_legacy = true;
   for (size_t i = 0; v.known && i < m->set.count; i++)
-    count_point(m, &m->set.at[i], &v);
+    count_point(m, &m->set.at[i], own, &v);
   if (v.known && !v.pending) v.covered_by = done_by;
   if (c->act == WR_ACT_SYNC_CONTEXT && v.streams == 1) v.narrower = WR_NARROWER_STREAM;
   return m->verdict(m->verdict_context, &v);
@@ -608,6 +621,8 @@ static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
   o->bytes_before = q->bytes;
   q->bytes += c->handle;
   q->youngest = c->id;
+  if (c->host & WR_HOST_RESULT) q->result = q->last;
+  if (c->host & WR_HOST_SOURCE) q->source = q->last;
   activate(m, place, &worked);
   note_change(m, place);
   if (m->watch) m->watch->work(m->watch->context, c, place, o->number);

@@ -56,6 +56,11 @@ enum {                           /* wr_queue_call.how */
        WR_HOW_HOST_ONLY = 128    /* work that no device does: there is no such time */
 };
 
+enum {                     /* wr_queue_call.host, wr_wait_verdict.host */
+       WR_HOST_RESULT = 1, /* work after which the host may have something to look at */
+       WR_HOST_SOURCE = 2  /* work that reads host memory, which the host may change after it */
+};
+
 #define WR_QUEUE_LEGACY     UINT64_C(1) /* `stream`: default streams */
 #define WR_QUEUE_PER_THREAD UINT64_C(2)
 
@@ -67,6 +72,7 @@ typedef struct wr_queue_call {
   uint8_t how;
   uint8_t context; /* number in the process; 0 unknown, 255 several */
   uint8_t device;
+  uint8_t host; /* of work: WR_HOST_* */
 } wr_queue_call;
 
 enum { WR_NARROWER_NONE = 0, WR_NARROWER_STREAM = 3 /* as wait_kind */ };
@@ -83,6 +89,9 @@ typedef struct wr_wait_verdict {
   int64_t youngest;    /* row of the one that was called last, 0 none */
   int64_t covered_by; /* redundant: row of the wait or query that said so before; 0: no work ever */
   int narrower;       /* a wait_kind that had been enough */
+  uint8_t host;       /* WR_HOST_* of any of what may have been pending */
+  bool before_legacy; /* pending: all of it comes before what the thread's context is given next in
+                         the legacy default stream */
   const wr_queue_call *call;
   const wr_points *points; /* known: what may have been pending */
   uint32_t own_queue;      /* from 1: the call is work as well, there; 0: it is none */

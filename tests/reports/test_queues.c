@@ -214,6 +214,63 @@ START_TEST(what_is_waited_for_is_counted_and_named)
 }
 END_TEST
 
+/* Of what each wait covers, whoever has waited for other things before: an event's own stream, up to
+ * where it was recorded. A copy that the host waits in has brought its result by itself. */
+START_TEST(what_the_host_may_look_at_or_change_is_of_what_the_wait_covers)
+{
+  enum { RESULT = 1, SOURCE = 2 };
+  begin_program();
+  create_stream(A, true);
+  create_stream(B, true);
+  create_event(E, 0);
+  create_event(F, 0);
+  launch(A);
+  record(E, A);
+  copy("cudaMemcpyAsync", WEIR_COPY_DTOH, WEIR_MEM_PINNED, WEIR_EVF_ASYNC, A);
+  copy("cudaMemcpyAsync", WEIR_COPY_DTOH, WEIR_MEM_PINNED, WEIR_EVF_ASYNC, B);
+  record(F, B);
+  sync_event(E); /* 0: the kernel alone */
+  sync_event(F);
+  sync_stream(A);
+  copy("cudaMemcpyAsync", WEIR_COPY_HTOD, WEIR_MEM_PINNED, WEIR_EVF_ASYNC, A);
+  sync_device(); /* 3 */
+  copy("cudaMemcpyAsync", WEIR_COPY_HTOD, WEIR_MEM_PAGEABLE, WEIR_EVF_ASYNC, A);
+  sync_device();
+  copy("cudaMemcpy", WEIR_COPY_DTOH, WEIR_MEM_PAGEABLE, WEIR_EVF_IMPLICIT_SYNC, A);
+  launch(A);
+  sync_stream(A); /* 6: behind the copy's own */
+  sync_device();
+  finish();
+  static const int host[] = {0, RESULT, RESULT, SOURCE, 0, -1, 0, -1};
+  for (int i = 0; i < 8; i++)
+    ck_assert_msg(detail(i, "host") == host[i], "wait %d: %d", i, (int)detail(i, "host"));
+}
+END_TEST
+
+/* Runtime API, "Stream synchronization behavior": the legacy default stream waits for blocking streams,
+ * and for no others. */
+START_TEST(what_comes_before_the_legacy_stream_is_in_it_or_in_blocking_streams)
+{
+  begin_program();
+  create_stream(A, false);
+  create_stream(N, true);
+  launch(LEGACY);
+  sync_device();
+  launch(A);
+  sync_device();
+  launch(N);
+  sync_device();
+  launch(A);
+  launch(N);
+  sync_device();
+  sync_device();
+  finish();
+  static const int before[] = {1, 1, 0, 0, -1};
+  for (int i = 0; i < 5; i++)
+    ck_assert_msg(detail(i, "before_legacy") == before[i], "wait %d", i);
+}
+END_TEST
+
 /* cudaStreamDestroy: "In case the device is still doing work in the stream ... the function will
  * return immediately and the resources associated with stream will be released automatically once
  * the device has completed all work." */
@@ -821,6 +878,8 @@ static void add_tests(TCase *t)
   tcase_add_test(t, a_device_wait_with_nothing_queued_since_the_last_is_redundant);
   tcase_add_test(t, a_stream_wait_is_for_its_own_stream);
   tcase_add_test(t, what_is_waited_for_is_counted_and_named);
+  tcase_add_test(t, what_the_host_may_look_at_or_change_is_of_what_the_wait_covers);
+  tcase_add_test(t, what_comes_before_the_legacy_stream_is_in_it_or_in_blocking_streams);
   tcase_add_test(t, work_of_a_destroyed_stream_is_still_waited_for);
   tcase_add_test(t, a_query_that_succeeded_has_said_that_all_is_complete);
   tcase_add_test(t, a_wait_that_failed_has_said_nothing);
