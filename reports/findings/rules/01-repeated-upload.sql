@@ -1,12 +1,12 @@
 -- number: 1
 -- id: repeated-upload
--- title: The same pageable buffer copied to the same memory of a device again and again
+-- title: The same host buffer copied to the same memory of a device again and again
 -- severity: medium
 -- certainty: possible
 -- threshold: min_times 16 times
--- calls: t.kind = 3 AND t.copy = 1 AND t.src_mem IN (1, 6)
--- fix: Where its bytes do not change, copy them once before the loop and keep them on the device:
---      'weir run --hash' says whether they do.
+-- calls: t.kind = 3 AND t.copy = 1 AND t.src_mem IN (1, 2, 6)
+-- fix: Run 'weir run --hash', which decides: where the bytes are the same each time, copy them once before
+--      the loop and keep them on the device; where they are not, nothing is wasted.
 WITH many AS MATERIALIZED (
   SELECT f.id, t.process, e.b, e.bytes FROM copy_family f CROSS JOIN event_row e ON e.id = f.first
   CROSS JOIN template t ON t.id = e.template WHERE f.times >= :min_times),
@@ -17,6 +17,6 @@ filled AS MATERIALIZED (
 constant AS MATERIALIZED (
   SELECT id FROM many m WHERE NOT EXISTS (
     SELECT 1 FROM filled f WHERE f.process = m.process AND f.a < m.b + m.bytes AND f.a + f.bytes > m.b))
-SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, r.bytes AS bytes
+SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, 0 AS saving_ns, r.bytes AS bytes
 FROM repeated_copy r LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = 1
 WHERE r.family IN constant AND h.id IS NULL
