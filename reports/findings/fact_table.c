@@ -32,7 +32,11 @@ static const fact_spec specs[WR_FACTS] = {
     [WR_FACT_REPEATED_COPY] = {"repeated_copy", "event, family, template, duration, bytes", 5, 0, false},
     [WR_FACT_COPY_FAMILY] = {"copy_family", "id, times, first", 3, 0, true},
     [WR_FACT_SENT_BACK] = {"sent_back", "event, earlier", 2, 0, false},
-    [WR_FACT_WAIT_AHEAD] = {"wait_ahead", "event, gap, next_wait, template, duration", 5, 3, false},
+    [WR_FACT_WAIT_AHEAD] = {"wait_ahead", "event, gap, next_wait, template, duration, shared", 6, 3, false},
+    [WR_FACT_WAIT_COPY] = {"wait_copy", "event, gap, copy, template, duration, shared", 6, 0, false},
+    [WR_FACT_TIMED_WAIT] = {"timed_wait", "event", 1, 0, false},
+    [WR_FACT_GIVEN_BLOCK] = {"given_block", "alloc", 1, 0, false},
+    [WR_FACT_GIVEN_COPY] = {"given_copy", "event", 1, 0, false},
     [WR_FACT_TEMPLATE_USE] = {"template_use", "template, calls, small, ns, bytes, most, first, longest", 8, 0, true}};
 /* clang-format on */
 

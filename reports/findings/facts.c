@@ -3,11 +3,11 @@
  * a log of runs (run_log.h). What is remembered is bounded: addresses beyond MOST_PLACES are forgotten
  * all at once, so that a trace of any length is judged in little memory, and at worst less is found. */
 #include "reports/findings/facts.h"
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/event.h"
 #include "reports/base/util.h"
+#include "reports/findings/ranges.h"
 #include "reports/import/run_log.h"
 
 enum {
@@ -15,8 +15,12 @@ enum {
   IN_MEMORY = (32 << 20) / 56, /* calls that are put in order without a file */
   LEAST_ROWS = 4,              /* rows of a matrix */
   SMALL = 65535,
+  ASYNC = 1,
+  WAITS = 2, /* it may wait for the device */
   CAPTURED = 16,
   FURTHER = 32, /* item of a batched call */
+  STAGED = 128,
+  MAPPED = 2, /* cudaHostAllocMapped, cudaHostRegisterMapped */
   STEP = 1 << 16
 };
 
@@ -49,7 +53,7 @@ typedef struct live_block {
   int64_t alloc;
   uint64_t part, allocs; /* of the process, when it was made */
   size_t born;           /* its index in process.born */
-  uint64_t bytes;
+  uint64_t address, bytes, pool;
   int64_t duration;
   uint64_t epoch;
   uint64_t group; /* of pair_group */
@@ -57,17 +61,15 @@ typedef struct live_block {
   size_t common;
 } live_block;
 
-typedef struct untouched { /* an allocation since which nothing can have used it */
-  uint64_t begin, end;
-  int64_t alloc;
-} untouched;
-
 typedef struct process {
   int64_t last_time;
   uint64_t reads, reads_or_frees, writes, parts, allocs, epoch;
   int64_t *born; /* owned: allocations of the part that goes on; 0: freed again */
   size_t born_count, born_capacity, early;
-  void *untouched; /* a tree of search.h */
+  wr_ranges untouched; /* allocations since which nothing can have used them */
+  wr_given given;
+  wr_ranges apart; /* page-locked memory that no copy has touched: kernels may */
+  bool shares;     /* it has memory that host and kernels both touch, or may */
 } process;
 
 typedef struct held_row {
@@ -85,8 +87,7 @@ typedef struct thread {
   /* the last wait */
   int64_t wait, wait_end, gap;
   int64_t wait_template, wait_duration;
-  bool ahead, followed;
-  uint64_t results; /* calls since, whose results the host may look at */
+  bool ahead, followed, shared; /* shared: the host may look at what kernels wrote by themselves */
 } thread;
 
 typedef struct pair_group { /* allocations of one place, size and device */
@@ -107,6 +108,7 @@ typedef struct pass {
   uint64_t *matrix;            /* owned: rows of each */
   size_t matrices, matrix_capacity;
   hash_map by_process, by_thread, by_group, by_pointer;
+  hash_map by_event; /* the last wait for an event */
   process *process;
   size_t process_count, process_capacity;
   thread *thread;
@@ -307,30 +309,6 @@ static weir_status see_host_copy(pass *p, const wr_common *t, const call *c)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* Ranges that overlap are the same to the tree: in it none do. */
-static int by_range(const void *left, const void *right)
-{
-  const untouched *a = left, *b = right;
-  return a->end <= b->begin ? -1 : a->begin >= b->end;
-}
-
-static void touch(process *x, uint64_t begin, uint64_t bytes)
-{
-  untouched range = {begin, begin + bytes < begin ? UINT64_MAX : begin + bytes, 0};
-  if (range.end == begin) range.end += range.end != UINT64_MAX;
-  for (void *at; (at = tfind(&range, &x->untouched, by_range)) != NULL;) {
-    untouched *u = *(untouched **)at;
-    (void)tdelete(u, &x->untouched, by_range);
-    free(u);
-  }
-}
-
-static void touch_all(process *x)
-{
-  if (x->untouched) tdestroy(x->untouched, free);
-  x->untouched = NULL;
-}
-
 /* A kernel, copy or memset: those of the part that older blocks outlived in part are early. */
 static weir_status end_part(pass *p, process *x)
 {
@@ -340,17 +318,6 @@ static weir_status end_part(pass *p, process *x)
   x->born_count = x->early = 0;
   x->parts++;
   return s;
-}
-
-static weir_status remember_untouched(pass *p, process *x, const call *c)
-{
-  untouched *u = malloc(sizeof(*u));
-  if (!u) return no_memory(p);
-  *u = (untouched){c->a, c->a + c->bytes < c->a ? UINT64_MAX : c->a + c->bytes, c->id};
-  touch(x, c->a, c->bytes);
-  if (c->bytes && tsearch(u, &x->untouched, by_range)) return WEIR_OK;
-  free(u);
-  return c->bytes ? no_memory(p) : WEIR_OK;
 }
 
 /* The group of blocks like this one. */
@@ -372,11 +339,105 @@ static weir_status find_group(pass *p, const wr_common *t, live_block *b)
   return WEIR_OK;
 }
 
+static weir_status give_block(pass *p, process *x, const live_block *b)
+{
+  const wr_range *known = wr_ranges_find(&x->given.ranges, b->address, b->bytes);
+  if (known && known->value == b->alloc) return WEIR_OK;
+  if (!wr_ranges_put(&x->given.ranges, b->address, b->bytes, b->alloc)) return no_memory(p);
+  return ADD(p, GIVEN_BLOCK, b->alloc);
+}
+
+static bool lives_in(const pass *p, const process *x, const wr_common *t, const live_block *b)
+{
+  return b->alloc && b->epoch == x->epoch && p->f->common[b->common].process == t->process;
+}
+
+/* The block with that address; of one whose allocation was not seen so many bytes from there. */
+static weir_status give_address(pass *p, process *x, const wr_common *t, uint64_t address,
+                                uint64_t bytes)
+{
+  const uint64_t *at = hash_map_get(&p->by_pointer, address_key(t, address, 0));
+  if (at && lives_in(p, x, t, &p->block[*at])) return give_block(p, x, &p->block[*at]);
+  for (size_t i = 0; i < p->block_count; i++) {
+    const live_block *b = &p->block[i];
+    if (address - b->address < b->bytes && lives_in(p, x, t, b)) return give_block(p, x, b);
+  }
+  if (wr_given_has(&x->given, address, bytes)) return WEIR_OK;
+  return wr_ranges_put(&x->given.ranges, address, bytes ? bytes : 1, 0) ? WEIR_OK : no_memory(p);
+}
+
+static weir_status give_pool(pass *p, process *x, const wr_common *t, uint64_t pool)
+{
+  weir_status s = hash_map_put(&x->given.pools, pool, 1);
+  for (size_t i = 0; !s && i < p->block_count; i++) {
+    const live_block *b = &p->block[i];
+    bool async = p->f->common[b->common].flags & ASYNC;
+    if (async && (!b->pool || b->pool == pool) && lives_in(p, x, t, b)) s = give_block(p, x, b);
+  }
+  return s;
+}
+
+/* A call that lets others use memory, or that says which memory is which. */
+static weir_status see_giving(pass *p, process *x, const wr_common *t, const call *c)
+{
+  switch (t->giving) {
+  case WR_GIVES_BLOCK:
+    return give_address(p, x, t, c->a, 1);
+  case WR_GIVES_RANGE:
+    return give_address(p, x, t, c->a, c->bytes);
+  case WR_GIVES_BOUND:
+    return give_address(p, x, t, c->b, c->bytes);
+  case WR_GIVES_POOL:
+    return give_pool(p, x, t, c->a);
+  case WR_NAMES_POOL:
+    hash_map_remove(&x->given.pools, c->a);
+    return WEIR_OK;
+  case WR_GIVES_PHYSICAL:
+    return wr_given_physical(&x->given, c->a) ? WEIR_OK : no_memory(p);
+  case WR_GIVES_BOUND_PHYSICAL:
+    return wr_given_physical(&x->given, c->b) ? WEIR_OK : no_memory(p);
+  case WR_MAPS_PHYSICAL:
+    return wr_given_map(&x->given, c->b, c->a, c->bytes) ? WEIR_OK : no_memory(p);
+  case WR_UNMAPS_PHYSICAL:
+    wr_ranges_drop(&x->given.ranges, c->a, c->bytes);
+    return WEIR_OK;
+  case WR_GIVES_NOTHING:
+    return WEIR_OK;
+  }
+  return WEIR_OK;
+}
+
+/* Whose memory begins or ends there; what kernels and the host may both look at. */
+static weir_status see_owner(pass *p, process *x, const wr_common *t, const call *c)
+{
+  bool kept = true;
+  if (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_IMPORTED)
+    kept = wr_ranges_put(&x->given.ranges, c->a, c->bytes, c->id);
+  else if (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_PHYSICAL)
+    hash_map_remove(&x->given.physical, c->a);
+  else if (t->kind == WEIR_EV_FREE || t->kind == WEIR_EV_ALLOC)
+    wr_ranges_drop(&x->given.ranges, c->a, t->kind == WEIR_EV_FREE ? 1 : c->bytes);
+  bool locked = (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_PINNED) ||
+                (t->kind == WEIR_EV_HOSTREG && c->bytes);
+  x->shares |=
+      (locked && c->b & MAPPED) || (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_MANAGED);
+  if (locked)
+    kept &= wr_ranges_put(&x->apart, c->a, c->bytes, c->id);
+  else if (t->kind == WEIR_EV_FREE || t->kind == WEIR_EV_HOSTREG)
+    wr_ranges_drop(&x->apart, c->a, 1);
+  return kept ? WEIR_OK : no_memory(p);
+}
+
 static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call *c)
 {
   bool added;
   if (p->block_count >= MOST_PLACES) hash_map_free(&p->by_pointer), p->block_count = 0;
-  live_block b = {.alloc = c->id, .part = x->parts, .allocs = x->allocs++, .bytes = c->bytes};
+  live_block b = {.alloc = c->id,
+                  .part = x->parts,
+                  .allocs = x->allocs++,
+                  .address = c->a,
+                  .bytes = c->bytes,
+                  .pool = t->flags & ASYNC ? c->b : 0};
   weir_status s = find_group(p, t, &b);
   if (s) return s;
   pair_group *g = &p->group[b.group];
@@ -395,7 +456,10 @@ static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call
       return no_memory(p);
     x->born[x->born_count++] = c->id;
   }
-  return remember_untouched(p, x, c);
+  if (!wr_ranges_put(&x->untouched, c->a, c->bytes, c->id)) return no_memory(p);
+  bool of_given = t->flags & ASYNC && x->given.pools.count &&
+                  (!c->b || hash_map_get(&x->given.pools, c->b)); /* 0: not known which */
+  return of_given ? give_block(p, x, &b) : WEIR_OK;
 }
 
 static weir_status see_pair(pass *p, const process *x, const live_block *b, const call *freed)
@@ -404,6 +468,7 @@ static weir_status see_pair(pass *p, const process *x, const live_block *b, cons
   uint64_t between = x->allocs - 1 - b->allocs;
   pair_group *g = &p->group[b->group];
   g->live--;
+  if (wr_given_has(&x->given, b->address, b->bytes)) return WEIR_OK;
   g->again += b->again;
   if (freed->duration < g->least_free) g->least_free = freed->duration;
   if (between < 2) {
@@ -423,13 +488,13 @@ static weir_status see_free(pass *p, process *x, const wr_common *t, const call 
   if (!s && b.part == x->parts && b.born < x->born_count) {
     if (x->born[b.born] == b.alloc) x->born[b.born] = 0;
   } else if (!s && b.part != x->parts) {
-    if (x->born_count) s = ADD(p, LATE_FREE, c->id, b.alloc, t->id, (int64_t)b.bytes);
+    if (x->born_count && !wr_given_has(&x->given, b.address, b.bytes))
+      s = ADD(p, LATE_FREE, c->id, b.alloc, t->id, (int64_t)b.bytes);
     x->early = x->born_count;
   }
-  untouched range = {c->a, c->a + 1, 0};
-  void *u = tfind(&range, &x->untouched, by_range);
-  if (!s && u && (*(untouched **)u)->alloc == b.alloc) s = ADD(p, UNTOUCHED, b.alloc, c->id);
-  touch(x, c->a, 1);
+  const wr_range *u = wr_ranges_find(&x->untouched, c->a, 1);
+  if (!s && u && u->value == b.alloc) s = ADD(p, UNTOUCHED, b.alloc, c->id);
+  wr_ranges_drop(&x->untouched, c->a, 1);
   return s;
 }
 
@@ -493,30 +558,61 @@ static weir_status see_row(pass *p, thread *h, const wr_common *t, const call *c
 static weir_status end_wait(pass *p, thread *h, const call *next)
 {
   if (!h->ahead || !h->followed) return WEIR_OK;
-  const int64_t v[] = {h->wait, h->gap, next ? next->time - h->wait_end : 0, h->wait_template,
-                       h->wait_duration};
+  const int64_t v[] = {h->wait,          h->gap,           next ? next->time - h->wait_end : 0,
+                       h->wait_template, h->wait_duration, h->shared};
   return next ? wr_fact_add(&p->f->tables, WR_FACT_WAIT_AHEAD, v)
               : wr_fact_add_null(&p->f->tables, WR_FACT_WAIT_AHEAD, v);
 }
 
-/* A wait, and what the host calls behind it. */
-static weir_status see_order(pass *p, thread *h, const wr_common *t, const call *c)
+/* A copy that returns when all earlier work of its stream is complete. */
+static bool waits_in_copy(const wr_common *t)
 {
+  bool whole = t->copy == 2 || (t->copy == 1 && !(t->flags & ASYNC));
+  return t->kind == WEIR_EV_COPY && whole && (t->flags & (WAITS | CAPTURED | STAGED)) == WAITS;
+}
+
+/* What the thread calls first behind its last wait. */
+static weir_status follow_wait(pass *p, thread *h, const wr_common *t, const call *c)
+{
+  bool copies_on = t->copy == 1 || t->copy == 8 || t->copy == 10, waits = waits_in_copy(t);
   bool moves_on = t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
-                  (t->kind == WEIR_EV_COPY && (t->copy == 1 || t->copy == 8 || t->copy == 10));
-  h->results +=
-      (t->kind == WEIR_EV_COPY && !moves_on) || t->kind == WEIR_EV_CALL || t->flags & CAPTURED;
-  if (h->ahead && !h->followed) {
-    h->followed = true;
-    h->ahead = moves_on;
-    h->gap = c->time - h->wait_end;
-  }
-  if (t->kind != WEIR_EV_SYNC) return WEIR_OK;
-  weir_status s = end_wait(p, h, c);
-  h->wait = c->id, h->wait_end = c->time + c->duration;
+                  (t->kind == WEIR_EV_COPY && copies_on);
+  h->followed = true;
+  h->ahead = moves_on && !waits && !(t->flags & CAPTURED);
+  h->gap = c->time - h->wait_end;
+  if (!waits) return WEIR_OK;
+  return ADD(p, WAIT_COPY, h->wait, h->gap, c->id, h->wait_template, h->wait_duration, h->shared);
+}
+
+/* A wait, and what the host calls behind it. */
+static weir_status see_order(pass *p, const process *x, thread *h, const wr_common *t,
+                             const call *c)
+{
+  weir_status s = WEIR_OK;
+  if (h->wait && !h->followed && t->kind != WEIR_EV_SYNC) s = follow_wait(p, h, t, c);
+  if (s || (t->kind != WEIR_EV_SYNC && !waits_in_copy(t))) return s;
+  s = end_wait(p, h, c);
+  h->wait = t->kind == WEIR_EV_SYNC ? c->id : 0, h->wait_end = c->time + c->duration;
   h->wait_template = t->id, h->wait_duration = c->duration;
-  h->ahead = !h->results, h->followed = false;
-  h->results = 0;
+  h->ahead = h->followed = false;
+  h->shared = x->shares || x->apart.root || x->given.ranges.root;
+  return s;
+}
+
+/* A wait for an event; and a question of how long it was up to there, which needs such a wait. */
+static weir_status see_event(pass *p, const thread *h, const wr_common *t, const call *c)
+{
+  uint64_t process = hash_mix(13, (uint64_t)t->process);
+  if (t->kind == WEIR_EV_SYNC) {
+    if (p->by_event.count >= MOST_PLACES) hash_map_free(&p->by_event);
+    return hash_map_put(&p->by_event, hash_mix(process, c->a), (uint64_t)c->id);
+  }
+  weir_status s = h->wait ? ADD(p, TIMED_WAIT, h->wait) : WEIR_OK;
+  for (int i = 0; !s && i < 2; i++) {
+    uint64_t key = hash_mix(process, i ? c->b : c->a), *at = hash_map_get(&p->by_event, key);
+    if (at && (int64_t)*at != h->wait) s = ADD(p, TIMED_WAIT, (int64_t)*at);
+    hash_map_remove(&p->by_event, key);
+  }
   return s;
 }
 
@@ -525,6 +621,22 @@ static weir_status see_order(pass *p, thread *h, const wr_common *t, const call 
 static bool of_host(int mem)
 {
   return mem == WEIR_MEM_PAGEABLE || mem == WEIR_MEM_PINNED || mem == WEIR_MEM_HOST;
+}
+
+/* A copy or memset. What it does to memory that others may use is nothing to be judged. */
+static weir_status see_moved(pass *p, const process *x, const wr_common *t, const call *c)
+{
+  weir_status s = WEIR_OK;
+  bool copy = t->kind == WEIR_EV_COPY, up = copy && t->copy == 1, back = copy && t->copy == 2;
+  bool device = t->mem == WEIR_MEM_DEVICE && c->bytes, locked = t->src_mem == WEIR_MEM_PINNED;
+  bool host = t->src_mem == WEIR_MEM_PAGEABLE || t->src_mem == WEIR_MEM_HOST || locked;
+  if (wr_given_has(&x->given, c->a, c->bytes) || (copy && wr_given_has(&x->given, c->b, c->bytes)))
+    return copy ? ADD(p, GIVEN_COPY, c->id) : s;
+  if (device) s = see_write(p, x, t, c);
+  if (!s && up && device) s = see_upload(p, x, t, c);
+  if (!s && up && host && c->bytes) s = see_again(p, t, c);
+  if (!s && back && t->src_mem == WEIR_MEM_DEVICE) s = see_read_back(p, x, t, c);
+  return !s && (up || back) ? see_host_copy(p, t, c) : s;
 }
 
 static weir_status see_memory(pass *p, process *x, const wr_common *t, const call *c)
@@ -537,27 +649,21 @@ static weir_status see_memory(pass *p, process *x, const wr_common *t, const cal
     if (!s) s = see_free(p, x, t, c);
   }
   bool write = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
-  if (!s && write && device && c->bytes) s = see_write(p, x, t, c);
-  if (!s && t->kind == WEIR_EV_COPY && t->copy == 1 && device && c->bytes)
-    s = see_upload(p, x, t, c);
-  bool pageable = t->src_mem == WEIR_MEM_PAGEABLE || t->src_mem == WEIR_MEM_HOST;
-  if (!s && t->kind == WEIR_EV_COPY && t->copy == 1 && pageable && !captured && c->bytes)
-    s = see_again(p, t, c);
-  if (!s && t->kind == WEIR_EV_COPY && t->copy == 2 && t->src_mem == WEIR_MEM_DEVICE && !captured)
-    s = see_read_back(p, x, t, c);
-  if (!s && t->kind == WEIR_EV_COPY && (t->copy == 1 || t->copy == 2) && !captured)
-    s = see_host_copy(p, t, c);
-  return s;
+  return !s && write && !captured ? see_moved(p, x, t, c) : s;
 }
 
 static weir_status see_use(pass *p, process *x, const wr_common *t, const call *c)
 {
   bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL || t->flags & CAPTURED;
   bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
-  if (work) touch_all(x);
-  if (moves && !work && x->untouched) {
-    touch(x, c->a, c->bytes);
-    if (t->kind == WEIR_EV_COPY) touch(x, c->b, c->bytes);
+  if (work) wr_ranges_clear(&x->untouched);
+  if (moves && !work && x->untouched.root) {
+    wr_ranges_drop(&x->untouched, c->a, c->bytes);
+    if (t->kind == WEIR_EV_COPY) wr_ranges_drop(&x->untouched, c->b, c->bytes);
+  }
+  if (t->kind == WEIR_EV_COPY && x->apart.root) {
+    wr_ranges_drop(&x->apart, c->a, c->bytes);
+    wr_ranges_drop(&x->apart, c->b, c->bytes);
   }
   return work || moves ? end_part(p, x) : WEIR_OK;
 }
@@ -566,7 +672,11 @@ static void count_reads(process *x, const wr_common *t)
 {
   bool captured = t->flags & CAPTURED, copy = t->kind == WEIR_EV_COPY;
   bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL;
-  if (t->kind == WEIR_EV_RESET) x->epoch++, touch_all(x);
+  if (t->kind == WEIR_EV_RESET) {
+    x->epoch++;
+    wr_ranges_clear(&x->untouched);
+    wr_ranges_clear(&x->given.ranges);
+  }
   bool counts = t->kind <= WEIR_EV_MEMSET || work || t->kind == WEIR_EV_RESET;
   if (!counts) return;
   bool reads = work || (copy && !of_host(t->src_mem)) || captured;
@@ -584,12 +694,18 @@ static weir_status see_call(pass *p, const call *c)
   weir_status s = see_use(p, x, t, c);
   if (s || !t->succeeded) return s;
   count_reads(x, t);
-  s = see_memory(p, x, t, c);
+  if (t->times || (t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_EVENT))
+    s = see_event(p, h, t, c);
+  if (!s && t->giving) s = see_giving(p, x, t, c);
+  bool begins = t->kind == WEIR_EV_ALLOC && !(t->flags & CAPTURED);
+  if (!s && (begins || t->kind == WEIR_EV_HOSTREG)) s = see_owner(p, x, t, c);
+  if (!s) s = see_memory(p, x, t, c);
+  if (!s && t->kind == WEIR_EV_FREE && !(t->flags & CAPTURED)) s = see_owner(p, x, t, c);
   bool queue = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
                t->kind == WEIR_EV_CALL;
   bool waits = t->kind == WEIR_EV_SYNC && (t->copy == 1 || t->copy == 3 || t->copy == 4);
   if (!s && queue && !(t->flags & (CAPTURED | FURTHER))) s = see_row(p, h, t, c);
-  return !s && (queue || waits) ? see_order(p, h, t, c) : s;
+  return !s && (queue || waits) ? see_order(p, x, h, t, c) : s;
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -604,12 +720,10 @@ static weir_status end_thread(pass *p, thread *h)
 static weir_status end_process(pass *p, process *x)
 {
   weir_status s = WEIR_OK;
-  while (!s && x->untouched) {
-    untouched *u = *(untouched **)x->untouched;
-    const int64_t v[] = {u->alloc, 0};
+  for (const wr_range *u; !s && (u = wr_ranges_any(&x->untouched)) != NULL;) {
+    const int64_t v[] = {u->value, 0};
     s = wr_fact_add_null(&p->f->tables, WR_FACT_UNTOUCHED, v);
-    (void)tdelete(u, &x->untouched, by_range);
-    free(u);
+    wr_ranges_drop(&x->untouched, u->begin, 1);
   }
   return s;
 }
@@ -641,7 +755,9 @@ static weir_status end_all(pass *p)
 static void forget(pass *p)
 {
   for (size_t i = 0; i < p->process_count; i++) {
-    touch_all(&p->process[i]);
+    wr_ranges_clear(&p->process[i].untouched);
+    wr_ranges_clear(&p->process[i].apart);
+    wr_given_free(&p->process[i].given);
     free(p->process[i].born);
   }
   p->process_count = p->thread_count = p->block_count = p->group_count = 0;
@@ -651,6 +767,7 @@ static void forget(pass *p)
   hash_map_free(&p->by_thread);
   hash_map_free(&p->by_group);
   hash_map_free(&p->by_pointer);
+  hash_map_free(&p->by_event);
   forget_places(&p->written);
   forget_places(&p->copied);
   forget_places(&p->read);
@@ -697,7 +814,7 @@ static bool load_call(const pass *p, sqlite3_value **v, call *c)
   const wr_common *t = wr_facts_common(p->f, sqlite3_value_int64(v[1]));
   if (!t) return false;
   if ((t->kind > WEIR_EV_LAUNCH && t->kind != WEIR_EV_RESET && t->kind != WEIR_EV_CALL &&
-       !(t->flags & CAPTURED)) ||
+       t->kind != WEIR_EV_HOSTREG && !t->times && !(t->flags & CAPTURED)) ||
       t->kind == WEIR_EV_CACHE)
     return false;
   int64_t duration = sane_time(sqlite3_value_int64(v[3]));
@@ -778,7 +895,8 @@ static weir_status walk(pass *p)
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
-/* id, process, thread, stack, stream, device, src_device, kind, copy, mem, src_mem, flags, status */
+/* id, process, thread, stack, stream, device, src_device, kind, copy, mem, src_mem, flags, status,
+ * function of a call or of an event's */
 static weir_status take_template(void *context, sqlite3_stmt *q)
 {
   wr_facts *f = ((pass *)context)->f;
@@ -789,6 +907,7 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
     return no_memory(context);
   int own = sqlite3_column_type(q, 5) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 5) & 255;
   int source = sqlite3_column_type(q, 6) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 6) & 255;
+  const char *function = (const char *)sqlite3_column_text(q, 13);
   *at = f->count;
   if (f->count && f->common[f->count - 1].id <= 0) f->base = f->count;
   f->common[f->count++] = (wr_common){.id = id,
@@ -804,6 +923,8 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
                                       .src_mem = sqlite3_column_int(q, 10),
                                       .flags = sqlite3_column_int64(q, 11),
                                       .succeeded = !sqlite3_column_int64(q, 12),
+                                      .giving = wr_giving_of(function),
+                                      .times = function && strstr(function, "EventElapsedTime"),
                                       .process_index = SIZE_MAX,
                                       .thread_index = SIZE_MAX};
   return WEIR_OK;
@@ -816,7 +937,9 @@ weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings 
   if (!s)
     s = wr_db_each(db,
                    "SELECT id, process, thread, stack, stream, device, src_device, kind, copy, mem,"
-                   " src_mem, flags, status FROM main.template ORDER BY id",
+                   " src_mem, flags, status, CASE WHEN kind IN (8, 12) THEN"
+                   " (SELECT name FROM main.api WHERE api.id = template.api) END"
+                   " FROM main.template ORDER BY id",
                    take_template, &p);
   if (!s) s = walk(&p);
   if (!s) s = end_all(&p);

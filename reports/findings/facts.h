@@ -8,6 +8,7 @@
 
 #include "core/base/map.h"
 #include "reports/findings/fact_table.h"
+#include "reports/findings/given.h"
 #include "reports/import/schema.h"
 #include "reports/import/wait_log.h"
 
@@ -18,6 +19,8 @@ typedef struct wr_common {
   int device;     /* of the call, or of a copy's source; -1 none */
   int own_device; /* of the call; -1 none */
   int kind, copy, mem, src_mem;
+  wr_giving giving; /* of a CALL */
+  bool times;       /* it asks how long it was between two events */
   int64_t flags;
   bool succeeded;
   uint64_t calls, small, ns, bytes, most, longest;

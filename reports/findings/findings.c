@@ -617,8 +617,9 @@ static weir_status find_waits(search *x)
   x->rule_ms = x->settings->rule_ms ? x->settings->rule_ms : RULE_MS;
   x->rule_ms *= times < 1000 ? times : 1000;
   if (!s) s = wr_db_number(x->db, "SELECT max(rowid) FROM device_work", &work);
-  bool known = wr_db_has_table(x->db, "wait_detail") && wr_db_has_table(x->db, "wait_time") &&
-               wr_db_has_table(x->db, "device_gap") && wr_db_has_table(x->db, "device_idle");
+  bool known = wr_db_has_column(x->db, "wait_detail", "before_legacy") &&
+               wr_db_has_table(x->db, "wait_time") && wr_db_has_table(x->db, "device_gap") &&
+               wr_db_has_table(x->db, "device_idle");
   if (s || known) return s;
   s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
                    &made);
@@ -727,9 +728,16 @@ static double weight(const wr_findings *all, const wr_finding *f)
   return (time + memory) * by_severity[f->rule->severity] * by_certainty[f->certainty];
 }
 
+/* What is not known to gain anything comes last. */
+static bool saves_something(const wr_finding *f)
+{
+  return f->saving_ns || f->rule->holds;
+}
+
 static int by_weight(const void *left, const void *right, void *all)
 {
   const wr_finding *a = left, *b = right;
+  if (saves_something(a) != saves_something(b)) return saves_something(a) ? -1 : 1;
   double x = weight(all, a), y = weight(all, b);
   if (x < y || x > y) return x < y ? 1 : -1;
   if (a->rule != b->rule) return a->rule < b->rule ? -1 : 1;

@@ -15,7 +15,7 @@ $(TRIAL): $(call objs,tests/victims/trial/trial.c) $(E2E_OBJ)/kernels.o
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
-FINDINGS_TESTS := $(addprefix $(O)/tests/findings/test_,findings rules savings sources trial)
+FINDINGS_TESTS := $(addprefix $(O)/tests/findings/test_,findings innocents rules savings sources trial)
 
 $(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests/tools/command.o | $(WASTER) $(TRIAL)
 	@mkdir -p $(@D)

@@ -26,7 +26,8 @@ written AS (
 again AS (
   SELECT *, lag(id) OVER (PARTITION BY hash_low, hash_high, process, device, bytes
                           ORDER BY start, id) AS earlier
-  FROM written WHERE copy = 1 AND hash_low IS NOT NULL AND (same OR bytes >= :min_bytes))
+  FROM written WHERE copy = 1 AND hash_low IS NOT NULL AND (same OR bytes >= :min_bytes)
+    AND id NOT IN (SELECT event FROM given_copy))
 SELECT id AS event, duration AS cost_ns, bytes AS bytes, CASE WHEN same THEN here ELSE earlier END AS related,
        CASE WHEN same AND between_them = 1 THEN 'certain' WHEN same THEN 'likely' ELSE 'possible' END
          AS certainty

@@ -26,6 +26,7 @@ pair AS (
   SELECT *, lag(id) OVER same AS out, lag(copy) OVER same AS out_copy, lag(at) OVER same AS out_at,
          lag(touched) OVER same AS out_touched, lag(writes) OVER same AS out_writes
   FROM placed WHERE kind = 3 AND copy IN (1, 2) AND known AND bytes >= :min_bytes
+    AND id NOT IN (SELECT event FROM given_copy)
   WINDOW same AS (PARTITION BY hash_low, hash_high, process, device, bytes ORDER BY start, id))
 SELECT id AS event, duration AS cost_ns, bytes AS bytes, out AS related,
        CASE WHEN writes - (copy = 1) = out_writes THEN 'certain' ELSE 'likely' END AS certainty

@@ -6,12 +6,11 @@
 -- threshold: max_gap 50000 ns
 -- needs: wait_detail
 -- fix: Remove the wait, or move it to where the result is used: a stream runs its work in order, and the
---      host can queue ahead meanwhile.
-WITH shared AS (
-  SELECT DISTINCT t.process FROM template t WHERE t.kind = 1 AND t.mem = 4)
+--      host can queue ahead meanwhile. Where the host fills or reads memory of its own behind the wait,
+--      take two buffers with an event each.
 SELECT w.event AS event, w.template AS template, w.duration AS cost_ns,
        min(w.duration, ifnull(w.next_wait, w.duration)) AS saving_ns,
-       CASE WHEN t.process IN shared THEN 'possible' ELSE 'likely' END AS certainty
+       CASE WHEN w.shared OR d.host & 2 THEN 'possible' ELSE 'likely' END AS certainty
 FROM wait_ahead w CROSS JOIN wait_detail d ON d.id = w.event
-CROSS JOIN template t ON t.id = w.template
-WHERE d.pending = 1 AND w.gap <= :max_gap
+WHERE d.pending = 1 AND w.gap <= :max_gap AND NOT d.host & 1
+  AND w.event NOT IN (SELECT event FROM timed_wait)

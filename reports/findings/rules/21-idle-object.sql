@@ -19,6 +19,7 @@ WITH big AS MATERIALIZED (
   FROM block b JOIN process p ON p.id = b.process
   JOIN memory m ON m.device = b.device AND m.mem IS NULL AND NOT m.registered
   WHERE b.mem = 3 AND NOT b.registered AND b.alloc IS NOT NULL AND b.how IN (0, 1, 2)
+    AND b.alloc NOT IN (SELECT alloc FROM given_block)
     AND b.bytes >= :min_bytes AND b.bytes >= m.peak * 0.01 * :percent
     AND ifnull(b."end", ifnull(p."end", :duration_ns)) - b.start >= :duration_ns * 0.01 * :share
   ORDER BY b.bytes DESC, b.alloc LIMIT :most),

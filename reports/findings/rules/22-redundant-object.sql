@@ -14,6 +14,7 @@ WITH big AS MATERIALIZED (
   FROM block b JOIN process p ON p.id = b.process
   JOIN memory m ON m.device = b.device AND m.mem IS NULL AND NOT m.registered
   WHERE b.mem = 3 AND NOT b.registered AND b.alloc IS NOT NULL AND b.how IN (0, 1, 2)
+    AND b.alloc NOT IN (SELECT alloc FROM given_block)
     AND b.bytes >= :min_bytes AND b.bytes >= m.peak * 0.01 * :percent
   ORDER BY b.bytes DESC, b.alloc LIMIT :most),
 pair AS MATERIALIZED (

@@ -102,6 +102,7 @@ static void wait_for_each(int look)
 {
   float *p = some_memory(4096), *host;
   CHECK(cudaMallocHost((void **)&host, 4096));
+  CHECK(cudaMemcpy(p, host, 4096, cudaMemcpyHostToDevice));
   for (int i = 0; i < TIMES; i++) {
     launch(NULL, p, 64);
     if (look) CHECK(cudaMemcpyAsync(host, p, 4096, cudaMemcpyDeviceToHost, NULL));
@@ -122,8 +123,36 @@ static void premature_wait_twin(void)
   wait_for_each(1);
 }
 
+/* ---- wait-before-copy ------------------------------------------------------------------------ */
+
+/* The copy waits for the kernel by itself; or it is in a stream that does not wait for it. */
+static void wait_and_copy(int apart)
+{
+  float *p = some_memory(4096), host[16];
+  cudaStream_t s = NULL;
+  if (apart) CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  for (int i = 0; i < TIMES; i++) {
+    launch(s, p, 64);
+    CHECK(cudaStreamSynchronize(s)); /* WASTE wait-before-copy */
+    CHECK(cudaMemcpy(host, p, sizeof(host), cudaMemcpyDeviceToHost));
+  }
+  if (apart) CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+}
+
+static void wait_before_copy(void)
+{
+  wait_and_copy(0);
+}
+
+static void wait_before_copy_twin(void)
+{
+  wait_and_copy(1);
+}
+
 const waster wait_wasters[] = {
     {"premature-wait", premature_wait, premature_wait_twin, NULL},
+    {"wait-before-copy", wait_before_copy, wait_before_copy_twin, NULL},
     {"redundant-wait", redundant_wait, redundant_wait_twin, NULL},
     {"wide-wait", wide_wait, wide_wait_twin, NULL},
     {"hidden-wait", hidden_wait, hidden_wait_twin, NULL},

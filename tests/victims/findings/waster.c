@@ -4,6 +4,7 @@
  *   waster ID unfixed|fixed TIMES
  *                         so many rounds of a waste, or of the same work without it; prints the ns
  *                         that they take
+ *   waster innocent NAME  what is no waste
  *   waster list           prints the ids, and options of weir run behind those that need them
  */
 #include "tests/victims/findings/waster.h"
@@ -37,9 +38,20 @@ static int run_repair(const char *id, int fixed, int times)
   return 0;
 }
 
+static int run_innocent(const char *name)
+{
+  for (const innocent *i = innocents; i->name; i++)
+    if (!strcmp(name, i->name)) {
+      i->run();
+      return 1;
+    }
+  return 0;
+}
+
 int main(int argc, char **argv)
 {
   const char *id = argc > 1 ? argv[1] : "";
+  if (argc > 2 && !strcmp(id, "innocent")) return !run_innocent(argv[2]);
   if (argc > 3) return !run_repair(id, !strcmp(argv[2], "fixed"), atoi(argv[3]));
   for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
     for (const waster *w = tables[t]; w->id; w++) {

@@ -25,6 +25,11 @@ typedef struct waster {
   const char *options; /* that weir run needs, or NULL */
 } waster;
 
+typedef struct innocent { /* no waste of any rule */
+  const char *name;
+  void (*run)(void);
+} innocent;
+
 typedef struct repair {
   const char *id;                     /* of a rule */
   void (*work)(int fixed, int times); /* wastes so, unless it is fixed */
@@ -45,6 +50,7 @@ char *pinned_memory(size_t bytes); /* zeros */
 
 extern const waster block_wasters[], content_wasters[], copy_wasters[], device_wasters[],
     link_wasters[], memory_wasters[], pool_wasters[], wait_wasters[];
+extern const innocent innocents[];
 extern const repair repairs[];
 
 #endif

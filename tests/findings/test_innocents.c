@@ -1,0 +1,152 @@
+/* test_innocents.c: what looks like a waste and is none has no finding that is certain or likely, and
+ * none at all where it cannot be one: in each mode, with hashes and without. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/tools/command.h"
+
+/* `may`: rules that may say "possible"; NULL: none. `sure`: one that is right. */
+static const struct innocent {
+  const char *name, *may, *sure;
+} innocents[] = {
+    {"given-by-handle", NULL, NULL},
+    {"given-by-attribute", NULL, NULL},
+    {"given-physical", NULL, NULL},
+    {"given-pool", NULL, NULL},
+    {"taken-from-another", NULL, NULL},
+    {"look-at-managed", "premature-wait", NULL},
+    {"look-at-pinned", "premature-wait", NULL},
+    {"look-at-registered", "premature-wait", NULL},
+    {"refill", "premature-wait, repeated-upload", NULL},
+    {"take-times", NULL, NULL},
+    {"drain", NULL, NULL},
+    {"copy-behind-work", NULL, "pageable-async"},
+    {"upload-changed", "repeated-upload", NULL},
+    {"interrupted-launches", NULL, NULL},
+};
+
+static const char *const modes[] = {"observe", "strict", "relaxed"};
+
+enum { INNOCENTS = sizeof(innocents) / sizeof(innocents[0]), MODES = 3 };
+
+static void run_all(void)
+{
+  enter_scratch();
+  FILE *f = fopen("runs", "w");
+  ck_assert_ptr_nonnull(f);
+  for (int m = 0; m < MODES; m++)
+    for (int i = 0; i < INNOCENTS; i++)
+      (void)fprintf(f, "%s %s\n", innocents[i].name, modes[m]);
+  (void)fprintf(f, "upload-changed observe --hash=on\n");
+  ck_assert_int_eq(fclose(f), 0);
+  sh_status(0, "xargs -P 6 -L 1 sh -c '$WEIR run --force -o $0.$1$2.db --mode=$1 --sim=1 $2"
+               " -- $BUILD/tests/findings/waster innocent $0 && $WEIR report findings"
+               " --format json --min-cost 0ns $0.$1$2.db >$0.$1$2.json' <runs");
+}
+
+/* The findings of a run (new). */
+static json_t *findings_of(const char *name, const char *how)
+{
+  json_error_t e;
+  char path[128];
+  (void)snprintf(path, sizeof path, "%s.%s.json", name, how);
+  json_t *o = json_load_file(path, 0, &e);
+  ck_assert_msg(o != NULL, "%s: %s", path, e.text);
+  return o;
+}
+
+static const char *text_of(const json_t *finding, const char *member)
+{
+  return json_string_value(json_object_get(finding, member));
+}
+
+/* What is never freed is another matter, and so is managed memory that moves. */
+static bool is_other(const char *id)
+{
+  return !strcmp(id, "leak") || !strcmp(id, "managed-thrash");
+}
+
+START_TEST(what_is_no_waste_is_not_found)
+{
+  const struct innocent *n = &innocents[_i / MODES];
+  const char *mode = modes[_i % MODES];
+  json_t *all = findings_of(n->name, mode);
+  const json_t *f;
+  size_t i;
+  json_array_foreach(json_object_get(all, "findings"), i, f)
+  {
+    const char *id = text_of(f, "id"), *how = text_of(f, "certainty");
+    if ((n->sure && !strcmp(id, n->sure)) || is_other(id)) continue;
+    bool allowed = n->may && strstr(n->may, id) && !strcmp(how, "possible");
+    ck_assert_msg(allowed, "%s in %s: %s is %s", n->name, mode, id, how);
+  }
+  json_decref(all);
+}
+END_TEST
+
+/* Pinned memory saves a part of the copy, and nothing of the 2 ms of work that came before it. */
+START_TEST(a_copy_behind_work_saves_no_more_than_a_copy_takes)
+{
+  json_t *all = findings_of("copy-behind-work", "observe");
+  const json_t *f = json_array_get(json_object_get(all, "findings"), 0);
+  ck_assert_str_eq(text_of(f, "id"), "pageable-async");
+  json_int_t cost = json_integer_value(json_object_get(f, "cost_ns")),
+             saving = json_integer_value(json_object_get(f, "saving_ns"));
+  ck_assert_int_ge(cost, 8 * 2000000);
+  ck_assert_int_gt(saving, 0);
+  ck_assert_int_lt(saving, 8 * 20000); /* 128 KiB at 10 bytes a ns, and so often */
+  json_decref(all);
+}
+END_TEST
+
+START_TEST(whether_a_buffer_was_the_same_is_left_to_hashes)
+{
+  json_t *all = findings_of("upload-changed", "observe");
+  const json_t *list = json_object_get(all, "findings");
+  const json_t *f = json_array_get(list, json_array_size(list) - 1);
+  ck_assert_str_eq(text_of(f, "id"), "repeated-upload");
+  ck_assert_int_eq(json_integer_value(json_object_get(f, "saving_ns")), 0);
+  ck_assert_ptr_nonnull(strstr(text_of(f, "fix"), "weir run --hash"));
+  json_decref(all);
+  all = findings_of("upload-changed", "observe--hash=on");
+  ck_assert_int_eq((int)json_array_size(json_object_get(all, "findings")), 0);
+  json_decref(all);
+}
+END_TEST
+
+/* The calls that hand memory over are in the trace, with its address. */
+START_TEST(what_hands_memory_over_is_in_the_trace)
+{
+  static const struct {
+    const char *trace, *call;
+    int times;
+  } calls[] = {{"given-by-handle.observe.db", "cuIpcGetMemHandle", 16},
+               {"given-by-handle.strict.db", "cuIpcGetMemHandle", 16},
+               {"given-by-attribute.relaxed.db", "cuPointerSetAttribute", 1},
+               {"given-physical.observe.db", "cuMemExportToShareableHandle", 1},
+               {"given-pool.observe.db", "cuMemPoolExportToShareableHandle", 1}};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    char query[256];
+    (void)snprintf(query, sizeof query,
+                   "SELECT count(*) FROM event e JOIN api x ON x.id = e.api WHERE x.name = '%s'"
+                   " AND e.status = 0 AND e.a <> 0",
+                   calls[i].call);
+    ck_assert_msg(ask(calls[i].trace, query) == calls[i].times, "%s", calls[i].call);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("innocents");
+  TCase *t = tcase_create("none");
+  tcase_set_timeout(t, 120);
+  tcase_add_unchecked_fixture(t, run_all, leave_scratch);
+  tcase_add_loop_test(t, what_is_no_waste_is_not_found, 0, INNOCENTS * MODES);
+  tcase_add_test(t, a_copy_behind_work_saves_no_more_than_a_copy_takes);
+  tcase_add_test(t, whether_a_buffer_was_the_same_is_left_to_hashes);
+  tcase_add_test(t, what_hands_memory_over_is_in_the_trace);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}

@@ -1,0 +1,322 @@
+/* innocent.c: what looks like a waste of some rule, and is none, in a way that its twin does not show:
+ * memory that others may use, waits that guard memory of the host or a time, results that are looked
+ * at one after the other, copies that take long for what comes before them. */
+#include <cuda.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tests/victims/findings/waster.h"
+
+enum { TIMES = 40, SLOW_TIMES = 8, SLOW_US = 2000, BYTES = 1 << 16, SLOTS = 4, PAGE = 4096 };
+
+static void require(CUresult r, const char *what)
+{
+  if (r == CUDA_SUCCESS) return;
+  (void)fprintf(stderr, "%s: %d\n", what, (int)r);
+  exit(1);
+}
+
+#define DRIVER(call) require(call, #call)
+
+static float *as_floats(void *p)
+{
+  return p;
+}
+
+/* ---- memory that others may use -------------------------------------------------------------- */
+
+/* What nobody else could have read, or written, this would be a waste of: written three times, read
+ * back three times, and freed. */
+static void use_for_others(void *p)
+{
+  static char host[BYTES];
+  for (int i = 0; i < 3; i++) {
+    CHECK(cudaMemset(p, 0, BYTES));
+    CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+  }
+  for (int i = 0; i < 3; i++)
+    CHECK(cudaMemcpy(host, p, BYTES, cudaMemcpyDeviceToHost));
+}
+
+static void given_by_handle(void)
+{
+  cudaIpcMemHandle_t handle;
+  for (int i = 0; i < 2 * SLOW_TIMES; i++) {
+    char *p = device_memory(BYTES);
+    CHECK(cudaIpcGetMemHandle(&handle, p));
+    if (i % 2) use_for_others(p);
+    CHECK(cudaFree(p));
+  }
+}
+
+static void given_by_attribute(void)
+{
+  unsigned on = 1;
+  char *p = device_memory(BYTES);
+  DRIVER(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)(uintptr_t)p));
+  use_for_others(p);
+  CHECK(cudaFree(p));
+}
+
+static void given_physical(void)
+{
+  CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                              .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle handle;
+  CUdeviceptr p;
+  size_t bytes = 2 << 20;
+  int file = -1;
+  CHECK(cudaFree(NULL));
+  DRIVER(cuMemCreate(&handle, bytes, &prop, 0));
+  DRIVER(cuMemAddressReserve(&p, bytes, 0, 0, 0));
+  DRIVER(cuMemMap(p, bytes, 0, handle, 0));
+  DRIVER(cuMemSetAccess(p, bytes, &access, 1));
+  DRIVER(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  use_for_others((void *)(uintptr_t)p);
+  DRIVER(cuMemUnmap(p, bytes));
+  DRIVER(cuMemRelease(handle));
+  DRIVER(cuMemAddressFree(p, bytes));
+  (void)close(file);
+}
+
+static void given_pool(void)
+{
+  struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+                                   .handleTypes = cudaMemHandleTypePosixFileDescriptor,
+                                   .location = {cudaMemLocationTypeDevice, 0}};
+  cudaMemPool_t pool;
+  int file = -1;
+  void *p;
+  CHECK(cudaMemPoolCreate(&pool, &props));
+  CHECK(cudaMemPoolExportToShareableHandle(&file, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+  CHECK(cudaMallocFromPoolAsync(&p, BYTES, pool, NULL));
+  use_for_others(p);
+  CHECK(cudaFreeAsync(p, NULL));
+  CHECK(cudaMemPoolDestroy(pool));
+  (void)close(file);
+}
+
+/* The other side: what is written into memory of the parent is for the parent. */
+static int use_of_parent(int from, int to)
+{
+  cudaIpcMemHandle_t handle;
+  void *p;
+  if (read(from, &handle, sizeof handle) != sizeof handle) return 1;
+  CHECK(cudaIpcOpenMemHandle(&p, handle, cudaIpcMemLazyEnablePeerAccess));
+  use_for_others(p);
+  CHECK(cudaIpcCloseMemHandle(p));
+  return write(to, "", 1) != 1;
+}
+
+static void taken_from_another(void)
+{
+  int there[2], back[2], status = 1;
+  char done;
+  if (pipe(there) || pipe(back)) exit(1);
+  pid_t child = fork();
+  if (!child) exit(use_of_parent(there[0], back[1]));
+  cudaIpcMemHandle_t handle;
+  char *p = device_memory(BYTES);
+  CHECK(cudaIpcGetMemHandle(&handle, p));
+  if (write(there[1], &handle, sizeof handle) != sizeof handle || read(back[0], &done, 1) != 1)
+    exit(1);
+  CHECK(cudaFree(p));
+  if (child < 0 || waitpid(child, &status, 0) != child || status) exit(1);
+}
+
+/* ---- waits that guard ------------------------------------------------------------------------ */
+
+static void look_behind_kernels(float *p)
+{
+  float sum = 0;
+  for (int i = 0; i < TIMES; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaStreamSynchronize(NULL));
+    sum += ((volatile float *)p)[i];
+  }
+  if (sum < 0) (void)printf("%g\n", (double)sum);
+}
+
+static void look_at_managed(void)
+{
+  float *p;
+  CHECK(cudaMallocManaged((void **)&p, BYTES, cudaMemAttachGlobal));
+  memset(p, 0, BYTES);
+  look_behind_kernels(p);
+  CHECK(cudaFree(p));
+}
+
+static void look_at_pinned(void)
+{
+  char *p = pinned_memory(BYTES);
+  look_behind_kernels(as_floats(p));
+  CHECK(cudaFreeHost(p));
+}
+
+static void look_at_registered(void)
+{
+  void *p = aligned_alloc(PAGE, BYTES);
+  memset(p, 0, BYTES);
+  CHECK(cudaHostRegister(p, BYTES, cudaHostRegisterMapped));
+  look_behind_kernels(p);
+  CHECK(cudaHostUnregister(p));
+  free(p);
+}
+
+/* The buffer is written again as soon as it has been read. */
+static void refill(void)
+{
+  char *host = pinned_memory(BYTES), *p = device_memory(BYTES);
+  for (int i = 0; i < TIMES; i++) {
+    memset(host, i, BYTES);
+    CHECK(cudaMemcpyAsync(p, host, BYTES, cudaMemcpyHostToDevice, NULL));
+    launch(NULL, as_floats(p), 64);
+    CHECK(cudaStreamSynchronize(NULL));
+  }
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(host));
+}
+
+/* Of an event that has not come the time is not known. */
+static void take_times(void)
+{
+  char *p = device_memory(BYTES);
+  cudaEvent_t begin, end;
+  float ms;
+  CHECK(cudaEventCreate(&begin));
+  CHECK(cudaEventCreate(&end));
+  for (int i = 0; i < TIMES; i++) {
+    CHECK(cudaEventRecord(begin, NULL));
+    launch(NULL, as_floats(p), 64);
+    CHECK(cudaEventRecord(end, NULL));
+    if (i % 2)
+      CHECK(cudaEventSynchronize(end));
+    else
+      CHECK(cudaDeviceSynchronize());
+    CHECK(cudaEventElapsedTime(&ms, begin, end));
+  }
+  CHECK(cudaEventDestroy(begin));
+  CHECK(cudaEventDestroy(end));
+  CHECK(cudaFree(p));
+}
+
+/* Each slot's result is looked at behind its own event, and the slot is used again. */
+static void drain(void)
+{
+  char *p[SLOTS], *host[SLOTS];
+  cudaStream_t s[SLOTS];
+  cudaEvent_t e[SLOTS];
+  int sum = 0;
+  for (int k = 0; k < SLOTS; k++) {
+    p[k] = device_memory(BYTES), host[k] = pinned_memory(BYTES);
+    CHECK(cudaStreamCreateWithFlags(&s[k], cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&e[k], cudaEventDisableTiming));
+  }
+  for (int i = 0; i < TIMES; i++) {
+    for (int k = 0; k < SLOTS; k++) {
+      launch(s[k], as_floats(p[k]), 64);
+      CHECK(cudaMemcpyAsync(host[k], p[k], BYTES, cudaMemcpyDeviceToHost, s[k]));
+      CHECK(cudaEventRecord(e[k], s[k]));
+    }
+    for (int k = 0; k < SLOTS; k++) {
+      CHECK(cudaEventSynchronize(e[k]));
+      sum += host[k][i];
+      CHECK(cudaMemsetAsync(p[k], sum & 1, BYTES, s[k]));
+    }
+  }
+  CHECK(cudaDeviceSynchronize());
+  for (int k = 0; k < SLOTS; k++) {
+    CHECK(cudaFree(p[k]));
+    CHECK(cudaFreeHost(host[k]));
+    CHECK(cudaStreamDestroy(s[k]));
+    CHECK(cudaEventDestroy(e[k]));
+  }
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static void work_slowly(void *unused)
+{
+  (void)unused;
+  (void)usleep(SLOW_US);
+}
+
+/* The copy takes as long as what comes before it: pinned memory would shorten its own part alone. */
+static void copy_behind_work(void)
+{
+  char *host = malloc(2 * BYTES), *p = device_memory(2 * BYTES);
+  for (int i = 0; i < SLOW_TIMES; i++) {
+    CHECK(cudaLaunchHostFunc(NULL, work_slowly, NULL));
+    CHECK(cudaMemcpyAsync(host, p, 2 * BYTES, cudaMemcpyDeviceToHost, NULL));
+    launch(NULL, as_floats(p), 64);
+  }
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+  free(host);
+}
+
+/* The same buffer each time, with other bytes. */
+static void upload(char *host)
+{
+  static int bytes;
+  char *p = device_memory(BYTES);
+  for (int i = 0; i < TIMES; i++) {
+    memset(host, ++bytes, BYTES);
+    host[0] = (char)~bytes;
+    CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+    launch(NULL, as_floats(p), 64);
+  }
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
+static void upload_changed(void)
+{
+  char *host = malloc(BYTES), *pinned = pinned_memory(BYTES);
+  upload(host);
+  upload(pinned);
+  CHECK(cudaFreeHost(pinned));
+  free(host);
+}
+
+static void interrupt(int number)
+{
+  (void)number;
+  (void)usleep(60);
+}
+
+/* Launches some of which are interrupted: first with a copy between that waits for them, then of more
+ * than a queue holds elsewhere. None waits for room. */
+static void interrupted_launches(void)
+{
+  struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+  struct itimerval often = {{0, 400}, {0, 400}}, never = {{0, 0}, {0, 0}};
+  char host[16], *p = device_memory(4096);
+  CHECK((cudaError_t)(sigaction(SIGALRM, &act, NULL) || setitimer(ITIMER_REAL, &often, NULL)));
+  for (int i = 0; i < 6000; i++) {
+    launch(NULL, as_floats(p), 64);
+    if (i < 3000 && i % 50 == 49) CHECK(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost));
+  }
+  CHECK((cudaError_t)setitimer(ITIMER_REAL, &never, NULL));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
+const innocent innocents[] = {{"given-by-handle", given_by_handle},
+                              {"given-by-attribute", given_by_attribute},
+                              {"given-physical", given_physical},
+                              {"given-pool", given_pool},
+                              {"taken-from-another", taken_from_another},
+                              {"look-at-managed", look_at_managed},
+                              {"look-at-pinned", look_at_pinned},
+                              {"look-at-registered", look_at_registered},
+                              {"refill", refill},
+                              {"take-times", take_times},
+                              {"drain", drain},
+                              {"copy-behind-work", copy_behind_work},
+                              {"upload-changed", upload_changed},
+                              {"interrupted-launches", interrupted_launches},
+                              {NULL, NULL}};
