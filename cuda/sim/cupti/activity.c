@@ -317,10 +317,17 @@ CUPTI_API CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute
 
 /* ---- external correlation -------------------------------------------------------------------- */
 
-static __thread struct {
+/* A thread's, made at its first push: memory that the loader would have to find for a thread that
+ * only reads, it may not find, and then it ends the program. */
+struct external_ids {
   unsigned depth;
   uint64_t id[IDS];
-} external[CUPTI_EXTERNAL_CORRELATION_KIND_SIZE];
+};
+
+static __thread struct external_ids *external; /* of all kinds; NULL: none was pushed */
+static pthread_once_t external_once = PTHREAD_ONCE_INIT;
+static pthread_key_t external_key; /* frees them at the end of a thread */
+static bool external_keyed;
 
 static bool is_external(CUpti_ExternalCorrelationKind kind)
 {
@@ -328,9 +335,29 @@ static bool is_external(CUpti_ExternalCorrelationKind kind)
          kind < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE;
 }
 
+static void free_external(void *ids)
+{
+  external = NULL;
+  free(ids);
+}
+
+static void make_external_key(void)
+{
+  external_keyed = pthread_key_create(&external_key, free_external) == 0;
+}
+
+static bool make_external(void)
+{
+  if (external) return true;
+  (void)pthread_once(&external_once, make_external_key);
+  external = external_keyed ? calloc(CUPTI_EXTERNAL_CORRELATION_KIND_SIZE, sizeof *external) : NULL;
+  if (external && pthread_setspecific(external_key, external)) free_external(external);
+  return external != NULL;
+}
+
 bool sim_external_id(CUpti_ExternalCorrelationKind kind, uint64_t *id)
 {
-  if (!is_external(kind) || !external[kind].depth) return false;
+  if (!is_external(kind) || !external || !external[kind].depth) return false;
   *id = external[kind].id[external[kind].depth - 1];
   return true;
 }
@@ -339,7 +366,7 @@ CUPTI_API CUptiResult CUPTIAPI
 cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id)
 {
   if (!is_external(kind)) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (external[kind].depth == IDS) return CUPTI_ERROR_OUT_OF_MEMORY;
+  if (!make_external() || external[kind].depth == IDS) return CUPTI_ERROR_OUT_OF_MEMORY;
   external[kind].id[external[kind].depth++] = id;
   return CUPTI_SUCCESS;
 }

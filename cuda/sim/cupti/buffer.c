@@ -33,9 +33,8 @@ struct client {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct client clients[SIM_CLIENTS];
-static unsigned busy;          /* threads in complete() */
-static bool running, stopping; /* the thread */
-static pthread_t thread;
+static unsigned busy;           /* threads in complete() */
+static bool running;            /* the thread, which ends when there is nothing to give back */
 static __thread bool in_client; /* this thread is in one of a client's functions */
 
 static bool is_ready(const struct client *c) /* locked */
@@ -111,8 +110,10 @@ static void *give_back_full(void *unused)
 {
   (void)unused;
   pthread_mutex_lock(&lock);
-  while (!stopping)
-    if (!give_back_any()) pthread_cond_wait(&changed, &lock);
+  while (give_back_any())
+    continue;
+  running = false;
+  pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
   return NULL;
 }
@@ -120,10 +121,12 @@ static void *give_back_full(void *unused)
 /* It takes no signal that is the program's business. */
 static void start_thread(void) /* locked */
 {
+  pthread_t thread;
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  if (!running) running = pthread_create(&thread, NULL, give_back_full, NULL) == 0;
+  running = pthread_create(&thread, NULL, give_back_full, NULL) == 0;
+  if (running) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -204,7 +207,7 @@ static void put_for_client(struct client *c, const void *record, size_t bytes) /
   memcpy(c->filling.start + c->filling.used, record, bytes);
   c->filling.used += bytes;
   c->filling.records++;
-  if (!running) start_thread();
+  if (c->full_count && !running) start_thread();
 }
 
 void sim_put(uint32_t wanting, const void *record, size_t bytes)
@@ -273,16 +276,10 @@ CUPTI_API CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext conte
 void sim_buffers_end(void)
 {
   pthread_mutex_lock(&lock);
-  bool was_running = running && !in_client;
   for (int i = 0; i < SIM_CLIENTS; i++)
     give_back_all(&clients[i]);
-  stopping = was_running;
-  pthread_cond_broadcast(&changed);
-  pthread_mutex_unlock(&lock);
-  if (was_running) pthread_join(thread, NULL);
-  pthread_mutex_lock(&lock);
-  running = running && !was_running;
-  stopping = false;
+  while (running && !in_client)
+    pthread_cond_wait(&changed, &lock);
   for (int i = 0; i < SIM_CLIENTS; i++) {
     struct client *c = &clients[i];
     c->full_count = 0;
@@ -302,7 +299,7 @@ static void in_child(void)
   pthread_cond_init(&changed, NULL);
   memset(clients, 0, sizeof clients);
   busy = 0;
-  running = stopping = false;
+  running = false;
 }
 
 __attribute__((constructor)) static void watch_forks(void)

@@ -1,4 +1,6 @@
 # libcupti.so.13 of the software device. Where the Toolkit has no CUPTI headers it knows its version alone.
+# It comes by dlopen, and what it keeps of a thread is a few bytes, for which each thread has room already:
+# of the other model, a thread for which there is no memory would end the program.
 
 SIMCUPTI_INC     := $(dir $(firstword $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)/extras/CUPTI/include/cupti.h)))
 SIMCUPTI_C := cuda/sim/cupti/rest.c \
@@ -6,7 +8,7 @@ SIMCUPTI_C := cuda/sim/cupti/rest.c \
 SIMCUPTI_O := $(call objs,$(SIMCUPTI_C))
 SIMCUPTI_GEN     := $(OBJ)/cuda/sim/gen/cupti
 
-$(foreach s,$(SIMCUPTI_C),$(eval EXTRA_$(s) := $$(CUDAINC) $$(if $(SIMCUPTI_INC),-isystem $(SIMCUPTI_INC)) -I$(SIMCUPTI_GEN)))
+$(foreach s,$(SIMCUPTI_C),$(eval EXTRA_$(s) := $$(CUDAINC) $$(if $(SIMCUPTI_INC),-isystem $(SIMCUPTI_INC)) -I$(SIMCUPTI_GEN) -ftls-model=initial-exec))
 
 $(SIMCUPTI_GEN)/stamp: cuda/sim/cupti/gen.py $(SIMCUPTI_C) $(wildcard $(SIMCUPTI_INC)cupti_version.h) | check-tools
 	$(say) GEN $(SIMCUPTI_GEN)
