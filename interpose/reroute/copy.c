@@ -2,6 +2,7 @@
  * memory and one allocation of the current context, or between the memories of two devices, is the
  * driver's; so is one that failed, whose error the driver then words itself.
  */
+#include "interpose/elf/entry.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/reroute/access.h"
@@ -183,6 +184,21 @@ void reroute_copies_start(void)
   least_bytes = process_reroutes_have(REROUTE_ACCESS) ? 0 : WEIR_STAGE_MIN;
 }
 
+static const void *const *driver_copies; /* entries, NULL-terminated */
+
+void reroute_copies_know(const void *const *entries)
+{
+  driver_copies = entries;
+}
+
+/* By another tool, which knows that the runtime's copies call them, and that staging would pass over. */
+static bool driver_copies_are_patched(void)
+{
+  for (const void *const *e = driver_copies; e && *e; e++)
+    if (entry_is_patched(*e)) return true;
+  return false;
+}
+
 bool reroute_copy(hook_call *c, const copy_args *a)
 {
   uint64_t bytes;
@@ -191,6 +207,7 @@ bool reroute_copy(hook_call *c, const copy_args *a)
     peer_access_at_copy(a);
     if (bytes < WEIR_STAGE_MIN) return false;
   }
+  if (c->flags & WEIR_EVF_RUNTIME && driver_copies_are_patched()) return false;
   bool between = may_be(a->dst_end, COPY_DEVICE) && may_be(a->src_end, COPY_DEVICE);
   if (between && a->dimensions == 1 && stage_peers(c, a)) return true;
   return stage_pageable(c, a);

@@ -79,6 +79,10 @@ bool reroute_copy(hook_call *c, const copy_args *a);
 /* What reroute_copy() looks at, by process_reroutes. */
 void reroute_copies_start(void);
 
+/* The entries of the driver's copies, NULL-terminated: while one of them is patched (elf/entry.h) no copy
+ * of the runtime's is staged. */
+void reroute_copies_know(const void *const *entries);
+
 /* After a copy, whoever has done it. */
 void reroute_look_at_copy(const hook_call *c, const copy_args *a);
 static inline void reroute_copied(const hook_call *c, const copy_args *a, int error)

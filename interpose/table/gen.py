@@ -603,7 +603,9 @@ class Generator:
         for i, (bank, symbol, row) in enumerate(self.entries):
             w = f'w_{symbol}' if bank == 0 else f'w{10 + bank}_{symbol}'
             out.append(f'  {{"{symbol}", FN(weir_e_{w}), &hook_originals[{i}], {self.number[symbol]}, {bank}}},\n')
-        out.append('};\nconst uint32_t hook_row_count = WEIR_ROWS;\n\n')
+        out.append('};\nconst uint32_t hook_row_count = WEIR_ROWS;\n\nconst void *const hook_copy_entries[] = {\n')
+        out += [f'  FN(weir_e_w_{s}),\n' for b, s, row in self.entries if b == 0 and row['route'] == 'copy']
+        out.append('  NULL,\n};\n\n')
         out.append(self.emit_names())
         out.append(self.emit_versions())
         return ''.join(out)

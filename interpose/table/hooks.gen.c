@@ -13970,6 +13970,36 @@ const hook_row hook_rows[] = {
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
+const void *const hook_copy_entries[] = {
+  FN(weir_e_w_cuMemcpy),
+  FN(weir_e_w_cuMemcpy_ptds),
+  FN(weir_e_w_cuMemcpyAsync),
+  FN(weir_e_w_cuMemcpyAsync_ptsz),
+  FN(weir_e_w_cuMemcpyHtoD_v2),
+  FN(weir_e_w_cuMemcpyHtoD_v2_ptds),
+  FN(weir_e_w_cuMemcpyHtoDAsync_v2),
+  FN(weir_e_w_cuMemcpyHtoDAsync_v2_ptsz),
+  FN(weir_e_w_cuMemcpyDtoH_v2),
+  FN(weir_e_w_cuMemcpyDtoH_v2_ptds),
+  FN(weir_e_w_cuMemcpyDtoHAsync_v2),
+  FN(weir_e_w_cuMemcpyDtoHAsync_v2_ptsz),
+  FN(weir_e_w_cuMemcpyDtoD_v2),
+  FN(weir_e_w_cuMemcpyDtoD_v2_ptds),
+  FN(weir_e_w_cuMemcpyDtoDAsync_v2),
+  FN(weir_e_w_cuMemcpyDtoDAsync_v2_ptsz),
+  FN(weir_e_w_cuMemcpy2D_v2),
+  FN(weir_e_w_cuMemcpy2D_v2_ptds),
+  FN(weir_e_w_cuMemcpy2DUnaligned_v2),
+  FN(weir_e_w_cuMemcpy2DUnaligned_v2_ptds),
+  FN(weir_e_w_cuMemcpy2DAsync_v2),
+  FN(weir_e_w_cuMemcpy2DAsync_v2_ptsz),
+  FN(weir_e_w_cuMemcpyPeer),
+  FN(weir_e_w_cuMemcpyPeer_ptds),
+  FN(weir_e_w_cuMemcpyPeerAsync),
+  FN(weir_e_w_cuMemcpyPeerAsync_ptsz),
+  NULL,
+};
+
 const hook_name hook_names[] = {
   {"cudaFree", 1, {0, 457, 601, 755}},
   {"cudaFreeArray", 2, {0, 466, 610, 765}},

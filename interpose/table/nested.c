@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include "interpose/elf/elf.h"
+#include "interpose/process/part.h"
 #include "interpose/table/wrap.h"
 
 enum { KNOWN = 16 };
@@ -63,6 +64,14 @@ bool call_leave_to_driver(hook_call *c, bool allocates, uint64_t key)
   c->thread->beneath = c;
   return true;
 }
+
+static void name_copies(void)
+{
+  reroute_copies_know(hook_copy_entries);
+}
+
+static const process_part part = {.start = name_copies};
+PROCESS_PART(part);
 
 void call_note_nested(thread_state *t, const void *site)
 {

@@ -55,6 +55,9 @@ WEIR_INLINE bool call_goes_beneath(hook_call *c, const void *entry, bool allocat
   return __builtin_expect(entry_is_patched(entry), 0) && call_leave_to_driver(c, allocates, key);
 }
 
+/* Entries of the driver's copies that are staged, NULL-terminated. */
+extern const void *const hook_copy_entries[];
+
 /* In the driver's wrapper, within another call: the call around it that has left to it what to do. */
 WEIR_INLINE hook_call *call_around(uint64_t key)
 {

@@ -129,6 +129,8 @@ static void *patch(void *function, const void *hook, bool is_near)
     (CUdeviceptr * p, size_t * pitch, size_t width, size_t rows, unsigned element),                \
     (p, pitch, width, rows, element))                                                              \
   X(CUresult, cuMemHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags))                 \
+  X(CUresult, cuMemcpyHtoD_v2, (CUdeviceptr p, const void *from, size_t n), (p, from, n))          \
+  X(CUresult, cuMemcpyDtoH_v2, (void *p, CUdeviceptr from, size_t n), (p, from, n))                \
   X(CUresult, cuMemFreeHost, (void *p), (p))                                                       \
   X(CUresult, cuMemFree_v2, (CUdeviceptr p), (p))                                                  \
   X(void *, dlsym, (void *library, const char *name), (library, name))
@@ -194,6 +196,7 @@ static bool use_memory(void)
 
 static bool use_runtime(void)
 {
+  static unsigned char big[4 << 20]; /* what is staged where it may be */
   unsigned before;
   size_t pitch;
   void *p;
@@ -207,6 +210,13 @@ static bool use_runtime(void)
   COMES_TO(cuMemHostAlloc, cudaHostAlloc(&p, 1 << 16, cudaHostAllocDefault));
   memset(p, 7, 1 << 16);
   COMES_TO(cuMemFreeHost, cudaFreeHost(p));
+  COMES_TO(cuMemAlloc_v2, cudaMalloc(&p, sizeof big));
+  memset(big, 7, sizeof big);
+  COMES_TO(cuMemcpyHtoD_v2, cudaMemcpy(p, big, sizeof big, cudaMemcpyHostToDevice));
+  memset(big, 0, sizeof big);
+  COMES_TO(cuMemcpyDtoH_v2, cudaMemcpy(big, p, sizeof big, cudaMemcpyDeviceToHost));
+  right = right && big[0] == 7 && big[sizeof big - 1] == 7;
+  COMES_TO(cuMemFree_v2, cudaFree(p));
   return right;
 }
 
