@@ -1,6 +1,7 @@
 /* test_findings.c: each rule of Weir's finds the waste of a program that commits it, in the line where
  * it is, and not in one that looks like it. */
 #include <jansson.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,27 @@ START_TEST(no_twin_wastes_for_certain_by_any_rule)
 }
 END_TEST
 
+/* By the bytes that came to the host and went on as they were: zeros are no exception, and that they
+ * could be set without a copy is another finding. */
+START_TEST(bytes_that_cross_the_host_are_found_whatever_they_are)
+{
+  if (!CAN_HASH) return;
+  json_t *all = findings_of("peer-bounce", "waste");
+  const json_t *f;
+  size_t i;
+  int count = 0;
+  json_array_foreach(json_object_get(all, "findings"), i, f)
+  {
+    if (strcmp(json_string_value(json_object_get(f, "id")), "peer-bounce") != 0) continue;
+    ck_assert_str_eq(json_string_value(json_object_get(f, "certainty")), "certain");
+    count += (int)json_integer_value(json_object_get(f, "count"));
+  }
+  ck_assert_int_eq(count, 2 * 12);
+  ck_assert_ptr_nonnull(finding(all, "constant-payload"));
+  json_decref(all);
+}
+END_TEST
+
 /* What Weir's caches did away with is no finding; that they did is said. */
 START_TEST(what_weir_removed_in_a_run_is_said_and_not_found)
 {
@@ -204,6 +226,23 @@ START_TEST(a_finding_says_what_where_and_how_much)
 }
 END_TEST
 
+/* Its resolved tables lack what a later Weir asks of waits: they are made anew. */
+START_TEST(a_trace_resolved_by_an_earlier_weir_is_judged_like_another)
+{
+  sqlite3 *db;
+  sh_status(0, "cp premature-wait.waste.db old.db && $WEIR resolve old.db");
+  ck_assert_int_eq(sqlite3_open_v2("old.db", &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+  ck_assert_int_eq(sqlite3_exec(db,
+                                "ALTER TABLE wait_detail DROP COLUMN host;"
+                                "ALTER TABLE wait_detail DROP COLUMN before_legacy",
+                                NULL, NULL, NULL),
+                   SQLITE_OK);
+  ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+  const char *out = sh_status(0, "$WEIR report findings --min-cost 0ns --format json old.db")->out;
+  ck_assert_msg(strstr(out, "\"id\": \"premature-wait\""), "%s", out);
+}
+END_TEST
+
 START_TEST(every_rule_has_a_victim)
 {
   const char *rules =
@@ -229,9 +268,11 @@ int main(void)
   tcase_add_loop_test(t, a_waste_is_found_where_it_is, 0, id_count);
   tcase_add_loop_test(t, what_looks_like_a_waste_is_not_found, 0, id_count);
   tcase_add_test(t, no_twin_wastes_for_certain_by_any_rule);
+  tcase_add_test(t, bytes_that_cross_the_host_are_found_whatever_they_are);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, a_finding_says_what_where_and_how_much);
+  tcase_add_test(t, a_trace_resolved_by_an_earlier_weir_is_judged_like_another);
   tcase_add_test(t, every_rule_has_a_victim);
   suite_add_tcase(s, t);
   return run_suite(s);

@@ -3,7 +3,7 @@
 #include <unistd.h>
 #include "tests/victims/findings/waster.h"
 
-enum { BYTES = 1 << 20, TIMES = 12 };
+enum { BYTES = 1 << 20, TIMES = 12, BORDER = 8192 };
 
 static void *device_bytes(void)
 {
@@ -108,22 +108,28 @@ static void redundant_read_back_twin(void)
   read_twice(1);
 }
 
+/* What one device has made, and a border that is still zeros. */
 static void bounce(int change)
 {
-  unsigned char *host = host_bytes(4);
+  unsigned char *host = host_bytes(4), border[BORDER];
   CHECK(cudaSetDevice(1));
-  void *to = device_bytes();
+  char *to = device_bytes();
   CHECK(cudaSetDevice(0));
-  void *from = device_bytes();
+  char *from = device_bytes(), *zeros = device_memory(BORDER);
+  CHECK(cudaMemset(zeros, 0, BORDER));
   for (int i = 0; i < TIMES; i++) {
     CHECK(cudaSetDevice(0));
     work_on(from, i);
+    CHECK(cudaMemcpy(border, zeros, BORDER, cudaMemcpyDeviceToHost));
+    border[i] = (unsigned char)(border[i] + change * (i + 1));
     CHECK(cudaMemcpy(host, from, BYTES, cudaMemcpyDeviceToHost));
     host[BYTES - 1] = (unsigned char)(host[BYTES - 1] + change);
     CHECK(cudaSetDevice(1));
-    CHECK(cudaMemcpy(to, host, BYTES, cudaMemcpyHostToDevice)); /* WASTE peer-bounce */
+    CHECK(cudaMemcpy(to, host, BYTES, cudaMemcpyHostToDevice));    /* WASTE peer-bounce */
+    CHECK(cudaMemcpy(to, border, BORDER, cudaMemcpyHostToDevice)); /* WASTE peer-bounce */
   }
   work_on(to, 0);
+  CHECK(cudaFree(zeros));
   CHECK(cudaFree(from));
   CHECK(cudaFree(to));
   free(host);
