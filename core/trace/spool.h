@@ -150,6 +150,7 @@ typedef struct spool_header {
   _Atomic uint32_t unseen_more; /* starts of images there was no entry left for */
   _Atomic uint64_t nested;      /* calls made within another by a signal handler or a callback: no
                                    events */
+  _Atomic uint64_t deep_ranges; /* NVTX ranges pushed deeper than a thread keeps: not recorded */
   uint8_t key[SPOOL_KEY];       /* of this spool alone (spool_request.h); zeros: it has none */
 } spool_header;
 

@@ -50,7 +50,11 @@ typedef struct nvtx_message {
 } nvtx_message;
 
 /* What is kept for a thread (ranges.c), made at its first range, empty in a forked child. */
-enum { NVTX_MOST_OPEN = 256, NVTX_KNOWN = 512 };
+enum { NVTX_MOST_OPEN = 256, NVTX_KNOWN = 512, NVTX_MOST_KNOWN = NVTX_KNOWN << 7 };
+typedef struct nvtx_known {
+  uint64_t hash; /* 0: free */
+  uint32_t name;
+} nvtx_known;
 typedef struct nvtx_thread {
   uint32_t epoch;  /* of the process whose records it is in */
   uint32_t open;   /* ranges pushed and not popped, of all domains */
@@ -61,16 +65,18 @@ typedef struct nvtx_thread {
     uint64_t push;   /* number of the range */
     uint32_t domain; /* its number, 0: none */
   } stack[NVTX_MOST_OPEN];
-  struct {
-    uint64_t hash; /* 0: free */
-    uint32_t name;
-  } known[NVTX_KNOWN];
+  nvtx_known known[NVTX_KNOWN];
+  nvtx_known *more;   /* mapped, in its place once there are too many; NULL: not yet */
+  uint32_t more_mask; /* of its places */
 } nvtx_thread;
 
 /* The name of what is said: the number of a RANGE_NAME record of this thread, written where it is new
  * (text.c). 0: it could not be written. */
 uint32_t nvtx_name_of(nvtx_thread *n, spool_writer *w, nvtxDomainHandle_t domain,
                       const nvtx_message *message, uint32_t category, uint32_t color);
+
+/* What the thread has mapped for names is given back. */
+void nvtx_forget_names(nvtx_thread *n);
 
 /* A NAME record: `kind` is a name_kind, `bytes` of a heap, else 0. `domain` goes in front of the name,
  * with a zero between, where a kind of name is a domain's. */

@@ -3,8 +3,8 @@
  * Push and pop are of a thread and of a domain: a pop ends the range of its domain that was pushed
  * last, and leaves other domains' ranges alone. The thread keeps what it has open, so that a pop's
  * record says which push it ends; a record that is lost then harms no other range. A pop without a
- * push (one too many, or of a range that another thread or a fork's parent pushed) is not recorded,
- * nor is what is nested more than NVTX_MOST_OPEN deep.
+ * push (one too many, or of a range that another thread or a fork's parent pushed) is not recorded.
+ * What is nested more than NVTX_MOST_OPEN deep is counted only.
  *
  * Start and end go by a number that is the process's: any thread may end a range. */
 #include <string.h>
@@ -42,6 +42,7 @@ static nvtx_thread *begin_thread(const thread_state *t)
     if (m == MAP_FAILED) return NULL;
     own = m;
   } else {
+    nvtx_forget_names(own);
     memset(own, 0, sizeof *own);
   }
   own->epoch = t->epoch;
@@ -56,6 +57,7 @@ static inline nvtx_thread *thread_of(const thread_state *t)
 
 static void end_thread(void)
 {
+  if (own) nvtx_forget_names(own);
   if (own) munmap(own, sizeof *own);
   own = NULL;
 }
@@ -140,6 +142,13 @@ static void record_words(unsigned what, uint64_t number, const range_words *x, u
   nvtx_record_end(t);
 }
 
+static void count_deeper(nvtx_thread *n)
+{
+  spool_header *h = spool_current();
+  n->deeper++;
+  if (h) atomic_fetch_add_explicit(&h->deep_ranges, 1, memory_order_relaxed);
+}
+
 static void record_push(const range_words *x)
 {
   thread_state *t = &thread_self;
@@ -147,7 +156,7 @@ static void record_push(const range_words *x)
   if (!nvtx_record_begin(t)) return;
   nvtx_thread *n = thread_of(t);
   if (n && n->open == NVTX_MOST_OPEN) {
-    n->deeper++;
+    count_deeper(n);
   } else if (n) {
     range_fields r = {
         .time = time,

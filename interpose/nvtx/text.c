@@ -2,9 +2,12 @@
  *
  * A thread numbers what it says itself, so that a name's record comes before its first use in the
  * same thread's spool. It knows again what it said by a 64-bit hash of the words, never by a pointer
- * alone: programs make texts in buffers. What does not fit its table any more is forgotten, and
- * written again under another number when it comes again: the import makes one name of the two. */
+ * alone: programs make texts in buffers. Of a text only what is kept of it is looked at, however long
+ * it is. The table of what is known grows to NVTX_MOST_KNOWN; what does not fit it then is forgotten,
+ * and written again under another number when it comes again: the import makes one name of the
+ * two. */
 #include <string.h>
+#include <sys/mman.h>
 #include <wchar.h>
 #include "core/base/clock.h"
 #include "interpose/nvtx/nvtx.h"
@@ -32,14 +35,16 @@ static inline uint64_t hash_bytes(uint64_t h, const char *text, size_t bytes)
   return mix_word(h, word);
 }
 
+enum { LOOKED_AT = NVTX_MOST_TEXT + 1 /* characters that decide what is kept of a text */ };
+
 static inline uint64_t hash_message(uint64_t h, const nvtx_message *m)
 {
   switch (m->type) {
   case NVTX_MESSAGE_TYPE_ASCII:
-    return m->value.ascii ? hash_bytes(h, m->value.ascii, strlen(m->value.ascii)) : h;
+    return m->value.ascii ? hash_bytes(h, m->value.ascii, strnlen(m->value.ascii, LOOKED_AT)) : h;
   case NVTX_MESSAGE_TYPE_UNICODE:
     return m->value.unicode ? hash_bytes(h, (const char *)m->value.unicode,
-                                         wcslen(m->value.unicode) * sizeof(wchar_t))
+                                         wcsnlen(m->value.unicode, LOOKED_AT) * sizeof(wchar_t))
                             : h;
   case NVTX_MESSAGE_TYPE_REGISTERED:
     h = mix_word(h, atomic_load_explicit(&nvtx_handles_age, memory_order_relaxed));
@@ -90,9 +95,7 @@ size_t nvtx_utf8(char out[NVTX_MOST_TEXT], const nvtx_message *m)
   const nvtx_text *text;
   switch (m->type) {
   case NVTX_MESSAGE_TYPE_ASCII:
-    return m->value.ascii
-               ? copy_whole(out, m->value.ascii, strnlen(m->value.ascii, NVTX_MOST_TEXT + 1))
-               : 0;
+    return m->value.ascii ? copy_whole(out, m->value.ascii, strnlen(m->value.ascii, LOOKED_AT)) : 0;
   case NVTX_MESSAGE_TYPE_UNICODE:
     return wide_utf8(out, m->value.unicode);
   case NVTX_MESSAGE_TYPE_REGISTERED:
@@ -111,7 +114,8 @@ static bool write_name(spool_writer *w, uint32_t number, const nvtx_text *domain
   struct {
     range_name head;
     char text[2 * NVTX_MOST_TEXT];
-  } name = {.head = {.category = category, .color = color}};
+  } name; /* only what is written is set */
+  name.head = (range_name){.category = category, .color = color};
   if (domain) {
     memcpy(name.text, domain->text, domain->bytes);
     name.head.domain_bytes = (uint16_t)domain->bytes;
@@ -123,16 +127,57 @@ static bool write_name(spool_writer *w, uint32_t number, const nvtx_text *domain
                                sizeof name.head + name.head.domain_bytes + text);
 }
 
+enum { WAYS = 8 }; /* places that a hash may be in */
+
+/* The first of them. */
+static inline nvtx_known *place_of(nvtx_thread *n, uint64_t hash)
+{
+  nvtx_known *known = __builtin_expect(n->more != NULL, 0) ? n->more : n->known;
+  uint64_t mask = __builtin_expect(n->more != NULL, 0) ? n->more_mask : NVTX_KNOWN - 1;
+  uint64_t spread = hash * UINT64_C(0x9e3779b97f4a7c15) >> 40; /* low bits see few of the text's */
+  return &known[spread & mask & ~(uint64_t)(WAYS - 1)];
+}
+
+/* Where all are taken one gives way. */
+static void keep_name(nvtx_known place[WAYS], uint64_t hash, uint32_t name)
+{
+  unsigned at = 0;
+  while (at < WAYS && place[at].hash)
+    at++;
+  if (at == WAYS) at = name % WAYS;
+  place[at] = (nvtx_known){hash, name};
+}
+
+/* Once half of the places are taken there are eight times as many, where there is memory. */
+static void grow_known(nvtx_thread *n)
+{
+  nvtx_known *was = n->more ? n->more : n->known;
+  uint32_t places = n->more ? n->more_mask + 1 : NVTX_KNOWN;
+  if (places >= NVTX_MOST_KNOWN || n->names < places / 2) return;
+  nvtx_known *map = mmap(NULL, 8 * places * sizeof *map, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) return;
+  n->more = map;
+  n->more_mask = 8 * places - 1;
+  for (uint32_t i = 0; i < places; i++)
+    if (was[i].hash) keep_name(place_of(n, was[i].hash), was[i].hash, was[i].name);
+  if (was != n->known) (void)munmap(was, places * sizeof *was);
+}
+
+void nvtx_forget_names(nvtx_thread *n)
+{
+  if (n->more) (void)munmap(n->more, (n->more_mask + (size_t)1) * sizeof *n->more);
+  n->more = NULL;
+}
+
 static __attribute__((noinline)) uint32_t new_name(nvtx_thread *n, spool_writer *w, uint64_t hash,
                                                    const nvtx_text *domain,
                                                    const nvtx_message *message, uint32_t category,
                                                    uint32_t color)
 {
-  unsigned at = hash % NVTX_KNOWN;
-  if (n->known[at].hash && !n->known[at ^ 1].hash) at ^= 1;
   if (!write_name(w, n->names + 1, domain, message, category, color)) return 0;
-  n->known[at].hash = hash;
-  n->known[at].name = ++n->names;
+  grow_known(n);
+  keep_name(place_of(n, hash), hash, ++n->names);
   return n->names;
 }
 
@@ -143,8 +188,8 @@ uint32_t nvtx_name_of(nvtx_thread *n, spool_writer *w, nvtxDomainHandle_t handle
   uint64_t about = (uint64_t)category << 32 | color;
   uint64_t words = (uint64_t)(domain ? domain->number : 0) << 32 | (uint32_t)message->type;
   uint64_t hash = hash_message(mix_word(about * UINT64_C(0xbf58476d1ce4e5b9), words), message) | 1;
-  unsigned at = hash % NVTX_KNOWN;
-  if (n->known[at].hash == hash) return n->known[at].name;
-  if (n->known[at ^ 1].hash == hash) return n->known[at ^ 1].name;
+  const nvtx_known *place = place_of(n, hash);
+  for (unsigned i = 0; i < WAYS && place[i].hash; i++)
+    if (place[i].hash == hash) return place[i].name;
   return new_name(n, w, hash, domain, message, category, color);
 }

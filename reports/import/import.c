@@ -316,7 +316,8 @@ static weir_status queue_changes(wr_spool *s)
   uint64_t dropped = atomic_load(&h->dropped), lookups = atomic_load(&h->unknown_lookups);
   uint64_t extended = atomic_load(&h->dropped_extended);
   uint64_t nested = atomic_load(&h->nested);
-  uint64_t sum = dropped + lookups + extended + nested + d.chunks + d.torn + d.bytes_cut + 1;
+  uint64_t deep = atomic_load(&h->deep_ranges);
+  uint64_t sum = dropped + lookups + extended + nested + deep + d.chunks + d.torn + d.bytes_cut + 1;
   sum += (uint64_t)h->mode << 48;
   if (sum == s->seen_losses) return WEIR_OK;
   wr_op op = {.sql =
@@ -331,6 +332,10 @@ static weir_status queue_changes(wr_spool *s)
               .texts = 1};
   op.text[0] = wr_text(h->unknown_name, sizeof(h->unknown_name), false);
   weir_status status = wr_batch_op(&s->im->batch, op);
+  wr_op ranges = {.sql = "UPDATE process SET deep_ranges = ?2 WHERE id = ?1",
+                  .v = {s->process, (int64_t)deep},
+                  .numbers = 2};
+  if (!status) status = wr_batch_op(&s->im->batch, ranges);
   if (!status) s->seen_losses = sum;
   return status;
 }

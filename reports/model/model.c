@@ -804,12 +804,15 @@ static weir_status load_tables(load *l)
        take_embedding},
       {"SELECT DISTINCT text FROM note ORDER BY id", take_note}};
   weir_status s = WEIR_OK;
-  int64_t nested = 0;
+  int64_t nested = 0, deep = 0;
   for (size_t i = 0; !s && i < sizeof(tables) / sizeof(tables[0]); i++)
     s = wr_db_each(l->db, tables[i].sql, tables[i].row, l);
   if (!s && wr_db_has_column(l->db, "process", "nested_calls")) /* else of an older Weir */
     s = wr_db_number(l->db, "SELECT sum(nested_calls) FROM process", &nested);
+  if (!s && wr_db_has_column(l->db, "process", "deep_ranges"))
+    s = wr_db_number(l->db, "SELECT total(deep_ranges) FROM process", &deep);
   l->m->coverage.nested = (uint64_t)nested;
+  l->m->coverage.deep = (uint64_t)deep;
   return s ? s : wr_unseen_load(&l->m->coverage, l->db);
 }
 

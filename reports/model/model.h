@@ -177,6 +177,7 @@ typedef struct wr_coverage {
   size_t lacking_count;
   uint64_t stackless; /* events without a stack */
   uint64_t nested;    /* calls within calls that are no events */
+  uint64_t deep;      /* ranges too deep to be recorded */
   uint64_t damaged_chunks, torn, bytes_cut, dropped_extended;
 } wr_coverage;
 

@@ -270,6 +270,7 @@ static json_t *coverage_json(const wr_model *m)
   json_object_set_new(o, "unseen_programs", unseen_programs_json(c));
   json_object_set_new(o, "events_without_stack", json_number(c->stackless));
   json_object_set_new(o, "nested_calls", json_number(c->nested));
+  json_object_set_new(o, "deep_ranges", json_number(c->deep));
   json_object_set_new(o, "dropped_events", json_number(m->total.dropped));
   json_object_set_new(o, "dropped_names_and_stacks", json_number(c->dropped_extended));
   json_object_set_new(o, "damaged_chunks", json_number(c->damaged_chunks));

@@ -526,6 +526,11 @@ static void print_losses(wr_page *p)
     LINE(p, true, "%s %s made within another, by a signal handler or a callback, and %s nowhere",
          COUNTED(c->nested, "CUDA call"), c->nested == 1 ? "was" : "were",
          c->nested == 1 ? "counts" : "count");
+  if (c->deep)
+    LINE(p, true,
+         "%s %s pushed deeper than 256 and not recorded: calls in them count for the"
+         " ranges around them",
+         COUNTED(c->deep, "NVTX range"), c->deep == 1 ? "was" : "were");
   print_captured(p);
   if (t->unmatched_frees)
     LINE(p, false, "%s of blocks whose allocation was not seen",

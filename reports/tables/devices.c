@@ -309,6 +309,7 @@ static void add_coverage(const wr_build *b, const wr_model *m)
   put_counted(t, "functions passed through unseen", c->passed[WEIR_API_UNREACHED].count);
   put_counted(t, "lookups of unknown functions", c->unknown_lookups);
   put_counted(t, "calls within calls, no events", c->nested);
+  put_counted(t, "ranges too deep, not recorded", c->deep);
   put_counted(t, "events without a stack", c->stackless);
   put_counted(t, "events dropped", m->total.dropped);
   put_counted(t, "names and stacks dropped", c->dropped_extended);

@@ -30,6 +30,8 @@ static unsigned line_count, name_kinds[16], range_names;
 static thread_account threads[MOST_THREADS];
 static unsigned thread_count;
 
+static uint64_t deep_ranges;
+
 static void add_line(const char *what, const char *key)
 {
   char text[KEY + 32];
@@ -134,6 +136,7 @@ static void read_spool(const char *path)
   spool_damage damage = spool_reader_damage(r);
   ck_assert_uint_eq(damage.chunks + damage.torn + damage.bytes_cut, 0);
   ck_assert_uint_eq(atomic_load(&spool_reader_header(r)->dropped), 0);
+  deep_ranges += atomic_load(&spool_reader_header(r)->deep_ranges);
   spool_reader_close(r);
   for (unsigned i = 0; i < thread_count; i++) {
     while (threads[i].opened)
@@ -171,6 +174,7 @@ const char *nvtx_account(const char *directory)
   DIR *d = opendir(directory);
   ck_assert_ptr_nonnull(d);
   line_count = range_names = 0;
+  deep_ranges = 0;
   memset(name_kinds, 0, sizeof name_kinds);
   while ((e = readdir(d))) {
     char path[600];
@@ -197,4 +201,9 @@ unsigned nvtx_names(unsigned kind)
 unsigned nvtx_range_names(void)
 {
   return range_names;
+}
+
+uint64_t nvtx_deep_ranges(void)
+{
+  return deep_ranges;
 }

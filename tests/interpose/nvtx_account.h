@@ -2,6 +2,8 @@
 #ifndef TESTS_NVTX_ACCOUNT_H
 #define TESTS_NVTX_ACCOUNT_H
 
+#include <stdint.h>
+
 /* Of all spools: "WHAT DOMAIN:TEXT COUNT" a line, sorted; range, span (start and end), mark, call (by
  * its innermost range, or "call none"), open (ranges never ended);
  * "name KIND:TEXT of BYTES bytes COUNT" of what has a handle. Borrowed until the next call. */
@@ -15,5 +17,8 @@ unsigned nvtx_names(unsigned kind);
 
 /* RANGE_NAME records the last account met. */
 unsigned nvtx_range_names(void);
+
+/* Ranges that the spools of that account count as too deep. */
+uint64_t nvtx_deep_ranges(void);
 
 #endif

@@ -97,14 +97,34 @@ START_TEST(test_texts_are_cut_between_characters_and_may_be_missing)
 }
 END_TEST
 
-START_TEST(test_texts_beyond_the_threads_table_are_written_again)
+/* All but the few that share their places with eight others. */
+START_TEST(test_a_text_is_written_once_however_many_there_are)
 {
   run_edges(WITH, "many-texts", NULL);
   const char *text = nvtx_account(scratch("spools"));
   ck_assert_ptr_nonnull(strstr(text, "range :step 0 2\n"));
   ck_assert_ptr_nonnull(strstr(text, "range :step 1499 2\n"));
   ck_assert_uint_ge(nvtx_range_names(), 1500);
-  ck_assert_uint_le(nvtx_range_names(), 3000);
+  ck_assert_uint_le(nvtx_range_names(), 1550);
+}
+END_TEST
+
+/* Of the rest of it nothing is looked at: it is not there. */
+START_TEST(test_no_more_of_a_text_is_looked_at_than_is_kept)
+{
+  run_edges(WITH, "endless-text", NULL);
+  const char *text = nvtx_account(scratch("spools"));
+  ck_assert_ptr_nonnull(strstr(text, "range :yyyy"));
+  ck_assert_ptr_nonnull(strstr(text, "range :zzzz"));
+  ck_assert_uint_eq(nvtx_range_names(), 2);
+}
+END_TEST
+
+START_TEST(test_ranges_too_deep_to_be_recorded_are_counted)
+{
+  run_edges(WITH, "deep", NULL);
+  (void)nvtx_account(scratch("spools"));
+  ck_assert_uint_eq(nvtx_deep_ranges(), 5000 - 256);
 }
 END_TEST
 
@@ -240,7 +260,9 @@ static Suite *nvtx_suite(void)
   tcase_add_loop_test(t, test_odd_uses_of_ranges_are_defined, 0, sizeof edges / sizeof *edges);
   tcase_add_test(t, test_levels_are_as_without_a_tool);
   tcase_add_test(t, test_texts_are_cut_between_characters_and_may_be_missing);
-  tcase_add_test(t, test_texts_beyond_the_threads_table_are_written_again);
+  tcase_add_test(t, test_a_text_is_written_once_however_many_there_are);
+  tcase_add_test(t, test_no_more_of_a_text_is_looked_at_than_is_kept);
+  tcase_add_test(t, test_ranges_too_deep_to_be_recorded_are_counted);
   tcase_add_test(t, test_nvtx_off_leaves_the_variable_alone);
   tcase_add_test(t, test_a_child_without_the_library_does_what_it_did);
   tcase_add_loop_test(t, test_a_tool_named_before_sees_what_it_would_see_bare, 0, 2);

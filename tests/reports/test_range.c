@@ -540,6 +540,22 @@ START_TEST(records_that_make_no_sense_are_left_out)
 }
 END_TEST
 
+START_TEST(ranges_too_deep_to_be_recorded_are_in_the_coverage)
+{
+  synth_open(synth_dir());
+  call_at(0, 10, 1);
+  atomic_store(&spool_current()->deep_ranges, 4744);
+  const char *t = import_this();
+  json_t *j = synth_json(t);
+  json_t *coverage = json_object_get(j, "coverage");
+  ck_assert_int_eq(json_integer_value(json_object_get(coverage, "deep_ranges")), 4744);
+  json_decref(j);
+  char *text = synth_text(t, 200);
+  ck_assert_ptr_nonnull(strstr(text, "4,744 NVTX ranges were pushed deeper than 256"));
+  free(text);
+}
+END_TEST
+
 static Suite *range_suite(void)
 {
   Suite *s = suite_create("ranges");
@@ -557,6 +573,7 @@ static Suite *range_suite(void)
   tcase_add_test(t, time_on_devices_is_within_the_ranges_of_the_calls_that_asked_for_it);
   tcase_add_test(t, without_ranges_a_report_says_nothing_of_them);
   tcase_add_test(t, records_that_make_no_sense_are_left_out);
+  tcase_add_test(t, ranges_too_deep_to_be_recorded_are_in_the_coverage);
   suite_add_tcase(s, t);
   return s;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <nvtx3/nvToolsExt.h>
@@ -97,6 +98,15 @@ int main(int argc, char **argv)
     char text[32];
     for (int i = 0; i < 3000; i++) {
       (void)snprintf(text, sizeof text, "step %d", i % 1500);
+      nvtxRangePushA(text);
+      nvtxRangePop();
+    }
+  } else if (!strcmp(mode, "endless-text")) {
+    enum { TEXT = 4096 };
+    char *text = mmap(NULL, 2 * TEXT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(text + TEXT, TEXT, PROT_NONE);
+    for (int i = 0; i < 20; i++) {
+      memset(text, 'y' + i % 2, TEXT);
       nvtxRangePushA(text);
       nvtxRangePop();
     }
