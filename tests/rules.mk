@@ -111,6 +111,11 @@ test-long: ## the repetition: more seeds, every byte, longer stress, deep static
 	@$(MAKE) -k lint-tidy TIDY_DEPTH=deep
 	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" LONG=1 ONLY="asan tsan fuzz" FUZZ_SECONDS=600 tests/all
 
+# Not in CI: it needs root, a mirror of Debian's and half an hour.
+FRESH ?= $(O)/fresh
+test-fresh: ## README's commands, make install and make bundle in a minimal Debian of their own (root; half an hour): FRESH=DIR, COMMIT=HEAD
+	@tools/scripts/test-fresh.sh "$(or $(COMMIT),HEAD)" "$(FRESH)"
+
 check-gpu: all ## on a machine with a GPU: examples with and without Weir, calls counted against CUPTI; the allocator
 	@O="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/gpu/check-gpu.sh
 
@@ -118,4 +123,4 @@ check-gpu: all ## on a machine with a GPU: examples with and without Weir, calls
 print-%:
 	@echo $($*)
 
-.PHONY: test test-build test-suites test-all test-all-build test-long check-gpu
+.PHONY: test test-fresh test-build test-suites test-all test-all-build test-long check-gpu
