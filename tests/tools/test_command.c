@@ -193,6 +193,22 @@ START_TEST(manual_and_help_have_the_same_options)
 }
 END_TEST
 
+START_TEST(help_fits_eighty_columns)
+{
+  outcome *o = sh_status(0, "for c in '' $($WEIR help | sed -n 's/^  \\([a-z]*\\)  .*/\\1/p')"
+                            " collect; do $WEIR help $c 2>/dev/null; done >all;"
+                            " test $(grep -c ^usage: all) -ge 17 && awk 'length($0) > 80' all");
+  ck_assert_str_eq(o->out, "");
+}
+END_TEST
+
+/* man -l follows no request for another page. */
+START_TEST(pages_of_the_manual_are_whole)
+{
+  sh_status(0, "test -e $BUILD/man/weir_to.3 && ! grep -l '^[.]so ' $BUILD/man/*");
+}
+END_TEST
+
 START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
@@ -610,6 +626,8 @@ int main(void)
   tcase_add_test(use, version_names_what_weir_is_built_on);
   tcase_add_test(use, a_full_stdout_is_a_failure);
   tcase_add_test(use, manual_and_help_have_the_same_options);
+  tcase_add_test(use, help_fits_eighty_columns);
+  tcase_add_test(use, pages_of_the_manual_are_whole);
   tcase_add_test(use, manual_names_every_command);
   tcase_add_test(traces, report_of_no_trace_is_one_sentence);
   tcase_add_test(traces, a_report_is_as_wide_as_its_terminal_or_as_asked_and_whole_in_a_pipe);

@@ -197,7 +197,45 @@ char *cmd_sibling(const char *relative)
   return cmd_format("%s/%s", exe, relative);
 }
 
-/* ---- options --------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
+
+enum { HELP_COLUMNS = 80, OPTION_COLUMN = 29, USAGE_INDENT = 11 };
+
+/* Bytes up to where a line may break: a space, not one within brackets, or the text's end. */
+static size_t unbroken(const char *text)
+{
+  int within = 0;
+  size_t bytes = 0;
+  for (; text[bytes] && text[bytes] != '\n' && (within > 0 || text[bytes] != ' '); bytes++)
+    within += (text[bytes] == '[') - (text[bytes] == ']');
+  return bytes;
+}
+
+void cmd_print_folded(size_t column, size_t indent, const char *text)
+{
+  const char *before = "";
+  while (*text) {
+    size_t bytes = unbroken(text);
+    if (column > indent && column + strlen(before) + bytes > HELP_COLUMNS) {
+      printf("\n%*s", (int)indent, "");
+      column = indent;
+      before = "";
+    }
+    printf("%s%.*s", before, (int)bytes, text);
+    column += strlen(before) + bytes;
+    text += bytes;
+    before = " ";
+    if (*text == '\n' && (text[1] == '\n' || text[1] == ' ')) {
+      size_t ends = strspn(text, "\n");
+      printf("%.*s", (int)ends, text);
+      text += ends;
+      column = 0;
+      before = "";
+    } else if (*text)
+      text++;
+  }
+  putchar('\n');
+}
 
 static void print_option(const cmd_option *o)
 {
@@ -209,13 +247,18 @@ static void print_option(const cmd_option *o)
                  : o->arg == CMD_ARG_REQUIRED ? " "
                                               : "[=",
                  o->arg == CMD_ARG_NONE ? "" : value, o->arg == CMD_ARG_OPTIONAL ? "]" : "");
-  printf("  %-26s %s\n", left, o->help);
+  int columns = printf("  %-26s ", left);
+  cmd_print_folded((size_t)columns, OPTION_COLUMN, o->help);
 }
 
 void cmd_print_help(const cmd *c)
 {
-  printf("usage: weir %s %s\n\n%s.\n", c->name, c->synopsis, c->summary);
-  if (c->details) printf("\n%s\n", c->details);
+  cmd_print_folded((size_t)printf("usage: weir %s ", c->name), USAGE_INDENT, c->synopsis);
+  printf("\n%s.\n", c->summary);
+  if (c->details) {
+    putchar('\n');
+    cmd_print_folded(0, 0, c->details);
+  }
   printf("\noptions:\n");
   for (const cmd_option *o = c->options; o && o->name; o++)
     print_option(o);

@@ -61,6 +61,9 @@ int cmd_parse(const cmd *c, int argc, char **argv, bool stop_at_word, cmd_on_opt
 /* The value of --format text|json; false after cmd_usage() when it is neither. */
 bool cmd_take_format(const cmd *c, const char *value, bool *json);
 
+/* Prints text from `column` on, in lines of 80 columns; the next ones begin at `indent`. Lines of the
+ * text are joined, but where an empty one or one that begins with a space follows. */
+void cmd_print_folded(size_t column, size_t indent, const char *text);
 /* Prints the help of a command on stdout. */
 void cmd_print_help(const cmd *c);
 

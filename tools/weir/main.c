@@ -86,7 +86,7 @@ const cmd weir_commands[] = {
     {"prove",
      "[FINDING]... [-n N] [--sim[=N[,CARD]]] [--rules DIR] [--format text|json] -- PROGRAM\n"
      "[ARG]...",
-     "Run a program with and without each fix that Weir can make itself, and measure the gain",
+     "Run a program with and without each fix that Weir can make; measure the gain",
      "FINDING is a name that 'weir report findings' has; without one, all that the program has "
      "are\n"
      "taken. Each fix is made alone, N times, in turn with the program as it is. stdin is empty. "
@@ -175,23 +175,28 @@ static int group_of(const char *name)
   return GROUPS - 1;
 }
 
+static void print_command(const cmd *c)
+{
+  int columns = printf("  %-10s  ", c->name);
+  cmd_print_folded((size_t)columns, (size_t)columns, c->summary);
+}
+
 static void print_commands(void)
 {
-  printf(
-      "usage: weir COMMAND [ARG]...\n\n"
-      "Weir shows where a CUDA program's memory and transfers go, and what it wastes.\n\n"
-      "First steps:\n"
-      "  weir run -o a.db -- ./program         run it; a.db is the trace of what it did\n"
-      "  weir report a.db                      what is wasted, where, and what to do; totals\n"
-      "  weir report --html -o page.html a.db  the same as one page for a browser\n"
-      "  weir prove -- ./program               what each fix that Weir can make gains, measured\n"
-      "  weir diff a.db b.db                   what has changed, b.db being a later run\n");
+  printf("usage: weir COMMAND [ARG]...\n\n"
+         "Weir shows where a CUDA program's memory and transfers go, and what it wastes.\n\n"
+         "First steps:\n"
+         "  weir run -o a.db -- ./program         run it; a.db is the trace of what it did\n"
+         "  weir report a.db                      what is wasted, where, and what to do\n"
+         "  weir report --html -o page.html a.db  the same as one page for a browser\n"
+         "  weir prove -- ./program               what each fix that Weir can make gains\n"
+         "  weir diff a.db b.db                   what has changed, b.db being a later run\n");
   for (int i = 0; i < GROUPS; i++) {
     printf("\n%s:\n", groups[i].title);
     for (const char *const *n = groups[i].names; *n; n++)
-      printf("  %-10s  %s\n", *n, find_command(*n)->summary);
+      print_command(find_command(*n));
     for (const cmd *c = weir_commands; i == GROUPS - 1 && c->name; c++)
-      if (!c->hidden && group_of(c->name) == i) printf("  %-10s  %s\n", c->name, c->summary);
+      if (!c->hidden && group_of(c->name) == i) print_command(c);
   }
   printf("\n'weir help COMMAND' has a command's options; weir(1) has everything.\n");
 }
