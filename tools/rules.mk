@@ -62,7 +62,7 @@ lint-names:
 lint-man: $(O)/man/made
 	$(say) MAN "tools/man"
 	$(Q)mandoc -T lint -W warning tools/man/*.1
-	$(Q)grep -L '^\.so ' $(O)/man/*.[37] | xargs mandoc -T lint -W warning
+	$(Q)find $(O)/man -name '*.[37]' -type f | xargs mandoc -T lint -W warning
 
 lint-exports: all
 	$(say) EXPORTS "$(LIB)"

@@ -257,8 +257,7 @@ def main(out, version):
         with open('%s/%s.3' % (out, family), 'w') as f:
             f.write('\n'.join(lines) + '\n')
         for name in sorted(set(page.names) - pages):
-            with open('%s/%s.3' % (out, name), 'w') as f:
-                f.write('.so man3/%s.3\n' % family)
+            os.symlink('%s.3' % family, '%s/%s.3' % (out, name))  # not a .so request: man -l resolves none
     write_semantics(out, version, pages)
 
 

@@ -40,6 +40,13 @@ put_all() { # MODE FOLDER FILE...: FOLDER is relative to the root. One process f
   printf '%s\n' "$@" | sed "s|.*/|$folder/|" >>"$list.new"
 }
 
+put_links() { # FOLDER LINK...: as they are
+  folder=$1
+  shift
+  cp -P -f "$@" "$root/$folder"
+  printf '%s\n' "$@" | sed "s|.*/|$folder/|" >>"$list.new"
+}
+
 put 755 "$build/bin/weir" bin/weir
 for f in "$build"/lib/*.so* "$build"/lib/*.a; do
   [ -e "$f" ] && put 755 "$f" "lib/$(basename "$f")"
@@ -53,7 +60,10 @@ put_all 644 include/weir/core/weir core/weir/*.h
 put_all 644 include/weir/core/backend core/backend/backend.h core/backend/compute.h core/backend/segment.h
 put_all 644 include/weir/cuda/sim cuda/sim/control.h cuda/sim/twin.h cuda/sim/weir_kernel.h cuda/sim/weir_texture.h
 put_all 644 share/man/man1 tools/man/*.1
-put_all 644 share/man/man3 "$build"/man/*.3
+# shellcheck disable=SC2046  # names of functions
+put_all 644 share/man/man3 $(find "$build/man" -name '*.3' -type f)
+# shellcheck disable=SC2046
+put_links share/man/man3 $(find "$build/man" -name '*.3' -type l)
 put_all 644 share/man/man7 "$build"/man/*.7
 
 made=$(mktemp)

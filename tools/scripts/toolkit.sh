@@ -15,7 +15,7 @@ if ! python3 -m pip --version >/dev/null 2>&1; then
   echo "weir: python3 has no pip, which fetches the CUDA Toolkit's pieces: install package python3-pip." >&2
   exit 1
 fi
-echo "  DEPS    no CUDA Toolkit found: its pieces come from PyPI into $dir (315 MB, no other folder is touched)"
+echo "  DEPS    no CUDA Toolkit found: its pieces come from PyPI into $dir (115 MB to fetch, 315 MB unpacked; no other folder is touched)"
 rm -rf "$dir"
 mkdir -p "$dir"
 log=$dir/log
