@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +31,12 @@
 #include "interpose/activity/clients.h"
 #include "interpose/activity/records.h"
 #include "interpose/process/options.h"
+#include "interpose/process/own_threads.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
 #include "interpose/process/thread.h"
 #include "interpose/process/tools.h"
 
-#define PERIOD_NS     500000000  /* from flush to flush */
 #define END_WAIT_NS   2000000000 /* at exit */
 #define YIELD_WAIT_NS 2000000000
 
@@ -331,41 +330,27 @@ static bool wait_for(sem_t *what, int64_t ns)
   return !failed;
 }
 
-static void *run_observer(void *unused)
+static void run_observer(void)
 {
   static const char name[] = "weir device times";
   trace_event head = {
       .start = clock_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
-  (void)unused;
   thread_self.depth = 1; /* CUPTI's own calls into the driver are no events */
   thread_self.outermost = UINTPTR_MAX;
   thread_self.recording_suspended = true;
   (void)spool_writer_extended(&observer.pen, WEIR_EV_THREAD, &head, name, sizeof name - 1);
   while (!atomic_load(&observer.ending)) {
     activity_buffers_prepare();
-    (void)wait_for(&observer.wake, PERIOD_NS);
-    if (atomic_load(&observer.ending)) break;
+    bool woken = wait_for(&observer.wake, WEIR_OWN_THREAD_NS);
+    if (atomic_load(&observer.ending) || (!woken && own_threads_are_alone())) break;
     flush_or_switch();
     read_completed();
   }
   finish_observing();
+  thread_self.recording_suspended = false; /* it may be the last thread there is, which exits */
+  thread_self.outermost = 0;
+  thread_self.depth = 0;
   (void)sem_post(&observer.ended);
-  return NULL;
-}
-
-static bool start_thread(void)
-{
-  pthread_attr_t attributes;
-  pthread_t thread;
-  sigset_t all, before;
-  if (pthread_attr_init(&attributes)) return false;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool ok = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
-            pthread_create(&thread, &attributes, run_observer, NULL) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  (void)pthread_attr_destroy(&attributes);
-  return ok;
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -455,7 +440,7 @@ static void first_context(void)
     atomic_store(&observer.wanted, false);
     return;
   }
-  if (atexit(end_observer) == 0 && start_thread()) return;
+  if (atexit(end_observer) == 0 && own_thread_start(run_observer)) return;
   if (is_observing()) stop_observing();
   session_close(&observer.session);
   give_up("its thread cannot be had");

@@ -1,11 +1,12 @@
-/* threads.c: a memcpy shared by a few threads. They are made at the first large copy, take
- * no signals but those that a fault in the program's memory raises, whose handler may mend it, and
- * sleep between copies. One copy has them at a time; another that comes meanwhile
+/* threads.c: a memcpy shared by a few threads. They are made at a large copy, and end when none has
+ * come for a while. One copy has them at a time; another that comes meanwhile
  * is made by its own thread alone. A fork's child has none of them, and never gets here. */
+#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
+#include "interpose/process/own_threads.h"
 #include "interpose/staging/staging.h"
 
 enum { HELPERS_MOST = 7, SHARE_LEAST = 128 << 10 };
@@ -43,33 +44,34 @@ static bool share_waits(void)
   return crew.taken * crew.share < crew.bytes;
 }
 
-static void *copy_shares(void *unused)
+/* Lock held. False: nothing has come for a while. */
+static bool wait_for_share(void)
 {
-  (void)unused;
+  struct timespec until;
+  int error = 0;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += WEIR_OWN_THREAD_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  while (!share_waits() && error != ETIMEDOUT)
+    error = pthread_cond_timedwait(&crew.work, &crew.lock, &until);
+  return share_waits();
+}
+
+static void copy_shares(void)
+{
   pthread_mutex_lock(&crew.lock);
-  for (;;) {
-    while (!share_waits())
-      pthread_cond_wait(&crew.work, &crew.lock);
+  while (wait_for_share())
     copy_share();
-  }
-  return NULL;
+  crew.helpers--;
+  pthread_mutex_unlock(&crew.lock);
 }
 
 /* Lock held. */
 static void start_threads(unsigned helpers)
 {
-  sigset_t most, was;
-  pthread_t t;
-  if (crew.helpers >= helpers) return;
-  sigfillset(&most);
-  sigdelset(&most, SIGSEGV);
-  sigdelset(&most, SIGBUS);
-  pthread_sigmask(SIG_SETMASK, &most, &was);
-  while (crew.helpers < helpers && pthread_create(&t, NULL, copy_shares, NULL) == 0) {
-    pthread_detach(t);
+  while (crew.helpers < helpers && own_thread_start(copy_shares))
     crew.helpers++;
-  }
-  pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
 void staging_memcpy(void *dst, const void *src, size_t bytes, unsigned threads)

@@ -139,6 +139,30 @@ START_TEST(a_program_that_leaves_its_work_behind_ends_as_ever)
 }
 END_TEST
 
+START_TEST(a_program_whose_main_thread_leaves_ends_as_ever)
+{
+  run_both("all", "worker", "last 50");
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), 50);
+  ck_assert_int_eq(FACTS("ended"), 1);
+}
+END_TEST
+
+START_TEST(threads_that_fill_the_staging_ring_go_when_there_is_nothing_to_fill)
+{
+  ck_assert_int_eq(setenv("WEIR_STAGING", "on", 1), 0);
+  run_both("off", "worker", "large 2 await-alone large 2 await-alone");
+  (void)unsetenv("WEIR_STAGING");
+}
+END_TEST
+
+/* The loader ends a program for which it finds no memory of a thread's. */
+START_TEST(a_program_without_room_for_more_memory_lives)
+{
+  run_both("all --stacks=off", "worker", "device limit there 3");
+  sh_status(1, "readelf -rW $BUILD/lib/sim/libcupti.so.13 | grep DTPMOD");
+}
+END_TEST
+
 /* What WEIR_SIM_CUPTI says; what a trace must have then. */
 static const struct {
   const char *fault, *query;
@@ -382,6 +406,9 @@ int main(void)
   tcase_add_test(t, cupti_is_opened_when_it_is_needed);
   tcase_add_test(t, a_forked_child_ends_as_ever);
   tcase_add_test(t, a_program_that_leaves_its_work_behind_ends_as_ever);
+  tcase_add_test(t, a_program_whose_main_thread_leaves_ends_as_ever);
+  tcase_add_test(t, threads_that_fill_the_staging_ring_go_when_there_is_nothing_to_fill);
+  tcase_add_test(t, a_program_without_room_for_more_memory_lives);
   tcase_add_loop_test(t, no_fault_of_cupti_is_the_program_s, 0,
                       (int)(sizeof faults / sizeof *faults));
   tcase_add_loop_test(t, a_client_in_the_program_gets_what_it_would_get, 0,

@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -275,10 +277,70 @@ static void finalize(void)
   (void)printf("finalize: %d\n", CUPTI(cuptiFinalize)());
 }
 
+/* No more address space than there is. */
+static void limit_memory(void)
+{
+  char text[64] = "";
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (f && fgets(text, sizeof text, f)) {
+    rlim_t now = strtoul(text, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE);
+    (void)setrlimit(RLIMIT_AS, &(struct rlimit){now, RLIM_INFINITY});
+  }
+  if (f) (void)fclose(f);
+}
+
+/* Large, from memory that is not page-locked. */
+static void copy_large(long n)
+{
+  enum { LARGE = 8 << 20 };
+  unsigned char *host = calloc(1, LARGE);
+  CUdeviceptr device;
+  use_device();
+  CHECK(cuMemAlloc(&device, LARGE));
+  for (long i = 0; host && i < n; i++)
+    CHECK(cuMemcpyHtoD(device, host, LARGE));
+  free(host);
+}
+
+static void copy_there(long n)
+{
+  (void)copy_in_thread(&n);
+  (void)printf("copied\n");
+}
+
+/* The main thread ends; the process does when the other one has. */
+static void leave_main_thread(long n)
+{
+  static long copies;
+  pthread_t thread;
+  copies = n;
+  use_device();
+  (void)pthread_create(&thread, NULL, copy_in_thread, &copies);
+  pthread_exit(NULL);
+}
+
+/* Waits until no thread of Weir's is there. */
+static void await_alone(void)
+{
+  char path[64], name[32];
+  for (bool found = true; found; (void)usleep(10000)) {
+    DIR *tasks = opendir("/proc/self/task");
+    found = false;
+    for (struct dirent *d; tasks && (d = readdir(tasks));) {
+      (void)snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", d->d_name);
+      FILE *f = fopen(path, "r");
+      found |= f && fgets(name, sizeof name, f) && !strcmp(name, "weir\n");
+      if (f) (void)fclose(f);
+    }
+    if (tasks) (void)closedir(tasks);
+  }
+}
+
 static const struct {
   const char *word;
   void (*run)(void);
 } plain[] = {
+    {"device", use_device},         {"limit", limit_memory},    {"await-alone", await_alone},
     {"fork", fork_child},           {"maps", look_for_cupti},   {"begin-client", begin_client},
     {"end-client", end_client},     {"again", activity_again},  {"finalize", finalize},
     {"begin-beside", begin_beside}, {"end-beside", end_beside}, {"set-clock", set_clock}};
@@ -286,10 +348,10 @@ static const struct {
 static const struct {
   const char *word;
   void (*run)(long);
-} counted[] = {{"copies", copy_there_and_back},
-               {"leave", copy_and_leave},
-               {"threads", copy_in_threads},
-               {"graphs", launch_graphs}};
+} counted[] = {{"copies", copy_there_and_back}, {"leave", copy_and_leave},
+               {"threads", copy_in_threads},    {"graphs", launch_graphs},
+               {"there", copy_there},           {"large", copy_large},
+               {"last", leave_main_thread}};
 
 static void load_library(const char *path)
 {
