@@ -122,7 +122,7 @@ START_TEST(each_pages_example_is_built_and_run)
       0,
       "export PKG_CONFIG_PATH=$PWD/there/lib/pkgconfig; n=0\n"
       "for page in there/share/man/man3/*.3; do\n"
-      "  grep -q '^\\.so ' $page && continue\n"
+      "  [ ! -L $page ] || continue\n"
       "  name=$(basename $page .3); mkdir $name\n"
       "  sed -n '/^\\.SH EXAMPLE/,/^\\.fi/p' $page | sed -e '/^\\.nf/,/^\\.fi/!d' -e '/^\\.[nf]/d' "
       "    -e 's/^\\\\&//' -e 's/\\\\-/-/g' -e 's/\\\\e/\\\\/g' >$name/example.c\n"
@@ -142,15 +142,14 @@ START_TEST(every_function_of_the_library_has_a_page)
 {
   sh_status(0, INSTALL "$here/there ''" VERSION);
   outcome *o = sh_status(
-      0,
-      "cd there/share/man/man3; n=0\n"
-      "for f in $(nm -D --defined-only ../../../lib/libweir.so | awk '$2 == \"T\" { sub(/@.*/, "
-      "\"\", $3); print $3 }'); do\n"
-      "  test -f $f.3 || { echo \"$f has no page\"; continue; }\n"
-      "  page=$(sed -n 's|^.so man3/||p' $f.3); grep -q \"$f(\" ${page:-$f.3} || echo \"$f is not "
-      "in $page\"\n"
-      "  n=$((n + 1))\n"
-      "done; test $n -gt 300 || echo only $n");
+      0, "cd there/share/man/man3; n=0\n"
+         "for f in $(nm -D --defined-only ../../../lib/libweir.so | awk '$2 == \"T\" { sub(/@.*/, "
+         "\"\", $3); print $3 }'); do\n"
+         "  test -f $f.3 || { echo \"$f has no page\"; continue; }\n"
+         "  grep -q \"$f(\" $f.3 || echo \"$f is not "
+         "in $page\"\n"
+         "  n=$((n + 1))\n"
+         "done; test $n -gt 300 || echo only $n");
   ck_assert_str_eq(o->out, "");
 }
 END_TEST
