@@ -105,6 +105,17 @@ START_TEST(a_script_without_an_interpreter_runs_by_the_shell)
 }
 END_TEST
 
+/* And nothing else does. */
+START_TEST(a_terminal_hears_the_traces_name_its_events_and_the_next_command)
+{
+  if (!has_terminals()) return;
+  outcome *o =
+      sh_status(0, "python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' " RUN "-- $VICTIM call");
+  ck_assert_str_eq(o->out, "weir: t.db: 6 events; see 'weir report t.db'.\r\n");
+  ck_assert_str_eq(sh_status(0, RUN "-- $VICTIM call")->err, "");
+}
+END_TEST
+
 START_TEST(streams_are_untouched)
 {
   outcome *plain = sh_status(0, "head -c 30000 /dev/urandom | base64 | tee in |"
@@ -854,6 +865,7 @@ int main(void)
   tcase_add_test(t, a_program_that_cannot_run_is_127_or_126);
   tcase_add_test(t, a_program_for_another_processor_is_126_and_not_fed_to_the_shell);
   tcase_add_test(t, a_script_without_an_interpreter_runs_by_the_shell);
+  tcase_add_test(t, a_terminal_hears_the_traces_name_its_events_and_the_next_command);
   tcase_add_test(t, streams_are_untouched);
   tcase_add_test(t, arguments_stay_out_of_a_redacted_trace);
   tcase_add_test(t, the_launchers_rank_is_in_the_trace);

@@ -240,8 +240,8 @@ static void mention(const left_folder *f)
   free(said);
   if (fd < 0) return;
   (void)close(fd);
-  cmd_say("an earlier run, whose collector was killed, left %u spools in %s: see 'weir recover'.",
-          f->spools.count, f->path);
+  cmd_say("an earlier run, whose collector was killed, left %u %s in %s: see 'weir recover'.",
+          f->spools.count, f->spools.count == 1 ? "spool" : "spools", f->path);
 }
 
 static void take_up_own(left_folder *f, enum left_state state, void *context)
