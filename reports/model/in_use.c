@@ -5,6 +5,7 @@
 #include "core/trace/event.h"
 #include "reports/base/util.h"
 #include "reports/import/lifetime.h"
+#include "reports/model/sites.h"
 
 uint64_t wr_in_use_known(const wr_moment *m)
 {
@@ -318,17 +319,34 @@ static bool is_foreign(const char *name)
          !strncmp(name, "libweir", 7);
 }
 
+static const char *file_name(sqlite3_stmt *q, int column)
+{
+  const char *path = (const char *)sqlite3_column_text(q, column);
+  const char *slash = path ? strrchr(path, '/') : NULL;
+  return slash ? slash + 1 : path;
+}
+
+/* Who asks through libffi is not libffi, but who called it. What asks from an interpreter is the script,
+ * where its frames are known, else the interpreter, and not a library that it calls through. */
+static bool replaces(const char *name, const char *next)
+{
+  return !name || wr_is_interpreter(next) || !strncmp(name, "libffi", 6);
+}
+
 /* The module that asked (new, NULL: out of memory): of the stack's innermost frame that is neither
- * CUDA's nor Weir's. `q`: paths of the modules of stack ?1, the innermost frame first. */
+ * CUDA's nor Weir's. `q`: of the frames of stack ?1, the innermost first, the paths of their modules,
+ * and of scripts. */
 static char *owner_of(sqlite3_stmt *q, int64_t stack)
 {
   char *name = NULL;
+  bool more = true;
   sqlite3_bind_int64(q, 1, stack);
-  while (!name && sqlite3_step(q) == SQLITE_ROW) {
-    const char *path = (const char *)sqlite3_column_text(q, 0);
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    const char *base = slash ? slash + 1 : path;
-    if (base && !is_foreign(base)) name = wr_text(base, strlen(base), true);
+  while (more && sqlite3_step(q) == SQLITE_ROW) {
+    const char *script = file_name(q, 1), *base = script ? script : file_name(q, 0);
+    if (!base || is_foreign(base) || (!script && !replaces(name, base))) continue;
+    free(name);
+    name = wr_text(base, strlen(base), true);
+    more = name && !script && wr_is_interpreter(base);
   }
   sqlite3_reset(q);
   return name ? name : wr_text("(unknown)", 9, true);
@@ -399,11 +417,14 @@ static weir_status add_taken(wr_in_use_sums *s, sqlite3_stmt *q, int device, wr_
 static weir_status name_owners(wr_in_use_sums *s, const wr_db *db)
 {
   sqlite3_stmt *q = NULL;
-  weir_status status =
-      wr_db_prepare(db,
-                    "SELECT m.path FROM stack_frame s JOIN frame f ON f.id = s.frame JOIN module m"
-                    " ON m.id = f.module WHERE s.stack = ?1 ORDER BY s.depth",
-                    &q);
+  static const char *const frames_sql[2] = {
+      "SELECT m.path, NULL FROM stack_frame s JOIN frame f ON f.id = s.frame"
+      " JOIN module m ON m.id = f.module WHERE s.stack = ?1 ORDER BY s.depth",
+      "SELECT m.path, p.file FROM stack_frame s JOIN frame f ON f.id = s.frame"
+      " LEFT JOIN module m ON m.id = f.module"
+      " LEFT JOIN python_frame p ON p.process = f.process AND p.address = f.address"
+      " WHERE s.stack = ?1 ORDER BY s.depth"};
+  weir_status status = wr_db_prepare(db, frames_sql[wr_db_has_table(db, "python_frame")], &q);
   for (size_t i = 0; !status && i < s->count; i++) {
     const struct wr_in_use_sum *x = &s->sum[i];
     if (!add_owner(&x->moment->of_live, owner_of(q, x->stack), x->bytes))

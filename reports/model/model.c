@@ -291,6 +291,15 @@ static weir_status count_site(load *l, const event_row *e, bool init)
   return WEIR_OK;
 }
 
+/* Whatever the call did, for where functions are called from. */
+static weir_status count_caller(load *l, const event_row *e)
+{
+  wr_site_sum *s = e->first ? wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api, 0) : NULL;
+  if (!s) return e->first ? wr_db_out_of_memory(l->db) : WEIR_OK;
+  s->calls += polls_of(e), s->ns += (uint64_t)e->ns;
+  return WEIR_OK;
+}
+
 static wr_first_call first_call(const event_row *e)
 {
   return (wr_first_call){.process = e->process,
@@ -316,7 +325,8 @@ static weir_status count_time(load *l, const event_row *e, bool init)
   } else if (e->first && longest_ns(e) > a->later_max_ns) {
     a->later_max_ns = longest_ns(e);
   }
-  if (!done) return WEIR_OK;
+  weir_status s = init ? WEIR_OK : count_caller(l, e);
+  if (s || !done) return s;
   if (init && has_bytes(e)) a->init_bytes += e->bytes;
   if (!init) count_wait(l, e);
   return count_site(l, e, init);
@@ -972,8 +982,11 @@ void wr_model_free(wr_model *m)
     wr_sites_free(&m->devices[i].owners);
     wr_in_use_free(m->devices[i].in_use);
   }
-  for (size_t i = 0; i < m->api_count; i++)
+  for (size_t i = 0; i < m->api_count; i++) {
     free(m->apis[i].name);
+    if (m->apis[i].place) wr_frame_name_free(m->apis[i].place);
+    free(m->apis[i].place);
+  }
   for (size_t i = 0; i < m->process_count; i++) {
     free(m->processes[i].exe);
     free(m->processes[i].command);

@@ -73,6 +73,10 @@ typedef struct wr_api_row {
   uint64_t init_max_ns, later_max_ns;       /* the longest of these, and of the others */
   uint64_t sync_calls, sync_ns;             /* explicit waits */
   uint64_t implicit_calls, implicit_ns;     /* calls that may wait by the documentation */
+  struct wr_frame_name *place; /* where most time of its calls was, those that brought up a context
+                                  apart; owned, NULL: no call has a stack */
+  uint64_t place_calls, place_ns; /* the calls from there */
+  uint64_t places;                /* that it was called from */
 } wr_api_row;
 
 /* One cell of the transfer matrix. The host's time tells a speed only where the call waits for the

@@ -128,7 +128,11 @@ static bool launch_stub(const wr_frame *f)
 /* An interpreter and what it calls through: a script's own frame says more, where there is one. */
 static bool interpreter(const wr_frame *f)
 {
-  const char *name = base_name(f->module);
+  return wr_is_interpreter(base_name(f->module));
+}
+
+bool wr_is_interpreter(const char *name)
+{
   return starts_with(name, "libffi") || starts_with(name, "_ctypes") ||
          starts_with(name, "libpython") || starts_with(name, "python");
 }
@@ -523,6 +527,51 @@ static weir_status draft_finish(maker *k, draft *d, int top, wr_sites *out)
   return s;
 }
 
+static wr_api_row *row_of_api(wr_model *m, uint32_t api)
+{
+  for (size_t i = 0; i < m->api_count; i++)
+    if (m->apis[i].api == api) return &m->apis[i];
+  return NULL;
+}
+
+static weir_status keep_place(const maker *k, wr_api_row *row, const struct draft_site *from)
+{
+  const wr_site *at = &k->places[from->place];
+  row->place = calloc(1, sizeof *row->place);
+  if (!row->place) return wr_db_out_of_memory(k->db);
+  *row->place = (wr_frame_name){.function = clean_name(at->function),
+                                .module = clean_name(at->module),
+                                .file = at->file ? clean_name(at->file) : NULL,
+                                .line = at->line,
+                                .known = at->known};
+  row->place_calls = from->sums.calls;
+  row->place_ns = from->sums.ns;
+  bool whole = row->place->function && row->place->module && (row->place->file || !at->file);
+  return whole ? WEIR_OK : wr_db_out_of_memory(k->db);
+}
+
+/* Each function's heaviest place. */
+static weir_status name_callers(maker *k, const wr_site_sums *sums)
+{
+  draft d = {.of_calls = true};
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < sums->count; i++) {
+    const wr_site_sum *x = &sums->sum[i];
+    share y = {.stack = x->stack, .api = x->api, .sums = {x->calls, 0, x->ns}, .weight = x->ns};
+    if (x->calls && x->stack) s = draft_add(k, &d, &y);
+  }
+  if (d.count) qsort(d.site, d.count, sizeof(*d.site), by_weight);
+  for (size_t i = 0; !s && i < d.count; i++) {
+    wr_api_row *row = row_of_api(k->m, d.site[i].api);
+    if (row && !row->places++) s = keep_place(k, row, &d.site[i]);
+  }
+  hash_map_free(&d.index);
+  hash_map_free(&d.stack_index);
+  free(d.site);
+  free(d.stack);
+  return s;
+}
+
 static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
 {
   draft alloc = {.of_calls = true}, copy = {.of_calls = true}, sync = {.of_calls = true},
@@ -589,6 +638,7 @@ weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db
   maker k = {.m = m, .db = db};
   weir_status s = wr_symbols_open(&k.symbols, db);
   if (!s) s = call_lists(&k, sums, top);
+  if (!s) s = name_callers(&k, sums);
   if (!s) s = block_list(&k, sums, WR_HOST, top, &m->leak);
   if (!s) s = block_list(&k, sums, WR_TAKEN, top, &m->taken);
   for (int device = 0; !s && device < WR_HOST; device++)

@@ -18,6 +18,7 @@ typedef struct wr_site_sum {
   uint32_t api;
   uint32_t kind; /* of copies: WR_SITE_COPY(); else 0 */
   bool implicit;
+  uint64_t calls, ns; /* all of the function, where `kind` is 0 */
   uint64_t alloc_calls, alloc_bytes, alloc_ns;
   uint64_t copy_calls, copy_bytes, copy_ns;
   uint64_t sync_calls, sync_ns; /* explicit and implicit */
@@ -57,6 +58,9 @@ void wr_sites_free(wr_sites *s);
 
 /* Which of a stack's frames is its site; the outermost where none is the program's. */
 size_t wr_site_at(const wr_frame *f, size_t count);
+
+/* Whether a module is an interpreter, or what one calls through, by its file's name. */
+bool wr_is_interpreter(const char *name);
 
 /* "h2d", "pageable": copy_kind, memory_kind in a word. */
 const char *wr_direction_name(int copy);

@@ -131,6 +131,19 @@ static json_t *devices_json(const wr_model *m)
   return a;
 }
 
+static json_t *place_json(const wr_api_row *r)
+{
+  if (!r->place) return json_null();
+  json_t *o = json_object();
+  json_object_set_new(o, "function", string_or_null(r->place->function));
+  json_object_set_new(o, "file", string_or_null(r->place->file));
+  json_object_set_new(o, "line", json_integer(r->place->line));
+  json_object_set_new(o, "module", string_or_null(r->place->module));
+  json_object_set_new(o, "calls", json_number(r->place_calls));
+  json_object_set_new(o, "ns", json_number(r->place_ns));
+  return o;
+}
+
 static json_t *apis_json(const wr_model *m)
 {
   json_t *a = json_array();
@@ -151,6 +164,8 @@ static json_t *apis_json(const wr_model *m)
     json_object_set_new(o, "implicit_ns", json_number(r->implicit_ns));
     json_object_set_new(o, "init_calls", json_number(r->init_calls));
     json_object_set_new(o, "init_ns", json_number(r->init_ns));
+    json_object_set_new(o, "place", place_json(r));
+    json_object_set_new(o, "places", json_number(r->places));
     json_array_append_new(a, o);
   }
   return a;

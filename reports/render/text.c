@@ -383,12 +383,42 @@ static size_t function_rows(const wr_model *m, function_row *out)
   return n;
 }
 
+#define PLACE_WIDTH 110 /* columns of a page that has room for places beside functions */
+
+static bool is_wide(const wr_page *p)
+{
+  return !p->width || p->width >= PLACE_WIDTH;
+}
+
+/* The place that most of its time was in, in the last column, or, where lines are short, in a row below
+ * it, cut as its name is. How much of it: where there are several. */
+static void place_cells(wr_page *p, const function_row *r)
+{
+  const wr_api_row *a = r->of;
+  char before[80] = "";
+  if (r->init || !a->place) return;
+  uint64_t ns = a->ns - a->init_ns;
+  if (a->places > 1 && ns)
+    (void)snprintf(before, sizeof before, "%s in ", wr_percent(a->place_ns, ns).text);
+  if (is_wide(p)) {
+    wr_where_cell(p, before, a->place);
+    return;
+  }
+  const char *file = a->place->file, *slash = file ? strrchr(file, '/') : NULL;
+  wr_grid_row(&p->grid);
+  if (file)
+    CELL(p, "  %s%s  %s:%d", before, a->place->function, slash ? slash + 1 : file, a->place->line);
+  else
+    CELL(p, "  %s%s", before, a->place->function);
+}
+
 static void function_cells(wr_page *p, const function_row *r)
 {
   wr_grid_row(&p->grid);
   CELL(p, r->init ? "initialisation, in %s" : "%s", r->of->name);
   CELLS(p, COUNT(r->calls), r->errors ? COUNT(r->errors) : "-", r->bytes ? BYTES(r->bytes) : "-",
         DURATION(r->ns), DURATION(r->ns / r->calls), DURATION(r->longest));
+  place_cells(p, r);
 }
 
 static void print_functions(wr_page *p)
@@ -400,8 +430,9 @@ static void print_functions(wr_page *p)
   wr_page_heading(p, "Functions",
                   m->total.launches ? OF(m->total.launches, "kernel launch", "kernel launches")
                                     : NULL);
-  wr_page_begin(p, "frrrrrr");
+  wr_page_begin(p, is_wide(p) ? "lrrrrrrf" : "frrrrrr");
   ROW(p, "function", "calls", "failed", "bytes", "host time", "mean", "longest");
+  if (is_wide(p)) CELL(p, "called in");
   for (size_t i = 0; i < n && i < API_ROWS; i++)
     function_cells(p, &rows[i]);
   wr_page_end(p);

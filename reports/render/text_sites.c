@@ -23,8 +23,7 @@ static const char *short_path(const char *path)
   return slash;
 }
 
-/* A function and its file and line, which are never cut; where nothing is cut, the whole path. */
-static void where_cell(wr_page *p, const char *before, const wr_frame_name *f)
+void wr_where_cell(wr_page *p, const char *before, const wr_frame_name *f)
 {
   const char *file = f->file && p->width > 0 ? short_path(f->file) : f->file;
   char *kept = file && f->line          ? wr_format("  %s:%d", file, f->line)
@@ -193,7 +192,7 @@ static void print_caller(wr_page *p, const wr_site_columns *c, const wr_site_sta
   number_cells(p, c, "", only ? NULL : &w->sums);
   if (c->function) CELL(p, "%s", "");
   if (c->direction) CELL(p, "%s", "");
-  where_cell(p, before, &p->m->frames[(uint32_t)w->frame]);
+  wr_where_cell(p, before, &p->m->frames[(uint32_t)w->frame]);
   const wr_site_stack **mine = calloc(w->count + 1, sizeof(const wr_site_stack *));
   size_t n = 0;
   if (!mine) p->failed = true;
@@ -245,7 +244,7 @@ static void site_rows(wr_page *p, const wr_site_columns *c, const wr_site *x, co
   number_cells(p, c, first, &sums);
   if (c->function) CELL(p, "%s", x->api ? x->api : "");
   if (c->direction) direction_cell(p, x);
-  where_cell(p, "", &at);
+  wr_where_cell(p, "", &at);
   const wr_site_stack **stacks = calloc(x->stack_count + 1, sizeof(const wr_site_stack *));
   if (!stacks) p->failed = true;
   for (size_t i = 0; stacks && i < x->stack_count; i++)

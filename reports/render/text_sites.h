@@ -21,6 +21,9 @@ void wr_site_titles(wr_page *p, const wr_site_columns *c);
 void wr_site_rows(wr_page *p, const wr_site_columns *c, const wr_sites *s, size_t most,
                   const char *first);
 
+/* A cell: a function and its file and line, which are never cut; where nothing is cut, the whole path. */
+void wr_where_cell(wr_page *p, const char *before, const wr_frame_name *f);
+
 /* A table of its own, with its heading. */
 void wr_site_table(wr_page *p, const char *title, const char *aside, const wr_site_columns *c,
                    const wr_sites *s);

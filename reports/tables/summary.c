@@ -150,7 +150,8 @@ static void add_functions(const wr_build *b, const wr_model *m)
       {"explicit_host_ns", "in waits asked for", WR_COLUMN_HOST_NS, 4},
       {"implicit_host_ns", "that may wait", WR_COLUMN_HOST_NS, 4},
       {"layer", "layer", WR_COLUMN_TEXT, 5},
-      {"function", "function", WR_COLUMN_TEXT, 0}};
+      {"function", "function", WR_COLUMN_TEXT, 0},
+      {"place", "called in", WR_COLUMN_PLACE, 5}};
   wr_named_table *t = TABLE_OF(b, "functions", "Functions", columns);
   if (t) t->whole_run = true;
   for (size_t i = 0; i < m->api_count; i++) {
@@ -165,6 +166,8 @@ static void add_functions(const wr_build *b, const wr_model *m)
     wr_table_put(t, x->implicit_ns);
     wr_table_put_text(t, x->layer);
     wr_table_put_text(t, x->name);
+    const wr_frame_name *at = x->place;
+    wr_table_put_place(t, at ? at->function : NULL, at ? at->file : NULL, at ? at->line : 0);
   }
 }
 

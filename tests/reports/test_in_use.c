@@ -146,6 +146,43 @@ START_TEST(all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest)
 }
 END_TEST
 
+/* Not the libraries that an interpreter calls through. */
+START_TEST(what_an_interpreter_asks_for_is_its_scripts_or_its_own)
+{
+  const char script[] = "load/home/train.py";
+  const uint64_t python_frame = WEIR_PYTHON_FRAME_FIRST + 1;
+  const uint64_t unnamed[] = {0x3010, 0x4010, 0x5010, 0x6010, 0x6020},
+                 named[] = {0x3010, 0x4010, 0x5010, python_frame},
+                 ruby[] = {0x3010, 0x4010, 0x7010, 0x1010};
+  char payload[64];
+  python_frame_info info = {.line = 3, .function_bytes = 4, .file_bytes = sizeof script - 5};
+  open_with_stacks();
+  synth_module(0, 0x4000, 0x4000, 0x4fff, "/usr/lib/libffi.so.8", NULL, 0);
+  synth_module(0, 0x5000, 0x5000, 0x5fff, "/usr/lib/_ctypes.cpython-313.so", NULL, 0);
+  synth_module(0, 0x6000, 0x6000, 0x6fff, "/usr/bin/python3.13", NULL, 0);
+  synth_module(0, 0x7000, 0x7000, 0x7fff, "/usr/lib/fiddle.so", NULL, 0);
+  memcpy(payload, &info, sizeof info);
+  memcpy(payload + sizeof info, script, sizeof script - 1);
+  synth_extended(0, WEIR_EV_PYTHON_FRAME, python_frame, 0, payload,
+                 sizeof info + sizeof script - 1);
+  synth_stack(0, 4, unnamed, 5);
+  synth_stack(0, 5, named, 4);
+  synth_stack(0, 6, ruby, 4);
+  sample(100, 10000, 9900, 0);
+  alloc_of("cudaMalloc", 4, 200, 0x10000, 40, WEIR_MEM_DEVICE);
+  alloc_of("cudaMalloc", 5, 210, 0x20000, 30, WEIR_MEM_DEVICE);
+  alloc_of("cudaMalloc", 6, 220, 0x30000, 20, WEIR_MEM_DEVICE);
+  sample(300, 10000, 9810, 0);
+  synth_close();
+  json_t *report = report_of_spool();
+  const json_t *most = json_array_get(json_object_get(in_use_of(report), "moments"), 1);
+  has_owner(most, 0, "python3.13", 40);
+  has_owner(most, 1, "train.py", 30);
+  has_owner(most, 2, "fiddle.so", 20);
+  json_decref(report);
+}
+END_TEST
+
 START_TEST(what_code_contexts_and_graphs_took_is_no_part_of_the_unexplained)
 {
   open_with_stacks();
@@ -414,6 +451,7 @@ int main(void)
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest);
   tcase_add_test(t, what_code_contexts_and_graphs_took_is_no_part_of_the_unexplained);
+  tcase_add_test(t, what_an_interpreter_asks_for_is_its_scripts_or_its_own);
   tcase_add_test(t, what_was_taken_while_blocks_came_and_went_stays_unexplained);
   tcase_add_test(t, what_was_taken_is_a_block_where_nothing_else_ran_meanwhile);
   tcase_add_test(t, what_nvml_says_over_time_is_divided_as_the_drivers_word_is);

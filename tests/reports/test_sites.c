@@ -105,6 +105,35 @@ START_TEST(leaks_of_each_caller_are_told_apart)
 }
 END_TEST
 
+START_TEST(each_function_has_the_place_that_most_of_its_time_was_in)
+{
+  synth_open(synth_dir());
+  record_site_stack(1, 0xa0, 0xb0, 0xc0);
+  record_site_stack(2, 0xa0, 0xb1, 0xc0);
+  record_site_stack(3, 0xa9, 0xb1, 0xc0);
+  record_site_alloc(100, 1 << 20, 3);
+  record_site_alloc(200, 1 << 20, 1);
+  record_site_alloc(300, 1 << 20, 2);
+  record_site_alloc(400, 1 << 20, 1);
+  synth_free(0, 500, 5, 0x100000 + 400); /* without a stack */
+  const char *t = close_and_import();
+  json_t *j = synth_json(t), *apis = json_object_get(j, "apis");
+  const json_t *alloc = json_array_get(apis, 0), *place = json_object_get(alloc, "place");
+  ck_assert_str_eq(json_string_value(json_object_get(place, "function")), "0xa0");
+  ck_assert_int_eq(number(place, "calls"), 3);
+  ck_assert_int_eq(number(place, "ns"), 30);
+  ck_assert_int_eq(number(alloc, "places"), 2);
+  ck_assert(json_is_null(json_object_get(json_array_get(apis, 1), "place")));
+  json_decref(j);
+  for (int width = 0; width <= 80; width += 80) {
+    char *text = text_of(t, (report_settings){.width = width});
+    const char *functions = strstr(text, "Functions\n");
+    ck_assert_msg(functions && strstr(functions, "75 % in 0xa0"), "%s", text);
+    free(text);
+  }
+}
+END_TEST
+
 static void name_python_frame(uint64_t number, uint32_t line, const char *function)
 {
   char payload[64];
@@ -430,6 +459,7 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, leaks_of_each_caller_are_told_apart);
+  tcase_add_test(t, each_function_has_the_place_that_most_of_its_time_was_in);
   tcase_add_test(t, libraries_alone_are_not_all_that_is_shown_of_a_call_from_python);
   tcase_add_test(t, the_programs_own_frames_give_way_to_no_frame_of_python);
   tcase_add_test(t, stacks_of_a_tree_of_processes_are_added_up);
