@@ -684,6 +684,7 @@ static weir_status find_facts(search *x)
 static weir_status prepare_search(search *x)
 {
   weir_status s = wr_schema_kind_views(x->db);
+  if (!s) s = wr_schema_streams_view(x->db);
   if (!s) s = find_waits(x);
   if (!s) s = find_options(x);
   if (!s) s = find_limits(x);

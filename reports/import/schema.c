@@ -498,6 +498,14 @@ weir_status wr_schema_kind_views(const wr_db *db)
   return s ? s : create_temporary(db, at, strstr(wr_schema_sql, "\n-- ---- Nsight Systems' names"));
 }
 
+weir_status wr_schema_streams_view(const wr_db *db)
+{
+  return wr_db_exec(db, "CREATE TEMP VIEW IF NOT EXISTS several_streams AS"
+                        " SELECT process, device FROM main.template WHERE kind IN (3, 4, 6)"
+                        " AND status = 0 AND NOT flags & 16"
+                        " GROUP BY process, device HAVING count(DISTINCT stream) > 1");
+}
+
 #define GRAPH_WORK                                                                                 \
   "graph_work(content INTEGER, position INTEGER, type INTEGER, kernel INTEGER, bytes INTEGER,"     \
   " copy INTEGER, mem INTEGER, src_mem INTEGER, device INTEGER, src_device INTEGER,"               \

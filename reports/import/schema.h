@@ -107,6 +107,15 @@ weir_status wr_schema_nsys_views(const wr_db *db);
  * nothing. */
 weir_status wr_schema_kind_views(const wr_db *db);
 
+/* The temporary view several_streams(process, device): where work is in more than one stream. A wait for all of
+ * a device is wider than needed only there: of one stream alone, all is the same. What counts as a wait that is
+ * too wide is the same everywhere: WR_WIDE_WAIT of wait_detail `d` and template `t`. */
+weir_status wr_schema_streams_view(const wr_db *db);
+
+#define WR_WIDE_WAIT                                                                               \
+  "(t.kind = 5 AND d.pending = 1 AND d.narrower = 3 AND"                                           \
+  " (t.process, t.device) IN (SELECT process, device FROM several_streams))"
+
 /* Function number `api` as a trace names it; "api #N" (in `buffer`) where the table lacks it. */
 const char *wr_api_name(uint32_t api, char buffer[24]);
 

@@ -208,7 +208,6 @@ typedef struct wr_wait_truth {
   uint64_t judged_calls, unknown_calls; /* that were asked for */
   uint64_t redundant_calls, redundant_ns;
   uint64_t wider_calls, wider_ns;
-  uint64_t most_streams; /* that one of them had to wait for */
   bool divided;       /* there are device times: what follows is known, and why devices were idle */
   wr_wait_part *part; /* owned; by function, the longest first */
   size_t part_count, part_capacity;

@@ -18,19 +18,17 @@ typedef struct wait_load {
   const wr_db *db;
 } wait_load;
 
-/* pending, narrower, stack, api, calls, ns, most streams; waits that were asked for. */
+/* pending, too wide, stack, api, calls, ns; waits that were asked for. */
 static weir_status take_waits(void *context, sqlite3_stmt *q)
 {
   wait_load *l = context;
   wr_wait_truth *t = &l->m->waits;
   uint64_t calls = (uint64_t)sqlite3_column_int64(q, 4), ns = (uint64_t)sqlite3_column_int64(q, 5);
   bool known = sqlite3_column_type(q, 0) != SQLITE_NULL;
-  bool wider = sqlite3_column_type(q, 1) != SQLITE_NULL, pending = sqlite3_column_int64(q, 0) != 0;
+  bool wider = sqlite3_column_int(q, 1), pending = sqlite3_column_int64(q, 0) != 0;
   if (!known) t->unknown_calls += calls;
   if (!known) return WEIR_OK;
   t->judged_calls += calls;
-  if (sqlite3_column_int64(q, 6) > (int64_t)t->most_streams)
-    t->most_streams = (uint64_t)sqlite3_column_int64(q, 6);
   if (pending && !wider) return WEIR_OK;
   wr_site_sum *s = wr_site_sum_of(l->sums, sqlite3_column_int64(q, 2),
                                   (uint32_t)sqlite3_column_int64(q, 3) & 0xffff, 0);
@@ -47,14 +45,16 @@ static weir_status take_waits(void *context, sqlite3_stmt *q)
 
 static weir_status judge_waits(wait_load *l)
 {
-  return wr_db_each(l->db,
-                    "SELECT d.pending, d.narrower, t.stack, t.api, count(*),"
-                    " CAST(total(e.duration) AS INTEGER), max(d.streams)"
-                    " FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id"
-                    " CROSS JOIN template t ON t.id = e.template"
-                    " WHERE t.kind = 5 AND (d.pending IS NOT 0 OR d.covered_by IS NOT NULL)"
-                    " GROUP BY 1, 2, 3, 4",
-                    take_waits, l);
+  weir_status s = wr_schema_streams_view(l->db);
+  return s ? s
+           : wr_db_each(l->db,
+                        "SELECT d.pending, " WR_WIDE_WAIT ", t.stack, t.api, count(*),"
+                        " CAST(total(e.duration) AS INTEGER)"
+                        " FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id"
+                        " CROSS JOIN template t ON t.id = e.template"
+                        " WHERE t.kind = 5 AND (d.pending IS NOT 0 OR d.covered_by IS NOT NULL)"
+                        " GROUP BY 1, 2, 3, 4",
+                        take_waits, l);
 }
 
 /* ---- how their time divides ------------------------------------------------------------------ */

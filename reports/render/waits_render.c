@@ -84,7 +84,7 @@ void wr_wait_places_section(wr_page *p)
                  wr_count(t->redundant_calls).text, COUNTED(t->judged_calls, "wait"),
                  DURATION(t->redundant_ns));
   wr_site_table(p, "Waits that an earlier one had covered", aside, &wait_columns, &p->m->redundant);
-  if (t->most_streams < 2) return; /* there was never another stream to be kept waiting for */
+  if (!t->wider_calls) return;
   (void)snprintf(aside, sizeof(aside),
                  "%s of %s, %s of host time: one stream alone had work; to wait for it, or for an"
                  " event recorded in it, would do",

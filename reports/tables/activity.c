@@ -541,7 +541,7 @@ static void count_judged(wr_activity_cell *cell, const one_event *e, bool pendin
     s->wider_calls++, s->wider_ns += (uint64_t)e->ns;
 }
 
-/* start, duration, bytes, template, range; pending, narrower, working, other, idle, unknown */
+/* start, duration, bytes, template, range; pending, too wide, working, other, idle, unknown */
 static weir_status take_judged(void *context, sqlite3_stmt *q)
 {
   activity_pass *p = context;
@@ -552,8 +552,7 @@ static weir_status take_judged(void *context, sqlite3_stmt *q)
   if (!cell) return wr_db_out_of_memory(p->db);
   bool known = sqlite3_column_type(q, 5) != SQLITE_NULL, asked = cell->common.kind == WEIR_EV_SYNC;
   if (asked && known)
-    count_judged(cell, &e, sqlite3_column_int64(q, 5) != 0,
-                 sqlite3_column_type(q, 6) != SQLITE_NULL);
+    count_judged(cell, &e, sqlite3_column_int64(q, 5) != 0, sqlite3_column_int(q, 6) != 0);
   if (asked && !known) p->a->unjudged_calls++;
   wr_activity_sums *s = &cell->sums;
   s->working_ns += not_negative(q, 7), s->other_ns += not_negative(q, 8);
@@ -579,12 +578,14 @@ static weir_status find_details(activity_pass *p)
 
 static weir_status load_judged(activity_pass *p)
 {
-  char sql[700];
+  char sql[1000];
   weir_status s = find_details(p);
+  if (!s && p->a->judged) s = wr_schema_streams_view(p->db);
   if (s || !p->a->judged) return s;
   (void)snprintf(sql, sizeof(sql),
-                 "SELECT %s, d.pending, d.narrower, %s FROM wait_detail d"
-                 " CROSS JOIN event_row e ON e.id = d.id%s%s"
+                 "SELECT %s, d.pending, " WR_WIDE_WAIT ", %s FROM wait_detail d"
+                 " CROSS JOIN event_row e ON e.id = d.id"
+                 " CROSS JOIN template t ON t.id = e.template%s%s"
                  " WHERE d.pending IS NOT 0 OR d.covered_by IS NOT NULL",
                  p->ranges ? WITH_RANGE : NO_RANGE,
                  p->a->divided ? "w.working_ns, w.other_ns, w.idle_ns, w.unknown_ns" : "0, 0, 0, 0",

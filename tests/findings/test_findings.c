@@ -243,6 +243,43 @@ START_TEST(a_trace_resolved_by_an_earlier_weir_is_judged_like_another)
 }
 END_TEST
 
+static long long number_of(const char *command, const char *db)
+{
+  return strtoll(sh_status(0, command, db)->out, NULL, 10);
+}
+
+/* In the report, in the table, in the finding, and where it is checked; of one stream there are none. */
+START_TEST(waits_that_are_too_wide_are_the_same_everywhere)
+{
+  static const char *const runs[] = {"wide-wait.waste", "wide-wait.twin", "redundant-wait.waste",
+                                     "tiny-copies.waste"};
+  long long most = 0;
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    if (sh("test -e %s.db", runs[i])->status) continue;
+    long long found =
+        number_of("python3 -c 'import json; print(sum(f[\"count\"] for f in"
+                  " json.load(open(\"%s.json\"))[\"findings\"] if f[\"id\"] == \"wide-wait\"))'",
+                  runs[i]);
+    ck_assert_int_eq(number_of("$WEIR report --format json %s.db | python3 -c 'import json, sys;"
+                               " print(json.load(sys.stdin)[\"waits\"][\"wider_calls\"])'",
+                               runs[i]),
+                     found);
+    ck_assert_int_eq(
+        number_of("$WEIR report waits --table waits --format csv %s.db | sed -n"
+                  " 's/^asked for of all streams where one had work,\\([0-9]*\\),.*/\\1/p'",
+                  runs[i]),
+        found);
+    sh_status(0, "echo 'waits.wider.count <= %lld' >budget; $WEIR check --budget budget %s.db",
+              found, runs[i]);
+    if (found)
+      sh_status(1, "echo 'waits.wider.count < %lld' >budget; $WEIR check --budget budget %s.db",
+                found, runs[i]);
+    most = found > most ? found : most;
+  }
+  ck_assert_int_gt(most, 0);
+}
+END_TEST
+
 START_TEST(every_rule_has_a_victim)
 {
   const char *rules =
@@ -273,6 +310,7 @@ int main(void)
   tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, a_finding_says_what_where_and_how_much);
   tcase_add_test(t, a_trace_resolved_by_an_earlier_weir_is_judged_like_another);
+  tcase_add_test(t, waits_that_are_too_wide_are_the_same_everywhere);
   tcase_add_test(t, every_rule_has_a_victim);
   suite_add_tcase(s, t);
   return run_suite(s);

@@ -6,12 +6,8 @@
 -- needs: wait_detail
 -- fix: Wait for that stream with cudaStreamSynchronize(), so that what other threads and streams
 --      queue later is not waited for.
-WITH several AS (
-  SELECT t.process FROM template_use u CROSS JOIN template t ON t.id = u.template
-  WHERE t.kind IN (3, 4, 6) AND t.status = 0 AND NOT t.flags & 16
-  GROUP BY t.process HAVING count(DISTINCT t.stream) > 1)
 SELECT d.id AS event, e.template AS template, e.duration AS cost_ns,
        CASE WHEN w.unknown_ns = 0 THEN w.other_ns ELSE 0 END AS saving_ns
 FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id CROSS JOIN template t ON t.id = e.template
 LEFT JOIN wait_time w ON w.id = d.id
-WHERE t.kind = 5 AND d.pending = 1 AND d.narrower = 3 AND t.process IN several
+WHERE t.kind = 5 AND d.pending = 1 AND d.narrower = 3 AND (t.process, t.device) IN (SELECT process, device FROM several_streams)
