@@ -33,16 +33,18 @@ static bool read_memory(bool loads, void *to, uintptr_t from, size_t bytes)
   return true;
 }
 
-bool python_read_two(bool loads, const python_piece two[2])
+bool python_read_pieces(bool loads, const python_piece *pieces, unsigned count)
 {
-  struct iovec local[2], remote[2];
-  size_t bytes = two[0].bytes + two[1].bytes;
-  for (int i = 0; i < 2; i++) {
-    if (loads && two[i].bytes) memcpy(two[i].to, (const void *)two[i].from, two[i].bytes);
-    local[i] = (struct iovec){two[i].to, two[i].bytes};
-    remote[i] = (struct iovec){(void *)two[i].from, two[i].bytes};
+  struct iovec local[PYTHON_PIECES_MOST], remote[PYTHON_PIECES_MOST];
+  size_t bytes = 0;
+  for (unsigned i = 0; i < count; i++) {
+    const python_piece *p = &pieces[i];
+    if (loads && p->bytes) memcpy(p->to, (const void *)p->from, p->bytes);
+    local[i] = (struct iovec){p->to, p->bytes};
+    remote[i] = (struct iovec){(void *)p->from, p->bytes};
+    bytes += p->bytes;
   }
-  return loads || process_vm_readv(getpid(), local, 2, remote, 2, 0) == (ssize_t)bytes;
+  return loads || process_vm_readv(getpid(), local, count, remote, count, 0) == (ssize_t)bytes;
 }
 
 /* The code object of one frame, as far as its bytecode, and the frame behind it, where there are
@@ -50,8 +52,9 @@ bool python_read_two(bool loads, const python_piece two[2])
 static bool read_code_and_frame(const python_interpreter *in, bool loads, python_frame *f,
                                 uint8_t next[PYTHON_FRAME_BYTES], uintptr_t from)
 {
-  return python_read_two(loads, (python_piece[2]){{f->head, f->code, f->code ? in->at.bytecode : 0},
-                                                  {next, from, from ? in->at.frame_bytes : 0}});
+  const python_piece two[] = {{f->head, f->code, f->code ? in->at.bytecode : 0},
+                              {next, from, from ? in->at.frame_bytes : 0}};
+  return python_read_pieces(loads, two, 2);
 }
 
 static uintptr_t innermost(const python_interpreter *in, const void *thread, bool loads)

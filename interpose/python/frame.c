@@ -1,8 +1,8 @@
 /* frame.c: a frame as a number, and the record that names it.
  *
  * A code object can be freed and another take its place, so a frame is known by its code object's
- * version (3.12 and later), or else by what its name and its line table hold, as well as by where it
- * and its instruction are. What is new is named once a process, by whoever sees it first, while the
+ * version (3.12 and later), or else by what its name, its file and its line table hold, as well as by
+ * where it and its instruction are. What is new is named once a process, by whoever sees it first, while the
  * thread is in it: its code object is alive then. The place in the table is the number; the numbers
  * are where no program can have code. */
 #include <stdatomic.h>
@@ -173,31 +173,52 @@ static uint64_t mix_frame(uint64_t hash, uint64_t word)
   return hash ^ hash >> 29;
 }
 
-enum { CONTENT_BYTES = 64 };
+static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, size_t count)
+{
+  uint64_t word;
+  hash = mix_frame(hash, count);
+  for (; count >= sizeof word; count -= sizeof word, bytes += sizeof word) {
+    memcpy(&word, bytes, sizeof word);
+    hash = mix_frame(hash, word);
+  }
+  word = 0;
+  memcpy(&word, bytes, count);
+  return mix_frame(hash, word);
+}
 
-/* Of the name and of the line table, as far as that tells two code objects from each other that come
- * to the same place one after the other. */
+/* Where the characters of a str are and how many bytes they take, cut to `most`. */
+static python_piece characters_of(const python_interpreter *in, uintptr_t str, const uint8_t *head,
+                                  uint8_t *to, size_t most)
+{
+  unsigned state = state_of(in, head);
+  uint64_t length = python_word(head, in->at.length), bytes = length * (state & 7);
+  if (length > most || bytes > most) bytes = most;
+  return (python_piece){to, str + (state >> 4 & 1 ? in->at.ascii : in->at.compact), bytes};
+}
+
+/* Of all that names a frame, as far as a name has it: of two code objects that come to the same place
+ * one after the other any part may differ, and everything else be the same. */
 static uint64_t hash_content(const python_interpreter *in, const python_frame *f, bool loads)
 {
-  uint64_t words[2][CONTENT_BYTES / 8] = {{0}}, hash = 1;
-  uint8_t name[PYTHON_TEXT_BYTES], lines[PYTHON_TEXT_BYTES];
-  uintptr_t name_at = python_word(f->head, in->at.qualified),
-            lines_at = python_word(f->head, in->at.lines);
-  if (!python_read_two(loads, (python_piece[2]){{name, name_at, in->at.state + 4u},
-                                                {lines, lines_at, in->at.bytes_count + 8u}}))
-    return 0;
-  uint64_t name_bytes = python_word(name, in->at.length),
-           lines_bytes = python_word(lines, in->at.bytes_count);
-  uintptr_t text = name_at + (state_of(in, name) >> 4 & 1 ? in->at.ascii : in->at.compact);
-  if (name_bytes > CONTENT_BYTES) name_bytes = CONTENT_BYTES;
-  if (lines_bytes > CONTENT_BYTES) lines_bytes = CONTENT_BYTES;
-  if (!python_read_two(loads,
-                       (python_piece[2]){{words[0], text, name_bytes},
-                                         {words[1], lines_at + in->at.bytes_start, lines_bytes}}))
-    return 0;
-  for (unsigned i = 0; i < 2 * CONTENT_BYTES / 8; i++)
-    hash = mix_frame(hash, words[i / (CONTENT_BYTES / 8)][i % (CONTENT_BYTES / 8)]);
-  return mix_frame(mix_frame(hash, name_bytes), lines_bytes);
+  enum { NAME, FILE_NAME, LINES, PARTS };
+  uint8_t head[PARTS][PYTHON_TEXT_BYTES];
+  uint8_t name[FUNCTION_ROOM], file[FILE_ROOM], lines[LINES_ROOM];
+  uintptr_t at[PARTS] = {python_word(f->head, in->at.qualified), python_word(f->head, in->at.file),
+                         python_word(f->head, in->at.lines)};
+  const python_piece heads[PARTS] = {{head[NAME], at[NAME], in->at.state + 4u},
+                                     {head[FILE_NAME], at[FILE_NAME], in->at.state + 4u},
+                                     {head[LINES], at[LINES], in->at.bytes_count + 8u}};
+  if (!python_read_pieces(loads, heads, PARTS)) return 0;
+  uint64_t line_bytes = python_word(head[LINES], in->at.bytes_count), hash = 1;
+  if (line_bytes > sizeof lines) line_bytes = sizeof lines;
+  const python_piece content[PARTS] = {
+      characters_of(in, at[NAME], head[NAME], name, sizeof name),
+      characters_of(in, at[FILE_NAME], head[FILE_NAME], file, sizeof file),
+      {lines, at[LINES] + in->at.bytes_start, line_bytes}};
+  if (!python_read_pieces(loads, content, PARTS)) return 0;
+  for (unsigned i = 0; i < PARTS; i++)
+    hash = mix_bytes(hash, content[i].to, content[i].bytes);
+  return hash;
 }
 
 static uint64_t hash_frame(const python_interpreter *in, const python_frame *f, bool loads)

@@ -67,8 +67,9 @@ typedef struct python_piece {
   size_t bytes;
 } python_piece;
 
-/* The same of two pieces at once; by `loads` where both are certain to be there. */
-bool python_read_two(bool loads, const python_piece two[2]);
+/* The same of several pieces at once; by `loads` where all are certain to be there. */
+enum { PYTHON_PIECES_MOST = 3 };
+bool python_read_pieces(bool loads, const python_piece *pieces, unsigned count);
 
 /* Whether that works here, where nobody forbids it. */
 bool python_can_read(void);
@@ -79,7 +80,7 @@ unsigned python_chain(python_interpreter *in, const void *thread, bool main_thre
                       uint64_t numbers[PYTHON_FRAMES_MOST], uint8_t runs[PYTHON_FRAMES_MOST + 1]);
 
 /* A frame as a number of the process, in place of a return address; names it once. 0: none left.
- * `loads`: as for python_read_two(). */
+ * `loads`: as for python_read_pieces(). */
 uint64_t python_frame_number(const python_interpreter *in, const python_frame *f, bool loads,
                              spool_writer *w);
 

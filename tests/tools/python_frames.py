@@ -79,6 +79,20 @@ def replaced():
         names["f%d" % i]()
 
 
+def alike():
+    """Code objects, one in the place of the other, that differ in their file alone, its middle, the end
+    of a long name, or a late line."""
+    for i in range(20):
+        far = "x" * 90
+        for source, file in (
+            ("call()", "/tmp/generated_%d.py" % i),
+            ("call()", "/tmp/%s/%02d/%s.py" % (far, i, far)),
+            ("def %s%02d(): call()\n%s%02d()" % (far, i, far, i), "<named>"),
+            ("pass\n" * 60 + "\n" * i + "call()\n" + "pass\n" * 60, "<lines>"),
+        ):
+            exec(compile(source, file, "exec"), {"call": call})
+
+
 def use():
     assert cuda.cuCtxSetCurrent(context) == 0
 
@@ -92,6 +106,7 @@ def all_kinds():
     key_function()
     größe()
     replaced()
+    alike()
     for _ in range(30):  # more than what it takes to be read in the quick way
         call()
     [call() for _ in range(2)]
