@@ -67,6 +67,7 @@ typedef struct tally { /* cost of a group's rows in ranges of one name */
 typedef struct said {
   int64_t rule, event; /* as wr_logged: in order of events */
   uint64_t saving, bytes;
+  uint64_t sure; /* its saving, where it is more than possible; else 0 */
 } said;
 
 enum { SAID_IN_MEMORY = (32 << 20) / sizeof(said) };
@@ -272,7 +273,8 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
   if (r->related && g->related == SIZE_MAX)
     s = look_up(x, r->related, NULL, &g->related, &ignored_device, &ignored_range);
   if (!s) s = tally_range(x, at, r);
-  said one = {rule - x->f->rules.rule, r->event, r->saving, rule->holds ? 0 : r->bytes};
+  said one = {rule - x->f->rules.rule, r->event, r->saving, rule->holds ? 0 : r->bytes,
+              r->certainty == WR_POSSIBLE ? 0 : r->saving};
   if (one.saving || one.bytes) wr_run_keep(&x->said, (const wr_logged *)(const void *)&one);
   return s;
 }
@@ -738,6 +740,8 @@ static bool saves_something(const wr_finding *f)
 static int by_weight(const void *left, const void *right, void *all)
 {
   const wr_finding *a = left, *b = right;
+  bool sure = a->certainty != WR_POSSIBLE;
+  if (sure != (b->certainty != WR_POSSIBLE)) return sure ? -1 : 1;
   if (saves_something(a) != saves_something(b)) return saves_something(a) ? -1 : 1;
   double x = weight(all, a), y = weight(all, b);
   if (x < y || x > y) return x < y ? 1 : -1;
@@ -748,6 +752,7 @@ static int by_weight(const void *left, const void *right, void *all)
 static void add_most(search *x)
 {
   x->f->saving_ns = capped_sum(x->f->saving_ns, x->most.saving);
+  x->f->sure_saving_ns = capped_sum(x->f->sure_saving_ns, x->most.sure);
   x->f->moved_bytes = capped_sum(x->f->moved_bytes, x->most.bytes);
 }
 
@@ -762,6 +767,7 @@ static weir_status take_said(void *context, const void *record)
     x->most = (said){.event = one->event};
   }
   if (one->saving > x->most.saving) x->most.saving = one->saving;
+  if (one->sure > x->most.sure) x->most.sure = one->sure;
   if (one->bytes > x->most.bytes) x->most.bytes = one->bytes;
   return WEIR_OK;
 }

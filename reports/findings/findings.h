@@ -64,7 +64,7 @@ typedef struct wr_unjudged_rule {
 
 typedef struct wr_findings {
   wr_rules rules;
-  wr_finding *finding; /* owned; the one that matters most first */
+  wr_finding *finding; /* owned; the one that matters most first, all that are possible only last */
   size_t count, capacity;
   wr_removed *removed; /* owned */
   size_t removed_count, removed_capacity;
@@ -72,6 +72,7 @@ typedef struct wr_findings {
   size_t unjudged_count, unjudged_capacity;
   size_t late;                     /* of them, those that took too long */
   uint64_t saving_ns, moved_bytes; /* of all findings together */
+  uint64_t sure_saving_ns;         /* of those that are certain or likely */
   uint64_t duration_ns;            /* of the run */
   const char *unavailable;         /* why nothing was judged, or NULL */
   wr_min_cost min;

@@ -110,11 +110,8 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value)
   const struct {
     const char *key;
     char **to;
-  } texts[] = {{"title", &r->title},
-               {"fix", &r->fix},
-               {"needs", &r->needs},
-               {"calls", &r->calls},
-               {"id", &r->id}};
+  } texts[] = {{"title", &r->title}, {"fix", &r->fix},         {"needs", &r->needs},
+               {"calls", &r->calls}, {"decides", &r->decides}, {"id", &r->id}};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
     if (!strcmp(key, texts[i].key)) return take_text(texts[i].to, value);
   int n = 0;
@@ -202,6 +199,7 @@ static void rule_free(wr_rule *r)
   free(r->fix);
   free(r->needs);
   free(r->prove);
+  free(r->decides);
   free(r->calls);
   free(r->sql);
 }

@@ -8,6 +8,7 @@
  *   -- threshold: min_bytes 65536 bytes a number by name, with its unit: :min_bytes in the SQL
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
  *   -- needs: wait_detail               tables without which it cannot judge
+ *   -- decides: weir run --hash         what shows whether it is so, where it is possible only
  *   -- prove: strict staging            how Weir itself can do without it: mode, reroutes
  *   -- calls: t.kind = 3                condition on rows of template: where none is so, no call of the
  *                                       trace can be found, and the SELECT is not run
@@ -35,7 +36,8 @@ typedef struct wr_threshold {
 typedef struct wr_rule { /* all texts are owned */
   char *file;            /* the user's, or NULL: one of Weir's */
   char *id, *title, *fix, *needs, *calls, *sql;
-  char *prove; /* NULL: Weir cannot remove it */
+  char *prove;   /* NULL: Weir cannot remove it */
+  char *decides; /* NULL: nothing */
   int number;
   wr_severity severity;
   wr_certainty certainty;

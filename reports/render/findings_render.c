@@ -74,6 +74,51 @@ static void print_finding(wr_page *p, const wr_findings *all, size_t i)
   LINE(p, false, "  %s", f->rule->fix);
 }
 
+/* "repeated-upload  train_step  train.cu:230  of 8.81 ms, 32 times; weir run --hash decides" */
+static void print_line(wr_page *p, const wr_finding *f, size_t number)
+{
+  const wr_finding_site *s = &f->site[0];
+  const char *decides = f->rule->decides;
+  char *place = s->file ? wr_format("%s  %s:%d", s->function, base_name(s->file), s->line)
+                        : wr_format("%s", s->function);
+  if (!place) p->failed = true;
+  LINE(p, false, "%zu. %s  %s  %s%s, %s%s%s%s", number, f->rule->id, place ? place : "",
+       f->saving_ns     ? "up to "
+       : f->rule->holds ? ""
+                        : "of ",
+       f->saving_ns     ? DURATION(f->saving_ns)
+       : f->rule->holds ? BYTES(f->saving_bytes)
+                        : DURATION(f->cost_ns),
+       COUNTED(f->count, "time"), decides ? "; " : "", decides ? decides : "",
+       decides ? " decides" : "");
+  free(place);
+}
+
+/* How many of the findings, which are in order, are sure: those that come first. */
+static size_t count_sure(const wr_findings *f)
+{
+  size_t sure = 0;
+  while (sure < f->count && f->finding[sure].certainty != WR_POSSIBLE)
+    sure++;
+  return sure;
+}
+
+/* Those that are possible stand apart, a line each, and never among those that are sure. */
+static void print_possible(wr_page *p, const wr_findings *f, size_t first, size_t most)
+{
+  if (first == f->count || !most) return;
+  if (p->possible)
+    LINE(p, false, "Possible, which the calls alone do not tell:");
+  else
+    LINE(p, false, "Possible, which the calls alone do not tell (--possible: in full):");
+  for (size_t i = first; i < f->count && i - first < most; i++) {
+    if (p->possible)
+      print_finding(p, f, i);
+    else
+      print_line(p, &f->finding[i], i + 1);
+  }
+}
+
 /* "1 ms or 0.5 % of the run" */
 static void print_none(wr_page *p, const wr_findings *f)
 {
@@ -152,9 +197,9 @@ static void print_options(wr_page *p, const wr_findings *f)
 void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)
 {
   char *aside = NULL;
-  if (f->saving_ns && f->count)
-    aside = wr_format("together up to %s to be saved, %s of the run", DURATION(f->saving_ns),
-                      wr_percent(f->saving_ns, f->duration_ns).text);
+  if (f->sure_saving_ns && f->count)
+    aside = wr_format("together up to %s to be saved, %s of the run", DURATION(f->sure_saving_ns),
+                      wr_percent(f->sure_saving_ns, f->duration_ns).text);
   wr_page_heading(p, "Findings", aside);
   free(aside);
   if (f->unavailable) {
@@ -162,10 +207,12 @@ void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)
     return;
   }
   size_t most = p->top_asked ? (size_t)p->top : whole ? SIZE_MAX : SUMMARY_FINDINGS;
-  for (size_t i = 0; i < f->count && i < most; i++)
+  size_t sure = count_sure(f), maybe = f->count - sure;
+  for (size_t i = 0; i < sure && i < most; i++)
     print_finding(p, f, i);
-  if (f->count > most)
-    LINE(p, false, "… and %s more: weir report findings", COUNTED(f->count - most, "finding"));
+  size_t left = (sure > most ? sure - most : 0) + (maybe > most ? maybe - most : 0);
+  print_possible(p, f, sure, most);
+  if (left) LINE(p, false, "… and %s more: weir report findings", COUNTED(left, "finding"));
   if (!f->count) print_none(p, f);
   print_removed(p, f);
   if (whole) {
@@ -187,6 +234,7 @@ weir_status wr_findings_render_text(FILE *out, const wr_findings *f, const char 
                  .width = options->width > 0 && options->width < 40 ? 40 : options->width,
                  .top = options->top,
                  .top_asked = options->top > 0,
+                 .possible = options->possible,
                  .color = options->color != 0};
   wr_page_paint(p, "\033[1m");
   wr_put_fit(out, path, p->width > 0 ? (size_t)p->width : SIZE_MAX);
@@ -292,6 +340,7 @@ json_t *wr_findings_json(const wr_findings *f)
   if (json_object_set_new(o, "findings", list)) failed = -1;
   json_object_set_new(o, "duration_ns", number(f->duration_ns));
   json_object_set_new(o, "saving_ns", number(f->saving_ns));
+  json_object_set_new(o, "sure_saving_ns", number(f->sure_saving_ns));
   json_object_set_new(o, "moved_bytes", number(f->moved_bytes));
   json_object_set_new(o, "removed", removed_json(f));
   json_object_set_new(o, "unavailable", text_or_null(f->unavailable));

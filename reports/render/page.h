@@ -13,7 +13,8 @@ typedef struct wr_page {
   int depth, top;           /* of places: levels of callers; places a list, callers a level */
   bool top_asked, callers_asked;
   bool color;
-  bool failed; /* there was no memory for some of it */
+  bool possible; /* findings that are possible in full, too */
+  bool failed;   /* there was no memory for some of it */
   wr_grid grid;
 } wr_page;
 

@@ -654,6 +654,7 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const wr_findings *find
                                              : DEPTH,
                  .top = m->top,
                  .top_asked = options->top > 0,
+                 .possible = options->possible,
                  .callers_asked = options->depth > 0,
                  .color = options->color != 0};
   print_header(p);

@@ -190,6 +190,28 @@ START_TEST(a_summary_begins_with_findings)
 }
 END_TEST
 
+/* What is possible only is a line each below what is sure, and in no sum; in full where that is asked
+ * for. What decides is named. */
+START_TEST(what_is_possible_stands_apart_in_a_line_each)
+{
+  const char *in = "$WEIR report findings --width 0 --min-cost 0ns";
+  const char *out = sh_status(0, "%s repeated-upload.waste.db", in)->out;
+  const char *apart = strstr(out, "\n  Possible, which the calls alone do not tell (--possible: ");
+  const char *line = strstr(out, ". repeated-upload  upload_again  waste_links.c:");
+  ck_assert_msg(apart && line > apart && strstr(line, " 39 times; weir run --hash decides\n"), "%s",
+                out);
+  ck_assert_ptr_null(strstr(out, "copied to the same memory"));
+  ck_assert_ptr_null(strstr(apart, "likely: "));
+  ck_assert_ptr_null(strstr(apart, "certain: "));
+  out = sh_status(0, "%s --possible repeated-upload.waste.db", in)->out;
+  ck_assert_msg(strstr(out, "possible: ") && strstr(out, "copied to the same memory"), "%s", out);
+  out = sh_status(0, "%s serialised-copies.waste.db", in)->out;
+  ck_assert_ptr_null(strstr(out, " to be saved, "));
+  out = sh_status(0, "%s --format json serialised-copies.waste.db", in)->out;
+  ck_assert_msg(strstr(out, "\"sure_saving_ns\": 0,"), "%s", out);
+}
+END_TEST
+
 /* Where the source is at hand its line is quoted, in text and in JSON. */
 START_TEST(a_finding_says_what_where_and_how_much)
 {
@@ -308,6 +330,7 @@ int main(void)
   tcase_add_test(t, bytes_that_cross_the_host_are_found_whatever_they_are);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, a_summary_begins_with_findings);
+  tcase_add_test(t, what_is_possible_stands_apart_in_a_line_each);
   tcase_add_test(t, a_finding_says_what_where_and_how_much);
   tcase_add_test(t, a_trace_resolved_by_an_earlier_weir_is_judged_like_another);
   tcase_add_test(t, waits_that_are_too_wide_are_the_same_everywhere);

@@ -19,7 +19,7 @@ static outcome *judge_with(int status, const char *sql)
 {
   FILE *f = fopen("rules/own.sql", "w");
   ck_assert(f && fprintf(f, "%s%s", head, sql) > 0 && !fclose(f));
-  return sh_status(status, "$WEIR report findings --min-cost 0ns --rules rules t.db");
+  return sh_status(status, "$WEIR report findings --min-cost 0ns --possible --rules rules t.db");
 }
 
 static void refused(const char *sql, const char *why)
@@ -42,7 +42,8 @@ START_TEST(a_rule_with_the_id_of_weirs_takes_its_place)
 {
   sh_status(0, "printf '%%s\\n' '-- id: leak' '-- title: My own leak' '-- fix: No.'"
                " 'SELECT 1 AS event' >rules/own.sql");
-  const char *out = sh_status(0, "$WEIR report findings --min-cost 0ns --rules rules t.db")->out;
+  const char *out =
+      sh_status(0, "$WEIR report findings --min-cost 0ns --possible --rules rules t.db")->out;
   ck_assert(strstr(out, "My own leak") && !strstr(out, "never freed"));
 }
 END_TEST

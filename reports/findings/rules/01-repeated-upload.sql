@@ -4,6 +4,7 @@
 -- severity: medium
 -- certainty: possible
 -- threshold: min_times 16 times
+-- decides: weir run --hash
 -- calls: t.kind = 3 AND t.copy = 1 AND t.src_mem IN (1, 2, 6)
 -- fix: Run 'weir run --hash', which decides: where the bytes are the same each time, copy them once before
 --      the loop and keep them on the device; where they are not, nothing is wasted.

@@ -3,6 +3,7 @@
 -- title: Memory of a device copied to the host, and from there to a device again
 -- severity: high
 -- certainty: possible
+-- decides: weir run --hash
 -- threshold: min_bytes 1024 bytes
 -- threshold: min_times 4 times
 -- threshold: max_gap 20000 ns
