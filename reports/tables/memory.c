@@ -136,9 +136,11 @@ static void add_lifetimes(const wr_build *b, const wr_memory_sweep *s)
   wr_named_table *t = TABLE(b->t, "lifetimes", "Lifetimes of device memory, in host time", columns);
   uint64_t limit = 1000;
   char words[96];
-  for (int i = 0; i <= WR_LIFETIMES; i++, limit *= 10) {
+  for (int i = 0; i < WR_LIFETIME_CLASSES; i++, limit *= 10) {
     if (!s->lived_blocks[i]) continue;
-    if (i == WR_LIFETIMES)
+    if (i == WR_IN_A_LAUNCH)
+      (void)snprintf(words, sizeof(words), "within one launch of a graph");
+    else if (i == WR_NEVER_FREED)
       (void)snprintf(words, sizeof(words), "never freed");
     else if (i == WR_LIFETIMES - 1)
       (void)snprintf(words, sizeof(words), "%s and more", wr_duration(limit / 10).text);

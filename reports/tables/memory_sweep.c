@@ -52,6 +52,7 @@ static weir_status take_process_end(void *context, sqlite3_stmt *q)
              : WEIR_OK;
 }
 
+enum { BY_A_GRAPH = 5 /* block.how: a launch of a graph ended it */ };
 enum { HOW, DEVICE, MEM, REGISTERED, BORN, DIED, START, END, BYTES, RANGE, RANGE_NAME, COMMON };
 
 static wr_swept_block read_block(const memory_pass *p, sqlite3_stmt *q, int64_t process)
@@ -71,6 +72,7 @@ static wr_swept_block read_block(const memory_pass *p, sqlite3_stmt *q, int64_t 
   bool none = sqlite3_column_type(q, DEVICE) == SQLITE_NULL || device < 0 || device >= WR_HOST;
   const uint64_t *end = hash_map_get(&p->ends, (uint64_t)process);
   b.device = (uint16_t)(none || (!device_side(&b) && !wr_mem_taken(b.class)) ? WR_HOST : device);
+  b.in_launch = sqlite3_column_int(q, HOW) == BY_A_GRAPH && b.end <= b.start;
   b.gone = ended ? b.end : dies && end ? (int64_t)*end : INT64_MAX;
   return b;
 }
@@ -138,6 +140,8 @@ static void count_held(wr_held *h, const wr_swept_block *b, bool begun, bool at_
 
 static int lifetime_class(const wr_swept_block *b)
 {
+  if (b->end == INT64_MAX) return WR_NEVER_FREED;
+  if (b->in_launch) return WR_IN_A_LAUNCH;
   uint64_t ns = b->end > b->start ? (uint64_t)b->end - (uint64_t)b->start : 0, limit = 1000;
   int i = 0;
   for (; i < WR_LIFETIMES - 1 && ns >= limit; i++)
@@ -158,7 +162,7 @@ static void count_blocks(memory_pass *p)
     count_held(&s->device[b->device], b, begun, at_end);
     count_held(&s->group[b->group], b, begun, at_end);
     if (!begun) continue;
-    int lived = b->end == INT64_MAX ? WR_LIFETIMES : lifetime_class(b);
+    int lived = lifetime_class(b);
     s->lived_blocks[lived]++, s->lived_bytes[lived] += b->bytes;
   }
 }

@@ -10,8 +10,11 @@
 #include "reports/tables/scope.h"
 
 enum {
-  WR_SLICES = 20,    /* of the time in the scope */
-  WR_LIFETIMES = 12, /* below 1 us, then by tens; the last is open */
+  WR_SLICES = 20,                /* of the time in the scope */
+  WR_LIFETIMES = 12,             /* below 1 us, then by tens; the last is open */
+  WR_NEVER_FREED = WR_LIFETIMES, /* these two are behind them */
+  WR_IN_A_LAUNCH,
+  WR_LIFETIME_CLASSES,
   WR_REGISTERED = 11 /* class of registered memory, behind memory_kind */
 };
 enum { WR_MEMORY_CLASSES = 12, WR_MEMORY_DEVICES = 257 };
@@ -42,6 +45,7 @@ typedef struct wr_swept_block {
   uint32_t group;     /* of `groups` */
   uint16_t device;    /* WR_HOST: none */
   uint8_t class;
+  bool in_launch; /* a launch of a graph allocated and freed it: how long it lived is not known */
 } wr_swept_block;
 
 typedef struct wr_memory_sweep {
@@ -55,7 +59,7 @@ typedef struct wr_memory_sweep {
   size_t group_count;
   wr_slice slice[WR_SLICES];
   uint64_t began; /* device side: live when the times begin */
-  uint64_t lived_blocks[WR_LIFETIMES + 1], lived_bytes[WR_LIFETIMES + 1]; /* the last: not freed */
+  uint64_t lived_blocks[WR_LIFETIME_CLASSES], lived_bytes[WR_LIFETIME_CLASSES];
 } wr_memory_sweep;
 
 weir_status wr_memory_sweep_load(wr_memory_sweep *s, const wr_db *db, const wr_scope *scope,

@@ -1,8 +1,9 @@
 /* oom.c: weir report oom: for a run that ended for want of memory: who had it, what was free, and which
  * blocks would have been enough to release.
  *
- * The moment is the last allocation of device memory that failed with "out of memory"; where none
- * did, the end of the last process that SIGKILL ended, as the system's killer of processes does. What
+ * The moment is the first allocation of device memory that failed with "out of memory": what was live then is
+ * what had to go; those after it, which a program may try again and again, are listed. Where none failed, it is
+ * the end of the last process that SIGKILL ended, as the system's killer of processes does. What
  * is free is the driver's word (device_memory_sample), which is asked for where memory has run out. */
 #include <stdlib.h>
 #include "core/trace/api.h"
@@ -12,15 +13,23 @@
 #include "reports/tables/build.h"
 #include "reports/tables/memory_sweep.h"
 
+/* An allocation that failed. */
+typedef struct failure {
+  int64_t start, duration;
+  uint64_t asked;                              /* bytes */
+  int64_t process, device, api, stack, thread; /* device -1: not known */
+} failure;
+
 typedef struct moment {
   const wr_scope *scope;
-  bool found;              /* there is one */
-  bool failed;             /* an allocation; else a process was killed */
-  uint64_t failures, host; /* allocations that failed; of page-locked memory */
-  int64_t start, duration; /* of it */
-  uint64_t asked;          /* bytes */
-  int64_t process, device, api, stack, thread;
-  bool known; /* what is free */
+  const wr_db *db;
+  bool found;   /* there is one */
+  bool failed;  /* an allocation; else a process was killed */
+  failure at;   /* it; of a process that was killed, which and when */
+  failure *all; /* owned: those of device memory, in order of time */
+  size_t failures, room;
+  uint64_t host; /* allocations of page-locked memory that failed */
+  bool known;    /* what is free */
   uint64_t total_bytes, free_bytes;
   uint64_t pools; /* bytes that the driver's pools keep unused */
 } moment;
@@ -37,16 +46,20 @@ static weir_status take_failure(void *context, sqlite3_stmt *q)
     m->host++;
     return WEIR_OK;
   }
-  m->failures++;
+  if (!wr_grow(&m->all, &m->room, m->failures + 1, sizeof(*m->all)))
+    return wr_db_out_of_memory(m->db);
+  int64_t asked = sqlite3_column_int64(q, 2);
+  m->all[m->failures++] = (failure){
+      .start = sqlite3_column_int64(q, 0),
+      .duration = sqlite3_column_int64(q, 1),
+      .asked = asked > 0 ? (uint64_t)asked : 0,
+      .process = sqlite3_column_int64(q, 3),
+      .device = sqlite3_column_type(q, 4) == SQLITE_NULL ? -1 : sqlite3_column_int64(q, 4),
+      .api = sqlite3_column_int64(q, 5),
+      .stack = sqlite3_column_int64(q, 6),
+      .thread = sqlite3_column_int64(q, 7)};
+  m->at = m->all[0];
   m->failed = m->found = true;
-  m->start = sqlite3_column_int64(q, 0);
-  m->duration = sqlite3_column_int64(q, 1);
-  m->asked = sqlite3_column_int64(q, 2) > 0 ? (uint64_t)sqlite3_column_int64(q, 2) : 0;
-  m->process = sqlite3_column_int64(q, 3);
-  m->device = sqlite3_column_type(q, 4) == SQLITE_NULL ? -1 : sqlite3_column_int64(q, 4);
-  m->api = sqlite3_column_int64(q, 5);
-  m->stack = sqlite3_column_int64(q, 6);
-  m->thread = sqlite3_column_int64(q, 7);
   return WEIR_OK;
 }
 
@@ -54,8 +67,8 @@ static weir_status take_killed(void *context, sqlite3_stmt *q)
 {
   moment *m = context;
   if (!wr_scope_process(m->scope, sqlite3_column_int64(q, 0))) return WEIR_OK;
-  m->process = sqlite3_column_int64(q, 0);
-  m->start = sqlite3_column_int64(q, 1);
+  m->at.process = sqlite3_column_int64(q, 0);
+  m->at.start = sqlite3_column_int64(q, 1);
   m->found = true;
   return WEIR_OK;
 }
@@ -82,8 +95,8 @@ static weir_status take_pool(void *context, sqlite3_stmt *q)
 static weir_status each(const wr_db *db, const char *format, const moment *m,
                         weir_status (*row)(void *, sqlite3_stmt *), void *context)
 {
-  char *sql = wr_format(format, (long long)m->process, (long long)m->device, (long long)m->start,
-                        (long long)m->duration);
+  char *sql = wr_format(format, (long long)m->at.process, (long long)m->at.device,
+                        (long long)m->at.start, (long long)m->at.duration);
   weir_status s = sql ? wr_db_each(db, sql, row, context) : wr_db_out_of_memory(db);
   free(sql);
   return s;
@@ -114,7 +127,7 @@ static weir_status find_moment(const wr_build *b, moment *m)
       " WHERE t.kind = 1 AND t.status = 2 ORDER BY e.start, e.id";
   static const char killed[] = "SELECT id, \"end\" FROM process WHERE end_reason = 'signal'"
                                " AND end_detail = 9 AND \"end\" IS NOT NULL ORDER BY \"end\"";
-  *m = (moment){.scope = b->scope, .device = -1};
+  *m = (moment){.scope = b->scope, .db = b->db, .at.device = -1};
   weir_status s = wr_db_each(b->db, failures, take_failure, m);
   if (!s && !m->failed) s = wr_db_each(b->db, killed, take_killed, m);
   if (!s && m->failed) s = find_said(b->db, m);
@@ -153,8 +166,8 @@ static int by_block_bytes(const void *left, const void *right)
 
 static bool was_there(const wr_swept_block *k, const moment *m)
 {
-  return k->start <= m->start && k->gone >= m->start &&
-         (m->device < 0 ? k->device != WR_HOST : k->device == m->device);
+  return k->start <= m->at.start && k->gone >= m->at.start &&
+         (m->at.device < 0 ? k->device != WR_HOST : k->device == m->at.device);
 }
 
 static void take_block(held *h, const wr_swept_block *k)
@@ -212,28 +225,48 @@ static size_t fewest(const held *h, uint64_t need, size_t *last)
 #define ADD_TABLE(b, name, title, columns)                                                         \
   wr_tables_add((b)->t, name, title, columns, sizeof(columns) / sizeof *(columns))
 
-static weir_status add_request(const wr_build *b, const moment *m, wr_groups *g)
+static weir_status put_failure(wr_named_table *t, const failure *f, wr_groups *g)
 {
-  static const wr_column columns[] = {
-      {"asked_bytes", "asked for", WR_COLUMN_BYTES, 0}, {"at_ns", "at", WR_COLUMN_MOMENT, 0},
-      {"function", "function", WR_COLUMN_TEXT, 0},      {"thread", "thread", WR_COLUMN_TEXT, 3},
-      {"device", "device", WR_COLUMN_TEXT, 2},          {"place", "in", WR_COLUMN_PLACE, 0}};
   wr_frame_name place;
   char device[32];
-  weir_status s = wr_group_place(g, m->stack, &place);
+  weir_status s = wr_group_place(g, f->stack, &place);
   if (s) return s;
-  wr_named_table *t = ADD_TABLE(b, "request", "The allocation that failed", columns);
-  if (m->failures > 1)
-    wr_table_aside(t, "the last of %s", wr_counted(m->failures, "one", "that did").text);
   wr_table_row(t);
-  wr_table_put(t, m->asked);
-  wr_table_put(t, m->start > 0 ? (uint64_t)m->start : 0);
-  wr_table_put_text(t, wr_group_function(g, m->api));
-  wr_table_put_text(t, wr_group_thread(g, m->thread));
-  wr_table_put_text(t, wr_device_words(m->device < 0 ? WR_HOST : m->device, device));
+  wr_table_put(t, f->asked);
+  wr_table_put(t, f->start > 0 ? (uint64_t)f->start : 0);
+  wr_table_put_text(t, wr_group_function(g, f->api));
+  wr_table_put_text(t, wr_group_thread(g, f->thread));
+  wr_table_put_text(t, wr_device_words(f->device < 0 ? WR_HOST : f->device, device));
   wr_table_put_place(t, place.function, place.file, place.line);
   wr_frame_name_free(&place);
   return WEIR_OK;
+}
+
+static const wr_column failure_columns[] = {
+    {"asked_bytes", "asked for", WR_COLUMN_BYTES, 0}, {"at_ns", "at", WR_COLUMN_MOMENT, 0},
+    {"function", "function", WR_COLUMN_TEXT, 0},      {"thread", "thread", WR_COLUMN_TEXT, 3},
+    {"device", "device", WR_COLUMN_TEXT, 2},          {"place", "in", WR_COLUMN_PLACE, 0}};
+
+static weir_status add_request(const wr_build *b, const moment *m, wr_groups *g)
+{
+  wr_named_table *t = ADD_TABLE(b, "request", "The allocation that failed", failure_columns);
+  if (m->failures > 1)
+    wr_table_aside(t, "the first of %s", wr_counted(m->failures, "one", "that did").text);
+  return put_failure(t, &m->at, g);
+}
+
+/* Behind all that is said of the first. */
+static weir_status add_failures(const wr_build *b, const moment *m, wr_groups *g)
+{
+  size_t shown = b->top && (size_t)b->top < m->failures ? (size_t)b->top : m->failures;
+  weir_status s = WEIR_OK;
+  if (m->failures < 2) return WEIR_OK;
+  wr_named_table *t = ADD_TABLE(b, "failures", "All allocations that failed", failure_columns);
+  if (shown < m->failures) wr_table_aside(t, "the first %zu of %zu", shown, m->failures);
+  for (size_t i = 0; !s && i < shown; i++)
+    s = put_failure(t, &m->all[i], g);
+  wr_tables_note(b->t, "What is said of the first is said of a later one with --from its time.");
+  return s;
 }
 
 static void put_part(wr_named_table *t, const char *what, uint64_t bytes, uint64_t whole)
@@ -291,9 +324,9 @@ static void add_releases(const wr_build *b, const moment *m, const held *h, cons
 {
   wr_column columns[4] = {{"bytes", "bytes", WR_COLUMN_BYTES, 0},
                           {"allocated_at_ns", "allocated at", WR_COLUMN_MOMENT, 0}};
-  uint64_t need = m->asked > m->free_bytes ? m->asked - m->free_bytes : 0;
+  uint64_t need = m->at.asked > m->free_bytes ? m->at.asked - m->free_bytes : 0;
   size_t last = 0, n = fewest(h, need, &last);
-  if (!m->known || !m->asked) return;
+  if (!m->known || !m->at.asked) return;
   if (!need) {
     wr_tables_note(b->t, "As much was free: it is in pieces, or the driver keeps it for itself.");
     return;
@@ -331,30 +364,35 @@ static void add_notes(const wr_build *b, const moment *m, const held *h)
                    wr_bytes(h->managed).text);
 }
 
-weir_status wr_build_oom(const wr_build *b)
+static weir_status add_moment(const wr_build *b, const moment *m)
 {
   wr_scope all = {.to = INT64_MAX};
   wr_memory_sweep s;
-  moment m;
   held h = {0};
-  weir_status st = find_moment(b, &m);
+  weir_status st = wr_memory_sweep_load(&s, b->db, &all, b->o->by);
   if (st) return st;
-  if (!m.found) {
-    wr_tables_note(b->t, "No allocation of device memory failed for want of memory, and no process "
-                         "was killed.");
-    return WEIR_OK;
-  }
-  st = wr_memory_sweep_load(&s, b->db, &all, b->o->by);
-  if (st) return st;
-  st = find_held(b->db, &h, &s, &m);
-  if (!st && m.failed) st = add_request(b, &m, &s.groups);
+  st = find_held(b->db, &h, &s, m);
+  if (!st && m->failed) st = add_request(b, m, &s.groups);
   if (!st) {
-    add_parts(b, &m, &h);
+    add_parts(b, m, &h);
     add_owners(b, &h, &s.groups);
-    add_releases(b, &m, &h, &s.groups);
-    add_notes(b, &m, &h);
+    add_releases(b, m, &h, &s.groups);
+    add_notes(b, m, &h);
+    st = add_failures(b, m, &s.groups);
   }
   free_held(&h);
   wr_memory_sweep_free(&s);
   return st;
+}
+
+weir_status wr_build_oom(const wr_build *b)
+{
+  moment m;
+  weir_status s = find_moment(b, &m);
+  if (!s && !m.found)
+    wr_tables_note(b->t, "No allocation of device memory failed for want of memory, and no process "
+                         "was killed.");
+  if (!s && m.found) s = add_moment(b, &m);
+  free(m.all);
+  return s;
 }

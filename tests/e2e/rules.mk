@@ -223,7 +223,7 @@ TESTS_ALL  += $(E2E)/test_counts_all $(E2E)/test_graphs_all $(E2E)/test_polls_al
 TESTS_LONG += $(E2E)/test_counts_long $(E2E)/test_graphs_long $(E2E)/test_polls_long
 SAME_PLAIN += $(E2E_OBJ)/kernels.o
 $(E2E)/test_counts $(E2E)/test_counts_all $(E2E)/test_counts_long: | $(E2E)/random_caller $(E2E)/random_caller_static
-$(E2E)/test_memory: | $(E2E)/segments $(E2E)/shortage $(E2E)/importer $(E2E)/loader $(E2E)/nvml_caller $(E2E)/nvml/libnvidia-ml.so.1
+$(E2E)/test_memory: | $(E2E)/segments $(E2E)/shortage $(E2E)/graph_caller $(E2E)/importer $(E2E)/loader $(E2E)/nvml_caller $(E2E)/nvml/libnvidia-ml.so.1
 $(E2E)/test_hardship: | $(E2E)/ticker
 $(E2E)/test_graphs $(E2E)/test_graphs_all $(E2E)/test_graphs_long: | $(E2E)/graph_caller $(E2E)/graph_caller_static
 $(E2E)/test_polls $(E2E)/test_polls_all $(E2E)/test_polls_long: | $(E2E)/poller

@@ -1,9 +1,9 @@
 /* shortage.c: a program that a device has not enough memory for, with what it holds when it sees so.
  *
- *   shortage MIB [kill]
+ *   shortage MIB[,MIB...] [kill]
  *
  * Weights of 100 MiB and three caches of 50, 40 and 30 MiB live, a buffer of 60 MiB is freed, then a
- * batch of MIB is asked for; with `kill`, it is not, and the program is killed as it stands. Prints
+ * batch of MIB is asked for, and another; with `kill`, it is not, and the program is killed as it stands. Prints
  * the answer. */
 #include <signal.h>
 #include <stdio.h>
@@ -58,6 +58,10 @@ int main(int argc, char **argv)
   fill_caches();
   use_buffer();
   if (argc > 2) (void)raise(SIGKILL);
-  load_batch(strtoul(argv[1], NULL, 10));
+  for (char *at = argv[1], *next; *at && count < sizeof kept / sizeof *kept;
+       at = next + (*next == ',')) {
+    load_batch(strtoul(at, &next, 10));
+    if (next == at) return 2;
+  }
   return 0;
 }

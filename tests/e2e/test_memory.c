@@ -254,6 +254,42 @@ START_TEST(a_run_out_of_memory_says_who_had_it_and_what_to_release)
 }
 END_TEST
 
+START_TEST(all_failures_are_listed_and_the_first_is_described_in_full)
+{
+  sh_status(0, "WEIR_SIM_MEMORY=300M $WEIR run -o t.db --sim -- $BUILD/tests/e2e/shortage "
+               "100,400,200");
+  ck_assert_str_eq(sh_status(0, REPORT "request | cut -d, -f 1")->out, "asked_bytes\n104857600\n");
+  ck_assert_str_eq(sh_status(0, REPORT "failures | cut -d, -f 1,6")->out,
+                   "asked_bytes,place\n104857600,load_batch\n419430400,load_batch\n"
+                   "209715200,load_batch\n");
+  ck_assert_str_eq(sh_status(0, REPORT "releases | cut -d, -f 1,3")->out,
+                   "bytes,place\n31457280,fill_caches\n");
+  const outcome *o = sh_status(0, "$WEIR report oom t.db");
+  ck_assert_msg(strstr(o->out, "the first of 3 that did") != NULL, "%s", o->out);
+  const char *last =
+      sh_status(0, REPORT "failures | sed -n '4s/^[0-9]*,\\([0-9]*\\),.*/\\1/p'")->out;
+  ck_assert_str_eq(
+      sh_status(0, REPORT "request --from %.*sns | cut -d, -f 1", (int)strcspn(last, "\n"), last)
+          ->out,
+      "asked_bytes\n209715200\n");
+}
+END_TEST
+
+/* When its nodes run is not known, so neither is how long such a block lived. */
+START_TEST(what_a_launch_allocates_and_frees_lived_within_it)
+{
+  sh_status(0, "$WEIR run -o t.db --sim -- $BUILD/tests/e2e/graph_caller blocks 4");
+  long long within = ask("t.db", "select count(*) from block where how = 5 and start = \"end\"");
+  ck_assert_int_gt(within, 0);
+  const char *lived =
+      "$WEIR report memory t.db -f csv --table lifetimes | sed -n 's/^%s,\\([0-9]*\\),.*/\\1/p'";
+  ck_assert_int_eq(atoll(sh_status(0, lived, "within one launch of a graph")->out), within);
+  ck_assert_int_eq(atoll(sh_status(0, lived, "below 1.00 µs")->out),
+                   ask("t.db", "select count(*) from block where \"end\" - start < 1000 and not"
+                               " (how = 5 and start = \"end\") and mem in (3, 4, 5, 7)"));
+}
+END_TEST
+
 START_TEST(what_is_missing_is_released_by_the_fewest_blocks)
 {
   sh_status(0, "WEIR_SIM_MEMORY=300M $WEIR run -o t.db --sim -- $BUILD/tests/e2e/shortage 200");
@@ -291,6 +327,8 @@ int main(void)
       t, what_is_taken_beside_another_threads_calls_is_a_block_only_where_it_is_certain, 0,
       AT_LEVEL(2, 6, 40));
   tcase_add_loop_test(t, a_run_out_of_memory_says_who_had_it_and_what_to_release, 0, 2);
+  tcase_add_test(t, all_failures_are_listed_and_the_first_is_described_in_full);
+  tcase_add_test(t, what_a_launch_allocates_and_frees_lived_within_it);
   tcase_add_test(t, what_is_missing_is_released_by_the_fewest_blocks);
   tcase_add_test(t, a_killed_run_says_what_was_live_and_a_good_one_that_nothing_failed);
   tcase_add_test(t, what_nvml_says_is_held_against_what_the_trace_knows);
