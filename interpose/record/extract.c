@@ -13,6 +13,7 @@
 #include "interpose/record/physical.h"
 #include "interpose/record/poll.h"
 #include "interpose/record/pools.h"
+#include "interpose/record/within.h"
 #include "interpose/elf/elf.h"
 #include "interpose/record/subscriber.h"
 
@@ -36,7 +37,10 @@ WEIR_INLINE event_fields begin_alloc(hook_call *c, uint64_t ptr, uint64_t bytes,
                                      unsigned device, block_tag more)
 {
   event_fields e = event_begin_here(c, WEIR_EV_ALLOC);
-  remember(c, ptr, bytes, mem, device, more);
+  if (within_is_possible() && ptr && !c->routed && within_begins(ptr))
+    e.kind = WEIR_EV_CALL;
+  else
+    remember(c, ptr, bytes, mem, device, more);
   e.a = ptr;
   e.bytes = bytes;
   e.copy = c->why;
@@ -214,13 +218,24 @@ void extract_import_array(hook_call *c, extract_word handle, extract_word elemen
  */
 void extract_free_before(hook_call *c, extract_word ptr)
 {
-  c->held = pointer_block_remove(ptr);
+  c->held = block_take(ptr);
+}
+
+/* Of a block of memory that counts as another: a call, which frees nothing. */
+__attribute__((noinline)) static event_fields begin_free_within(const hook_call *c, uint64_t ptr)
+{
+  event_fields e = event_begin(c, WEIR_EV_CALL);
+  if (c->status != 0) within_put_back(c->held);
+  e.a = ptr;
+  e.device = c->thread->last_device;
+  return e;
 }
 
 WEIR_INLINE event_fields begin_free(hook_call *c, uint64_t ptr, unsigned mem)
 {
-  event_fields e = c->routed ? event_begin_frequent(c, WEIR_EV_FREE) : event_begin(c, WEIR_EV_FREE);
   block_tag tag = c->held.tag;
+  if (__builtin_expect(tag & WEIR_TAG_WITHIN, 0)) return begin_free_within(c, ptr);
+  event_fields e = c->routed ? event_begin_frequent(c, WEIR_EV_FREE) : event_begin(c, WEIR_EV_FREE);
   if (c->status != 0 && tag && !c->routed) pointer_block_add(c->held);
   e.a = ptr;
   e.bytes = c->held.bytes;
@@ -241,7 +256,8 @@ WEIR_INLINE void mark_free(const hook_call *c, event_fields *e)
   e->b = c->waited;
   e->copy = c->why;
   if (c->flags & WEIR_EVF_CACHED && !c->waited) return; /* relaxed: did not wait */
-  if (e->a && c->status == 0 && !(c->held.tag & WEIR_TAG_POOL)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
+  if (e->a && c->status == 0 && !(c->held.tag & (WEIR_TAG_POOL | WEIR_TAG_WITHIN)))
+    e->flags |= WEIR_EVF_IMPLICIT_SYNC;
 }
 
 /* `mem`: what the function frees where the block is not known. */
@@ -274,7 +290,7 @@ void extract_host_register(hook_call *c, extract_word ptr, extract_word bytes, e
 void extract_host_unregister(hook_call *c, extract_word ptr)
 {
   event_fields e = event_begin(c, WEIR_EV_HOSTREG);
-  if (c->status != 0 && c->held.tag) pointer_block_add(c->held);
+  if (c->status != 0 && c->held.tag) within_put_back(c->held);
   e.a = ptr;
   e.mem = WEIR_MEM_PINNED;
   event_commit(c, &e);

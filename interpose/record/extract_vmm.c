@@ -33,6 +33,18 @@ static void commit(const hook_call *c, event_fields e, const physical_memory *m)
   event_commit(c, &e);
 }
 
+/* No context was made by a call within another: the one around it may have made it. */
+static void commit_call(const hook_call *c, extract_word a, extract_word b, extract_word bytes)
+{
+  event_fields e = event_begin(c, WEIR_EV_CALL);
+  e.a = a;
+  e.b = b;
+  e.bytes = bytes;
+  e.device = c->thread->last_device;
+  if (c->inner) e.context = 0;
+  event_commit(c, &e);
+}
+
 void extract_vmm_create(hook_call *c, extract_word handle, extract_word bytes,
                         const CUmemAllocationProp *prop)
 {
@@ -60,7 +72,7 @@ void extract_vmm_import(hook_call *c, extract_word handle)
 void extract_vmm_retain(hook_call *c, extract_word handle, extract_word address)
 {
   if (handle) physical_retained(handle, address);
-  extract_call(c, handle, address, 0, WEIR_NO_STREAM);
+  commit_call(c, handle, address, 0);
 }
 
 /* `held`, which no free is using, keeps which memory it is. */
@@ -75,7 +87,7 @@ void extract_vmm_release(hook_call *c, extract_word handle)
   if (physical_release_end((uint32_t)c->held.bytes, handle, c->status == 0, &m) && m.bytes)
     commit(c, event_begin(c, WEIR_EV_FREE), &m);
   else
-    extract_call(c, handle, 0, 0, WEIR_NO_STREAM);
+    commit_call(c, handle, 0, 0);
 }
 
 void extract_vmm_map(hook_call *c, extract_word ptr, extract_word bytes, extract_word handle)
@@ -84,13 +96,13 @@ void extract_vmm_map(hook_call *c, extract_word ptr, extract_word bytes, extract
   if (c->status == 0 && physical_mapped(ptr, bytes, handle, &m))
     commit(c, event_begin(c, WEIR_EV_ALLOC), &m);
   else
-    extract_call(c, ptr, handle, bytes, WEIR_NO_STREAM);
+    commit_call(c, ptr, handle, bytes);
 }
 
 void extract_vmm_unmap(hook_call *c, extract_word ptr, extract_word bytes)
 {
   uint32_t ended = c->status == 0 ? physical_unmapped(ptr, bytes) : 0;
-  extract_call(c, ptr, 0, bytes, WEIR_NO_STREAM);
+  commit_call(c, ptr, 0, bytes);
   c->flags |= WEIR_EVF_BATCH;
   while (ended) {
     physical_memory m;

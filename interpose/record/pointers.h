@@ -27,6 +27,8 @@ typedef uint32_t block_tag; /* 0: unknown */
  * alone and not seen through the marks: */
 #define WEIR_TAG_POOL    (UINT32_C(1) << 20) /* from the stream-ordered allocator */
 #define WEIR_TAG_ELEMENT 21                  /* shift: bytes an element of an array, 10 bits */
+#define WEIR_TAG_WITHIN                                                                            \
+  (UINT32_C(1) << 31) /* in no map: of memory known as another block (within.h) */
 
 static inline block_tag block_tag_make(unsigned mem, unsigned device, unsigned context)
 {

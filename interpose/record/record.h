@@ -1,9 +1,10 @@
 /* record.h: one hooked call, from the wrapper's first line to the committed event.
  *
- * The outermost call of a thread owns the event. call_enter() (table/wrap.h) says whether this is
- * it; the real function runs between call_forward() and call_returned(); an extractor (extract.c)
- * then asks for the event, fills what is its own, and commits it. Nothing here locks, allocates or
- * reads the environment; errno is what the real function left.
+ * The outermost call of a thread owns the event; and so does each call of virtual memory that another
+ * library makes within it (within.h). call_enter() (table/wrap.h) says whether this is such a call; the
+ * real function runs between call_forward() and call_returned(); an extractor (extract.c) then asks for
+ * the event, fills what is its own, and commits it. Nothing here locks, allocates or reads the
+ * environment; errno is what the real function left.
  */
 #ifndef WEIR_INTERPOSE_RECORD_H
 #define WEIR_INTERPOSE_RECORD_H
@@ -43,8 +44,9 @@ typedef struct hook_call {
   uint8_t why;        /* reroute_reason: why a rerouted call did not take the way through a cache */
   uint64_t waited;    /* ticks of it that a rerouted free waited for the device */
   const void *site;   /* of a routed row: where it returns to, in the program */
-  int kept_errno;     /* what the real function left */
-  int *errno_at;      /* the thread's errno */
+  bool inner;     /* of a row of virtual memory: it is made within another call (table/wrap.h) */
+  int kept_errno; /* what the real function left */
+  int *errno_at;  /* the thread's errno */
 } hook_call;
 
 /* The generated file is too large for the compiler's taste to inline these by itself. */

@@ -10,6 +10,7 @@
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/rules.h"
 #include "interpose/record/hash_table.h"
+#include "interpose/record/within.h"
 #include "interpose/record/work.h"
 #include "interpose/elf/elf.h"
 
@@ -241,7 +242,7 @@ WEIR_INLINE void note_freed(hook_call *c, uint64_t address, const block_cache_bl
 {
   c->routed = k != NULL;
   if (!k)
-    c->held = pointer_block_remove(address);
+    c->held = block_take(address);
   else if (b->state == BLOCK_CACHE_LIVE)
     c->held = (pointer_block){address, b->requested, context_cache_tag(k)};
 }

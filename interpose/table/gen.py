@@ -437,6 +437,10 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
         enter = f"call_enter_from(c, {api}, {flags_of(row, symbol)}, {bank_expr}, site)"
     if row['when']:
         out.append(f"  if (__builtin_expect(!({row['when']}), 1)) return {answer};")
+    inner = row['extractor'].startswith('vmm_')  # an event within another library's call, too
+    if inner:
+        enter = f"call_enter_inner(c, &outer, {api}, {flags_of(row, symbol)}, __builtin_return_address(0))"
+        out.append('  call_outer outer;')
     out.append('  hook_call call, *c = &call;')
     go, again = f'real({args})', ''
     plain, copied = go, ''
@@ -490,7 +494,8 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     if copied:
         out.append('  bool rerouted = process_mode_now() != WEIR_OBSERVE;')
     out += ['  call_forward(c);', f'  {ret} r = {go};'] + [line for line in (copied, again) if line]
-    out += ['  call_returned(c, (uint32_t)r);', '  ' + call(row, names), '  call_leave(c);', '  return r;']
+    out += ['  call_returned(c, (uint32_t)r);', '  ' + call(row, names),
+            '  call_leave_inner(c, &outer);' if inner else '  call_leave(c);', '  return r;']
     return '\n'.join(out) + '\n'
 
 

@@ -698,15 +698,16 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle,
 {
   fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)hook_original(35);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  call_outer outer;
   hook_call call, *c = &call;
-  if (!call_enter(c, 119, 0, WEIR_BANK_DRIVER)) return real(handle, size, prop, flags);
+  if (!call_enter_inner(c, &outer, 119, 0, __builtin_return_address(0))) return real(handle, size, prop, flags);
   call_forward(c);
   CUresult r = real(handle, size, prop, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(handle, size, prop, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
   extract_vmm_create(c, WEIR_OUT(handle), W(size), prop);
-  call_leave(c);
+  call_leave_inner(c, &outer);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemCreate, PFN_cuMemCreate_v10020), "cuMemCreate");
@@ -717,15 +718,16 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemImportFromShareableHandle(CUmemGenericAlloca
 {
   fn_cuMemImportFromShareableHandle real = (fn_cuMemImportFromShareableHandle)(uintptr_t)hook_original(36);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  call_outer outer;
   hook_call call, *c = &call;
-  if (!call_enter(c, 125, 0, WEIR_BANK_DRIVER)) return real(handle, osHandle, shHandleType);
+  if (!call_enter_inner(c, &outer, 125, 0, __builtin_return_address(0))) return real(handle, osHandle, shHandleType);
   call_forward(c);
   CUresult r = real(handle, osHandle, shHandleType);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(handle, osHandle, shHandleType))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
   extract_vmm_import(c, WEIR_OUT(handle));
-  call_leave(c);
+  call_leave_inner(c, &outer);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemImportFromShareableHandle, PFN_cuMemImportFromShareableHandle_v10020), "cuMemImportFromShareableHandle");
@@ -736,15 +738,16 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemRetainAllocationHandle(CUmemGenericAllocatio
 {
   fn_cuMemRetainAllocationHandle real = (fn_cuMemRetainAllocationHandle)(uintptr_t)hook_original(37);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  call_outer outer;
   hook_call call, *c = &call;
-  if (!call_enter(c, 130, 0, WEIR_BANK_DRIVER)) return real(handle, addr);
+  if (!call_enter_inner(c, &outer, 130, 0, __builtin_return_address(0))) return real(handle, addr);
   call_forward(c);
   CUresult r = real(handle, addr);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(handle, addr))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
   extract_vmm_retain(c, WEIR_OUT(handle), W(addr));
-  call_leave(c);
+  call_leave_inner(c, &outer);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemRetainAllocationHandle, PFN_cuMemRetainAllocationHandle_v11000), "cuMemRetainAllocationHandle");
@@ -755,8 +758,9 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
   fn_cuMemRelease real = (fn_cuMemRelease)(uintptr_t)hook_original(38);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  call_outer outer;
   hook_call call, *c = &call;
-  if (!call_enter(c, 129, 0, WEIR_BANK_DRIVER)) return real(handle);
+  if (!call_enter_inner(c, &outer, 129, 0, __builtin_return_address(0))) return real(handle);
   extract_vmm_release_before(c, W(handle));
   call_forward(c);
   CUresult r = real(handle);
@@ -764,7 +768,7 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemRelease(CUmemGenericAllocationHandle handle)
     if (!(r = real(handle))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
   extract_vmm_release(c, W(handle));
-  call_leave(c);
+  call_leave_inner(c, &outer);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemRelease, PFN_cuMemRelease_v10020), "cuMemRelease");
@@ -775,15 +779,16 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemMap(CUdeviceptr ptr, size_t size, size_t off
 {
   fn_cuMemMap real = (fn_cuMemMap)(uintptr_t)hook_original(39);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  call_outer outer;
   hook_call call, *c = &call;
-  if (!call_enter(c, 126, 0, WEIR_BANK_DRIVER)) return real(ptr, size, offset, handle, flags);
+  if (!call_enter_inner(c, &outer, 126, 0, __builtin_return_address(0))) return real(ptr, size, offset, handle, flags);
   call_forward(c);
   CUresult r = real(ptr, size, offset, handle, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(ptr, size, offset, handle, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
   extract_vmm_map(c, W(ptr), W(size), W(handle));
-  call_leave(c);
+  call_leave_inner(c, &outer);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemMap, PFN_cuMemMap_v10020), "cuMemMap");
@@ -794,15 +799,16 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
   fn_cuMemUnmap real = (fn_cuMemUnmap)(uintptr_t)hook_original(40);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  call_outer outer;
   hook_call call, *c = &call;
-  if (!call_enter(c, 132, 0, WEIR_BANK_DRIVER)) return real(ptr, size);
+  if (!call_enter_inner(c, &outer, 132, 0, __builtin_return_address(0))) return real(ptr, size);
   call_forward(c);
   CUresult r = real(ptr, size);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(ptr, size))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
   extract_vmm_unmap(c, W(ptr), W(size));
-  call_leave(c);
+  call_leave_inner(c, &outer);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemUnmap, PFN_cuMemUnmap_v10020), "cuMemUnmap");

@@ -2,7 +2,8 @@
  * driver, and those of another interposer: they are the call's own work. What comes from elsewhere
  * was called by a signal handler that interrupted the call, or by a callback of a tool: no event,
  * since the interrupted frame may be writing one, and a routed call may hold the caches' lock; but
- * counted, and reports say how many.
+ * counted, and reports have how many. The exception: calls of virtual memory that an interposer makes
+ * are events too (call_enter_inner()), since it undoes outside of such calls what it did within.
  *
  * Told apart by where the wrapper returns to: in a CUDA library, or in an object that has one of
  * the functions which the wrappers call, or elsewhere. Nothing here locks or allocates. What
@@ -11,6 +12,7 @@
 #include <stdatomic.h>
 #include "interpose/elf/elf.h"
 #include "interpose/process/part.h"
+#include "interpose/record/within.h"
 #include "interpose/table/wrap.h"
 
 enum { KNOWN = 16 };
@@ -90,4 +92,37 @@ void call_note_nested(thread_state *t, const void *site)
     atomic_fetch_add_explicit(&h->nested, 1, memory_order_relaxed);
   }
   errno = saved;
+}
+
+static bool is_by_another(const thread_state *t, const void *site)
+{
+  uintptr_t start;
+  size_t bytes;
+  bool bank = false;
+  return within_is_possible() && !t->recording_suspended && !is_own_address(site) &&
+         elf_object_span(site, &start, &bytes, &bank) && !bank && holds_original(start, bytes);
+}
+
+bool call_enter_inner(hook_call *c, call_outer *outer, uint16_t api, unsigned flags,
+                      const void *site)
+{
+  thread_state *t = &thread_self;
+  *outer = (call_outer){0};
+  c->inner = false;
+  if (!call_is_within(c, t)) return call_begin_outermost(c, t, api, flags, WEIR_BANK_DRIVER);
+  if (!is_by_another(t, site)) return call_enter_from(c, api, flags, WEIR_BANK_DRIVER, site);
+  call_outer around = {t->outermost, t->beneath};
+  if (!call_begin_outermost(c, t, api, flags, WEIR_BANK_DRIVER)) return false;
+  *outer = around;
+  c->inner = true;
+  return true;
+}
+
+void call_leave_inner(hook_call *c, const call_outer *outer)
+{
+  call_leave(c);
+  if (!outer->outermost) return;
+  c->thread->depth = 1;
+  c->thread->outermost = outer->outermost;
+  c->thread->beneath = outer->beneath;
 }

@@ -5,6 +5,7 @@
 #include "interpose/elf/elf.h"
 #include "interpose/process/process.h"
 #include "interpose/record/context.h"
+#include "interpose/record/within.h"
 #include "interpose/reroute/owners.h"
 #include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
@@ -74,6 +75,15 @@ static bool is_exchanged(const char *name, const void *real)
   return elf_object_at(&o, real) && elf_object_symbol(&o, name, NULL, WEIR_FIT_FUNCTION) != real;
 }
 
+/* The function is in no library of CUDA's: what that library makes of the program's calls is looked
+ * at from now on. */
+static bool is_anothers(const void *real)
+{
+  if (cuda_library_of(real) >= 0) return false;
+  atomic_store_explicit(&within_possible, true, memory_order_relaxed);
+  return true;
+}
+
 void *hook_row_bind(const hook_row *row, void *real)
 {
   if (!real || real == row->wrapper) return real;
@@ -84,8 +94,7 @@ void *hook_row_bind(const hook_row *row, void *real)
     atomic_store_explicit(row->real, real, memory_order_release);
   }
   if (row->bank == WEIR_BANK_DRIVER) {
-    if (cuda_library_of(real) < 0 && is_exchanged(row->name, real))
-      owner_of_look_up(row->name, real);
+    if (is_anothers(real) && is_exchanged(row->name, real)) owner_of_look_up(row->name, real);
     driver_helpers_retry();
   }
   coverage_add(row->api, WEIR_COVER_LOOKED_UP);
@@ -116,6 +125,7 @@ void *hook_row_resolve(const hook_row *row)
   if (!real || real == row->wrapper) return NULL;
   if (!elf_is_settled(row->bank)) return real;
   atomic_compare_exchange_strong(row->real, &none, real);
+  (void)is_anothers(real);
   driver_helpers_retry();
   return none ? none : real;
 }

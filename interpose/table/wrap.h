@@ -68,6 +68,19 @@ WEIR_INLINE hook_call *call_around(uint64_t key)
   return t->depth && (uintptr_t)around == t->outermost ? around : NULL;
 }
 
+/* Calls that make memory and end it are events within another call, too, where another library has
+ * one of the functions that the wrappers call, and makes them: what it does for the program's call is
+ * done and undone outside of such calls as well (interpose/record/within.h). *outer: the call around, which
+ * call_leave_inner() goes back to. */
+typedef struct call_outer {
+  uintptr_t outermost; /* 0: there is none */
+  hook_call *beneath;
+} call_outer;
+
+bool call_enter_inner(hook_call *c, call_outer *outer, uint16_t api, unsigned flags,
+                      const void *site);
+void call_leave_inner(hook_call *c, const call_outer *outer);
+
 /* Old functions are declared deprecated, and wrapping them is what we are here for. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

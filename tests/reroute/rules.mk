@@ -16,7 +16,7 @@ $(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject $(REROUTE)/capturer $(REROU
 $(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o $(REROUTE_OBJ)/trap_bounds.o
 
 # Link what stands in front of them by name: no kernels.
-$(REROUTE)/behind $(REROUTE)/patched: $(REROUTE)/%: $(REROUTE_OBJ)/%.o | $(CUDA_STUBS)/libcuda.so
+$(REROUTE)/behind $(REROUTE)/saved $(REROUTE)/patched: $(REROUTE)/%: $(REROUTE_OBJ)/%.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -ldl -lpthread
@@ -35,7 +35,15 @@ $(REROUTE)/libowner-driver.so:  OWN := -DOWN_DRIVER
 $(REROUTE)/libowner-lookups.so: OWN := -DOWN_LOOKUPS
 $(REROUTE)/libowner-hidden.so:  OWN := -DOWN_LOOKUPS -DOWN_HIDDEN
 
+# The same of libraries that keep the program's memory themselves.
+SAVERS := $(addprefix $(REROUTE)/libsaver-,runtime.so driver.so arena.so)
+$(REROUTE)/libsaver-runtime.so: OWN := -DSAVES_RUNTIME
+$(REROUTE)/libsaver-driver.so:  OWN := -DSAVES_DRIVER
+$(REROUTE)/libsaver-arena.so:   OWN := -DSAVES_ARENA
+
 $(OWNERS): tests/reroute/owner.c
+$(SAVERS): tests/reroute/saver.c
+$(OWNERS) $(SAVERS):
 	@mkdir -p $(@D)
 	$(say) CC $@
 	$(Q)$(CC) $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(BASEFLAGS)) $(CPPFLAGS) $(CFLAGS) $(CUDAINC) $(OWN) \
@@ -78,5 +86,5 @@ TESTS_LONG += $(REROUTE)/test_differ_long $(REROUTE)/test_captures_long $(REROUT
 NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_owners tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
 NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_owners tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o
-$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind patched tracer libplugin.so.1 libinterposer.so owned owned-linked) $(OWNERS)
+$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind patched tracer libplugin.so.1 libinterposer.so owned owned-linked saved) $(OWNERS) $(SAVERS)
 NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)

@@ -92,6 +92,46 @@ START_TEST(who_only_observes_is_told_of_no_library)
 }
 END_TEST
 
+/* ---- memory that another library keeps ------------------------------------------------------- */
+
+static const struct saver {
+  const char *library, *layer;
+  long long peak_mib, left_mib;
+} savers[] = {
+    {"runtime", "runtime", 96, 0},
+    {"driver", "driver", 96, 0},
+    {"arena", "runtime", 128, 128},
+};
+enum { SAVERS = sizeof savers / sizeof *savers };
+
+static long long total_mib(const char *report, const char *name)
+{
+  char member[64];
+  (void)snprintf(member, sizeof member, "\"%s\": ", name);
+  const char *at = strstr(report, member);
+  ck_assert_msg(at != NULL, "no %s in\n%s", name, report);
+  return strtoll(at + strlen(member), NULL, 10) >> 20;
+}
+
+/* The library's mappings and its arena are the memory that there is; what it hands out lies within. */
+START_TEST(a_block_within_another_librarys_memory_counts_once)
+{
+  const struct saver *s = &savers[_i % SAVERS];
+  const outcome *o = sh_status(
+      0,
+      "T=$BUILD/tests/reroute; export LD_PRELOAD=$T/libsaver-%s.so; env -u WEIR_MODE "
+      "LD_LIBRARY_PATH=$BUILD/lib/sim $T/saved %s >bare; $WEIR run -o t.db --sim --mode=%s -- "
+      "$T/saved %s >with; unset LD_PRELOAD; cmp bare with; ! grep -v ' [0123]$' bare && "
+      "$WEIR report --format json t.db",
+      s->library, s->layer, modes[_i / SAVERS], s->layer);
+  ck_assert_int_eq((int)total_mib(o->out, "peak_bytes"), (int)s->peak_mib);
+  ck_assert_int_eq((int)total_mib(o->out, "live_at_exit_bytes"), (int)s->left_mib);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event e JOIN api a ON a.id = e.api"
+                               " WHERE a.name IN ('cudaMalloc', 'cuMemAlloc_v2') AND status = 0"),
+                   4 + (strcmp(s->library, "arena") == 0));
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reroute/owners");
@@ -104,6 +144,7 @@ int main(void)
   tcase_add_loop_test(c, what_is_left_to_another_library_is_said_and_the_rest_is_rerouted, 0,
                       sizeof all_said / sizeof *all_said);
   tcase_add_test(c, who_only_observes_is_told_of_no_library);
+  tcase_add_loop_test(c, a_block_within_another_librarys_memory_counts_once, 0, MODES * SAVERS);
   suite_add_tcase(s, c);
   return run_suite(s);
 }
