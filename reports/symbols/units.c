@@ -34,10 +34,24 @@ static void read_units(wr_units *u, Dwfl_Module *module)
   if (u->count) qsort(u->range, u->count, sizeof *u->range, by_start);
 }
 
+/* libdwfl counts what lies between two pieces of a unit to it: the C runtime's _start, between main()
+ * and what else its file has. The line table's last row before it would then be its line. A unit
+ * without ranges is believed. */
+static bool has_code_at(Dwarf_Die *unit, Dwarf_Addr address)
+{
+  Dwarf_Addr base = 0, start = 0, end = 0;
+  bool any = false;
+  for (ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &start, &end)) > 0;) {
+    if (start && start <= address && address < end) return true;
+    any = true;
+  }
+  return !any;
+}
+
 Dwarf_Die *wr_units_find(wr_units *u, Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr *bias)
 {
   Dwarf_Die *unit = dwfl_module_addrdie(module, address, bias);
-  if (unit) return unit;
+  if (unit && has_code_at(unit, address - *bias)) return unit;
   if (!u->read) read_units(u, module);
   size_t low = 0, high = u->count;
   while (low < high) {

@@ -16,3 +16,11 @@ REPORTS_LINK = -Wl,--build-id $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
 $(eval $(call one_program,$(O)/tests/reports/suites,$(filter-out %/test_symbolize,$(REPORTS_TESTS)),$(REPORTS_TEST_OBJS),$$(REPORTS_LINK)))
 $(eval $(call one_program,$(O)/tests/reports/suites_symbolize,$(O)/tests/reports/test_symbolize,$(REPORTS_TEST_OBJS),$$(REPORTS_LINK)))
 $(addprefix $(OBJ)/tests/reports/,test_schema.o test_tables.o): reports/SCHEMA.md
+
+# Looked at, never run: what the linker puts behind main() has no lines.
+$(O)/tests/victims/symbols/endless: tests/victims/symbols/endless.c
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(CC) -O2 -g -o $@ $<
+
+$(O)/tests/reports/test_symbolize: | $(O)/tests/victims/symbols/endless

@@ -1,6 +1,7 @@
 /* test_symbolize.c: return addresses of this very program get their function, file and line. */
 #include <check.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -500,6 +501,88 @@ START_TEST(a_report_names_the_place_in_the_program)
 }
 END_TEST
 
+/* ---- code without lines ---------------------------------------------------------------------- */
+
+enum { BASE = 0x10000000, ADDRESSES = 240 };
+
+/* Frames of `count` return addresses behind those of the file's, from `first` on; of each the innermost
+ * into out[]. */
+static void resolve_range(const char *path, uint64_t first, unsigned count, const wr_frame **out)
+{
+  const char *one[] = {NULL, NULL};
+  const wr_frame *frames;
+  uint64_t stack[ADDRESSES];
+  size_t got = 0;
+  for (unsigned i = 0; i < count; i++)
+    stack[i] = BASE + first + i + 1;
+  synth_open(synth_dir());
+  synth_module(0, BASE, BASE, BASE + 0x100000, path, NULL, 0);
+  synth_stack(0, 1, stack, count);
+  synth_event(0, 100, 10, (trace_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_close();
+  one[0] = synth_spool();
+  let_go();
+  asked.db.path = synth_import("t.db", one);
+  ck_assert_int_eq(sqlite3_open(asked.db.path, &asked.db.handle), SQLITE_OK);
+  ck_assert_int_eq(wr_symbols_open(&asked.symbols, &asked.db), WEIR_OK);
+  ck_assert_int_eq(wr_symbols_stack(asked.symbols, 1, &frames, &got), WEIR_OK);
+  memset(out, 0, count * sizeof(*out));
+  for (size_t i = 0; i < got; i++) {
+    uint64_t at = frames[i].offset - 1 - first;
+    if (at < count && !out[at]) out[at] = &frames[i];
+  }
+}
+
+/* Where the victim begins: at _start. */
+static uint64_t open_victim(char path[600])
+{
+  ElfW(Ehdr) head;
+  (void)snprintf(path, 600, "%.*s/../victims/symbols/endless",
+                 (int)(strrchr(own_program.path, '/') - own_program.path), own_program.path);
+  char *real = realpath(path, NULL);
+  ck_assert_ptr_nonnull(real);
+  (void)snprintf(path, 600, "%s", real);
+  free(real);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ck_assert_int_eq(read(fd, &head, sizeof(head)), sizeof(head));
+  close(fd);
+  return head.e_entry;
+}
+
+START_TEST(code_that_no_line_table_has_gets_no_line_of_what_is_before_it)
+{
+  const wr_frame *of[ADDRESSES];
+  char path[600];
+  resolve_range(path, open_victim(path), 32, of);
+  for (int i = 0; i < 32; i++) {
+    ck_assert_ptr_nonnull(of[i]);
+    ck_assert_str_eq(of[i]->function, "_start");
+    ck_assert_msg(!of[i]->file, "_start+%d is at %s:%d", i, of[i]->file, of[i]->line);
+  }
+}
+END_TEST
+
+/* All code around it, as far as there is a tool to compare it with. */
+START_TEST(an_address_has_no_line_where_addr2line_has_none)
+{
+  const wr_frame *of[ADDRESSES];
+  char path[600], command[1024], line[1024];
+  uint64_t first = open_victim(path) - 96;
+  resolve_range(path, first, ADDRESSES, of);
+  (void)snprintf(command, sizeof(command),
+                 "seq %llu %llu | xargs printf '%%x\\n' | addr2line -e %s 2>/dev/null",
+                 (unsigned long long)first, (unsigned long long)first + ADDRESSES - 1, path);
+  FILE *f = popen(command, "r");
+  ck_assert_ptr_nonnull(f);
+  for (unsigned i = 0; i < ADDRESSES && fgets(line, sizeof(line), f); i++) {
+    bool known = of[i] && of[i]->file;
+    ck_assert_msg(!known || line[0] != '?', "%#llx: %s:%d, addr2line has none",
+                  (unsigned long long)first + i, of[i]->file, of[i]->line);
+  }
+  (void)pclose(f);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/symbolize");
@@ -520,6 +603,8 @@ int main(void)
   tcase_add_test(t, a_module_without_build_id_is_known_by_size_and_time);
   tcase_add_test(t, a_folder_of_symbols_serves_for_what_is_gone);
   tcase_add_test(t, a_report_names_the_place_in_the_program);
+  tcase_add_test(t, code_that_no_line_table_has_gets_no_line_of_what_is_before_it);
+  tcase_add_test(t, an_address_has_no_line_where_addr2line_has_none);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
