@@ -13,7 +13,9 @@
  *
  * The end: a handler of atexit(), which runs before those of the driver, asks the thread to disable,
  * flush and write, and waits for END_WAIT_NS at most; after that the program ends, and the trace
- * says what is missing. A forked child has no thread, and CUPTI's state is not its own: it observes
+ * says what is missing. So do one of at_quick_exit(), and _exit; before exec, which may fail, the
+ * thread flushes and goes on. Where a signal ends the process, what was done in the last
+ * WEIR_OWN_THREAD_NS, from flush to flush, may be missing. A forked child has no thread, and CUPTI's state is not its own: it observes
  * nothing, and its calls into CUPTI are left alone. cuptiFinalize is never called.
  *
  * Once the thread runs, it alone switches and flushes: whatever hangs there, hangs there. */
@@ -38,6 +40,7 @@
 #include "interpose/process/tools.h"
 
 #define END_WAIT_NS   2000000000 /* at exit */
+#define CALL_WAIT_NS  200000000  /* at exit in a call of CUDA's, whose locks the thread may hold */
 #define YIELD_WAIT_NS 2000000000
 
 enum tier { TIER_OFF, TIER_COPIES, TIER_ALL };
@@ -47,11 +50,13 @@ static struct {
   const char *tool;       /* at the start: why ours has no place, or NULL */
   _Atomic bool wanted;    /* in this process: not off, not forked, not given up */
   _Atomic bool begun;     /* the first context was met */
+  _Atomic bool running;   /* its thread was started */
   _Atomic bool ending;    /* the process ends */
   _Atomic bool abandoned; /* and has not waited for the thread */
   _Atomic int asking;     /* threads of the program that wait for it to go */
+  _Atomic int flushing;   /* and for what there is to be written */
   pid_t pid;              /* of the process that it was begun in */
-  sem_t wake, gone, ended;
+  sem_t wake, gone, flushed, ended;
   cupti_library cupti;
   cupti_session session;
   _Atomic bool has_shared; /* since clients.c asked last, a session was beside others */
@@ -176,12 +181,19 @@ static CUptiResult enable_kinds(void)
   return session_enable(&observer.session, &buffers, all, count);
 }
 
+/* A forced flush would be that of other clients, too. */
+static uint32_t flush_flag(bool forced)
+{
+  bool others = place() == SESSION_BESIDE && clients_are_beside();
+  return forced && !others ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0;
+}
+
 /* Alone, the place for another client is free first, should the rest hang. Beside others its handle
- * is needed until all is read: session_close() follows. A forced flush would be the others' too. */
+ * is needed until all is read: session_close() follows. */
 static void stop_observing(void)
 {
   bool beside = place() == SESSION_BESIDE;
-  uint32_t flag = beside && clients_are_beside() ? 0 : CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
+  uint32_t flag = flush_flag(true);
   if (!beside) session_close(&observer.session);
   session_disable(&observer.session);
   for (int i = 0; i < 3 && (!i || activity_buffers_out()); i++)
@@ -298,17 +310,27 @@ static void go_away(int asking)
     (void)sem_post(&observer.gone);
 }
 
-static void flush_or_switch(void)
+static void flush_or_switch(bool forced)
 {
   int asking = atomic_exchange(&observer.asking, 0);
   if (asking) {
     go_away(asking);
   } else if (is_observing()) {
-    (void)observer.cupti.cuptiActivityFlushAll(0);
+    (void)observer.cupti.cuptiActivityFlushAll(flush_flag(forced));
     note_lost();
-  } else {
+  } else if (!forced) {
     come_back();
   }
+}
+
+/* The program waits in observe_exec(). */
+static void write_what_there_is(void)
+{
+  int flushing = atomic_exchange(&observer.flushing, 0);
+  flush_or_switch(flushing != 0);
+  read_completed();
+  for (; flushing; flushing--)
+    (void)sem_post(&observer.flushed);
 }
 
 static void finish_observing(void)
@@ -343,8 +365,7 @@ static void run_observer(void)
     activity_buffers_prepare();
     bool woken = wait_for(&observer.wake, WEIR_OWN_THREAD_NS);
     if (atomic_load(&observer.ending) || (!woken && own_threads_are_alone())) break;
-    flush_or_switch();
-    read_completed();
+    write_what_there_is();
   }
   finish_observing();
   thread_self.recording_suspended = false; /* it may be the last thread there is, which exits */
@@ -363,24 +384,54 @@ static void abandon_thread(void)
   write_fact_here(WEIR_DEVICE_FACT_INCOMPLETE, "");
 }
 
+static bool is_own_thread(void)
+{
+  return thread_self.outermost == UINTPTR_MAX;
+}
+
 void observer_yield(void)
 {
   int kept = errno;
-  bool own_thread = thread_self.outermost == UINTPTR_MAX;
-  if (!observer_is_wanted() || !atomic_load(&observer.begun) || own_thread) return;
+  if (!observer_is_wanted() || !atomic_load(&observer.begun) || is_own_thread()) return;
   atomic_fetch_add(&observer.asking, 1);
   (void)sem_post(&observer.wake);
   if (!wait_for(&observer.gone, YIELD_WAIT_NS)) abandon_thread();
   errno = kept;
 }
 
+/* Whether the thread runs, in this process: a vfork()ed child has its parent's memory. */
+static bool is_thread_here(void)
+{
+  return observer_is_wanted() && atomic_load(&observer.running) && observer.pid == getpid() &&
+         !is_own_thread();
+}
+
+static int64_t most_wait(void)
+{
+  return thread_self.depth ? CALL_WAIT_NS : END_WAIT_NS;
+}
+
+/* Another end may follow: by _exit in a handler of atexit(). */
 static void end_observer(void)
 {
-  if (!observer_is_wanted() || observer.pid != getpid()) return;
+  if (!is_thread_here()) return;
   atomic_store(&observer.ending, true);
   (void)sem_post(&observer.wake);
-  if (wait_for(&observer.ended, END_WAIT_NS)) return;
-  abandon_thread();
+  if (wait_for(&observer.ended, most_wait()))
+    (void)sem_post(&observer.ended);
+  else
+    abandon_thread();
+}
+
+static void observe_exec(void)
+{
+  int kept = errno;
+  if (is_thread_here()) {
+    atomic_fetch_add(&observer.flushing, 1);
+    (void)sem_post(&observer.wake);
+    (void)wait_for(&observer.flushed, most_wait());
+  }
+  errno = kept;
 }
 
 /* Another tool that has the one place there is; NULL: none. WEIR_NVTX_NEXT is what the program's
@@ -434,13 +485,18 @@ static void first_context(void)
   activity_buffers_prepare();
   (void)sem_init(&observer.wake, 0, 0); /* which fail for no value but a large one */
   (void)sem_init(&observer.gone, 0, 0);
+  (void)sem_init(&observer.flushed, 0, 0);
   (void)sem_init(&observer.ended, 0, 0);
   atomic_store(&observer.begun, true);
   if (!begin_observing(why)) {
     atomic_store(&observer.wanted, false);
     return;
   }
-  if (atexit(end_observer) == 0 && own_thread_start(run_observer)) return;
+  if (atexit(end_observer) == 0 && own_thread_start(run_observer)) {
+    (void)at_quick_exit(end_observer);
+    atomic_store(&observer.running, true);
+    return;
+  }
   if (is_observing()) stop_observing();
   session_close(&observer.session);
   give_up("its thread cannot be had");
@@ -461,6 +517,9 @@ static void forget_in_child(void)
   clients_forget();
 }
 
-static const process_part part = {
-    .start = read_option, .context = first_context, .forked = forget_in_child};
+static const process_part part = {.start = read_option,
+                                  .context = first_context,
+                                  .forked = forget_in_child,
+                                  .exits = end_observer,
+                                  .execs = observe_exec};
 PROCESS_PART(part);

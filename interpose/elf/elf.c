@@ -21,6 +21,7 @@
 #define VERSION_HIDDEN 0x8000u /* bit of a DT_VERSYM entry: not the default version */
 
 exec_functions real_exec;
+exit_functions real_exit;
 void *(*real_dlsym)(void *, const char *);
 void *(*real_dlvsym)(void *, const char *, const char *);
 void *(*real_dlopen)(const char *, int);
@@ -727,6 +728,8 @@ void loader_find(void)
   find_next("fexecve", &real_exec.fexecve);
   find_next("posix_spawn", &real_exec.posix_spawn);
   find_next("posix_spawnp", &real_exec.posix_spawnp);
+  find_next("_exit", &real_exit._exit);
+  find_next("_Exit", &real_exit._Exit);
   atomic_store_explicit(&done, true, memory_order_release);
 }
 

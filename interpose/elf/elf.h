@@ -150,6 +150,13 @@ typedef struct exec_functions {
 } exec_functions;
 extern exec_functions real_exec;
 
+/* What is behind our _exit and _Exit (exits.c). */
+typedef struct exit_functions {
+  void (*_exit)(int);
+  void (*_Exit)(int);
+} exit_functions;
+extern exit_functions real_exit;
+
 /* A function's address as dlsym hands it out, which ISO C has no cast for. */
 #define WEIR_CODE(function) ((void *)(uintptr_t)(function))
 

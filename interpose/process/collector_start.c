@@ -72,7 +72,8 @@ static int become_collector(void *context)
   s->error = 0;
   syscall(SYS_execve, s->program, s->arguments, s->environment); /* ours is no program's exec */
   s->error = errno;
-  _exit(127);
+  syscall(SYS_exit_group, 127);
+  return 127;
 }
 
 /* The process in between. */
@@ -82,7 +83,8 @@ static int detach(void *context)
 
   setsid();
   if (clone(become_collector, s->collector_stack, CLONE_VM | CLONE_VFORK, s) < 0) s->error = errno;
-  _exit(0);
+  syscall(SYS_exit_group, 0);
+  return 0;
 }
 
 static void run_detached(start *s, char *stack)

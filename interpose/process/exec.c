@@ -5,6 +5,8 @@
  * says why it will not): `env LD_PRELOAD=x ./prog`, a static program, a set-uid one. An exec that
  * fails takes it back.
  *
+ * Ahead of the real one the parts that have something to do at an end do it (part.h).
+ *
  * A vfork()ed child execs in its parent's memory, and any child may have been forked while another
  * thread held a lock. So there is nothing here but system calls, our stack, and atomics in the
  * header, which is a mapping of the spool's file: the parent's or the child's own, which is opened
@@ -26,6 +28,7 @@
 #include "interpose/elf/elf.h"
 #include "interpose/elf/entry.h"
 #include "interpose/process/folder.h"
+#include "interpose/process/part.h"
 #include "interpose/process/process.h"
 
 enum { PATH_ROOM = 1024 };
@@ -148,6 +151,7 @@ WEIR_BODY int our_execve(const char *path, char *const argv[], char *const env[]
 {
   int (*real)(const char *, char *const[], char *const[]) = REAL(execve);
   unseen_entry *e = inspect_image(path, env);
+  process_parts_execs();
   return uncount_image(e, real ? real(path, argv, env) : fail_unresolved());
 }
 WEIR_ENTRY(execve, our_execve);
@@ -156,6 +160,7 @@ WEIR_BODY int our_execv(const char *path, char *const argv[])
 {
   int (*real)(const char *, char *const[]) = REAL(execv);
   unseen_entry *e = inspect_image(path, environ);
+  process_parts_execs();
   return uncount_image(e, real ? real(path, argv) : fail_unresolved());
 }
 WEIR_ENTRY(execv, our_execv);
@@ -164,6 +169,7 @@ WEIR_BODY int our_execvp(const char *file, char *const argv[])
 {
   int (*real)(const char *, char *const[]) = REAL(execvp);
   unseen_entry *e = inspect_along_path(file, environ);
+  process_parts_execs();
   return uncount_image(e, real ? real(file, argv) : fail_unresolved());
 }
 WEIR_ENTRY(execvp, our_execvp);
@@ -172,6 +178,7 @@ WEIR_BODY int our_execvpe(const char *file, char *const argv[], char *const env[
 {
   int (*real)(const char *, char *const[], char *const[]) = REAL(execvpe);
   unseen_entry *e = inspect_along_path(file, env);
+  process_parts_execs();
   return uncount_image(e, real ? real(file, argv, env) : fail_unresolved());
 }
 WEIR_ENTRY(execvpe, our_execvpe);
@@ -187,6 +194,7 @@ WEIR_BODY int our_fexecve(int fd, char *const argv[], char *const env[])
   path[n > 0 ? n : 0] = 0;
   errno = saved;
   unseen_entry *e = inspect_image(n > 0 ? path : NULL, env);
+  process_parts_execs();
   return uncount_image(e, real ? real(fd, argv, env) : fail_unresolved());
 }
 WEIR_ENTRY(fexecve, our_fexecve);

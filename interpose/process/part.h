@@ -12,6 +12,8 @@ typedef struct process_part { /* NULL: nothing to do */
   void (*thread_ends)(void);  /* of that thread; and when the process ends */
   void (*forked)(void);       /* in a child, ahead of its first event */
   void (*unrecorded)(void);   /* nothing is recorded from here on */
+  void (*exits)(void);        /* the process ends now, and no handler of its own runs */
+  void (*execs)(void);        /* it becomes another program now, unless that fails */
   void (*unloaded)(void);     /* objects have gone, and addresses may mean others from now on */
 } process_part;
 
@@ -25,6 +27,8 @@ void process_parts_context(void);
 void process_parts_thread_ends(void);
 void process_parts_forked(void);
 void process_parts_unrecorded(void);
+void process_parts_exits(void);
+void process_parts_execs(void);
 void process_parts_unloaded(void);
 
 #endif

@@ -155,6 +155,25 @@ START_TEST(threads_that_fill_the_staging_ring_go_when_there_is_nothing_to_fill)
 }
 END_TEST
 
+/* No handler of atexit() runs; a vfork()ed child's end, and an exec that fails, end nothing. */
+static const struct {
+  const char *words;
+  int copies, ended;
+} ends[] = {{"copies 100 _exit 7", 200, 1},
+            {"copies 100 _Exit 7", 200, 1},
+            {"copies 100 quick_exit 7", 200, 1},
+            {"copies 100 exec", 200, 0},
+            {"copies 2 vfork copies 3 _exit 7", 10, 1}};
+
+START_TEST(an_end_without_handlers_loses_no_time)
+{
+  run_both("all", "worker", ends[_i].words);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy"), ends[_i].copies);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), ends[_i].copies);
+  ck_assert_int_eq(FACTS("ended"), ends[_i].ended);
+}
+END_TEST
+
 /* The loader ends a program for which it finds no memory of a thread's. */
 START_TEST(a_program_without_room_for_more_memory_lives)
 {
@@ -408,6 +427,8 @@ int main(void)
   tcase_add_test(t, a_program_that_leaves_its_work_behind_ends_as_ever);
   tcase_add_test(t, a_program_whose_main_thread_leaves_ends_as_ever);
   tcase_add_test(t, threads_that_fill_the_staging_ring_go_when_there_is_nothing_to_fill);
+  tcase_add_loop_test(t, an_end_without_handlers_loses_no_time, 0,
+                      (int)(sizeof ends / sizeof *ends));
   tcase_add_test(t, a_program_without_room_for_more_memory_lives);
   tcase_add_loop_test(t, no_fault_of_cupti_is_the_program_s, 0,
                       (int)(sizeof faults / sizeof *faults));

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,6 +320,48 @@ static void leave_main_thread(long n)
   pthread_exit(NULL);
 }
 
+/* A child that has our memory, and ends in it. */
+static void end_vfork_child(void)
+{
+  int status = -1;
+  pid_t pid = vfork();
+  if (!pid) _exit(6);
+  (void)waitpid(pid, &status, 0);
+  (void)printf("child: %d\n", WEXITSTATUS(status));
+}
+
+/* The same program once more, which exits. */
+static void run_again(void)
+{
+  (void)fflush(stdout);
+  (void)execl("/no/such/program", "none", (char *)NULL);
+  (void)execl("/proc/self/exe", "worker", "exit", "8", (char *)NULL);
+}
+
+static void end_by_signal(void)
+{
+  (void)raise(SIGKILL);
+}
+
+/* Ends of a process that run none of atexit()'s handlers. */
+static void end_at_once(long status)
+{
+  (void)fflush(stdout);
+  _exit((int)status);
+}
+
+static void end_at_once_too(long status)
+{
+  (void)fflush(stdout);
+  _Exit((int)status);
+}
+
+static void end_quickly(long status)
+{
+  (void)fflush(stdout);
+  quick_exit((int)status);
+}
+
 /* Waits until no thread of Weir's is there. */
 static void await_alone(void)
 {
@@ -340,7 +383,8 @@ static const struct {
   const char *word;
   void (*run)(void);
 } plain[] = {
-    {"device", use_device},         {"limit", limit_memory},    {"await-alone", await_alone},
+    {"device", use_device},         {"vfork", end_vfork_child}, {"exec", run_again},
+    {"kill", end_by_signal},        {"limit", limit_memory},    {"await-alone", await_alone},
     {"fork", fork_child},           {"maps", look_for_cupti},   {"begin-client", begin_client},
     {"end-client", end_client},     {"again", activity_again},  {"finalize", finalize},
     {"begin-beside", begin_beside}, {"end-beside", end_beside}, {"set-clock", set_clock}};
@@ -350,8 +394,9 @@ static const struct {
   void (*run)(long);
 } counted[] = {{"copies", copy_there_and_back}, {"leave", copy_and_leave},
                {"threads", copy_in_threads},    {"graphs", launch_graphs},
-               {"there", copy_there},           {"large", copy_large},
-               {"last", leave_main_thread}};
+               {"there", copy_there},           {"_exit", end_at_once},
+               {"_Exit", end_at_once_too},      {"quick_exit", end_quickly},
+               {"large", copy_large},           {"last", leave_main_thread}};
 
 static void load_library(const char *path)
 {
