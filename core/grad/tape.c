@@ -9,6 +9,7 @@
 #include "core/base/lock.h"
 #include "core/base/require.h"
 #include "core/grad/tape.h"
+#include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
 
 pthread_mutex_t grad_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -193,15 +194,29 @@ static int stem_length(const char *name)
   return (int)(end ? (size_t)(end - name) : strlen(name));
 }
 
+/* The operation in words: the public function that was called, or the row of a table; NULL: neither. */
+static const char *name_of(const record *r)
+{
+#define NAME_ROW(name, text, ...) text,
+  static const char *const elementwise[] = {WEIR_OPS(NAME_ROW)};
+  static const char *const reductions[] = {WEIR_REDUCE_OPS(NAME_ROW)};
+#undef NAME_ROW
+  if (op_called) return op_called;
+  return r->kind == RECORD_ELEMENTWISE ? elementwise[r->op]
+         : r->kind == RECORD_REDUCE    ? reductions[r->op]
+                                       : NULL;
+}
+
 static weir_status rule_for(const grad_rule **out, const record *r)
 {
   *out = rule_of(r);
   if (*out && (*out)->run && record_is_complex(r) && !complex_has_rule(r))
     return weir_fail(WEIR_ENOTSUP, "derivative for %.*s of complex numbers is not implemented",
                      stem_length((*out)->name), (*out)->name);
-  return *out ? WEIR_OK
-              : weir_fail(WEIR_ENOTSUP, "derivative for operation %d.%d is not implemented",
-                          (int)r->kind, r->op);
+  if (*out) return WEIR_OK;
+  const char *called = name_of(r);
+  return weir_fail(WEIR_ENOTSUP, "derivative for %s%s is not implemented", called ? "weir_" : "",
+                   called ? called : "an operation");
 }
 
 static bool has_gradient(const weir_tensor *t)

@@ -133,6 +133,7 @@ static weir_status check_operation(const elementwise_call *e, weir_dtype common,
   if (e->op == WEIR_OP_ADDCMUL || e->op == WEIR_OP_ADDCDIV) st = check_value(e, common);
   if (!st && e->has_alpha) st = check_alpha(common, e->alpha.dtype);
   if (st || r->dtypes >> common & 1) return st;
+  if (e->op == WEIR_OP_POW && e->numbers & 2 && common == WEIR_BOOL) return WEIR_OK;
   bool by_number = e->op == WEIR_OP_LERP && e->numbers;
   return not_implemented(by_number ? "lerp_kernel_scalar" : r->kernel, device, common);
 }
@@ -262,6 +263,26 @@ static weir_status run_apart(const elementwise_call *e, weir_loop *l, weir_dtype
   return st ? st : loop_copy(e->self, apart);
 }
 
+static bool is_number(weir_scalar s, double n)
+{
+  if (s.dtype == WEIR_BOOL || dtype_is_integral(s.dtype)) return (double)s.i == n;
+  return s.f == n && (s.dtype != WEIR_COMPLEX64 || s.imag == 0);
+}
+
+/* torch does not calculate where the exponent is a number that is 0 or 1: 0 to the power of 0 is 1,
+ * and infinity to that of 1 itself. Of real numbers pow() agrees. */
+static void plain_power(weir_loop *l, const elementwise_call *e)
+{
+  if (e->op != WEIR_OP_POW || !(e->numbers & 2) || l->compute != WEIR_COMPLEX64) return;
+  if (is_number(e->number[1], 0)) {
+    number_operand(&l->in[0], l, weir_int(1));
+    number_operand(&l->in[1], l, weir_int(0));
+  } else if (is_number(e->number[1], 1)) {
+    l->op = WEIR_OP_SUB;
+    number_operand(&l->in[1], l, weir_int(0));
+  }
+}
+
 static weir_status run_inputs(weir_tensor **out, const elementwise_call *e, weir_loop *l,
                               weir_dtype result, weir_device device)
 {
@@ -273,6 +294,7 @@ static weir_status run_inputs(weir_tensor **out, const elementwise_call *e, weir
     st = loop_input(l, e, i, device);
   for (int i = 0; i < 3; i++)
     if (copies[i]) l->in[i] = operand_of(copies[i], l);
+  plain_power(l, e);
   if (!st && e->self) l->out = operand_of(e->self, l);
   if (!st && !e->self) st = loop_out(out, l, result, device);
   if (!st)

@@ -54,7 +54,6 @@ WEIR_PUBLIC weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, i
  * repeated dim in `source` ([0, 0])". */
 WEIR_PUBLIC weir_status weir_movedim(weir_tensor **out, const weir_tensor *t, const int *source,
                                      const int *destination, int count);
-/* Dimensions a and b exchanged: weir_transpose() by another name. */
 /* Complex numbers as pairs of real ones in a last dimension of size 2, and the reverse: views of t. Of
  * complex64; of float32. Errors: "view_as_real is only supported for complex tensors"; "Tensor must
  * have a last dimension of size 2", its stride other than 1, other strides or the offset odd; ENOTSUP
@@ -68,6 +67,7 @@ WEIR_PUBLIC weir_status weir_imag(weir_tensor **out, const weir_tensor *t);
 /* With the imaginary parts negated: a new tensor (torch's is one that is read so); of tensors that are
  * not complex t itself. */
 WEIR_PUBLIC weir_status weir_conj(weir_tensor **out, const weir_tensor *t);
+/* Dimensions a and b exchanged: weir_transpose() by another name. */
 WEIR_PUBLIC weir_status weir_swapaxes(weir_tensor **out, const weir_tensor *t, int a, int b);
 /* Dimension `dim` as several, one of whose sizes may be -1. Errors: "unflatten: Provided sizes [3,
  * 2] don't multiply up to the size of dim 1 (4) in the input tensor". */

@@ -161,15 +161,25 @@ WEIR_FN uint64_t size_without_sign(int64_t x)
   return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
 }
 
-WEIR_FAR int64_t common_divisor(int64_t x, int64_t y)
+/* The size in the dtype, as C's abs() leaves it: the least integer has none. Remainders keep its sign
+ * then, and so may the result, as torch's. */
+WEIR_FAR int64_t common_divisor(int64_t x, int64_t y, int compute)
 {
-  return (int64_t)special_gcd(size_without_sign(x), size_without_sign(y));
+  x = narrowed((int64_t)size_without_sign(x), compute);
+  y = narrowed((int64_t)size_without_sign(y), compute);
+  if (x >= 0 && y >= 0) return (int64_t)special_gcd((uint64_t)x, (uint64_t)y);
+  while (x) {
+    int64_t was = x;
+    x = y % x; /* x is -1 only where y is not the least integer */
+    y = was;
+  }
+  return y;
 }
 
 /* Without its sign, where elements are as wide as C's int. */
 WEIR_FAR int64_t common_multiple(int64_t x, int64_t y, int compute)
 {
-  uint64_t divisor = (uint64_t)common_divisor(x, y);
+  uint64_t divisor = special_gcd(size_without_sign(x), size_without_sign(y));
   if (!divisor) return 0;
   int64_t r = (int64_t)(size_without_sign(x) / divisor * size_without_sign(y));
   if (compute == WEIR_INT32) r = (int32_t)r;
@@ -454,7 +464,7 @@ template <typename M> WEIR_FN M finite_parts(M x, const k_number *p)
 #define WEIR_K_DOES_FMAX        x >= y || y != y ? x : y
 #define WEIR_K_DOES_FMIN        x <= y || y != y ? x : y
 #define WEIR_K_DOES_HEAVISIDE   x == 0 ? y : (M)(x > 0)
-#define WEIR_K_DOES_GCD         common_divisor(x, y)
+#define WEIR_K_DOES_GCD         common_divisor(x, y, a.compute)
 #define WEIR_K_DOES_LCM         common_multiple(x, y, a.compute)
 #define WEIR_K_DOES_BITWISE_AND x &y
 #define WEIR_K_DOES_BITWISE_OR  x | y

@@ -331,7 +331,7 @@ template <typename M> WEIR_FAR bool close(M x, M y, double relative, double abso
 #define WEIR_K_DOES_COPY        x[j]
 #define WEIR_K_DOES_NEG         negated(x[j])
 #define WEIR_K_DOES_ABS         size_of(x[j])
-#define WEIR_K_DOES_RELU        x[j] <= 0 ? 0 : x[j]
+#define WEIR_K_DOES_RELU        x[j] < 0 ? 0 : x[j]
 #define WEIR_K_DOES_EXP         exp_of(x[j])
 #define WEIR_K_DOES_LOG         log_of(x[j])
 #define WEIR_K_DOES_SQRT        sqrt_of(x[j])
@@ -348,8 +348,8 @@ template <typename M> WEIR_FAR bool close(M x, M y, double relative, double abso
 #define WEIR_K_DOES_DIV         over(x[j], y[j])
 #define WEIR_K_DOES_FLOOR_DIV   floor_over(x[j], y[j])
 #define WEIR_K_DOES_POW         power(x[j], y[j])
-#define WEIR_K_DOES_MAXIMUM     x[j] > y[j] || is_nan(x[j]) ? x[j] : y[j]
-#define WEIR_K_DOES_MINIMUM     x[j] < y[j] || is_nan(x[j]) ? x[j] : y[j]
+#define WEIR_K_DOES_MAXIMUM     x[j] >= y[j] || is_nan(x[j]) ? x[j] : y[j]
+#define WEIR_K_DOES_MINIMUM     x[j] <= y[j] || is_nan(x[j]) ? x[j] : y[j]
 #define WEIR_K_DOES_EQ          equal(x[j], y[j])
 #define WEIR_K_DOES_NE          !equal(x[j], y[j])
 #define WEIR_K_DOES_LT          x[j] < y[j]

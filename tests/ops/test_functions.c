@@ -762,9 +762,141 @@ START_TEST(numbers_are_scaled_by_powers_of_two)
 }
 END_TEST
 
+/* ---- corners where torch's word decides ------------------------------------------------------ */
+
+enum { LONG = 37 }; /* more than one vector, and a rest */
+
+static weir_tensor *long_of(double value, weir_dtype dtype, int place)
+{
+  weir_tensor *t;
+  weir_options o = as(dtype, device(place));
+  weir_ok(weir_full(&t, weir_shape(LONG), weir_float(value), &o));
+  return t;
+}
+
+static void all_are_zero(const char *name, const weir_tensor *t, bool negative)
+{
+  double got[LONG];
+  weir_ok(weir_tensor_read(got, sizeof got, WEIR_FLOAT64, t));
+  for (int i = 0; i < LONG; i++)
+    ck_assert_msg(got[i] == 0 && !!signbit(got[i]) == negative, "%s of %s: element %d is %g", name,
+                  weir_dtype_name(weir_tensor_dtype(t)), i, got[i]);
+}
+
+START_TEST(a_zero_keeps_its_sign_within_bounds_of_zero)
+{
+  static const weir_dtype dtypes[] = {WEIR_FLOAT32, WEIR_FLOAT64, WEIR_FLOAT16, WEIR_BFLOAT16};
+  devices(2);
+  for (int i = 0; i < 4; i++) {
+    WEIR_TENSOR zero = long_of(-0.0, dtypes[i], _i);
+    WEIR_TENSOR large = long_of(104, dtypes[i], _i);
+    WEIR_TENSOR r = NULL;
+    weir_ok(weir_relu(&r, zero));
+    all_are_zero("relu", r, true);
+    weir_ok(weir_clamp_min(&r, zero, weir_int(0)));
+    all_are_zero("clamp_min", r, true);
+    weir_ok(weir_relu_(zero));
+    all_are_zero("relu_", zero, true);
+    weir_ok(weir_logsigmoid(&r, large));
+    if (dtypes[i] != WEIR_FLOAT64) all_are_zero("logsigmoid", r, false);
+  }
+}
+END_TEST
+
+/* abs() leaves the least integer as it is, and remainders take its sign. */
+START_TEST(common_divisors_of_the_least_integer_are_torchs)
+{
+  static const weir_dtype dtypes[] = {WEIR_INT8, WEIR_INT16, WEIR_INT32, WEIR_INT64};
+  static const int64_t least[] = {INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN};
+  devices(2);
+  for (int i = 0; i < 4; i++) {
+    int64_t m = least[i], x[] = {m, m, m, 0, 6, m, m, 6}, y[] = {m, 0, 1, m, m, 6, -1, -4};
+    const int64_t want[] = {m, m, 1, m, -2, -2, 1, 2};
+    int64_t got[8];
+    WEIR_TENSOR a = NULL;
+    WEIR_TENSOR b = NULL;
+    WEIR_TENSOR r = NULL;
+    weir_options o = as(dtypes[i], device(_i));
+    weir_ok(weir_tensor_from(&a, x, WEIR_INT64, weir_shape(8), &o));
+    weir_ok(weir_tensor_from(&b, y, WEIR_INT64, weir_shape(8), &o));
+    weir_ok(weir_gcd(&r, a, b));
+    weir_ok(weir_tensor_read(got, sizeof got, WEIR_INT64, r));
+    for (int k = 0; k < 8; k++)
+      ck_assert_msg(got[k] == want[k], "%s: gcd(%lld, %lld) is %lld, not %lld",
+                    weir_dtype_name(dtypes[i]), (long long)x[k], (long long)y[k], (long long)got[k],
+                    (long long)want[k]);
+  }
+}
+END_TEST
+
+static void all_are(const weir_tensor *t, float re, float im)
+{
+  float got[2 * LONG];
+  weir_ok(weir_tensor_read(got, sizeof got, WEIR_COMPLEX64, t));
+  for (int i = 0; i < 2 * LONG; i++)
+    ck_assert_msg(got[i] == (i % 2 ? im : re), "part %d is %g", i, (double)got[i]);
+}
+
+START_TEST(a_number_as_exponent_of_0_makes_1_and_of_1_changes_nothing)
+{
+  devices(2);
+  WEIR_TENSOR zero = long_of(0, WEIR_COMPLEX64, _i);
+  WEIR_TENSOR infinite = long_of(INFINITY, WEIR_COMPLEX64, _i);
+  WEIR_TENSOR r = NULL;
+  const weir_scalar nothing[] = {weir_float(-0.0), weir_float(0), weir_int(0), weir_bool(false),
+                                 weir_complex(-0.0, -0.0)};
+  const weir_scalar one[] = {weir_float(1), weir_int(1), weir_bool(true), weir_complex(1, 0)};
+  for (int i = 0; i < 5; i++) {
+    weir_ok(weir_pow_scalar(&r, zero, nothing[i]));
+    all_are(r, 1, 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    weir_ok(weir_pow_scalar(&r, infinite, one[i]));
+    all_are(r, INFINITY, 0);
+  }
+  weir_ok(weir_pow_scalar_(zero, weir_float(-0.0)));
+  all_are(zero, 1, 0);
+}
+END_TEST
+
+START_TEST(bools_have_powers_of_bool_numbers)
+{
+  bool truth[4] = {true, false, true, false}, got[4];
+  WEIR_TENSOR t = NULL;
+  WEIR_TENSOR r = NULL;
+  devices(2);
+  weir_options o = as(WEIR_BOOL, device(_i));
+  weir_ok(weir_tensor_from(&t, truth, WEIR_BOOL, weir_shape(4), &o));
+  weir_ok(weir_pow_scalar(&r, t, weir_bool(true)));
+  ck_assert_int_eq(weir_tensor_dtype(r), WEIR_BOOL);
+  weir_ok(weir_tensor_read(got, sizeof got, WEIR_BOOL, r));
+  ck_assert(got[0] && !got[1] && got[2] && !got[3]);
+  weir_ok(weir_pow_scalar(&r, t, weir_bool(false)));
+  weir_ok(weir_tensor_read(got, sizeof got, WEIR_BOOL, r));
+  ck_assert(got[0] && got[1] && got[2] && got[3]);
+  refused_with(WEIR_ENOTSUP, "\"pow\" not implemented for 'Bool'", weir_pow(&r, t, t));
+}
+END_TEST
+
+START_TEST(a_derivative_that_is_not_there_is_named)
+{
+  weir_tensor *none = NULL;
+  devices(2);
+  WEIR_TENSOR a = long_of(1, WEIR_FLOAT32, _i);
+  weir_ok(weir_requires_grad_(a, true));
+  refused(WEIR_ENOTSUP, "derivative for weir_heaviside is not implemented",
+          weir_heaviside(&none, a, a));
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {functions_of_one_operand,
+                                a_zero_keeps_its_sign_within_bounds_of_zero,
+                                common_divisors_of_the_least_integer_are_torchs,
+                                a_number_as_exponent_of_0_makes_1_and_of_1_changes_nothing,
+                                bools_have_powers_of_bool_numbers,
+                                a_derivative_that_is_not_there_is_named,
                                 numbers_are_scaled_by_powers_of_two,
                                 what_numbers_are_is_bool,
                                 functions_with_numbers,

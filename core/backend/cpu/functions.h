@@ -16,8 +16,9 @@
   _Generic((x), float : float_bits((float)(x)) >> 31, default : cpu_bits((double)(x)) >> 63)
 
 /* NaN, in either place, passes. */
-#define LARGER(x, y)          ((((x) > (y)) | ((x) != (x))) ? (x) : (y))
-#define LESSER(x, y)          ((((x) < (y)) | ((x) != (x))) ? (x) : (y))
+/* Of two zeros the first, whatever their signs, as torch's clamp_min() and clamp_max() have it. */
+#define LARGER(x, y)          ((((x) >= (y)) | ((x) != (x))) ? (x) : (y))
+#define LESSER(x, y)          ((((x) <= (y)) | ((x) != (x))) ? (x) : (y))
 #define BETWEEN(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
 
 #define FINITE_OF(x, nan, high, low)                                                               \
@@ -87,9 +88,17 @@ static inline uint64_t int_size(int64_t x)
   return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
 }
 
+/* Of sizes, as C's abs() leaves them: the least integer has none. Remainders keep its sign then, and
+ * so may the result, as torch's. */
 static inline int64_t int_gcd(int64_t x, int64_t y)
 {
-  return (int64_t)special_gcd(int_size(x), int_size(y));
+  if (x >= 0 && y >= 0) return (int64_t)special_gcd((uint64_t)x, (uint64_t)y);
+  while (x) {
+    int64_t was = x;
+    x = y % x; /* x is -1 only where y is not the least integer */
+    y = was;
+  }
+  return y;
 }
 
 /* What is too large wraps; without its sign where elements are as wide as C's int, as torch's. */
@@ -192,7 +201,7 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, FMAX, T, x > y ? x : y)                                                                     \
   X(E, FMIN, T, x < y ? x : y)                                                                     \
   X(E, HEAVISIDE, T, x == 0 ? y : (T)(x > 0))                                                      \
-  X(E, GCD, T, (T)int_gcd(x, y))                                                                   \
+  X(E, GCD, T, (T)int_gcd((T)int_size(x), (T)int_size(y)))                                         \
   X(E, LCM, T, (T)int_lcm(x, y, sizeof(T)))                                                        \
   X(E, BITWISE_AND, T, (T)(x & y))                                                                 \
   X(E, BITWISE_OR, T, (T)(x | y))                                                                  \
@@ -289,7 +298,7 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, GELU, T, cpu_short_gelu(x))                                                                 \
   X(E, GELU_TANH, T, (T)(x * cpu_sigmoid(GELU_INNER((double)x))))                                  \
   X(E, MISH, T, (T)(x * cpu_mish_gate(x)))                                                         \
-  X(E, LOG_SIGMOID, T, (T)((x < 0 ? x : 0) - cpu_log1p(cpu_exp(-fabs(x)))))                        \
+  X(E, LOG_SIGMOID, T, (T)((x < 0 ? x : 0) - cpu_log1p(cpu_exp(-fabs(x)))) + 0)                    \
   X(E, ATAN2, T, (T)cpu_atan2(x, y))                                                               \
   X(E, XLOGY, T, y != y ? y : x == 0 ? 0 : (T)(x * cpu_log(y)))                                    \
   X(E, NEXTAFTER, T, next_float(x, y, s->compute))                                                 \

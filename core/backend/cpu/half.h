@@ -259,7 +259,7 @@ __attribute__((noinline, unused)) static void last_halves(half_step *h, int64_t 
 
 /* X(type, op, expression): those of FLOAT_OPS that are worth it, and SHORT_OPS. */
 #define HALF_OPS(X, type)                                                                          \
-  X(type, RELU, x <= 0 ? 0 : x)                                                                    \
+  X(type, RELU, x < 0 ? 0 : x)                                                                     \
   X(type, SQRT, sqrtf(x))                                                                          \
   X(type, ADD, x + y)                                                                              \
   X(type, SUB, x - y)                                                                              \

@@ -186,7 +186,7 @@ static inline double any_tan(double x)
 #define FLOAT_OPS(X, E)                                                                            \
   X(E, NEG, T, -x)                                                                                 \
   X(E, ABS, T, (T)fabs(x))                                                                         \
-  X(E, RELU, T, x <= 0 ? 0 : x)                                                                    \
+  X(E, RELU, T, x < 0 ? 0 : x)                                                                     \
   X(E, SQRT, T, (T)sqrt((double)x))                                                                \
   X(E, RSQRT, T, 1 / (T)sqrt((double)x))                                                           \
   X(E, LOGICAL_NOT, bool, x == 0)                                                                  \
@@ -197,8 +197,8 @@ static inline double any_tan(double x)
   X(E, SUB_ALPHA, T, x - y * (T)s->alpha.f)                                                        \
   X(E, MUL, T, x *y)                                                                               \
   X(E, DIV, T, x / y)                                                                              \
-  X(E, MAXIMUM, T, ((x > y) | (x != x)) ? x : y)                                                   \
-  X(E, MINIMUM, T, ((x < y) | (x != x)) ? x : y)                                                   \
+  X(E, MAXIMUM, T, LARGER(x, y))                                                                   \
+  X(E, MINIMUM, T, LESSER(x, y))                                                                   \
   X(E, CLOSE, bool, float_close(x, y, s))                                                          \
   X(E, RANGE, T, (T)(s->p[0].f + (double)(s->first + i) * s->p[1].f))                              \
   COMPARISONS(X, E)
@@ -299,8 +299,8 @@ enum {
   X(E, SUB_ALPHA, x - y * (T)s->alpha.f)                                                           \
   X(E, MUL, x *y)                                                                                  \
   X(E, DIV, x / y)                                                                                 \
-  X(E, MAXIMUM, ((x > y) | (x != x)) ? x : y)                                                      \
-  X(E, MINIMUM, ((x < y) | (x != x)) ? x : y)
+  X(E, MAXIMUM, LARGER(x, y))                                                                      \
+  X(E, MINIMUM, LESSER(x, y))
 
 #define NUMBER_LOOP(first, second, ...)                                                            \
   LOOP                                                                                             \
