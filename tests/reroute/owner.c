@@ -11,6 +11,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,12 +98,16 @@ DRIVERS(DEFINE_D)
 #endif
 
 #ifdef OWN_LOOKUPS
+static bool names_function(const char *function, const char *name)
+{
+  size_t n = strlen(name);
+  return !strncmp(function, name, n) && (!function[n] || !strcmp(function + n, "_v2"));
+}
+
 static void *own_function(const char *name)
 {
 #define OWN(function, r, p, a, b)                                                                  \
-  if (!strncmp(#function, name, strlen(name)) &&                                                   \
-      (!#function[strlen(name)] || !strcmp(#function + strlen(name), "_v2")))                      \
-    return CODE(function);
+  if (names_function(#function, name)) return CODE(function);
   DRIVERS(OWN)
   return NULL;
 }
