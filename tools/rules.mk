@@ -136,12 +136,13 @@ $(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c $
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -lm -ldl -lpthread
 
-$(O)/bench/calls: $(OBJ)/tools/bench/calls.o $(OBJ)/tools/bench/cupti_client.o
+$(O)/bench/calls: $(addprefix $(OBJ)/tools/bench/,calls.o cupti_client.o runtime_calls.o)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl -lpthread
 
 EXTRA_tools/bench/calls.c = -Wno-pedantic $(CUDAINC)
+EXTRA_tools/bench/runtime_calls.c = -Wno-pedantic
 EXTRA_tools/bench/cupti_client.c = -Wno-pedantic $(CUDAINC) $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))
 EXTRA_tools/bench/rows_calls.c = $(CUDAINC) $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))
 

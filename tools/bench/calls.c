@@ -18,6 +18,7 @@
  *   calls forks COUNT AT_ONCE                 ms a child that is forked, calls cuEventQuery four
  *                                             times and exits; COUNT of them, AT_ONCE living
  *   calls count FILE                          queries for ever; FILE holds the number of those done
+ *   calls rt-...                              what calls the runtime: runtime_calls.c
  *
  * Bursts are short enough for a thread's ring, and the pause lets the collector drain it: what is
  * measured is the cost of a call, not of a collector that is behind. */
@@ -33,6 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "tools/bench/cupti_client.h"
+#include "tools/bench/runtime_calls.h"
 #include "tools/bench/timing.h"
 #if defined(__has_include) && __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -428,6 +430,8 @@ int main(int argc, char **argv)
     return run_dlsym((int)number(argv[2]), (int)number(argv[3]));
   if (!strcmp(mode, "rounds") && argc == 3)
     return printf("%ld\n", rounds_for((double)number(argv[2]))) < 0;
+  int status;
+  if (runtime_calls_run(argc - 1, argv + 1, &status)) return status;
   set_up();
   if (!strcmp(mode, "query") && argc == 6)
     return run_query((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]),

@@ -22,6 +22,18 @@ static const char *mode_of(const char *word)
   return strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 ? "observe" : word;
 }
 
+/* The options of `weir run` that a row chooses, from argv[n] on; where they end. `stacks` NULL: as a
+ * user has them, who names at most another mode. */
+static int add_options(const char **argv, int n, const char *mode, const char *stacks)
+{
+  if (!stacks && strcmp(mode, "default") == 0) return n;
+  argv[n++] = bench_text("--mode=%s", mode_of(mode));
+  if (!stacks) return n;
+  argv[n++] = bench_text("--stacks=%s", stacks);
+  argv[n++] = bench_text("--device-times=%s", mode_of(mode) == mode ? "off" : mode);
+  return n;
+}
+
 /* One child that runs `calls` with three or four arguments, under weir run in a mode (or with these
  * device times) or plainly (NULL). */
 static bool run_calls(double *value, const char *mode, const char *stacks, const char *const *args)
@@ -35,9 +47,7 @@ static bool run_calls(double *value, const char *mode, const char *stacks, const
     argv[n++] = bench_text("%s/bin/weir", bench_build);
     argv[n++] = "run";
     argv[n++] = "--sim";
-    argv[n++] = bench_text("--stacks=%s", stacks);
-    argv[n++] = bench_text("--mode=%s", mode_of(mode));
-    argv[n++] = bench_text("--device-times=%s", mode_of(mode) == mode ? "off" : mode);
+    n = add_options(argv, n, mode, stacks);
     argv[n++] = "--force";
     argv[n++] = "-o";
     argv[n++] = bench_text("%s/calls.db", bench_scratch);
@@ -108,6 +118,40 @@ static void measure_range(measured *m, const row *r)
   (void)snprintf(m->note, sizeof m->note,
                  "ns a push and its pop of a text of 23 bytes, %d pairs; two clock reads %.1f",
                  PAIRS, reads);
+}
+
+/* A call of the runtime's with the options that a user has who gives none, stacks among them; two
+ * reads of the clock are in every event. */
+static void runtime_sustained(measured *m, const row *r)
+{
+  double added, reads = two_clock_reads();
+  if (!compare(m, NULL, "default", NULL, r->args, &added)) return;
+  m->value = added - reads;
+  (void)snprintf(m->note, sizeof m->note,
+                 "ns of processor time a cudaEventQuery, 1 M at once, default options, collector "
+                 "beside, %d pairs; two clock reads %.1f",
+                 PAIRS, reads);
+}
+
+/* All that a pair served from a cache takes, its two events included: the default mode is strict. */
+static void runtime_hit(measured *m, const row *r)
+{
+  double difference, reads = two_clock_reads();
+  if (!compare(m, NULL, "default", NULL, r->args, &difference)) return;
+  m->value = m->with / reads;
+  (void)snprintf(m->note, sizeof m->note,
+                 "ns of processor time a cudaMalloc with its cudaFree, 1 MiB, default options, "
+                 "bursts, %d pairs; two clock reads %.1f; the software device's own beside",
+                 PAIRS, reads);
+}
+
+static void runtime_pair(measured *m, const row *r)
+{
+  if (compare(m, NULL, "observe", NULL, r->args, &m->value))
+    (void)snprintf(m->note, sizeof m->note,
+                   "ns of processor time a cudaMalloc with its cudaFree, less two cudaEventQuery, "
+                   "observe, stacks on, bursts, %d pairs",
+                   PAIRS);
 }
 
 /* What an allocation with its free takes more than two calls: what is remembered of the block, and
@@ -255,11 +299,18 @@ typedef struct fork_cost {
   double wall, cpu;
 } fork_cost;
 
-static bool run_forks(fork_cost *cost, bool under, const char *at_once)
+static bool run_forks(fork_cost *cost, bool under, const row *r)
 {
-  const char *const args[] = {"forks", bench_text("%d", FORKS), at_once, NULL};
+  const char *at_once = r->args[1]; /* NULL: of a mode that has no such argument */
+  const char *const args[] = {r->args[0], bench_text("%d", FORKS), at_once, NULL};
   double begin = bench_now(), in_program;
-  if (!run_calls(&in_program, under ? "observe" : NULL, "32", args)) return false;
+  bool runtime = at_once == NULL;
+  if (!run_calls(&in_program,
+                 !under    ? NULL
+                 : runtime ? "default"
+                           : "observe",
+                 runtime ? NULL : "32", args))
+    return false;
   cost->wall = (bench_now() - begin) * 1e3 / FORKS;
   cost->cpu = bench_cpu_seconds * 1e3 / FORKS;
   return true;
@@ -269,13 +320,13 @@ static bool run_forks(fork_cost *cost, bool under, const char *at_once)
  * imported and removed. What is more than twice the time without Weir. */
 static void forks(measured *m, const row *r)
 {
-  const char *at_once = r->args[0];
+  const char *at_once = r->args[1] ? r->args[1] : "1";
   double without[FORK_PAIRS], with[FORK_PAIRS], over[FORK_PAIRS], cpu[2][FORK_PAIRS];
   for (int i = 0; i < FORK_PAIRS; i++)
     for (int k = 0; k < 2; k++) {
       bool under = (i ^ k) & 1; /* who goes first alternates */
       fork_cost cost;
-      if (!run_forks(&cost, under, at_once)) {
+      if (!run_forks(&cost, under, r)) {
         m->failed = true;
         return;
       }
@@ -321,8 +372,15 @@ const row rows_calls[] = {
             NULL, "copies"),
     AT_MOST("device-all", "all device times, whole program", "% added", 5, device_times, NULL,
             "all"),
-    AT_MOST("forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, forks, NULL, "1"),
-    AT_MOST("forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, forks, NULL, "64"),
+    AT_MOST("forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, forks, NULL, "forks", "1"),
+    AT_MOST("forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, forks, NULL, "forks", "64"),
+    AT_MOST("rt-forks", "a fork with a runtime, over 2 x bare", "ms", 0.2, forks, NULL, "rt-forks"),
+    AT_MOST("rt-call", "runtime call beyond two clock reads", "ns added", 40, runtime_sustained,
+            NULL, "rt-query", "3", "1000000"),
+    AT_MOST("rt-hit", "rerouted runtime pair, 1 MiB", "x two clock reads", 5, runtime_hit, NULL,
+            "rt-pair", "200", "5000", "1048576"),
+    AT_MOST("rt-pair", "observed runtime pair beside two calls", "ns added", 120, runtime_pair,
+            NULL, "rt-pair-over", "120", "5000", "1048576"),
     AT_MOST("dlsym", "dlsym of a name that isn't ours", "ns added", 20, measure_added,
             "ns a dlsym of qsort, printf, cuserid, getpid, 9 pairs", "dlsym", "200", "5000"),
     AT_MOST("reroute-alloc", "rerouted hit: malloc", "ns", 60, rerouted, NULL, "alloc", "relaxed"),
