@@ -223,6 +223,25 @@ START_TEST(a_pytorch_snapshot_is_read)
 }
 END_TEST
 
+START_TEST(devices_of_a_snapshot_are_side_by_side)
+{
+  rp_result r;
+  const char *path = put_text(
+      "s.json",
+      "{\"segments\": [], \"device_traces\": [["
+      "{\"action\": \"alloc\", \"addr\": 4096, \"size\": 700, \"stream\": 0, \"time_us\": 1},"
+      "{\"action\": \"free_requested\", \"addr\": 4096, \"size\": 700, \"stream\": 0,"
+      " \"time_us\": 9}], ["
+      "{\"action\": \"alloc\", \"addr\": 4096, \"size\": 80, \"stream\": 0, \"time_us\": 5}]]}");
+  ck_assert_int_eq(rp_read(&list, path), WEIR_OK);
+  ck_assert_uint_eq(list.count, 3);
+  is_op(1, RP_ALLOC, 1, 80, 0);
+  ck_assert_uint_eq(list.op[1].time, 4000);
+  ck_assert_int_eq(rp_replay(&r, &list, &rp_malloc, &(rp_options){0}), WEIR_OK);
+  ck_assert_uint_eq(r.peak_live, 780);
+}
+END_TEST
+
 /* A block that is older than the record, one freed in it that is, one of the record, one that waits
  * for its stream; and the request that ended the program. The second segment is of before 2.1. */
 #define OLDER                                                                                      \
@@ -290,13 +309,13 @@ START_TEST(a_pickle_that_is_no_snapshot_is_refused_with_nothing_called)
                  "K\x01Q."),
           WEIR_ENOTSUP, "another file");
   refused(PICKLE("\x80\x04\x95"), WEIR_ECORRUPT, "too early");
-  /* One entry, 200 times in a list that is there 200 times: 40,000 entries of 1 KiB. */
+  /* One entry, 400 times in a list that is there 100 times: 40,000 entries of 1 KiB. */
   char bomb[2048] = "\x80\x02}U\x0d"
                     "device_traces](]q\x01(}U\x06"
                     "actionU\x01xsq\x02";
   size_t n = 39;
   for (char memo = 2; memo > 0; memo--) {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < (memo == 2 ? 400 : 100); i++) {
       bomb[n++] = 'h';
       bomb[n++] = memo;
     }
@@ -646,6 +665,7 @@ int main(void)
   tcase_add_test(c, an_rmm_log_may_have_its_columns_in_another_order);
   tcase_add_test(c, a_bad_line_is_named);
   tcase_add_test(c, a_pytorch_snapshot_is_read);
+  tcase_add_test(c, devices_of_a_snapshot_are_side_by_side);
   tcase_add_test(c, a_snapshot_knows_older_blocks_and_requests_that_failed);
   tcase_add_test(c, pytorchs_own_pickle_is_read_in_every_protocol);
   tcase_add_test(c, a_pickle_that_is_no_snapshot_is_refused_with_nothing_called);

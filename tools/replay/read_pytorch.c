@@ -144,23 +144,65 @@ static weir_status take_segment(snapshot *s, node segment)
   return st;
 }
 
+/* ---- devices side by side -------------------------------------------------------------------- */
+
+enum { DEVICES_MOST = 128 }; /* as PyTorch */
+
+typedef struct device_trace {
+  node entries;
+  size_t at; /* the next one */
+  uint16_t heap;
+} device_trace;
+
+static weir_status open_traces(snapshot *s, node traces, device_trace *trace, size_t *count)
+{
+  weir_status st = WEIR_OK;
+  for (size_t device = 0; !st && device < length_of(traces); device++) {
+    node entries = item_at(traces, device);
+    st = count_entry(s);
+    if (st || !length_of(entries)) continue;
+    if (*count == DEVICES_MOST)
+      return weir_fail(WEIR_ECORRUPT, "%s: entries of more than %d devices", s->path, DEVICES_MOST);
+    trace[*count] = (device_trace){.entries = entries};
+    st = rp_ops_heap(s->ops, device, &trace[(*count)++].heap);
+  }
+  return st;
+}
+
+/* Of the trace's next entry; one without a time follows what has one. */
+static uint64_t next_time(const device_trace *t)
+{
+  node entry = item_at(t->entries, t->at);
+  return is_number(member(entry, "time_us")) ? number(entry, "time_us") : UINT64_MAX;
+}
+
+/* The entries of all devices by their times: what is held at a moment is held on all of them. */
+static weir_status take_traces(snapshot *s, node traces)
+{
+  device_trace trace[DEVICES_MOST];
+  size_t count = 0;
+  weir_status st = open_traces(s, traces, trace, &count);
+  while (!st && count) {
+    size_t first = 0;
+    for (size_t i = 1; i < count; i++)
+      if (next_time(&trace[i]) < next_time(&trace[first])) first = i;
+    device_trace *t = &trace[first];
+    st = count_entry(s);
+    if (!st) st = take_entry(s, item_at(t->entries, t->at++), t->heap);
+    if (t->at < length_of(t->entries)) continue;
+    count--;
+    memmove(t, t + 1, (count - first) * sizeof *t);
+  }
+  return st;
+}
+
 static weir_status take_snapshot(snapshot *s, node root)
 {
   node traces = member(root, "device_traces"), segments = member(root, "segments");
-  weir_status st = WEIR_OK;
   if (!is_list(traces))
     return weir_fail(WEIR_ECORRUPT, "%s is no snapshot of PyTorch's: it has no device_traces",
                      s->path);
-  for (size_t device = 0; !st && device < length_of(traces); device++) {
-    node entries = item_at(traces, device);
-    uint16_t heap = 0;
-    st = count_entry(s);
-    if (!st && length_of(entries)) st = rp_ops_heap(s->ops, device, &heap);
-    for (size_t i = 0; !st && i < length_of(entries); i++) {
-      st = count_entry(s);
-      if (!st) st = take_entry(s, item_at(entries, i), heap);
-    }
-  }
+  weir_status st = take_traces(s, traces);
   for (size_t i = 0; !st && i < length_of(segments); i++) {
     st = count_entry(s);
     if (!st) st = take_segment(s, item_at(segments, i));
