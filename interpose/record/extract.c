@@ -189,7 +189,7 @@ static void alloc_array(hook_call *c, uint64_t handle, uint64_t element, uint64_
 {
   event_fields e = event_begin(c, WEIR_EV_ALLOC);
   remember(c, handle, 0, WEIR_MEM_ARRAY, c->thread->last_device,
-           (block_tag)(element & 1023) << WEIR_TAG_ELEMENT);
+           (block_tag)(element & WEIR_TAG_ELEMENT_MOST) << WEIR_TAG_ELEMENT);
   e.a = handle;
   e.bytes = bytes;
   e.mem = (uint8_t)mem;

@@ -25,8 +25,10 @@ typedef uint32_t block_tag; /* 0: unknown */
 
 /* Bits of a tag: kind (memory_kind) 0-3, device 4-11, context number 12-19. The rest is the block's
  * alone and not seen through the marks: */
-#define WEIR_TAG_POOL    (UINT32_C(1) << 20) /* from the stream-ordered allocator */
-#define WEIR_TAG_ELEMENT 21                  /* shift: bytes an element of an array, 10 bits */
+#define WEIR_TAG_POOL         (UINT32_C(1) << 20) /* from the stream-ordered allocator */
+#define WEIR_TAG_ELEMENT      21                  /* shift: bytes an element of an array, 9 bits */
+#define WEIR_TAG_ELEMENT_MOST UINT32_C(511)       /* these bits */
+#define WEIR_TAG_SHORT        (UINT32_C(1) << 30) /* the driver has made it longer than was asked for */
 #define WEIR_TAG_WITHIN                                                                            \
   (UINT32_C(1) << 31) /* in no map: of memory known as another block (within.h) */
 
@@ -52,7 +54,7 @@ static inline unsigned block_tag_context(block_tag t)
 
 static inline unsigned block_tag_element(block_tag t)
 {
-  return t >> WEIR_TAG_ELEMENT & 1023u;
+  return t >> WEIR_TAG_ELEMENT & WEIR_TAG_ELEMENT_MOST;
 }
 
 typedef struct pointer_block {

@@ -70,12 +70,24 @@ static uint64_t start_of(uint64_t at, uint64_t *last)
   return *last = start;
 }
 
+/* A block that was shared is in no cache, and as long as it was made for one. */
+static block_cache_block shared_block(uint64_t start)
+{
+  const pointer_block b = pointer_block_at(start);
+  if (!(b.tag & WEIR_TAG_SHORT)) return (block_cache_block){.state = BLOCK_CACHE_NONE};
+  return (block_cache_block){.state = BLOCK_CACHE_LIVE,
+                             .address = start,
+                             .requested = b.bytes,
+                             .bytes = block_cache_round(b.bytes)};
+}
+
 static block_cache_block block_of(uint64_t at, uint64_t *last)
 {
   block_cache_block b = block_cache_find(at);
   if (b.state != BLOCK_CACHE_NONE) return b;
   uint64_t start = start_of(at, last);
-  return start ? block_cache_find(start) : b;
+  if (start) b = block_cache_find(start);
+  return b.state == BLOCK_CACHE_NONE ? shared_block(start ? start : at) : b;
 }
 
 /* Host memory that the driver does not know is pageable memory to it, unless the call requires more

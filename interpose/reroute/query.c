@@ -5,6 +5,16 @@
 #include "interpose/record/stats.h"
 #include "interpose/reroute/context_cache.h"
 
+/* Of a block that no cache has any more, since it was shared, the driver's own end is further on than
+ * what the program asked for. */
+static reroute_address find_shared(uint64_t base, uint64_t address)
+{
+  const pointer_block b = pointer_block_at(base);
+  if (!(b.tag & WEIR_TAG_SHORT)) return (reroute_address){.what = WEIR_ROUTED_NOT};
+  bool within = address - b.start < b.bytes;
+  return (reroute_address){within ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.start, b.bytes, 0};
+}
+
 reroute_address reroute_find_block(uint64_t address)
 {
   PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
@@ -12,10 +22,10 @@ reroute_address reroute_find_block(uint64_t address)
   CUdeviceptr base = 0;
   if (b.state == BLOCK_CACHE_NONE) {
     if (!ask || ask(&base, NULL, address) != CUDA_SUCCESS || !base || base == address)
-      return (reroute_address){.what = WEIR_ROUTED_NOT};
+      return find_shared(address, address);
     b = block_cache_find(base);
   }
-  if (b.state == BLOCK_CACHE_NONE) return (reroute_address){.what = WEIR_ROUTED_NOT};
+  if (b.state == BLOCK_CACHE_NONE) return find_shared(base, address);
   /* Past what the program asked for there is nothing that it could know of. */
   bool live = b.state == BLOCK_CACHE_LIVE && address - b.address < b.requested;
   return (reroute_address){live ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.address, b.requested,
@@ -28,6 +38,7 @@ void reroute_taint(uint64_t address, reroute_reason why)
   if (r.what != WEIR_ROUTED_LIVE || !block_cache_forget(r.base)) return;
   pointer_block b = pointer_block_remove(r.base);
   cache_event_tainted(r.base, b.bytes, why);
+  if (r.requested < b.bytes) b.tag |= WEIR_TAG_SHORT;
   b.bytes = r.requested;
   pointer_block_add(b);
 }

@@ -526,7 +526,8 @@ static void resolve_range(const char *path, uint64_t first, unsigned count, cons
   ck_assert_int_eq(sqlite3_open(asked.db.path, &asked.db.handle), SQLITE_OK);
   ck_assert_int_eq(wr_symbols_open(&asked.symbols, &asked.db), WEIR_OK);
   ck_assert_int_eq(wr_symbols_stack(asked.symbols, 1, &frames, &got), WEIR_OK);
-  memset(out, 0, count * sizeof(*out));
+  for (unsigned i = 0; i < count; i++)
+    out[i] = NULL;
   for (size_t i = 0; i < got; i++) {
     uint64_t at = frames[i].offset - 1 - first;
     if (at < count && !out[at]) out[at] = &frames[i];

@@ -51,6 +51,7 @@ static const struct trap {
     {"streams_of_others", "1G", true, true},
     {"all_at_once", "1G", true, true},
     {"bounds", "1G", true, true},
+    {"bounds_shared", "1G", true, true},
     {"bounds_pinned", "1G", true, true},
     {"bounds_in_capture", "1G", true, false},
     {"closed_memory", "1G", true, false},

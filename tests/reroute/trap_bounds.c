@@ -237,6 +237,34 @@ static void bounds(void)
   SAY(cudaFree(device));
 }
 
+/* Memory that another process may open is the program's own from then on. */
+static void bounds_shared(void)
+{
+  char *p;
+  cudaIpcMemHandle_t handle;
+  CUdeviceptr start = 0;
+  size_t bytes = 0;
+  SAY(cudaFree(NULL)); /* the context is there: caches are its own */
+  SAY(cudaMalloc((void **)&p, 1012));
+  SAY(cudaFree(p));
+  SAY(cudaMalloc((void **)&p, 1000));
+  SAY(cudaIpcGetMemHandle(&handle, p));
+  SAY(cudaStreamCreate(&stream));
+  for (int i = 0; i < 2; i++) {
+    char *at = p + (size_t)i * 500;
+    size_t left = 1000 - (size_t)i * 500;
+    SAY(cudaMemset(at, 1, left));
+    SAY(cudaMemset(at, 1, left + 4));
+    SAY(cudaMemsetAsync(at, 1, left + 4096, stream));
+    SAY(cuMemGetAddressRange(&start, &bytes, AT(at)));
+    printf("%zu of %zu\n", (size_t)(AT(at) - start), bytes);
+  }
+  SAY(cudaMemset(p + 1000, 1, 4));
+  SAY(cuMemGetAddressRange(&start, &bytes, AT(p + 1004)));
+  SAY(cudaFree(p));
+  SAY(cudaMemset(p, 1, 4));
+}
+
 /* Page-locked memory, where the call requires memory that the driver knows. */
 static void bounds_pinned(void)
 {
@@ -292,6 +320,7 @@ static void closed_memory(void)
 }
 
 const trap trap_bounds[] = {{"bounds", bounds},
+                            {"bounds_shared", bounds_shared},
                             {"bounds_pinned", bounds_pinned},
                             {"bounds_in_capture", bounds_in_capture},
                             {"closed_memory", closed_memory},
