@@ -6,12 +6,13 @@
 #   V=1          show the commands
 #   SAN=address,undefined | SAN=thread    sanitizer build (put it into its own O=)
 #   CUDA_HOME=   the CUDA Toolkit (else nvcc on PATH, else /usr/local/cuda, else what make deps fetches)
-#   PREFIX= DESTDIR=                      where install puts things
+#   PREFIX= LIBDIR= DESTDIR=              where install puts things
 
 O         ?= build
 SAN       ?=
 V         ?=
 PREFIX    ?= /usr/local
+LIBDIR    ?= $(PREFIX)/lib
 DESTDIR   ?=
 ifeq ($(origin CC),default)
 CC        := gcc

@@ -107,7 +107,7 @@ $(O)/lint/$(TIDY_DEPTH)/%.ok: % .clang-tidy tests/.clang-tidy $(ALL_HDRS) | $(SI
 # ---- installing ----------------------------------------------------------------------------------
 
 install: all ## copy the programs, libraries, headers and manual below $(DESTDIR)$(PREFIX)
-	@tools/scripts/install.sh "$(O)" "$(PREFIX)" "$(DESTDIR)" "$(VERSION)"
+	@tools/scripts/install.sh "$(O)" "$(PREFIX)" "$(DESTDIR)" "$(VERSION)" "$(LIBDIR)"
 
 uninstall: ## remove what install copied there
 	@tools/scripts/install.sh --remove "$(PREFIX)" "$(DESTDIR)"

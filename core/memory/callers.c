@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "core/base/compiler.h"
 #include "core/trace/stack.h"
 #include "core/trace/unwind.h"
@@ -45,6 +46,16 @@ static void *open_library(const char *path, int flags)
 #endif
 }
 
+/* Where installed, the unwinder is in a folder of Weir's own. */
+static void find_private(char *folder, size_t size)
+{
+  size_t bytes = strlen(folder);
+  char unwinder[4096];
+  int n = snprintf(unwinder, sizeof unwinder, "%s/weir/libunwind.so.8", folder);
+  if (bytes && n < (int)sizeof unwinder && access(unwinder, R_OK) == 0)
+    (void)snprintf(folder + bytes, size - bytes, "/weir");
+}
+
 static void init_callers(void)
 {
   char beside[4096] = "";
@@ -53,6 +64,7 @@ static void init_callers(void)
     (void)snprintf(beside, sizeof beside, "%s", info.dli_fname);
     char *slash = strrchr(beside, '/');
     *(slash ? slash : beside) = 0;
+    find_private(beside, sizeof beside);
   }
   (void)stack_init(*beside ? beside : NULL, open_library, dlsym, CALLERS_DEPTH);
 }

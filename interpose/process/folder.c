@@ -28,11 +28,33 @@ run_folder process_folder;
 
 /* ---- which folder ---------------------------------------------------------------------------- */
 
+/* Where installed, the library among those that others find is a link to it in its own folder. */
+static void follow_link(char path[PATH_MAX])
+{
+  char target[PATH_MAX], whole[2 * PATH_MAX];
+  ssize_t n = readlink(path, target, sizeof target - 1);
+  if (n <= 0) return;
+  target[n] = 0;
+  const char *slash = strrchr(path, '/');
+  int folder = target[0] == '/' || !slash ? 0 : (int)(slash + 1 - path);
+  int length = snprintf(whole, sizeof whole, "%.*s%s", folder, path, target);
+  if (length < PATH_MAX) memcpy(path, whole, (size_t)length + 1);
+}
+
 static void find_home(void)
 {
   if (!own_library_path || !process_absolute_path(process_folder.home, own_library_path)) return;
+  follow_link(process_folder.home);
   char *slash = strrchr(process_folder.home, '/');
   if (slash) *slash = 0;
+}
+
+/* lib/weir/ and bin/ are where Weir is installed, lib/ and bin/ where it is built. */
+static void find_collector(char *program, size_t size)
+{
+  (void)snprintf(program, size, "%s/../../bin/weir", process_folder.home);
+  if (access(program, X_OK) != 0)
+    (void)snprintf(program, size, "%s/../bin/weir", process_folder.home);
 }
 
 /* Can spools of a whole process tree live here? */
@@ -166,7 +188,7 @@ static void start_collector(void)
   }
   error = ENOENT;
   if (process_folder.home[0]) {
-    (void)snprintf(program, sizeof program, "%s/../bin/weir", process_folder.home);
+    find_collector(program, sizeof program);
     error =
         process_start_collector(program, process_folder.path, process_folder.output, tree_root());
   }

@@ -20,7 +20,8 @@ START_TEST(a_bundle_needs_only_glibc_of_the_machine)
 {
   unpack();
   outcome *o = sh_status(
-      0, "for f in bundle/bin/weir bundle/lib/weir/* bundle/lib/*.so* bundle/lib/sim/*.so*; do "
+      0, "for f in bundle/bin/weir bundle/lib/weir/*.so* bundle/lib/*.so* "
+         "bundle/lib/weir/sim/*.so*; do "
          "LD_LIBRARY_PATH=bundle/lib/weir ldd $f | awk '/=>/ { print $1, $3 }'; done | sort -u |"
          " grep -vE '^(libc|libm|libdl|libpthread|librt)\\.so' | grep -v \" $PWD/bundle\" | grep "
          "-v ' bundle/' || true");
@@ -63,9 +64,9 @@ START_TEST(check_gpu_in_a_bundle_walks_the_engines_rows)
 {
   unpack();
   outcome *o = sh_status(
-      0,
-      "mkdir away && mv bundle away/b && cd / && WEIR_BLAS=builtin RESULTS=$OLDPWD/r.md "
-      "WEIR_SIM_TRIAL=$OLDPWD/away/b/lib/sim LD_LIBRARY_PATH= $OLDPWD/away/b/check-gpu.sh engine");
+      0, "mkdir away && mv bundle away/b && cd / && WEIR_BLAS=builtin RESULTS=$OLDPWD/r.md "
+         "WEIR_SIM_TRIAL=$OLDPWD/away/b/lib/weir/sim LD_LIBRARY_PATH= $OLDPWD/away/b/check-gpu.sh "
+         "engine");
   ck_assert_msg(strstr(o->out, "35 passed, 0 failed") && strstr(o->out, "0 differences"), "%s",
                 o->out);
   (void)sh_status(0, "grep -q '^| 35 allocator hooks | ok |' r.md && grep -q '^| pinned | ' r.md");

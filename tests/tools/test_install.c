@@ -19,7 +19,7 @@ START_TEST(installed_programs_find_their_siblings)
   sh_status(0, "mv root/opt/weir moved && moved/bin/weir run --sim -o t.db -- $VICTIM call");
   ck_assert_int_eq(ask("t.db", ALLOCS), 1);
   sh_status(0, "moved/bin/weir report t.db >/dev/null");
-  sh_status(0, "test -f moved/share/man/man1/weir.1 && test -f moved/lib/sim/libcuda.so.1");
+  sh_status(0, "test -f moved/share/man/man1/weir.1 && test -f moved/lib/weir/sim/libcuda.so.1");
 }
 END_TEST
 
@@ -60,9 +60,9 @@ START_TEST(the_allocator_example_is_built_against_what_is_installed)
             "export PKG_CONFIG_PATH=$PWD/there/lib/pkgconfig;"
             "cc -std=c99 -Wall -Wextra -Wpedantic -Werror $WEIR_SOURCE/tools/examples/memory.c -o "
             "memory $(pkg-config --cflags --libs weir)");
-  outcome *o = sh_status(0, "LD_LIBRARY_PATH=there/lib:there/lib/sim ./memory");
+  outcome *o = sh_status(0, "LD_LIBRARY_PATH=there/lib:there/lib/weir/sim ./memory");
   ck_assert_str_eq(o->out, "as it should be: CUDA out of memory.\n0 MiB live, 64 MiB cached\n");
-  o = sh("rm there/lib/libweir-cuda.so && LD_LIBRARY_PATH=there/lib:there/lib/sim ./memory");
+  o = sh("rm there/lib/libweir-cuda.so && LD_LIBRARY_PATH=there/lib:there/lib/weir/sim ./memory");
   ck_assert_int_eq(o->status, 1 << 8);
   ck_assert_ptr_nonnull(strstr(o->err, "no CUDA: CUDA is not available: libweir-cuda.so"));
 }
@@ -93,7 +93,7 @@ START_TEST(a_newcomers_program_runs_with_and_without_a_gpu)
   build_newcomer("$(pkg-config --cflags --libs weir)");
   outcome *o = sh_status(0, "LD_LIBRARY_PATH=there/lib ./a.out m.npy");
   ck_assert_ptr_nonnull(strstr(o->out, ANSWER));
-  o = sh_status(0, "LD_LIBRARY_PATH=there/lib:there/lib/sim ./a.out m.npy");
+  o = sh_status(0, "LD_LIBRARY_PATH=there/lib:there/lib/weir/sim ./a.out m.npy");
   ck_assert_ptr_nonnull(strstr(o->out, "on cuda: " ANSWER));
   o = sh_status(1, "LD_LIBRARY_PATH=there/lib ./a.out none.npy");
   ck_assert_str_eq(o->err, "cannot open none.npy: No such file or directory\n");
@@ -129,7 +129,7 @@ START_TEST(each_pages_example_is_built_and_run)
       "  test -s $name/example.c || { echo \"$name has no example\"; exit 1; }\n"
       "  cc -std=c99 -Wall -Wextra -Wpedantic -Werror $name/example.c -o $name/example "
       "    $(pkg-config --cflags --libs weir) || { echo \"$name: not built\"; exit 1; }\n"
-      "  for sim in '' :there/lib/sim :../there/lib/sim; do\n"
+      "  for sim in '' :there/lib/weir/sim :../there/lib/weir/sim; do\n"
       "    (cd $name && rm -f *.spool && LD_LIBRARY_PATH=../there/lib$sim ./example >out 2>&1) || "
       "      { echo \"$name$sim:\"; cat $name/out; exit 1; }\n"
       "  done; n=$((n + 1))\n"
@@ -168,6 +168,52 @@ START_TEST(every_macro_of_the_headers_has_a_page)
 }
 END_TEST
 
+/* lib/x86_64-linux-gnu as a distribution of several architectures has it. What the loader finds by its name is
+ * Weir's by its name, and no more than is of use; all else is in lib/weir. */
+START_TEST(a_folder_that_others_search_gets_only_what_is_weirs)
+{
+  static const char *const folders[] = {"lib", "lib64", "lib/x86_64-linux-gnu"};
+  adopt_collectors();
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    const char *folder = folders[i];
+    sh_status(0, INSTALL "/usr $here/root $($WEIR version | sed -n 's/^weir //p') /usr/%s", folder);
+    outcome *o =
+        sh_status(0, "cd root/usr/%s && for f in *.so* *.a; do echo $f; done | sort", folder);
+    ck_assert_str_eq(o->out, "libweir-cuda.so\nlibweir-preload.so\nlibweir.a\nlibweir.so\n"
+                             "libweir.so.0\n");
+    sh_status(
+        0,
+        "test $(stat -c %%s root/usr/%s/libweir.so.0) -lt $(stat -c %%s $BUILD/lib/libweir.so.0)"
+        " || ! command -v strip",
+        folder);
+    sh_status(0, "grep -qx 'libdir=${prefix}/%s' root/usr/%s/pkgconfig/weir.pc", folder, folder);
+    sh_status(0, "root/usr/bin/weir run --sim --force -o run.db -- $VICTIM call");
+    ck_assert_int_eq(ask("run.db", ALLOCS), 1);
+    sh_status(0,
+              "rm -f own.db; LD_PRELOAD=$PWD/root/usr/%s/libweir-preload.so WEIR_OUTPUT=$PWD/own.db"
+              " LD_LIBRARY_PATH=$PWD/root/usr/lib/weir/sim $VICTIM call",
+              folder);
+    wait_for_collectors();
+    ck_assert_int_eq(ask("own.db", ALLOCS), 1);
+    sh_status(0, "$WEIR_SOURCE/tools/scripts/install.sh --remove /usr $PWD/root");
+    ck_assert_str_eq(sh_status(0, "find root ! -type d; find root -path '*weir*'")->out, "");
+  }
+  sh_status(1, INSTALL "/usr $here/root 0.0 /elsewhere/lib");
+}
+END_TEST
+
+START_TEST(what_was_installed_elsewhere_before_is_removed)
+{
+  sh_status(
+      0, "mkdir -p root/usr/lib/sim root/usr/share/weir && cd root/usr && touch lib/libunwind.so.8"
+         " lib/sim/libcuda.so.1 lib/kept && printf 'lib/libunwind.so.8\\nlib/sim/libcuda.so.1\\n'"
+         " >share/weir/installed");
+  sh_status(0, INSTALL "/usr $here/root" VERSION);
+  sh_status(0, "test ! -e root/usr/lib/libunwind.so.8 && test ! -e root/usr/lib/sim && test -e "
+               "root/usr/lib/kept");
+}
+END_TEST
+
 START_TEST(uninstall_leaves_nothing)
 {
   sh_status(0, INSTALL "/usr $here/root" VERSION
@@ -191,6 +237,8 @@ int main(void)
   tcase_add_test(t, each_pages_example_is_built_and_run);
   tcase_add_test(t, every_function_of_the_library_has_a_page);
   tcase_add_test(t, every_macro_of_the_headers_has_a_page);
+  tcase_add_test(t, a_folder_that_others_search_gets_only_what_is_weirs);
+  tcase_add_test(t, what_was_installed_elsewhere_before_is_removed);
   tcase_add_test(t, uninstall_leaves_nothing);
   suite_add_tcase(s, t);
   return run_suite(s);

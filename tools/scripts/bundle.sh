@@ -25,9 +25,9 @@ needed() { # FILE: paths of the shared libraries it needs, glibc's own left out
 
 mkdir -p "$root/lib/weir"
 needed "$root/bin/weir" | while read -r f; do install -m 755 "$f" "$root/lib/weir/$(basename "$f")"; done
-if [ -e "$root/lib/libunwind.so.8" ]; then
-  needed "$root/lib/libunwind.so.8" | while read -r f; do install -m 755 "$f" "$root/lib/weir/$(basename "$f")"; done
-  patchelf --set-rpath '$ORIGIN/weir' "$root/lib/libunwind.so.8"
+if [ -e "$root/lib/weir/libunwind.so.8" ]; then
+  needed "$root/lib/weir/libunwind.so.8" | while read -r f; do install -m 755 "$f" "$root/lib/weir/$(basename "$f")"; done
+  patchelf --set-rpath '$ORIGIN' "$root/lib/weir/libunwind.so.8"
 fi
 
 if [ -d "$build/examples" ]; then

@@ -21,14 +21,23 @@
 
 /* ---- siblings -------------------------------------------------------------------------------- */
 
-static char *sibling_path(const char *relative, const char *what)
+/* A file of lib/weir/, where Weir is installed, or of lib/, where it is built. */
+static char *sibling_path(const char *name, const char *what)
 {
-  char *path = cmd_sibling(relative);
+  char *relative = cmd_format("lib/weir/%s", name), *path = cmd_sibling(relative);
+  if (path && access(path, R_OK) < 0) {
+    free(path);
+    free(relative);
+    relative = cmd_format("lib/%s", name);
+    path = cmd_sibling(relative);
+  }
   if (!path || access(path, R_OK) < 0) {
     cmd_say("%s is missing: %s.", what, path ? path : relative);
     free(path);
+    free(relative);
     return NULL;
   }
+  free(relative);
   if (!strpbrk(path, " :")) return path; /* the loader splits its lists at both */
   cmd_say("%s cannot be loaded from %s: there is a blank or a colon in the path.", what, path);
   free(path);
@@ -37,15 +46,15 @@ static char *sibling_path(const char *relative, const char *what)
 
 bool environment_siblings(environment *e)
 {
-  e->preload = sibling_path("lib/libweir-preload.so", "the preload library");
+  e->preload = sibling_path("libweir-preload.so", "the preload library");
   if (!e->preload) return false;
   if (!e->sim) return true;
-  char *driver = sibling_path("lib/sim/libcuda.so.1", "the software device");
+  char *driver = sibling_path("sim/libcuda.so.1", "the software device");
   if (!driver) return false;
   e->sim_lib = driver;
   *strrchr(driver, '/') = 0;
   e->sim_cupti = cmd_format("%s/libcupti.so.13", e->sim_lib);
-  e->sim_runtime = sibling_path("lib/sim/libcudart.so.13", "the software device's runtime");
+  e->sim_runtime = sibling_path("sim/libcudart.so.13", "the software device's runtime");
   return e->sim_runtime != NULL;
 }
 
