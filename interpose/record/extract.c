@@ -37,16 +37,21 @@ WEIR_INLINE event_fields begin_alloc(hook_call *c, uint64_t ptr, uint64_t bytes,
                                      unsigned device, block_tag more)
 {
   event_fields e = event_begin_here(c, WEIR_EV_ALLOC);
-  if (within_is_possible() && ptr && !c->routed && within_begins(ptr))
-    e.kind = WEIR_EV_CALL;
-  else
-    remember(c, ptr, bytes, mem, device, more);
+  remember(c, ptr, bytes, mem, device, more);
   e.a = ptr;
   e.bytes = bytes;
   e.copy = c->why;
   e.mem = (uint8_t)mem;
   e.device = (uint8_t)(mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : device);
   return e;
+}
+
+/* Out of memory that counts as another block: a call, which allocates nothing. */
+__attribute__((noinline)) static bool alloc_within(hook_call *c, uint64_t ptr, uint64_t bytes)
+{
+  if (c->status != 0 || !ptr || !within_begins(ptr)) return false;
+  extract_call(c, ptr, 0, bytes, WEIR_NO_STREAM);
+  return true;
 }
 
 /* The device a call without one works on. Who took the memory from a cache has asked already. */
@@ -61,6 +66,7 @@ WEIR_INLINE unsigned here(const hook_call *c)
 
 void extract_alloc(hook_call *c, extract_word ptr, extract_word bytes, extract_word mem)
 {
+  if (!c->routed && within_is_possible() && alloc_within(c, ptr, bytes)) return;
   event_fields e = begin_alloc(c, ptr, bytes, (unsigned)mem, here(c), 0);
   event_commit(c, &e);
 }
@@ -69,7 +75,9 @@ void extract_alloc(hook_call *c, extract_word ptr, extract_word bytes, extract_w
 void extract_alloc_pitch(hook_call *c, extract_word ptr, extract_word pitch, extract_word rows,
                          extract_word width)
 {
-  event_fields e = begin_alloc(c, ptr, (pitch ? pitch : width) * rows, WEIR_MEM_DEVICE, here(c), 0);
+  uint64_t bytes = (pitch ? pitch : width) * rows;
+  if (!c->routed && within_is_possible() && alloc_within(c, ptr, bytes)) return;
+  event_fields e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, here(c), 0);
   e.b = pitch;
   event_commit(c, &e);
 }
@@ -96,6 +104,7 @@ unsigned extract_device_of(const hook_call *c, uint64_t ptr)
 void extract_alloc_async(hook_call *c, extract_word ptr, extract_word bytes, extract_word stream,
                          extract_word pool)
 {
+  if (!c->routed && within_is_possible() && alloc_within(c, ptr, bytes)) return;
   unsigned device = pool || stream > WEIR_STREAM_PER_THREAD ? extract_device_of(c, ptr) : here(c);
   event_fields e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
   e.b = pool;
@@ -136,6 +145,7 @@ void extract_pool_destroy(hook_call *c, extract_word pool)
  * keeps work before and after it from running together. */
 void extract_alloc_host(hook_call *c, extract_word ptr, extract_word bytes, extract_word flags)
 {
+  if (!c->routed && within_is_possible() && alloc_within(c, ptr, bytes)) return;
   event_fields e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, here(c), 0);
   e.b = flags;
   if (c->status == 0 && !(c->flags & WEIR_EVF_CACHED)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
@@ -222,20 +232,21 @@ void extract_free_before(hook_call *c, extract_word ptr)
 }
 
 /* Of a block of memory that counts as another: a call, which frees nothing. */
-__attribute__((noinline)) static event_fields begin_free_within(const hook_call *c, uint64_t ptr)
+__attribute__((noinline)) static void free_within(hook_call *c, uint64_t ptr)
 {
-  event_fields e = event_begin(c, WEIR_EV_CALL);
   if (c->status != 0) within_put_back(c->held);
-  e.a = ptr;
-  e.device = c->thread->last_device;
-  return e;
+  extract_call(c, ptr, 0, 0, WEIR_NO_STREAM);
+}
+
+static inline bool frees_within(const hook_call *c)
+{
+  return !c->routed && __builtin_expect(c->held.tag & WEIR_TAG_WITHIN, 0);
 }
 
 WEIR_INLINE event_fields begin_free(hook_call *c, uint64_t ptr, unsigned mem)
 {
-  block_tag tag = c->held.tag;
-  if (__builtin_expect(tag & WEIR_TAG_WITHIN, 0)) return begin_free_within(c, ptr);
   event_fields e = c->routed ? event_begin_frequent(c, WEIR_EV_FREE) : event_begin(c, WEIR_EV_FREE);
+  block_tag tag = c->held.tag;
   if (c->status != 0 && tag && !c->routed) pointer_block_add(c->held);
   e.a = ptr;
   e.bytes = c->held.bytes;
@@ -256,13 +267,16 @@ WEIR_INLINE void mark_free(const hook_call *c, event_fields *e)
   e->b = c->waited;
   e->copy = c->why;
   if (c->flags & WEIR_EVF_CACHED && !c->waited) return; /* relaxed: did not wait */
-  if (e->a && c->status == 0 && !(c->held.tag & (WEIR_TAG_POOL | WEIR_TAG_WITHIN)))
-    e->flags |= WEIR_EVF_IMPLICIT_SYNC;
+  if (e->a && c->status == 0 && !(c->held.tag & WEIR_TAG_POOL)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
 }
 
 /* `mem`: what the function frees where the block is not known. */
 void extract_free(hook_call *c, extract_word ptr, extract_word mem)
 {
+  if (frees_within(c)) {
+    free_within(c, ptr);
+    return;
+  }
   event_fields e = begin_free(c, ptr, (unsigned)mem);
   mark_free(c, &e);
   event_commit(c, &e);
@@ -270,6 +284,10 @@ void extract_free(hook_call *c, extract_word ptr, extract_word mem)
 
 void extract_free_async(hook_call *c, extract_word ptr, extract_word stream)
 {
+  if (frees_within(c)) {
+    free_within(c, ptr);
+    return;
+  }
   event_fields e = begin_free(c, ptr, WEIR_MEM_DEVICE);
   event_set_stream(&e, stream);
   if (c->status == 0) driver_pool_freed();
