@@ -19,10 +19,15 @@ WITH step AS (
   WHERE t.status = 0 AND NOT t.flags & 16
     AND (t.kind IN (2, 3, 4) AND t.flags & 2 OR t.kind = 5 AND t.copy IN (1, 3, 4)
          OR t.kind = 3 AND t.flags & 1 AND 1 IN (t.mem, t.src_mem) AND t.copy IN (1, 2))),
+alone AS (
+  SELECT s.*, CASE WHEN w.pending = 0 THEN s.duration * 1.0 / s.bytes
+                   WHEN w.operations = 1 AND (SELECT t.kind FROM event_row y CROSS JOIN template t ON t.id = y.template
+                                              WHERE y.id = w.youngest) = 3
+                   THEN max(s.duration - w.bytes * 1.0 / :link, 0) / s.bytes END AS pace
+  FROM step s LEFT JOIN wait_detail w ON w.id = s.id WHERE s.pageable AND s.bytes > :min_bytes),
 found AS (
-  SELECT s.*, ifnull(min(CASE WHEN w.pending = 0 THEN s.duration * 1.0 / s.bytes END)
-                       OVER (PARTITION BY s.process, s.copy), 1.0 / :pageable) AS best
-  FROM step s LEFT JOIN wait_detail w ON w.id = s.id WHERE s.pageable AND s.bytes > :min_bytes)
+  SELECT *, coalesce(min(pace) OVER (PARTITION BY process, copy), min(pace) OVER (PARTITION BY process),
+                     1.0 / :pageable) AS best FROM alone)
 SELECT id AS event, template, duration AS cost_ns, bytes AS bytes, flags & 128 <> 0 AS removed,
        CAST(max(min(duration, bytes * best)
                 - max(bytes * 1.0 / :link - max(ifnull(gap, duration), 0), 0), 0) AS INTEGER) AS saving_ns
