@@ -117,6 +117,7 @@ def expected(name, at):
 def main():
     library, source = sys.argv[1:3]
     calls, bad = 0, 0
+    _opened = C.CDLL(library)  # once, for all processes to come
     for p in prototypes(source):
         if len(sys.argv) > 3 and p[1] != sys.argv[3]:
             continue

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """nulls.py LIBWEIR SOURCE [FUNCTION]: calls every public function with good arguments, which must succeed, and then with NULL
-for each of its pointers, one at a time, the others being as good as before; each call in a process of its own. None may end by
-a signal; a status that is not success must be EINVAL with a sentence that begins with the function's name, and the function's
+for each of its pointers, one at a time, the others being as good as before; a function's calls in a process of their own, and
+each in one of its own where those are not all right. None may end by a signal; a status that is not success must be EINVAL with a sentence that begins with the function's name, and the function's
 *out NULL. Prints the calls that were not so, and how many there were. Prototypes are the headers' own, as the preprocessor
 gives them."""
 import ctypes as C
@@ -596,20 +596,31 @@ def call(library, prototype, at):
     return 0
 
 
+def in_child(library, prototype, places, quiet):
+    """How a process ends that makes these calls, as of waitpid()."""
+    pid = os.fork()
+    if not pid:
+        signal.alarm(600)  # ends what hangs
+        if quiet:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os._exit(any([call(library, prototype, at) for at in places]))
+    return os.waitpid(pid, 0)[1]
+
+
 def main():
     library, source = sys.argv[1:3]
     calls, bad = 0, 0
+    _opened = C.CDLL(library)  # once, for all processes to come
     for p in prototypes(source):
         if len(sys.argv) > 3 and p[1] != sys.argv[3]:
             continue
         nulls = [i for i, t in enumerate(p[2]) if pointer(t) and not (i and p[1] in NOT_GOOD)]
-        for at in ([None] if nulls and p[1] not in NOT_GOOD else []) + nulls:
-            calls += 1
-            pid = os.fork()
-            if not pid:
-                signal.alarm(600)  # ends what hangs
-                os._exit(call(library, p, at))
-            status = os.waitpid(pid, 0)[1]
+        places = ([None] if nulls and p[1] not in NOT_GOOD else []) + nulls
+        calls += len(places)
+        if not in_child(library, p, places, True):
+            continue
+        for at in places:
+            status = in_child(library, p, [at], False)
             if os.WIFSIGNALED(status):
                 what = 'good arguments' if at is None else 'argument %d (%s) NULL' % (at + 1, p[2][at])
                 print('%s: %s: signal %d' % (p[1], what, os.WTERMSIG(status)), flush=True)
