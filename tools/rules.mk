@@ -131,7 +131,10 @@ ROWS       ?=
 # What measures the library is linked as a program links it: libweir.so, through its exported functions.
 BENCH_WEIR := $(addprefix $(O)/bench/,alloc tensor gpu gpu_tensor)
 
-$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c tensor.c trace.c)) $(CORE_TRACE_WRITER_OBJS))
+BENCH_OUTPUT := $(call objs,tools/weir/output_file.c tools/weir/cmd.c tools/weir/guess.c reports/base/follow.c reports/base/escape.c \
+                reports/base/util.c)
+
+$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c tensor.c trace.c)) $(BENCH_OUTPUT) $(CORE_TRACE_WRITER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -lm -ldl -lpthread

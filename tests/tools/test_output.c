@@ -184,6 +184,17 @@ START_TEST(a_link_of_another_users_is_refused)
 }
 END_TEST
 
+/* Its rows fail, for want of a build, and are written. */
+START_TEST(so_is_what_the_benchmarks_measure)
+{
+  sh_status(1, "echo old >out; ln out other; $BUILD/bench/bench $PWD out alloc-hit");
+  sh_status(0, "grep -qx old other && grep -q weir-bench out && ln -s out link");
+  if (lchown("link", 65534, 65534)) return;
+  outcome *o = sh_status(1, "$BUILD/bench/bench $PWD link alloc-hit");
+  ck_assert_ptr_nonnull(strstr(o->err, ": a link on the way is another user's.\n"));
+}
+END_TEST
+
 /* U+202E turns what follows around, U+200B and U+E0041 are not seen; = begins a formula. */
 #define DECEIVES                                                                                   \
   "=SUM(A1)\xe2\x80\xae"                                                                           \
@@ -290,6 +301,7 @@ int main(void)
   tcase_add_test(tc, a_dash_is_stdout);
   tcase_add_test(tc, a_link_of_ones_own_is_followed);
   tcase_add_test(tc, a_link_of_another_users_is_refused);
+  tcase_add_test(tc, so_is_what_the_benchmarks_measure);
   tcase_add_test(tc, what_is_not_seen_is_shown);
   tcase_add_test(tc, a_cell_is_no_formula);
   tcase_add_test(tc, a_terminal_is_sent_none);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/base/clock.h"
 #include "tools/bench/timing.h"
+#include "tools/weir/output_file.h"
 
 static const row *const tables[] = {rows_calls,  rows_trace, rows_findings, rows_memory,
                                     rows_tensor, rows_gpu,   NULL};
@@ -151,6 +152,20 @@ static int run_rows(FILE *json, int count, char **names)
   return failed;
 }
 
+/* The rows that are asked for. */
+typedef struct asked {
+  int count;
+  char **names;
+  int *failed; /* how many did */
+} asked;
+
+static weir_status write_rows(FILE *json, const void *context)
+{
+  const asked *a = context;
+  *a->failed = run_rows(json, a->count, a->names);
+  return WEIR_OK;
+}
+
 int main(int argc, char **argv)
 {
   char scratch[] = "/tmp/weir-bench-XXXXXX";
@@ -162,12 +177,13 @@ int main(int argc, char **argv)
   if (!names_known(argc - 3, argv + 3)) return 2;
   bench_asked = argc > 3;
   bench_scratch = mkdtemp(scratch);
-  FILE *json = fopen(argv[2], "w");
-  if (!bench_scratch || !json) {
+  if (!bench_scratch) {
     perror("bench");
     return 1;
   }
-  int failed = run_rows(json, argc - 3, argv + 3);
+  int failed = 0;
+  weir_status s = output_write(argv[2], 0666, write_rows, &(asked){argc - 3, argv + 3, &failed});
+  if (s) (void)fprintf(stderr, "bench: %s.\n", weir_error_message());
   (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", bench_scratch, NULL});
-  return fclose(json) != 0 || failed;
+  return s || failed;
 }
