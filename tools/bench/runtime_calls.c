@@ -30,7 +30,7 @@ static double thread_ns(void)
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void *find(void *library, const char *name)
+static void *find_symbol(void *library, const char *name)
 {
   void *p = library ? dlsym(library, name) : NULL;
   if (!p) (void)fprintf(stderr, "calls: %s\n", dlerror());
@@ -44,10 +44,10 @@ static bool set_up(void)
   void *library = NULL;
   for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
     library = dlopen(names[i], RTLD_NOW);
-  int (*create)(void **) = (int (*)(void **))find(library, "cudaEventCreate");
-  event_query = (int (*)(void *))find(library, "cudaEventQuery");
-  device_malloc = (int (*)(void **, size_t))find(library, "cudaMalloc");
-  device_free = (int (*)(void *))find(library, "cudaFree");
+  int (*create)(void **) = (int (*)(void **))find_symbol(library, "cudaEventCreate");
+  event_query = (int (*)(void *))find_symbol(library, "cudaEventQuery");
+  device_malloc = (int (*)(void **, size_t))find_symbol(library, "cudaMalloc");
+  device_free = (int (*)(void *))find_symbol(library, "cudaFree");
   return create && event_query && device_malloc && device_free && !device_free(NULL) &&
          !create(&event);
 }
