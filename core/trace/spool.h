@@ -130,11 +130,11 @@ typedef struct spool_header {
   _Atomic uint32_t closed;  /* 1: the process said good-bye (exit), 2: it exec'd or forked away */
   _Atomic uint32_t threads; /* thread serials given out */
   _Atomic uint32_t forks_begun;
-  _Atomic uint32_t forks_done; /* a child counts itself here once it is announced */
-  uint32_t pad;
-  _Atomic uint64_t dropped;          /* events not recorded: limit, disk full, no memory */
-  _Atomic uint64_t drop_errno;       /* the first reason; ENOBUFS: the limit */
-  _Atomic uint64_t torn;             /* unused by writers; readers count here in their copy */
+  _Atomic uint32_t forks_done;  /* a child counts itself here once it is announced */
+  _Atomic uint32_t deep_ranges; /* NVTX ranges pushed deeper than a thread keeps: not recorded */
+  _Atomic uint64_t dropped;     /* events not recorded: limit, disk full, no memory */
+  _Atomic uint64_t drop_errno;  /* the first reason; ENOBUFS: the limit */
+  _Atomic uint64_t torn;        /* unused by writers; readers count here in their copy */
   _Atomic uint64_t unknown_lookups;  /* cu* look-ups whose name or version we do not know */
   _Atomic uint64_t dropped_extended; /* stacks, modules, names not recorded: tried again later */
   _Atomic uint64_t taken;            /* bytes reserved, ever */
@@ -150,7 +150,6 @@ typedef struct spool_header {
   _Atomic uint32_t unseen_more; /* starts of images there was no entry left for */
   _Atomic uint64_t nested;      /* calls made within another by a signal handler or a callback: no
                                    events */
-  _Atomic uint64_t deep_ranges; /* NVTX ranges pushed deeper than a thread keeps: not recorded */
   uint8_t key[SPOOL_KEY];       /* of this spool alone (spool_request.h); zeros: it has none */
 } spool_header;
 

@@ -410,8 +410,8 @@ static weir_status drain_spool(wr_spool *s, bool final)
   spool_visitor visitor = wr_take_visitor;
   visitor.context = s;
   status = spool_drain(s->reader, &visitor, final);
+  if (!status) status = queue_unseen(s); /* reads all of the header anew */
   if (!status) status = queue_changes(s);
-  if (!status) status = queue_unseen(s);
   return status;
 }
 

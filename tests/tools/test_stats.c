@@ -37,6 +37,14 @@ START_TEST(ranges_are_summed_by_domain_and_text)
 }
 END_TEST
 
+/* The last of them are counted behind the last record that the collector has read before the end. */
+START_TEST(ranges_too_deep_to_be_recorded_are_all_counted)
+{
+  sh_status(0, RUN "-- $BUILD/tests/victims/nvtx/edges deep");
+  ck_assert_int_eq(ask("t.db", "SELECT deep_ranges FROM process"), 5000 - 256);
+}
+END_TEST
+
 /* No time of a call stands in for one of a device. */
 START_TEST(what_the_trace_has_nothing_for_is_one_sentence)
 {
@@ -299,6 +307,7 @@ int main(void)
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_loop_test(t, numbers_are_those_of_the_tables_and_of_the_report, 0, 2);
   tcase_add_test(t, ranges_are_summed_by_domain_and_text);
+  tcase_add_test(t, ranges_too_deep_to_be_recorded_are_all_counted);
   tcase_add_test(t, what_the_trace_has_nothing_for_is_one_sentence);
   tcase_add_test(t, rules_find_what_they_are_for);
   tcase_add_test(t, names_of_any_bytes_stay_in_their_cells);
