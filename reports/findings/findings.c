@@ -13,6 +13,7 @@
 #include "reports/findings/source.h"
 #include "reports/import/run_log.h"
 #include "reports/import/wait_log.h"
+#include "reports/model/device_times.h"
 #include "reports/model/sites.h"
 
 enum {
@@ -94,6 +95,7 @@ typedef struct search {
   uint64_t peak_bytes;
   bool hashed;   /* copy_hash has rows */
   bool timed;    /* device_work has rows */
+  char *untimed; /* owned; NULL, or why it has none though they were asked for */
   bool ranges;   /* event_range has rows */
   int64_t began; /* CLOCK_REALTIME, ns */
   bool quoted;   /* lines of source may be */
@@ -579,7 +581,8 @@ static weir_status run_rule(search *x, const wr_rule *rule)
   if (!table && !x->hashed && rule->needs && strstr(rule->needs, "copy_hash"))
     return not_judged(x, rule, "no copy was hashed (weir run --hash)");
   if (!table && !x->timed && rule->needs && strstr(rule->needs, "device_"))
-    return not_judged(x, rule, "no device times (weir run --device-times=all)");
+    return not_judged(x, rule,
+                      x->untimed ? x->untimed : "no device times (weir run --device-times=all)");
   if (table) {
     (void)snprintf(why, sizeof(why), "the trace has no %s", table);
     return not_judged(x, rule, why);
@@ -637,6 +640,17 @@ static weir_status has_rows(search *x, const char *table, const char *query, boo
   return s;
 }
 
+/* An option that was given is not advised. */
+static weir_status find_untimed(search *x)
+{
+  wr_device_times t;
+  weir_status s = wr_device_times_load(&t, x->db);
+  if (s) return s;
+  if (wr_device_times_asked(&t) && !(x->untimed = wr_device_times_none(&t))) s = no_memory(x);
+  wr_device_times_free(&t);
+  return s;
+}
+
 /* What was recorded by options of weir run. */
 static weir_status find_options(search *x)
 {
@@ -644,6 +658,7 @@ static weir_status find_options(search *x)
   if (s) return s;
   s = has_rows(x, "device_work", "SELECT EXISTS(SELECT 1 FROM device_work WHERE kind <> 5)",
                &x->timed);
+  if (!s && !x->timed) s = find_untimed(x);
   if (s || !wr_db_has_table(x->db, "range_row")) return s;
   return has_rows(x, "event_range", "SELECT EXISTS(SELECT 1 FROM event_range)", &x->ranges);
 }
@@ -718,6 +733,7 @@ static void search_close(search *x)
   wr_facts_free(&x->facts);
   free(x->beside);
   free(x->failed);
+  free(x->untimed);
 }
 
 /* How much a finding matters: its part of the run's time, or of the most memory, by severity and by

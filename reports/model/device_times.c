@@ -170,6 +170,46 @@ static weir_status load_facts(wr_device_times *t, const wr_db *db)
   return status;
 }
 
+/* A process that was ended by a signal, or waited for CUPTI in vain: its calls that have a number,
+ * worked, and had something to do, and of whose operations there is none. */
+static weir_status count_lost(wr_device_times *t, const wr_db *db)
+{
+  int64_t lost = 0;
+  if (!t->incomplete || !wr_db_has_table(db, "device_call")) return WEIR_OK;
+  weir_status s = wr_db_number(
+      db,
+      "SELECT count(*) FROM (SELECT DISTINCT c.event FROM device_call c CROSS JOIN event e"
+      " ON e.id = c.event WHERE c.process IN (SELECT process FROM device_fact"
+      " WHERE fact = 'observed' EXCEPT SELECT process FROM device_fact WHERE fact = 'ended')"
+      " AND e.status = 0 AND (e.bytes > 0 OR e.kind NOT IN (3, 4))"
+      " AND NOT EXISTS (SELECT 1 FROM device_work d WHERE d.event = c.event))",
+      &lost);
+  t->lost_calls = lost > 0 ? (uint64_t)lost : 0;
+  return s;
+}
+
+char *wr_device_times_none(const wr_device_times *t)
+{
+  if (t->unavailable)
+    return wr_format("device times were asked for, and not to be had: %s", t->unavailable);
+  if (wr_device_times_asked(t))
+    return wr_format("device times were asked for, and none was kept%s",
+                     t->incomplete ? " before the program was ended" : "");
+  return wr_format("device times were not observed (weir run --device-times)");
+}
+
+weir_status wr_device_times_find_none(char **none, const wr_db *db)
+{
+  wr_device_times t;
+  *none = NULL;
+  weir_status s = wr_device_times_load(&t, db);
+  if (s) return s;
+  if (!t.count && !(*none = wr_device_times_none(&t)))
+    s = weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path);
+  wr_device_times_free(&t);
+  return s;
+}
+
 weir_status wr_device_times_load(wr_device_times *t, const wr_db *db)
 {
   sweep s = {.t = t};
@@ -192,6 +232,7 @@ weir_status wr_device_times_load(wr_device_times *t, const wr_db *db)
         take_edge, &s);
   end_device(&s);
   if (!status) status = load_facts(t, db);
+  if (!status) status = count_lost(t, db);
   if (status) wr_device_times_free(t);
   return status;
 }

@@ -67,14 +67,28 @@ typedef struct wr_device_times {
   char *observed, *unavailable;          /* owned, or NULL: what by which CUPTI; why it was not */
   uint64_t yields, yielded_ns;           /* to clients in programs */
   uint64_t dropped, untimed, incomplete; /* operations; processes whose last are not there */
-  uint64_t unmatched;                    /* operations of no event */
-  bool no_kernels;                       /* a process had but its copies observed */
+  uint64_t lost_calls; /* of these processes: calls none of whose operations is there */
+  uint64_t unmatched;  /* operations of no event */
+  bool no_kernels;     /* a process had but its copies observed */
 } wr_device_times;
 
 /* A trace from before there were device times has none. */
 weir_status wr_device_times_load(wr_device_times *t, const wr_db *db);
 
 void wr_device_times_free(wr_device_times *t);
+
+/* Of a run without device times, why, as "device times were ...", without a stop: it names the option
+ * only where that was not given. Owned; NULL: out of memory. */
+char *wr_device_times_none(const wr_device_times *t);
+
+/* Of any run; *none is NULL where there are times, or else that text. */
+weir_status wr_device_times_find_none(char **none, const wr_db *db);
+
+/* Whether the run was asked for them. */
+static inline bool wr_device_times_asked(const wr_device_times *t)
+{
+  return t->observed || t->unavailable || t->yields;
+}
 
 /* idle.c: why devices were idle, by the tables of a resolved trace, or temporary ones. */
 weir_status wr_idle_load(wr_device_times *t, const wr_db *db);

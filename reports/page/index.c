@@ -100,8 +100,10 @@ static void put_run(index_writer *w)
   (void)fprintf(w->to, ",\"finished\":%s,\"device_times\":%s,\"host_times_only_note\":",
                 m->finished ? "true" : "false", times ? "true" : "false");
   put_text(w, times ? NULL
-                    : "Times are the host's, of its calls: the run has no device times "
-                      "(weir run --device-times).");
+              : wr_device_times_asked(&m->device_times)
+                  ? "Times are the host's, of its calls: the run has no device times."
+                  : "Times are the host's, of its calls: the run has no device times "
+                    "(weir run --device-times).");
   (void)fputc(',', w->to);
   put_devices(w);
   put_processes(w);

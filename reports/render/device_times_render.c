@@ -150,9 +150,9 @@ static void print_unseen_work(wr_page *p, const wr_device_times *t)
     LINE(p, false,
          "kernels were not observed: where a device seems idle one may have run"
          " (--device-times=all)");
-  if (t->incomplete)
-    LINE(p, true, "%s ended before the last operations were had",
-         OF(t->incomplete, "process", "processes"));
+  if (t->lost_calls)
+    LINE(p, true, "%s without device operations: %s ended before these were had",
+         COUNTED(t->lost_calls, "call"), OF(t->incomplete, "process", "processes"));
 }
 
 void wr_device_times_section(wr_page *p)
@@ -269,6 +269,7 @@ json_t *wr_device_observation_json(const wr_model *m)
   put_number(o, "untimed", t->untimed);
   put_number(o, "unmatched", t->unmatched);
   put_number(o, "incomplete_processes", t->incomplete);
+  put_number(o, "lost_calls", t->lost_calls);
   json_object_set_new(o, "kernels_unobserved", json_boolean(t->no_kernels));
   json_object_set_new(o, "undivided",
                       text_or_null(t->count ? wr_unjudged_name(m->waits.why_undivided) : NULL));

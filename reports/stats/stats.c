@@ -10,6 +10,7 @@
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
 #include "reports/export/input.h"
+#include "reports/model/device_times.h"
 
 enum { MOST_LABELS = 5, MOST_MEASURES = 4 };
 
@@ -360,11 +361,14 @@ static weir_status check_device_times(const stats *x)
                      "SELECT EXISTS(SELECT 1 FROM main.device_work WHERE kind BETWEEN 1 AND 4"
                      " AND " WR_DEVICE_TIME ")",
                      &there);
+  char *none = NULL;
+  if (!s && !there) s = wr_device_times_find_none(&none, db);
   if (s || there) return s;
-  return weir_fail(WEIR_ENOTSUP,
-                   "%s has no times of devices, which %s is of: run the program with"
-                   " weir run --device-times=all",
-                   db->path, x->report->name);
+  bool asked = none && !strstr(none, "--device-times");
+  s = weir_fail(WEIR_ENOTSUP, "%s has no times of devices, which %s is of: %s", db->path,
+                x->report->name, asked ? none : "run the program with weir run --device-times=all");
+  free(none);
+  return s;
 }
 
 static weir_status check_needs(const stats *x)

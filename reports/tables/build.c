@@ -32,3 +32,10 @@ weir_status wr_build_grouped(const wr_build *b, const wr_activity *a, const char
   wr_groups_close(&g);
   return s;
 }
+
+void wr_note_no_device_times(const wr_build *b, const wr_device_times *t, const char *then)
+{
+  char *none = wr_device_times_none(t);
+  wr_tables_note(b->t, "D%s%s.", none ? none + 1 : "evice times are not there", then);
+  free(none);
+}

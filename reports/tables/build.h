@@ -5,6 +5,7 @@
 #include "reports/model/cache.h"
 #include "reports/tables/grouped.h"
 #include "reports/tables/scope.h"
+#include "reports/model/device_times.h"
 
 typedef struct wr_build {
   wr_tables *t;
@@ -32,6 +33,9 @@ void wr_build_caches(const wr_build *b, const wr_cache *c);
 /* "transfers_by_site" is its name, "Transfers by site" its title. */
 weir_status wr_build_grouped(const wr_build *b, const wr_activity *a, const char *name,
                              const char *title, const wr_measure *measures, size_t count);
+
+/* A note that a run has no device times, and why; `then`: what of that, "" nothing. */
+void wr_note_no_device_times(const wr_build *b, const wr_device_times *t, const char *then);
 
 /* Cells that are copies; anything. */
 bool wr_cell_copies(const wr_activity_cell *cell);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "reports/import/wait_log.h"
 #include "reports/model/model.h"
+#include "reports/render/grid.h"
 #include "reports/tables/build.h"
 
 static wr_named_table *run_table(const wr_build *b, const char *name, const char *title,
@@ -125,10 +126,11 @@ static void add_busy(const wr_build *b, const wr_model *m)
       {"overlap_device_ns", "in both", WR_COLUMN_DEVICE_NS, 2}};
   const wr_device_times *d = &m->device_times;
   char words[32];
-  if (!d->count) {
-    wr_tables_note(b->t, "Device times were not observed (weir run --device-times).");
-    return;
-  }
+  if (!d->count) wr_note_no_device_times(b, d, "");
+  if (d->lost_calls)
+    wr_tables_note(b->t, "%s without device operations: a process ended before these were had.",
+                   wr_counted(d->lost_calls, "call", "calls").text);
+  if (!d->count) return;
   wr_named_table *t = RUN_TABLE(b, "busy", "Device time", columns);
   for (size_t i = 0; i < d->count; i++) {
     const wr_device_time *x = &d->device[i];

@@ -221,7 +221,7 @@ static weir_status add_overlap(const wr_build *b)
     wr_table_put(t, x->busy_ns);
     wr_table_put(t, x->span_ns);
   }
-  if (!d.count) wr_tables_note(b->t, "Device times were not observed (weir run --device-times).");
+  if (!d.count) wr_note_no_device_times(b, &d, "");
   if (d.count && d.no_kernels)
     wr_tables_note(b->t,
                    "Kernels were not observed (weir run --device-times=all): whether copies ran "

@@ -139,14 +139,23 @@ static weir_status add_groups(const wr_build *b, const wr_activity *a, wr_groups
                           count, b->top);
 }
 
+static void note_undivided(const wr_build *b)
+{
+  wr_device_times t;
+  bool loaded = !wr_device_times_load(&t, b->db);
+  if (loaded && !t.count)
+    wr_note_no_device_times(b, &t, ": what devices did while the host waited is not known");
+  else
+    wr_tables_note(b->t, "What devices did while the host waited is not worked out.");
+  if (loaded) wr_device_times_free(&t);
+}
+
 static void say_unjudged(const wr_build *b, const wr_activity *a)
 {
   if (!a->judged)
     wr_tables_note(b->t, "The trace is not complete: what waits had to wait for is not known.");
   else if (!a->divided)
-    wr_tables_note(b->t,
-                   "Device times were not observed (weir run --device-times): what devices did "
-                   "while the host waited is not known.");
+    note_undivided(b);
   if (a->unjudged_calls)
     wr_tables_note(b->t, "Of %s it is not known what they had to wait for.",
                    wr_counted(a->unjudged_calls, "wait", "waits").text);

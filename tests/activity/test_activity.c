@@ -174,6 +174,19 @@ START_TEST(an_end_without_handlers_loses_no_time)
 }
 END_TEST
 
+/* A signal's end may cost times, which are counted, and no report advises what was done. */
+START_TEST(an_end_by_a_signal_has_its_losses_counted)
+{
+  run_both("all", "worker", "copies 100 kill");
+  long long none = ONE("SELECT count(*) FROM copy WHERE device_ns IS NULL") +
+                   ONE("SELECT count(*) FROM memset WHERE device_ns IS NULL");
+  outcome *o = sh_status(0, "$WEIR report -f json t.db | grep -o '\"lost_calls\": *[0-9]*'");
+  ck_assert_int_eq(atoll(strchr(o->out, ':') + 1), none);
+  sh_status(1, "for r in summary devices waits transfers findings; do $WEIR report $r t.db; done |"
+               " grep -e '--device-times'");
+}
+END_TEST
+
 /* The loader ends a program for which it finds no memory of a thread's. */
 START_TEST(a_program_without_room_for_more_memory_lives)
 {
@@ -429,6 +442,7 @@ int main(void)
   tcase_add_test(t, threads_that_fill_the_staging_ring_go_when_there_is_nothing_to_fill);
   tcase_add_loop_test(t, an_end_without_handlers_loses_no_time, 0,
                       (int)(sizeof ends / sizeof *ends));
+  tcase_add_test(t, an_end_by_a_signal_has_its_losses_counted);
   tcase_add_test(t, a_program_without_room_for_more_memory_lives);
   tcase_add_loop_test(t, no_fault_of_cupti_is_the_program_s, 0,
                       (int)(sizeof faults / sizeof *faults));

@@ -240,6 +240,7 @@ START_TEST(the_report_names_what_was_not_observed)
   fact_at(400, WEIR_DEVICE_FACT_OBSERVED, 0, "copies, CUPTI 130001");
   fact_at(500, WEIR_DEVICE_FACT_DROPPED, 7, "");
   fact_at(500, WEIR_DEVICE_FACT_UNTIMED, 2, "");
+  correlate(0, 77, 10);
   copy_at(10);
   write_overlapping_work();
   const char *t = import_this();
@@ -250,11 +251,15 @@ START_TEST(the_report_names_what_was_not_observed)
   ck_assert_int_eq(json_integer_value(json_object_get(o, "untimed")), 2);
   ck_assert_int_eq(json_integer_value(json_object_get(o, "unmatched")), 5);
   ck_assert_int_eq(json_integer_value(json_object_get(o, "incomplete_processes")), 1);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "lost_calls")), 1);
   json_decref(j);
   char *text = synth_text(t, 100);
-  static const char *const said[] = {
-      "copies, CUPTI 130001", "7 device operations lost", "2 device operations without times",
-      "300 ns without",       "kernels ran in 60 ns",     "1 process ended before"};
+  static const char *const said[] = {"copies, CUPTI 130001",
+                                     "7 device operations lost",
+                                     "2 device operations without times",
+                                     "300 ns without",
+                                     "kernels ran in 60 ns",
+                                     "1 call without device operations: 1 process ended before"};
   for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
     ck_assert_msg(strstr(text, said[i]) != NULL, "%s is not in\n%s", said[i], text);
   free(text);
