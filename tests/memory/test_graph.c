@@ -4,6 +4,7 @@
  * have broken a capture, and rig_stop() wants none. */
 #include <string.h>
 #include "core/weir.h"
+#include "tests/memory/give_back.h"
 #include "tests/memory/rig.h"
 
 static rig r;
@@ -190,16 +191,6 @@ START_TEST(all_captures_of_a_device_can_share_a_pool)
 }
 END_TEST
 
-/* What is known to be unused goes back; nothing is waited for. */
-static void give_back_unawaited(void)
-{
-  pthread_mutex_lock(&r.p->lock);
-  tcache_reclaim(r.p);
-  epoch_collect(r.p);
-  ck_assert_int_eq(back_trim(r.p, r.p->clock(), UINT64_MAX, false), WEIR_OK);
-  pthread_mutex_unlock(&r.p->lock);
-}
-
 START_TEST(emptying_the_cache_waits_for_nothing_during_a_capture)
 {
   start_graph_rig(64 * MIB, _i);
@@ -236,7 +227,7 @@ START_TEST(memory_of_a_released_pool_waits_for_the_replays)
   fake_submit(&r.f, 2, nothing, NULL); /* a replay, in a stream that never allocated */
   release(g);
   release(g);
-  give_back_unawaited();
+  ck_assert_int_eq(give_back_unawaited(r.p), WEIR_OK);
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 40 * MIB);
   out = rig_malloc(&r, 1, 10 * MIB); /* not even the stream that captured it */
   ck_assert(!inside(out, a, 40 * MIB));
