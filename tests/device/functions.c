@@ -305,6 +305,27 @@ static uint64_t divisor_of(uint64_t a, uint64_t b)
   return b ? divisor_of(b, a % b) : a;
 }
 
+static int64_t size_in(weir_dtype dtype, int64_t x)
+{
+  int64_t size = without_sign(x);
+  return dtype == WEIR_INT8    ? (int8_t)size
+         : dtype == WEIR_INT16 ? (int16_t)size
+         : dtype == WEIR_INT32 ? (int32_t)size
+                               : size;
+}
+
+/* As torch's: abs() of the least integer is that integer, and what remains has its sign. */
+static int64_t common_divisor(weir_dtype dtype, int64_t x, int64_t y)
+{
+  int64_t a = size_in(dtype, x), b = size_in(dtype, y);
+  while (a) {
+    int64_t rest = a == -1 ? 0 : b % a;
+    b = a;
+    a = rest;
+  }
+  return b;
+}
+
 static int64_t multiple_of(const weir_loop *l, int64_t x, int64_t y)
 {
   uint64_t a = (uint64_t)without_sign(x), b = (uint64_t)without_sign(y), d = divisor_of(a, b);
@@ -347,7 +368,7 @@ static int64_t int_function(const weir_loop *l, int64_t x, int64_t y, int64_t z)
   case WEIR_OP_HEAVISIDE:
     return x ? x > 0 : y;
   case WEIR_OP_GCD:
-    return (int64_t)divisor_of((uint64_t)without_sign(x), (uint64_t)without_sign(y));
+    return common_divisor(l->compute, x, y);
   case WEIR_OP_LCM:
     return multiple_of(l, x, y);
   case WEIR_OP_BITWISE_AND:
