@@ -225,7 +225,12 @@ spool_header *spool_current(void);
 
 /* Goes up with every spool_open() and spool_after_fork(); what was made under another
  * epoch (a writer, a recorded module map) is stale. Never 0 once a spool was opened. */
-uint32_t spool_fork_epoch(void);
+extern _Atomic uint32_t spool_epoch;
+
+static inline uint32_t spool_fork_epoch(void)
+{
+  return atomic_load_explicit(&spool_epoch, memory_order_relaxed);
+}
 
 /* When a process started, in clock ticks since boot (field 22 of /proc/PID/stat); 0: it is gone. */
 uint64_t spool_start_time(uint32_t pid);

@@ -69,7 +69,6 @@ _Static_assert(WEIR_SPOOL_UNIT << (GRADES - 1) == WEIR_SPOOL_CHUNK, "the largest
 
 static FORK_STATE struct {
   _Atomic(spool_header *) header; /* mapped; NULL: no spool */
-  _Atomic uint32_t epoch;         /* see spool_fork_epoch() */
   uint64_t limit;                 /* bytes of chunks */
   dev_t device;                   /* of the file, to know it again by its path */
   ino_t inode;
@@ -90,6 +89,8 @@ static FORK_STATE struct {
   char path[PATH_MAX];
 } spool;
 
+FORK_STATE _Atomic uint32_t spool_epoch; /* see spool_fork_epoch() */
+
 /* The chunks of this image's spool. */
 static struct {
   _Atomic(trace_event *) at; /* mapped address; NULL: not mapped */
@@ -106,11 +107,6 @@ static struct {
 spool_header *spool_current(void)
 {
   return atomic_load_explicit(&spool.header, memory_order_acquire);
-}
-
-uint32_t spool_fork_epoch(void)
-{
-  return atomic_load_explicit(&spool.epoch, memory_order_relaxed);
 }
 
 void spool_drop(uint64_t events, int errno_value)
@@ -646,7 +642,7 @@ weir_status spool_open(const spool_options *options)
   if (error)
     return weir_fail_errno(status_of(error), error, "cannot create a spool in %s",
                            options->directory);
-  atomic_fetch_add(&spool.epoch, 1);
+  atomic_fetch_add(&spool_epoch, 1);
   atomic_store_explicit(&spool.header, h, memory_order_release);
   return WEIR_OK;
 }
@@ -683,7 +679,7 @@ void spool_after_fork(void)
 {
   int saved = errno;
   spool_header *h = atomic_exchange(&spool.header, NULL);
-  atomic_fetch_add(&spool.epoch, 1);
+  atomic_fetch_add(&spool_epoch, 1);
   if ((uint32_t)getppid() != origin.pid) origin.pid_namespace = 0; /* it may have gone to another */
   if (h) {
     spool.stale = h;

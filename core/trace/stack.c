@@ -469,8 +469,7 @@ static bool prepare(stack_table *t)
   return t->slots || grow_slots(t);
 }
 
-static uint32_t __attribute__((noinline))
-capture_new(stack_table *t, spool_writer *w, const uintptr_t *frame)
+static inline uint32_t capture_new(stack_table *t, spool_writer *w, const uintptr_t *frame)
 {
   void *frames[WEIR_STACK_MAX_DEPTH + WEIR_UNWIND_SPARE];
   int first;
@@ -506,16 +505,37 @@ static uint32_t capture(stack_table **table, spool_writer *w, const uintptr_t *f
   stack_table *t = table_of(table);
   if (!t || !prepare(t)) return WEIR_STACK_NONE;
   uint32_t id = stack_path_find(t->paths, frame);
-  return __builtin_expect(id != 0, 1) ? id : capture_new(t, w, frame);
+  return id ? id : capture_new(t, w, frame);
+}
+
+/* Apart, so that a stack that is known again costs no more than the look at its words. */
+static uint32_t __attribute__((noinline))
+capture_slow_path(stack_table **table, spool_writer *w, const uintptr_t *frame)
+{
+  int saved = errno;
+  uint32_t id = capture(table, w, frame);
+  errno = saved;
+  return id;
+}
+
+/* prepare() has nothing to do. */
+static inline bool is_prepared(const stack_table *t)
+{
+  return t->epoch == atomic_load_explicit(&unwind_backend.unloads, memory_order_acquire) &&
+         t->spool_epoch == spool_fork_epoch();
 }
 
 __attribute__((noinline)) uint32_t stack_capture(stack_table **table, spool_writer *w)
 {
+  const uintptr_t *frame = __builtin_frame_address(0);
+  const stack_table *t = *table;
   if (!atomic_load_explicit(&unwind_backend.capture, memory_order_relaxed)) return WEIR_STACK_NONE;
-  int saved = errno;
-  uint32_t id = capture(table, w, __builtin_frame_address(0));
-  errno = saved;
-  return id;
+  if (__builtin_expect(t && is_prepared(t), 1) &&
+      __builtin_expect(!atomic_load_explicit(&unwind_backend.closing, memory_order_relaxed), 1)) {
+    uint32_t id = stack_path_find(t->paths, frame);
+    if (__builtin_expect(id != 0, 1)) return id;
+  }
+  return capture_slow_path(table, w, frame);
 }
 
 uint64_t stack_known(const stack_table *table)

@@ -19,6 +19,7 @@
 enum {
   PLACES = 1024, /* entries of a table, a power of two */
   WAYS = 8,
+  SETS = PLACES / WAYS,
   WORDS = 96,         /* of a path at most: 48 frames that all keep a frame pointer */
   FREE_LEARNING = 64, /* paths learnt before they have to have been of use */
   USE_PER_PATH = 16   /* uses that pay for learning one more */
@@ -40,6 +41,7 @@ typedef struct path {
 struct stack_paths {
   uint64_t used, learnt; /* finds; paths built */
   uint32_t generation;   /* from 1 */
+  uint8_t hit[SETS]; /* way of the set that was found last: a loop's calls find their own there */
   path place[PLACES];
 };
 
@@ -79,10 +81,10 @@ void stack_path_init(void *library, void *(*real_dlsym)(void *, const char *))
 }
 #endif
 
-static inline path *set_of(stack_paths *p, const uintptr_t *frame)
+static inline unsigned set_of(const uintptr_t *frame)
 {
   uint64_t h = ((uintptr_t)frame ^ frame[1] << 3) * UINT64_C(0x9e3779b97f4a7c15);
-  return &p->place[(h >> 32 & (PLACES / WAYS - 1)) * WAYS];
+  return (unsigned)(h >> 32 & (SETS - 1));
 }
 
 static inline enum path_state state_of(const stack_paths *p, const path *e)
@@ -96,26 +98,42 @@ static inline bool is_for(const path *e, const uintptr_t *frame)
 }
 
 /* Words of other functions' frames are read on purpose: no sanitizer's business. */
-static __attribute__((no_sanitize("address", "thread"))) bool same_words(const path *e,
-                                                                         const uintptr_t *frame)
+static inline __attribute__((always_inline, no_sanitize("address", "thread"))) bool
+same_words(const path *e, const uintptr_t *frame)
 {
   for (uint32_t i = 0; i < e->words; i++)
     if (frame[e->at[i]] != e->value[i]) return false;
   return true;
 }
 
-__attribute__((no_sanitize("address", "thread"))) uint32_t stack_path_find(stack_paths *paths,
-                                                                           const uintptr_t *frame)
+static inline __attribute__((always_inline, no_sanitize("address", "thread"))) bool
+fits(const stack_paths *p, const path *e, const uintptr_t *frame)
 {
-  if (!paths) return 0;
-  path *set = set_of(paths, frame);
-  for (int way = 0; way < WAYS; way++) {
-    const path *e = &set[way];
-    if (!is_for(e, frame) || state_of(paths, e) != LEARNT || !same_words(e, frame)) continue;
+  return is_for(e, frame) && state_of(p, e) == LEARNT && same_words(e, frame);
+}
+
+static __attribute__((noinline, no_sanitize("address", "thread"))) uint32_t
+find_in_set(stack_paths *paths, const uintptr_t *frame, unsigned set)
+{
+  for (unsigned way = 0; way < WAYS; way++) {
+    const path *e = &paths->place[set * WAYS + way];
+    if (!fits(paths, e, frame)) continue;
+    paths->hit[set] = (uint8_t)way;
     paths->used++;
     return e->id;
   }
   return 0;
+}
+
+__attribute__((no_sanitize("address", "thread"))) uint32_t stack_path_find(stack_paths *paths,
+                                                                           const uintptr_t *frame)
+{
+  if (!paths) return 0;
+  const unsigned set = set_of(frame);
+  const path *last = &paths->place[set * WAYS + paths->hit[set]];
+  if (__builtin_expect(!fits(paths, last, frame), 0)) return find_in_set(paths, frame, set);
+  paths->used++;
+  return last->id;
 }
 
 #if HAVE_CURSOR
@@ -193,7 +211,7 @@ static stack_paths *paths_of(stack_paths **paths)
  * NULL: the place is hopeless, or all are in use and learning has not paid. */
 static path *entry_for(stack_paths *p, const uintptr_t *frame)
 {
-  path *set = set_of(p, frame), *free_one = NULL;
+  path *set = &p->place[set_of(frame) * WAYS], *free_one = NULL;
   for (int way = 0; way < WAYS; way++) {
     path *e = &set[way];
     enum path_state state = state_of(p, e);
