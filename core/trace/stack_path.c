@@ -22,7 +22,8 @@ enum {
   SETS = PLACES / WAYS,
   WORDS = 96,         /* of a path at most: 48 frames that all keep a frame pointer */
   FREE_LEARNING = 64, /* paths learnt before they have to have been of use */
-  USE_PER_PATH = 16   /* uses that pay for learning one more */
+  USE_PER_PATH = 16,  /* uses that pay for learning one more */
+  SIGHTS = 8          /* of a place until it is learnt: unwindings that cost as much as learning */
 };
 
 enum path_state { EMPTY, SEEN, LEARNT, HOPELESS };
@@ -33,7 +34,7 @@ typedef struct path {
   uint32_t generation; /* of the table when it was made; another: it is empty */
   uint32_t id;         /* of the stack, where LEARNT */
   uint32_t state;      /* enum path_state */
-  uint32_t words;      /* in use of the arrays */
+  uint32_t words;      /* in use of the arrays; where SEEN: times that it was */
   uint64_t value[WORDS];
   uint32_t at[WORDS]; /* word index from `frame` */
 } path;
@@ -207,7 +208,7 @@ static stack_paths *paths_of(stack_paths **paths)
   return p;
 }
 
-/* The entry of a place that was seen once, else one to note it in, the least useful of its set.
+/* The entry of a place that was seen before, else one to note it in, the least useful of its set.
  * NULL: the place is hopeless, or all are in use and learning has not paid. */
 static path *entry_for(stack_paths *p, const uintptr_t *frame)
 {
@@ -235,9 +236,10 @@ void stack_path_learn(stack_paths **paths, const uintptr_t *frame, uint32_t id,
     e->caller = frame[1];
     e->generation = p->generation;
     e->state = SEEN;
+    e->words = 1;
     return;
   }
-  if (!worth_it(p)) return;
+  if (++e->words < SIGHTS || !worth_it(p)) return;
   p->learnt++;
   e->id = id;
   e->state = build(e, frame, addresses, count) ? LEARNT : HOPELESS;

@@ -7,10 +7,10 @@
  * inside out and the first difference ends the check, so no word is read that an unwinder would not
  * have read for the same inner frames.
  *
- * Learning a path takes libunwind's cursor, which is slow (some ten microseconds): a place is
- * learnt when it is seen the second time, and only as often as paths learnt before have been of
- * use. A stack through a signal frame, or one the cursor and unw_backtrace do not agree on, is not
- * learnt.
+ * Learning a path takes libunwind's cursor, which is slow (some ten microseconds, and more in a
+ * forked child, whose pages it is the first to write): a place is learnt when it has been seen as
+ * often as pays for that, and only as often as paths learnt before have been of use. A stack through
+ * a signal frame, or one the cursor and unw_backtrace do not agree on, is not learnt.
  *
  * Known limit: a frame whose address is computed by a DWARF expression over other words (a function
  * that realigns its stack) is checked by its return address alone. */

@@ -310,6 +310,22 @@ START_TEST(a_stack_known_by_its_words_is_the_true_one)
 }
 END_TEST
 
+/* A forked child that makes a few calls has no use of it. */
+START_TEST(a_stack_seen_a_few_times_is_not_learnt)
+{
+  sight s;
+  init_stacks(32);
+  for (volatile int i = 0; i < 4; i++)
+    capture_both_stacks(&s);
+  ck_assert_uint_eq(stack_known(stacks), 0);
+  for (volatile int i = 0; i < 40; i++)
+    capture_both_stacks(&s);
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  ck_assert_uint_gt(stack_known(stacks), 20);
+#endif
+}
+END_TEST
+
 START_TEST(deep_recursion_is_cut_at_the_depth)
 {
   static const unsigned depths[] = {1, 8, 32, 128};
@@ -823,6 +839,7 @@ int main(void)
   tcase_add_test(t, the_same_stack_has_the_same_id);
   tcase_add_test(t, different_stacks_have_different_ids);
   tcase_add_test(t, a_stack_known_by_its_words_is_the_true_one);
+  tcase_add_test(t, a_stack_seen_a_few_times_is_not_learnt);
   tcase_add_loop_test(t, deep_recursion_is_cut_at_the_depth, 0, 4);
   tcase_add_test(t, capturing_keeps_errno);
   tcase_add_test(t, a_dropped_stack_is_tried_again);
