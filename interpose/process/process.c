@@ -310,6 +310,15 @@ static bool unwinder_is_bound(void)
          real_dlopen("libunwind.so.8", RTLD_LAZY | RTLD_NOLOAD);
 }
 
+/* libunwind keeps a pointer in each thread, in memory that the loader takes from malloc() when a
+ * thread first asks and that another thread's pthread_create() may give back: a race, to
+ * ThreadSanitizer. glibc's backtrace() keeps nothing, and is no slower than all else is there. */
+static void *open_no_unwinder(const char *path, int flags)
+{
+  (void)path, (void)flags;
+  return NULL;
+}
+
 /* Opening a library takes the dynamic linker's lock, which a plug-in's constructor may hold while
  * it waits for us: so this is outside our lock, and who waits here for another thread's set-up does
  * so for a while only and then goes without stacks. Returns the unwinder's name to who has set it
@@ -328,8 +337,10 @@ static const char *begin_unwinder(void)
   if (!atomic_load_explicit(&life.unwinder, memory_order_relaxed)) {
     stack_skip_range(own_library_start, own_library_end);
     if (life.depth && (stacks_are_unsafe = unwinder_is_bound())) life.depth = 0;
-    name = stack_init(process_folder.home[0] ? process_folder.home : NULL, open_unwinder,
-                      real_dlsym, life.depth);
+    bool races_are_looked_for = real_dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
+    name =
+        stack_init(process_folder.home[0] ? process_folder.home : NULL,
+                   races_are_looked_for ? open_no_unwinder : open_unwinder, real_dlsym, life.depth);
     atomic_store_explicit(&life.unwinder, true, memory_order_release);
   }
   pthread_mutex_unlock(&life.unwinder_lock);
@@ -372,7 +383,10 @@ static void print_missing_parts(thread_state *t, const char *unwinder)
 {
   if (unwinder && strcmp(unwinder, "backtrace") == 0)
     write_note(t,
-               "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
+               real_dlsym(RTLD_DEFAULT, "__tsan_init")
+                   ? "beside ThreadSanitizer stacks are taken by backtrace(), which costs more"
+                   : "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs "
+                     "more");
   if (unwinder && stacks_are_unsafe)
     write_note(t, "no stacks are taken: ThreadSanitizer stands in front of libc's functions in the "
                   "libunwind.so.8 that the program brings");
