@@ -144,7 +144,7 @@ $(O)/bench/calls: $(addprefix $(OBJ)/tools/bench/,calls.o cupti_client.o runtime
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl -lpthread
 
-EXTRA_tools/bench/calls.c = -Wno-pedantic $(CUDAINC)
+EXTRA_tools/bench/calls.c = -Wno-pedantic -Wno-unknown-attributes $(CUDAINC)
 EXTRA_tools/bench/runtime_calls.c = -Wno-pedantic
 EXTRA_tools/bench/cupti_client.c = -Wno-pedantic $(CUDAINC) $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))
 EXTRA_tools/bench/rows_calls.c = $(CUDAINC) $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))

@@ -96,6 +96,9 @@ const char *wr_group_thread(const wr_groups *g, int64_t thread)
 
 static weir_status load_names(wr_groups *g)
 {
+  static const char ranges[] =
+      "SELECT id, CASE WHEN domain <> '' THEN substr(domain, 1, 200) || ': ' ELSE '' END"
+      " || substr(text, 1, 1000) FROM range_name";
   static const char *const queries[] = {
       [THREADS] =
           "SELECT t.id, 'thread ' || t.tid || CASE WHEN t.name IS NULL OR t.name = '' THEN ''"
@@ -104,9 +107,7 @@ static weir_status load_names(wr_groups *g)
           " FROM thread t LEFT JOIN process p ON p.id = t.process",
       [PROCESSES] = "SELECT id, 'process ' || pid || ' ' || substr(exe, 1, 200) FROM process",
       [FUNCTIONS] = "SELECT id, name FROM api",
-      [RANGES] =
-          ("SELECT id, CASE WHEN domain <> '' THEN substr(domain, 1, 200) || ': ' ELSE '' END"
-           " || substr(text, 1, 1000) FROM range_name"),
+      [RANGES] = ranges,
       [RANKS] = "SELECT id, 'rank ' || rank FROM process WHERE typeof(rank) = 'integer'"};
   weir_status s = WEIR_OK;
   for (int i = THREADS; !s && i <= RANKS; i++) {
