@@ -41,7 +41,8 @@ for call, (kind, chain) in CALLS.items():
     places = [f"{name(f)}  [^ ]*inlines.cc:{lines[at]}" for f, at in chain]
     first = [i for i, x in enumerate(shown) if f" {call} " in x and re.search(f" {places[0]}$", x)]
     assert first, (call, places[0], text)
-    callers = [x.partition("← ")[2] for x in shown[first[0] + 1:first[0] + len(places)]]
+    at = first[-1]  # in the table of places; that of functions has no callers
+    callers = [x.partition("← ")[2] for x in shown[at + 1:at + len(places)]]
     assert all(re.fullmatch(*x) for x in zip(places[1:], callers, strict=True)), (call, places, callers)
 
     sites = [s for s in report["sites"][kind] if s["api"] == call]
