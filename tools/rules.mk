@@ -163,7 +163,7 @@ bench-build: all $(addprefix $(O)/bench/,bench calls) $(BENCH_WEIR) $(O)/tests/f
 picture: all
 	$(Q)cp $(O)/examples/train /tmp/train
 	$(Q)$(BIN)/weir run --force --sim=2 --mode=observe -o /tmp/train.db -- /tmp/train >/dev/null
-	$(Q)tools/scripts/terminal-svg.py 100 $(BIN)/weir report /tmp/train.db >tools/report.svg
+	$(Q)tools/scripts/terminal-svg.py 100 $(BIN)/weir report --no-pager /tmp/train.db >tools/report.svg
 	$(Q)$(BIN)/weir report --html -o /tmp/train.html /tmp/train.db
 	$(Q)tools/scripts/page-picture.py /tmp/train.html tools/doc/page.png
 	$(Q)rm -f /tmp/train /tmp/train.db /tmp/train.html
