@@ -99,12 +99,13 @@ static weir_status load_names(wr_groups *g)
   static const char ranges[] =
       "SELECT id, CASE WHEN domain <> '' THEN substr(domain, 1, 200) || ': ' ELSE '' END"
       " || substr(text, 1, 1000) FROM range_name";
+  static const char threads[] =
+      "SELECT t.id, 'thread ' || t.tid || CASE WHEN t.name IS NULL OR t.name = '' THEN ''"
+      " ELSE ' ' || substr(t.name, 1, 64) END || CASE WHEN (SELECT count(*) FROM"
+      " process) > 1 THEN ' of process ' || p.pid ELSE '' END"
+      " FROM thread t LEFT JOIN process p ON p.id = t.process";
   static const char *const queries[] = {
-      [THREADS] =
-          "SELECT t.id, 'thread ' || t.tid || CASE WHEN t.name IS NULL OR t.name = '' THEN ''"
-          " ELSE ' ' || substr(t.name, 1, 64) END || CASE WHEN (SELECT count(*) FROM"
-          " process) > 1 THEN ' of process ' || p.pid ELSE '' END"
-          " FROM thread t LEFT JOIN process p ON p.id = t.process",
+      [THREADS] = threads,
       [PROCESSES] = "SELECT id, 'process ' || pid || ' ' || substr(exe, 1, 200) FROM process",
       [FUNCTIONS] = "SELECT id, name FROM api",
       [RANGES] = ranges,

@@ -38,7 +38,7 @@ static void use_memory(nvtxDomainHandle_t domain)
                                      .regionElementSize = sizeof name,
                                      .regionElements = &name};
   nvtxMemRegionsName(domain, &names);
-  printf("heap %td region %td\n", regions.heap ? (char *)regions.heap - (char *)NULL : 0,
+  printf("heap %td region %td\n", (intptr_t)regions.heap,
          handle ? (char *)handle - (char *)room : -1);
 }
 
