@@ -154,7 +154,7 @@ static const char *init_stacks(unsigned depth)
   return stack_init(NULL, dlopen, dlsym, depth);
 }
 
-/* A stack for each `turns`: two call sites at each level. */
+/* A stack for each `turns`: two call sites at each level, which no compiler makes one. */
 static __attribute__((noinline)) int dive(int depth, unsigned turns, int (*f)(void *),
                                           void *context)
 {
@@ -163,9 +163,11 @@ static __attribute__((noinline)) int dive(int depth, unsigned turns, int (*f)(vo
     result = f(context);
     __asm__ volatile("# bottom" ::: "memory");
   } else if (turns & 1) {
+    __asm__ volatile("# to the left" ::: "memory");
     result = dive(depth - 1, turns >> 1, f, context);
     __asm__ volatile("# left" ::: "memory");
   } else {
+    __asm__ volatile("# to the right" ::: "memory");
     result = dive(depth - 1, turns >> 1, f, context);
     __asm__ volatile("# right" ::: "memory");
   }
