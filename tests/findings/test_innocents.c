@@ -24,6 +24,7 @@ static const struct innocent {
     {"copy-behind-work", NULL, "pageable-async"},
     {"upload-changed", "repeated-upload", NULL},
     {"interrupted-launches", NULL, NULL},
+    {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},
 };
 
 static const char *const modes[] = {"observe", "strict", "relaxed"};

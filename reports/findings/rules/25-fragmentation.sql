@@ -34,13 +34,18 @@ driver AS (
   SELECT f.id, s.b AS free, max(s.start) FROM failed f
   JOIN said s ON s.process = f.process AND s.copy = 9 AND s.device IS f.device
     AND s.start <= ifnull(f.next, 9223372036854775807) GROUP BY f.id),
+-- Without a block that was freed before, nothing is in pieces or in a cache: a quota may have refused it.
+pieces AS (
+  SELECT f.id FROM failed f WHERE EXISTS (
+    SELECT 1 FROM block b WHERE b.process = f.process AND b.device IS f.device AND b.mem = 3
+      AND b.free IS NOT NULL AND b.free < f.id)),
 pooled AS (
   SELECT id, sum(idle) AS idle FROM (
     SELECT f.id, s.pool, s.bytes - s.b AS idle, max(s.start) FROM failed f
     JOIN said s ON s.process = f.process AND s.copy = 6 AND s.device IS f.device AND s.start <= f.start
     GROUP BY f.id, s.pool) GROUP BY id)
 SELECT f.id AS event, f.duration + CASE WHEN a.retry THEN g.ns ELSE 0 END AS cost_ns, f.bytes AS bytes,
-       CASE WHEN (a.retry AND g.bytes >= f.bytes) OR d.free >= f.bytes THEN 'likely'
+       CASE WHEN (a.retry AND g.bytes >= f.bytes) OR (d.free >= f.bytes AND f.id IN pieces) THEN 'likely'
             ELSE 'possible' END AS certainty, a.retry AS related
 FROM failed f LEFT JOIN gave g ON g.id = f.id LEFT JOIN again a ON a.id = f.id
 LEFT JOIN driver d ON d.id = f.id LEFT JOIN pooled p ON p.id = f.id

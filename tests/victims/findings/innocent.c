@@ -305,6 +305,26 @@ static void interrupted_launches(void)
   CHECK(cudaFree(p));
 }
 
+/* A quota refuses memory of which the driver has enough: nothing was freed, so nothing is in pieces. */
+static void refused_by_quota(void)
+{
+  void *held[3] = {NULL}, *refused = NULL;
+  size_t left, all;
+  CHECK((cudaError_t)setenv("WEIR_SIM_FAIL",
+                            "cuMemAlloc_v2:4=2,cuMemAlloc_v2:5=2,cuMemAlloc_v2:6=2,"
+                            "cuMemAlloc_v2:7=2,cuMemAlloc_v2:8=2",
+                            1));
+  for (int i = 0; i < 3; i++)
+    held[i] = device_memory(10 << 20);
+  for (int i = 0; i < 6; i++)
+    launch(NULL, as_floats(held[i % 3]), 64);
+  if (cudaMalloc(&refused, 10 << 20) != cudaErrorMemoryAllocation) abort();
+  CHECK(cudaMemGetInfo(&left, &all));
+  CHECK(cudaDeviceSynchronize());
+  for (int i = 0; i < 3; i++)
+    CHECK(cudaFree(held[i]));
+}
+
 const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"given-by-attribute", given_by_attribute},
                               {"given-physical", given_physical},
@@ -319,4 +339,5 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"copy-behind-work", copy_behind_work},
                               {"upload-changed", upload_changed},
                               {"interrupted-launches", interrupted_launches},
+                              {"refused-by-quota", refused_by_quota},
                               {NULL, NULL}};
