@@ -22,6 +22,8 @@ cudaError_t reroute_cudaDeviceEnablePeerAccess(hook_call *c, cudaError_t (*real)
 cudaError_t reroute_cudaDeviceDisablePeerAccess(hook_call *c, cudaError_t (*real)(int peerDevice), int peerDevice);
 CUresult handle_cuMemGetInfo_v2(CUresult (*real)(size_t *free, size_t *total), size_t *free, size_t *total);
 CUresult handle_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr), CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
+CUresult handle_cuMemHostGetDevicePointer_v2(CUresult (*real)(CUdeviceptr *pdptr, void *p, unsigned int Flags), CUdeviceptr *pdptr, void *p, unsigned int Flags);
+CUresult handle_cuMemHostGetFlags(CUresult (*real)(unsigned int *pFlags, void *p), unsigned int *pFlags, void *p);
 CUresult handle_cuPointerGetAttribute(CUresult (*real)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr), void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 CUresult handle_cuPointerGetAttributes(CUresult (*real)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr), unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 CUresult handle_cuPointerSetAttribute(CUresult (*real)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr), const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);

@@ -159,6 +159,19 @@ CUresult handle_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *, size_t *
   return r;
 }
 
+CUresult handle_cuMemHostGetDevicePointer_v2(CUresult (*real)(CUdeviceptr *, void *, unsigned),
+                                             CUdeviceptr *out, void *at, unsigned flags)
+{
+  reroute_address what;
+  return real(out, (void *)(uintptr_t)visible_free((CUdeviceptr)(uintptr_t)at, &what), flags);
+}
+
+CUresult handle_cuMemHostGetFlags(CUresult (*real)(unsigned *, void *), unsigned *flags, void *at)
+{
+  reroute_address what;
+  return real(flags, (void *)(uintptr_t)visible_free((CUdeviceptr)(uintptr_t)at, &what));
+}
+
 /* The range's size is what the program asked for; a token or a file descriptor shares the memory. A
  * buffer's id is "guaranteed to be unique within the process", and caches of registrations go by
  * it; the driver's is one for all that we make of its memory, so the allocation's number is above

@@ -33,7 +33,7 @@ BANKS = {'driver': 0, '11': 1, '12': 2, '13': 3}
 
 # Functions whose true answer depends on what is cached: interpose/reroute/query.c answers. Those that let others use the
 # memory are events too, with an extractor; with a role "when" only the calls for which it is true.
-QUESTIONS = ('cuMemGetInfo_v2', 'cuMemGetAddressRange_v2', 'cuPointerGetAttribute', 'cuPointerGetAttributes',
+QUESTIONS = ('cuMemGetInfo_v2', 'cuMemGetAddressRange_v2', 'cuMemHostGetDevicePointer_v2', 'cuMemHostGetFlags', 'cuPointerGetAttribute', 'cuPointerGetAttributes',
              'cuPointerSetAttribute', 'cuMemGetHandleForAddressRange', 'cuIpcGetMemHandle')
 
 # Arguments of each extractor: role[=default], a 64-bit word; "!": as it is, of the type in TYPES. Prototypes

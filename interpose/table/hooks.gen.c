@@ -9208,10 +9208,30 @@ WEIR_BODY CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, 
 _Static_assert(WEIR_SAME(&w_cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020), "cuMemGetAddressRange_v2");
 WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuMemHostGetDevicePointer_v2)(CUdeviceptr *pdptr, void *p, unsigned int Flags);
+WEIR_BODY CUresult w_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+  fn_cuMemHostGetDevicePointer_v2 real = (fn_cuMemHostGetDevicePointer_v2)(uintptr_t)hook_original(443);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetDevicePointer_v2(real, pdptr, p, Flags) : real(pdptr, p, Flags);
+}
+_Static_assert(WEIR_SAME(&w_cuMemHostGetDevicePointer_v2, PFN_cuMemHostGetDevicePointer_v3020), "cuMemHostGetDevicePointer_v2");
+WEIR_EXPORT(w_cuMemHostGetDevicePointer_v2, cuMemHostGetDevicePointer_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemHostGetFlags)(unsigned int *pFlags, void *p);
+WEIR_BODY CUresult w_cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+  fn_cuMemHostGetFlags real = (fn_cuMemHostGetFlags)(uintptr_t)hook_original(444);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetFlags(real, pFlags, p) : real(pFlags, p);
+}
+_Static_assert(WEIR_SAME(&w_cuMemHostGetFlags, PFN_cuMemHostGetFlags_v2030), "cuMemHostGetFlags");
+WEIR_EXPORT(w_cuMemHostGetFlags, cuMemHostGetFlags, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 WEIR_BODY CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(443);
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(445);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   if (__builtin_expect(!(attribute==CU_POINTER_ATTRIBUTE_P2P_TOKENS), 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
   hook_call call, *c = &call;
@@ -9230,7 +9250,7 @@ WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 WEIR_BODY CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(444);
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(446);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   if (__builtin_expect(!(extract_asks_tokens(numAttributes,attributes)), 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
   hook_call call, *c = &call;
@@ -9249,7 +9269,7 @@ WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 WEIR_BODY WEIR_RARE CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(445);
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(447);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 330, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
@@ -9267,7 +9287,7 @@ WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(446);
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(448);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 124, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
@@ -9285,7 +9305,7 @@ WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 WEIR_BODY WEIR_RARE CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(447);
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(449);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 146, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
@@ -9316,11 +9336,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(448, WEIR_BANK_RT11, devPtr, size); }
+WEIR_BODY cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(450, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(592, WEIR_BANK_RT12, devPtr, size); }
+WEIR_BODY cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(594, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(746, WEIR_BANK_RT13, devPtr, size); }
+WEIR_BODY cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(748, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -9340,11 +9360,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(449, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(451, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(593, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(595, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(747, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(749, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -9364,11 +9384,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(450, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(452, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(594, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(596, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(748, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(750, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -9388,11 +9408,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(451, WEIR_BANK_RT11, devPtr, size, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(453, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(595, WEIR_BANK_RT12, devPtr, size, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(597, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(749, WEIR_BANK_RT13, devPtr, size, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(751, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -9412,11 +9432,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(452, WEIR_BANK_RT11, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(454, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(596, WEIR_BANK_RT12, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(598, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(750, WEIR_BANK_RT13, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(752, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -9436,11 +9456,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(453, WEIR_BANK_RT11, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(455, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(597, WEIR_BANK_RT12, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(599, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(751, WEIR_BANK_RT13, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(753, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -9460,11 +9480,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(454, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(456, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(598, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(600, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(752, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(754, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -9484,11 +9504,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(455, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(457, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(599, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(601, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(753, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(755, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -9509,11 +9529,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(456, WEIR_BANK_RT11, devPtr); }
+WEIR_BODY cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(458, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(600, WEIR_BANK_RT12, devPtr); }
+WEIR_BODY cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(602, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(754, WEIR_BANK_RT13, devPtr); }
+WEIR_BODY cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(756, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -9534,11 +9554,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(457, WEIR_BANK_RT11, devPtr, hStream); }
+WEIR_BODY cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(459, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(601, WEIR_BANK_RT12, devPtr, hStream); }
+WEIR_BODY cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(603, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(755, WEIR_BANK_RT13, devPtr, hStream); }
+WEIR_BODY cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(757, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -9559,11 +9579,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(458, WEIR_BANK_RT11, devPtr, hStream); }
+WEIR_BODY cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(460, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(602, WEIR_BANK_RT12, devPtr, hStream); }
+WEIR_BODY cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(604, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(756, WEIR_BANK_RT13, devPtr, hStream); }
+WEIR_BODY cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(758, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
 
@@ -9583,11 +9603,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolTrimTo(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(459, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(461, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w11_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(603, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(605, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w12_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(757, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(759, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w13_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo)), "cudaMemPoolTrimTo");
 
@@ -9608,11 +9628,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolDestroy(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(460, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(462, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w11_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(604, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(606, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w12_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(758, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(760, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w13_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy)), "cudaMemPoolDestroy");
 
@@ -9632,11 +9652,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceSetMemPool(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(461, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(463, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w11_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(605, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(607, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w12_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(759, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(761, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w13_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMemPool)), "cudaDeviceSetMemPool");
 
@@ -9656,11 +9676,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(462, WEIR_BANK_RT11, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(464, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(606, WEIR_BANK_RT12, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(608, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(761, WEIR_BANK_RT13, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(763, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -9680,11 +9700,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(463, WEIR_BANK_RT11, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(465, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(607, WEIR_BANK_RT12, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(609, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(762, WEIR_BANK_RT13, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(764, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -9704,11 +9724,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(464, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(466, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(608, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(610, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(763, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(765, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -9729,11 +9749,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(465, WEIR_BANK_RT11, array); }
+WEIR_BODY cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(467, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(609, WEIR_BANK_RT12, array); }
+WEIR_BODY cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(611, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(764, WEIR_BANK_RT13, array); }
+WEIR_BODY cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(766, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -9754,11 +9774,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(466, WEIR_BANK_RT11, mipmappedArray); }
+WEIR_BODY cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(468, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(610, WEIR_BANK_RT12, mipmappedArray); }
+WEIR_BODY cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(612, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(765, WEIR_BANK_RT13, mipmappedArray); }
+WEIR_BODY cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(767, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
 
@@ -9778,11 +9798,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaIpcOpenMemHandle(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(467, WEIR_BANK_RT11, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(469, WEIR_BANK_RT11, devPtr, handle, flags); }
 WEIR_EXPORT(w11_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(611, WEIR_BANK_RT12, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(613, WEIR_BANK_RT12, devPtr, handle, flags); }
 WEIR_EXPORT(w12_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(766, WEIR_BANK_RT13, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(768, WEIR_BANK_RT13, devPtr, handle, flags); }
 WEIR_EXPORT(w13_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaIpcOpenMemHandle, __typeof__(&cudaIpcOpenMemHandle)), "cudaIpcOpenMemHandle");
 
@@ -9803,11 +9823,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaIpcCloseMemHandle
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(468, WEIR_BANK_RT11, devPtr); }
+WEIR_BODY cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(470, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(612, WEIR_BANK_RT12, devPtr); }
+WEIR_BODY cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(614, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(767, WEIR_BANK_RT13, devPtr); }
+WEIR_BODY cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(769, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaIpcCloseMemHandle, __typeof__(&cudaIpcCloseMemHandle)), "cudaIpcCloseMemHandle");
 
@@ -9827,11 +9847,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolImportPoin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(469, WEIR_BANK_RT11, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(471, WEIR_BANK_RT11, ptr, memPool, exportData); }
 WEIR_EXPORT(w11_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(613, WEIR_BANK_RT12, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(615, WEIR_BANK_RT12, ptr, memPool, exportData); }
 WEIR_EXPORT(w12_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(768, WEIR_BANK_RT13, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(770, WEIR_BANK_RT13, ptr, memPool, exportData); }
 WEIR_EXPORT(w13_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolImportPointer, __typeof__(&cudaMemPoolImportPointer)), "cudaMemPoolImportPointer");
 
@@ -9851,11 +9871,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaExternalMemoryGet
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(470, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(472, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w11_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(614, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(616, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w12_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(769, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(771, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w13_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaExternalMemoryGetMappedBuffer, __typeof__(&cudaExternalMemoryGetMappedBuffer)), "cudaExternalMemoryGetMappedBuffer");
 
@@ -9875,11 +9895,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaImportExternalMemor
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(471, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(473, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w11_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(615, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(617, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w12_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(770, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(772, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w13_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaImportExternalMemory, __typeof__(&cudaImportExternalMemory)), "cudaImportExternalMemory");
 
@@ -9899,11 +9919,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDestroyExternalMemo
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(472, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(474, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w11_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(616, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(618, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w12_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(771, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(773, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w13_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDestroyExternalMemory, __typeof__(&cudaDestroyExternalMemory)), "cudaDestroyExternalMemory");
 
@@ -9923,11 +9943,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(473, WEIR_BANK_RT11, ptr, size); }
+WEIR_BODY cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(475, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(617, WEIR_BANK_RT12, ptr, size); }
+WEIR_BODY cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(619, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(772, WEIR_BANK_RT13, ptr, size); }
+WEIR_BODY cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(774, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -9947,11 +9967,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(474, WEIR_BANK_RT11, pHost, size, flags); }
+WEIR_BODY cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(476, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(618, WEIR_BANK_RT12, pHost, size, flags); }
+WEIR_BODY cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(620, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(773, WEIR_BANK_RT13, pHost, size, flags); }
+WEIR_BODY cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(775, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -9972,11 +9992,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(475, WEIR_BANK_RT11, ptr); }
+WEIR_BODY cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(477, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(619, WEIR_BANK_RT12, ptr); }
+WEIR_BODY cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(621, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(774, WEIR_BANK_RT13, ptr); }
+WEIR_BODY cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(776, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -9996,11 +10016,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(476, WEIR_BANK_RT11, ptr, size, flags); }
+WEIR_BODY cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(478, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(620, WEIR_BANK_RT12, ptr, size, flags); }
+WEIR_BODY cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(622, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(775, WEIR_BANK_RT13, ptr, size, flags); }
+WEIR_BODY cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(777, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -10021,11 +10041,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(477, WEIR_BANK_RT11, ptr); }
+WEIR_BODY cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(479, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(621, WEIR_BANK_RT12, ptr); }
+WEIR_BODY cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(623, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(776, WEIR_BANK_RT13, ptr); }
+WEIR_BODY cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(778, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
@@ -10045,9 +10065,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_11
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(478, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(480, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(622, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(624, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -10066,9 +10086,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(479, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(481, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(623, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(625, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
@@ -10087,9 +10107,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_1112(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(480, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(482, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(626, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(628, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
@@ -10108,11 +10128,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(481, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(483, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(628, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(630, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(780, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(782, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
@@ -10132,11 +10152,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(482, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(484, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(629, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(631, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(781, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(783, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -10159,11 +10179,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(483, WEIR_BANK_RT11, dst, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(485, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(630, WEIR_BANK_RT12, dst, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(632, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(782, WEIR_BANK_RT13, dst, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(784, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -10186,11 +10206,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(484, WEIR_BANK_RT11, dst, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(486, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(631, WEIR_BANK_RT12, dst, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(633, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(783, WEIR_BANK_RT13, dst, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(785, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -10213,11 +10233,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(485, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(487, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(632, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(634, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(784, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(786, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -10240,11 +10260,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(486, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(488, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(633, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(635, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(785, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(787, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -10267,11 +10287,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(487, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(489, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(634, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(636, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(786, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(788, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -10294,11 +10314,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(488, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(490, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(635, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(637, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(787, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(789, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -10321,11 +10341,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(489, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(491, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(636, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(638, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(788, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(790, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -10348,11 +10368,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(490, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(492, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(637, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(639, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(789, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(791, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -10373,11 +10393,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(491, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(493, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(638, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(640, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(790, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(792, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -10398,11 +10418,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(492, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(494, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(639, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(641, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(791, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(793, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -10423,11 +10443,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(493, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(495, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(640, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(642, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(792, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(794, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -10448,11 +10468,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(494, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(496, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(641, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(643, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(793, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(795, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -10473,11 +10493,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(495, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(497, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(642, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(644, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(794, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(796, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -10498,11 +10518,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(496, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(498, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(643, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(645, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(795, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(797, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -10523,11 +10543,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(497, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(499, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(644, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(646, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(796, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(798, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -10548,11 +10568,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(498, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(500, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(645, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(647, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(797, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(799, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -10573,11 +10593,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(499, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(501, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(646, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(648, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(798, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(800, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -10598,11 +10618,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(500, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(502, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(647, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(649, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(799, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(801, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -10623,11 +10643,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(501, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(503, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(648, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(650, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(800, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(802, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -10648,11 +10668,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(502, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(504, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(649, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(651, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(801, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(803, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -10673,11 +10693,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(503, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(505, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(650, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(652, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(802, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(804, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -10698,11 +10718,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(504, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(506, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(651, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(653, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(803, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(805, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -10723,11 +10743,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(505, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(507, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(652, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(654, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(804, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(806, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -10748,11 +10768,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(506, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(508, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(653, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(655, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(805, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(807, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -10773,11 +10793,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(507, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(509, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(654, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(656, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(806, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(808, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -10798,11 +10818,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(508, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(510, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(655, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(657, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(807, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(809, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -10823,11 +10843,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(509, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(511, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(656, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(658, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(808, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(810, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -10848,11 +10868,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(510, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(512, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(657, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(659, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(809, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(811, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -10873,11 +10893,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(511, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(513, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(658, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(660, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(810, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(812, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -10898,11 +10918,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(512, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(514, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(659, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(661, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(811, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(813, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -10923,11 +10943,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(513, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(515, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(660, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(662, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(812, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(814, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -10948,11 +10968,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(514, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(516, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(661, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(663, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(813, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(815, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -10973,11 +10993,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(515, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(517, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(662, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(664, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(814, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(816, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -10998,11 +11018,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(516, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(518, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(663, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(665, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(815, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(817, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -11023,11 +11043,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(517, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(519, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(664, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(666, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(816, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(818, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -11048,11 +11068,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(518, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(520, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(665, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(667, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(817, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(819, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -11073,11 +11093,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(519, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(521, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(666, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(668, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(818, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(820, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -11098,11 +11118,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(520, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(522, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(667, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(669, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(819, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(821, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -11123,11 +11143,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(521, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(523, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(668, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(670, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(820, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(822, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -11148,11 +11168,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(522, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(524, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(669, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(671, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(821, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(823, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -11175,11 +11195,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(523, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(525, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(670, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(672, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(822, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(824, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -11202,11 +11222,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(524, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(526, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(671, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(673, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(823, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(825, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -11227,11 +11247,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(525, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(527, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(672, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(674, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(824, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(826, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -11252,11 +11272,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(526, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(528, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(673, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(675, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(825, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(827, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -11277,11 +11297,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(527, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(529, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(674, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(676, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(826, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(828, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -11302,11 +11322,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(528, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(530, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(675, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(677, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(827, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(829, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -11326,11 +11346,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(529, WEIR_BANK_RT11, devPtr, value, count); }
+WEIR_BODY cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(531, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(676, WEIR_BANK_RT12, devPtr, value, count); }
+WEIR_BODY cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(678, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(828, WEIR_BANK_RT13, devPtr, value, count); }
+WEIR_BODY cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(830, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -11350,11 +11370,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(530, WEIR_BANK_RT11, devPtr, value, count); }
+WEIR_BODY cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(532, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(677, WEIR_BANK_RT12, devPtr, value, count); }
+WEIR_BODY cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(679, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(829, WEIR_BANK_RT13, devPtr, value, count); }
+WEIR_BODY cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(831, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -11374,11 +11394,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(531, WEIR_BANK_RT11, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(533, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(678, WEIR_BANK_RT12, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(680, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(830, WEIR_BANK_RT13, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(832, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -11398,11 +11418,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(532, WEIR_BANK_RT11, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(534, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(679, WEIR_BANK_RT12, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(681, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(831, WEIR_BANK_RT13, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(833, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -11422,11 +11442,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(533, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(535, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(680, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(682, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(832, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(834, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -11446,11 +11466,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(534, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(536, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(681, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(683, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(833, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(835, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -11470,11 +11490,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(535, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(537, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(682, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(684, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(834, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(836, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -11494,11 +11514,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(536, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(538, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(683, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(685, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(835, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(837, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -11518,11 +11538,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(537, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(539, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(684, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(686, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(836, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(838, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -11542,11 +11562,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(538, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(540, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(685, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(687, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(837, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(839, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -11566,11 +11586,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(539, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(541, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(686, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(688, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(838, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(840, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -11590,11 +11610,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(540, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(542, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(687, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(689, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(839, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(841, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -11614,11 +11634,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(541, WEIR_BANK_RT11); }
+WEIR_BODY cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(543, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(688, WEIR_BANK_RT12); }
+WEIR_BODY cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(690, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(840, WEIR_BANK_RT13); }
+WEIR_BODY cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(842, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -11638,9 +11658,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(542, WEIR_BANK_RT11); }
+WEIR_BODY cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(544, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(689, WEIR_BANK_RT12); }
+WEIR_BODY cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(691, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -11659,11 +11679,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(543, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(545, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(690, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(692, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(841, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(843, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -11683,11 +11703,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(544, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(546, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(691, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(693, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(842, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(844, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -11707,11 +11727,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(545, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(547, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(692, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(694, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(843, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(845, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -11731,11 +11751,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(546, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(548, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(693, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(695, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(844, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(846, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -11755,11 +11775,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(547, WEIR_BANK_RT11, stream, event, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(549, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(694, WEIR_BANK_RT12, stream, event, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(696, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(845, WEIR_BANK_RT13, stream, event, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(847, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -11779,11 +11799,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(548, WEIR_BANK_RT11, stream, event, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(550, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(695, WEIR_BANK_RT12, stream, event, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(697, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(846, WEIR_BANK_RT13, stream, event, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(848, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -11803,11 +11823,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(549, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(551, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(696, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(698, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(847, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(849, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -11827,11 +11847,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(550, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(552, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(697, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(699, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(848, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(850, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -11851,11 +11871,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(551, WEIR_BANK_RT11, pStream); }
+WEIR_BODY cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(553, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(698, WEIR_BANK_RT12, pStream); }
+WEIR_BODY cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(700, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(849, WEIR_BANK_RT13, pStream); }
+WEIR_BODY cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(851, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -11875,11 +11895,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(552, WEIR_BANK_RT11, pStream, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(554, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(699, WEIR_BANK_RT12, pStream, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(701, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(850, WEIR_BANK_RT13, pStream, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(852, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -11899,11 +11919,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(553, WEIR_BANK_RT11, pStream, flags, priority); }
+WEIR_BODY cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(555, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(700, WEIR_BANK_RT12, pStream, flags, priority); }
+WEIR_BODY cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(702, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(851, WEIR_BANK_RT13, pStream, flags, priority); }
+WEIR_BODY cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(853, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -11923,11 +11943,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(554, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(556, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(701, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(703, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(852, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(854, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
@@ -11947,11 +11967,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback(u
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(555, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(557, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(702, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(704, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(853, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(855, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
@@ -11971,11 +11991,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback_p
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(556, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(558, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(703, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(705, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(854, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(856, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -12001,11 +12021,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(557, WEIR_BANK_RT11, stream, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(559, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(704, WEIR_BANK_RT12, stream, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(706, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(855, WEIR_BANK_RT13, stream, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(857, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -12031,11 +12051,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(558, WEIR_BANK_RT11, stream, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(560, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(705, WEIR_BANK_RT12, stream, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(707, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(856, WEIR_BANK_RT13, stream, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(858, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -12061,11 +12081,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(559, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(561, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(706, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(708, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(857, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(859, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -12091,11 +12111,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(560, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(562, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(707, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(709, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(858, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(860, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -12121,11 +12141,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(561, WEIR_BANK_RT11, stream, pGraph); }
+WEIR_BODY cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(563, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(708, WEIR_BANK_RT12, stream, pGraph); }
+WEIR_BODY cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(710, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(859, WEIR_BANK_RT13, stream, pGraph); }
+WEIR_BODY cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(861, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -12151,11 +12171,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(562, WEIR_BANK_RT11, stream, pGraph); }
+WEIR_BODY cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(564, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(709, WEIR_BANK_RT12, stream, pGraph); }
+WEIR_BODY cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(711, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(860, WEIR_BANK_RT13, stream, pGraph); }
+WEIR_BODY cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(862, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -12175,11 +12195,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(563, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(565, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(710, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(712, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(861, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(863, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -12199,11 +12219,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(564, WEIR_BANK_RT11, event, flags); }
+WEIR_BODY cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(566, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(711, WEIR_BANK_RT12, event, flags); }
+WEIR_BODY cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(713, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(862, WEIR_BANK_RT13, event, flags); }
+WEIR_BODY cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(864, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -12223,11 +12243,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(565, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(567, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(712, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(714, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(863, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(865, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -12247,11 +12267,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(566, WEIR_BANK_RT11, event, stream); }
+WEIR_BODY cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(568, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(713, WEIR_BANK_RT12, event, stream); }
+WEIR_BODY cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(715, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(864, WEIR_BANK_RT13, event, stream); }
+WEIR_BODY cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(866, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -12271,11 +12291,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(567, WEIR_BANK_RT11, event, stream); }
+WEIR_BODY cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(569, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(714, WEIR_BANK_RT12, event, stream); }
+WEIR_BODY cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(716, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(865, WEIR_BANK_RT13, event, stream); }
+WEIR_BODY cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(867, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -12295,11 +12315,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(568, WEIR_BANK_RT11, event, stream, flags); }
+WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(570, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(715, WEIR_BANK_RT12, event, stream, flags); }
+WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(717, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(866, WEIR_BANK_RT13, event, stream, flags); }
+WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(868, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -12319,11 +12339,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(569, WEIR_BANK_RT11, event, stream, flags); }
+WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(571, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(716, WEIR_BANK_RT12, event, stream, flags); }
+WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(718, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(867, WEIR_BANK_RT13, event, stream, flags); }
+WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(869, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -12343,11 +12363,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(570, WEIR_BANK_RT11, ms, start, end); }
+WEIR_BODY cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(572, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(717, WEIR_BANK_RT12, ms, start, end); }
+WEIR_BODY cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(719, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(868, WEIR_BANK_RT13, ms, start, end); }
+WEIR_BODY cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(870, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -12367,11 +12387,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(571, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(573, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(718, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(720, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(869, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(871, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -12391,11 +12411,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(572, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(574, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(719, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(721, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(870, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(872, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -12415,11 +12435,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(573, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(575, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(720, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(722, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(871, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(873, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -12439,11 +12459,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(574, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(576, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(721, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(723, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(872, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(874, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -12463,11 +12483,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(575, WEIR_BANK_RT11, config, func, args); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(577, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(722, WEIR_BANK_RT12, config, func, args); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(724, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(873, WEIR_BANK_RT13, config, func, args); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(875, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -12487,11 +12507,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(576, WEIR_BANK_RT11, config, func, args); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(578, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(723, WEIR_BANK_RT12, config, func, args); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(725, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(874, WEIR_BANK_RT13, config, func, args); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(876, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
@@ -12511,11 +12531,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(577, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(579, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(726, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(728, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(877, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(879, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
@@ -12535,11 +12555,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc_ptsz
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(578, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(580, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(727, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(729, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(878, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(880, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -12550,11 +12570,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   handle___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-WEIR_BODY void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(579, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(581, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-WEIR_BODY void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(729, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(731, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-WEIR_BODY void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(880, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(882, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -12564,11 +12584,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-WEIR_BODY cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(580, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(582, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(732, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(734, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(883, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(885, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
@@ -12589,11 +12609,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDevice(uint32_t 
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(581, WEIR_BANK_RT11, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(583, WEIR_BANK_RT11, __builtin_return_address(0), device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(733, WEIR_BANK_RT12, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(735, WEIR_BANK_RT12, __builtin_return_address(0), device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(884, WEIR_BANK_RT13, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(886, WEIR_BANK_RT13, __builtin_return_address(0), device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
@@ -12614,11 +12634,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDeviceFlags(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(582, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(584, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(734, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(736, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(885, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(887, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
@@ -12639,11 +12659,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetValidDevices(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(583, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(585, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(735, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(737, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(886, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(888, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
@@ -12664,11 +12684,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaInitDevice(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(584, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(586, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(736, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(738, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(887, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(889, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
@@ -12689,11 +12709,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaCtxResetPersistingL
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(585, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(587, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(737, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(739, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(888, WEIR_BANK_RT13, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(890, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
@@ -12714,11 +12734,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(586, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(588, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(738, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(740, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(889, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(891, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
@@ -12739,11 +12759,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(587, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(589, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(739, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(741, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(890, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(892, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
@@ -12765,11 +12785,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceReset(uint32_
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(588, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(590, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(740, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(742, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(891, WEIR_BANK_RT13, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(893, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
@@ -12791,9 +12811,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaThreadExit_1112(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(589, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(591, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(741, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(743, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -12803,11 +12823,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(590, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(592, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(742, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(744, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(892, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(894, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -12817,11 +12837,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(591, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(593, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(743, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(745, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(893, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(895, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -12840,7 +12860,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(624, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(626, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -12859,7 +12879,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(625, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(627, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
@@ -12878,7 +12898,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_v2_12(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(627, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(629, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -12897,9 +12917,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(724, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(726, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(875, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(877, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -12918,9 +12938,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(725, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(727, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(876, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(878, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
@@ -12939,9 +12959,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLibraryGetKernel_12
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(728, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(730, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(879, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(881, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -12952,9 +12972,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle___cudaGetKernel(bank, false, real, kernel, stub);
 }
-WEIR_BODY cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(730, WEIR_BANK_RT12, kernel, stub); }
+WEIR_BODY cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(732, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(881, WEIR_BANK_RT13, kernel, stub); }
+WEIR_BODY cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(883, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -12964,9 +12984,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-WEIR_BODY cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(731, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+WEIR_BODY cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(733, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(882, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+WEIR_BODY cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(884, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -12977,9 +12997,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(744, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(746, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(894, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(896, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -12990,9 +13010,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(745, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(747, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(895, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(897, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
 
@@ -13012,7 +13032,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(760, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(762, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
 WEIR_EXPORT(w13_cudaMemSetMemPool, cudaMemSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool)), "cudaMemSetMemPool");
 
@@ -13032,7 +13052,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_13
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(777, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(779, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
@@ -13052,7 +13072,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(778, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(780, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
@@ -13072,7 +13092,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_13(uint32
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(779, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(781, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
@@ -13520,459 +13540,461 @@ const hook_row hook_rows[] = {
   {"cuGetProcAddress_v2", FN(weir_e_w_cuGetProcAddress_v2), &hook_originals[440], 810, 0},
   {"cuMemGetInfo_v2", FN(weir_e_w_cuMemGetInfo_v2), &hook_originals[441], 327, 0},
   {"cuMemGetAddressRange_v2", FN(weir_e_w_cuMemGetAddressRange_v2), &hook_originals[442], 325, 0},
-  {"cuPointerGetAttribute", FN(weir_e_w_cuPointerGetAttribute), &hook_originals[443], 328, 0},
-  {"cuPointerGetAttributes", FN(weir_e_w_cuPointerGetAttributes), &hook_originals[444], 329, 0},
-  {"cuPointerSetAttribute", FN(weir_e_w_cuPointerSetAttribute), &hook_originals[445], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(weir_e_w_cuMemGetHandleForAddressRange), &hook_originals[446], 124, 0},
-  {"cuIpcGetMemHandle", FN(weir_e_w_cuIpcGetMemHandle), &hook_originals[447], 146, 0},
-  {"cudaMalloc", FN(weir_e_w11_cudaMalloc), &hook_originals[448], 4, 1},
-  {"cudaMallocPitch", FN(weir_e_w11_cudaMallocPitch), &hook_originals[449], 9, 1},
-  {"cudaMalloc3D", FN(weir_e_w11_cudaMalloc3D), &hook_originals[450], 5, 1},
-  {"cudaMallocManaged", FN(weir_e_w11_cudaMallocManaged), &hook_originals[451], 40, 1},
-  {"cudaMallocAsync", FN(weir_e_w11_cudaMallocAsync), &hook_originals[452], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(weir_e_w11_cudaMallocAsync_ptsz), &hook_originals[453], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(weir_e_w11_cudaMallocFromPoolAsync), &hook_originals[454], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[455], 79, 1},
-  {"cudaFree", FN(weir_e_w11_cudaFree), &hook_originals[456], 1, 1},
-  {"cudaFreeAsync", FN(weir_e_w11_cudaFreeAsync), &hook_originals[457], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(weir_e_w11_cudaFreeAsync_ptsz), &hook_originals[458], 75, 1},
-  {"cudaMemPoolTrimTo", FN(weir_e_w11_cudaMemPoolTrimTo), &hook_originals[459], 92, 1},
-  {"cudaMemPoolDestroy", FN(weir_e_w11_cudaMemPoolDestroy), &hook_originals[460], 83, 1},
-  {"cudaDeviceSetMemPool", FN(weir_e_w11_cudaDeviceSetMemPool), &hook_originals[461], 73, 1},
-  {"cudaMallocArray", FN(weir_e_w11_cudaMallocArray), &hook_originals[462], 7, 1},
-  {"cudaMalloc3DArray", FN(weir_e_w11_cudaMalloc3DArray), &hook_originals[463], 6, 1},
-  {"cudaMallocMipmappedArray", FN(weir_e_w11_cudaMallocMipmappedArray), &hook_originals[464], 8, 1},
-  {"cudaFreeArray", FN(weir_e_w11_cudaFreeArray), &hook_originals[465], 2, 1},
-  {"cudaFreeMipmappedArray", FN(weir_e_w11_cudaFreeMipmappedArray), &hook_originals[466], 3, 1},
-  {"cudaIpcOpenMemHandle", FN(weir_e_w11_cudaIpcOpenMemHandle), &hook_originals[467], 143, 1},
-  {"cudaIpcCloseMemHandle", FN(weir_e_w11_cudaIpcCloseMemHandle), &hook_originals[468], 139, 1},
-  {"cudaMemPoolImportPointer", FN(weir_e_w11_cudaMemPoolImportPointer), &hook_originals[469], 89, 1},
-  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w11_cudaExternalMemoryGetMappedBuffer), &hook_originals[470], 708, 1},
-  {"cudaImportExternalMemory", FN(weir_e_w11_cudaImportExternalMemory), &hook_originals[471], 723, 1},
-  {"cudaDestroyExternalMemory", FN(weir_e_w11_cudaDestroyExternalMemory), &hook_originals[472], 706, 1},
-  {"cudaMallocHost", FN(weir_e_w11_cudaMallocHost), &hook_originals[473], 29, 1},
-  {"cudaHostAlloc", FN(weir_e_w11_cudaHostAlloc), &hook_originals[474], 24, 1},
-  {"cudaFreeHost", FN(weir_e_w11_cudaFreeHost), &hook_originals[475], 23, 1},
-  {"cudaHostRegister", FN(weir_e_w11_cudaHostRegister), &hook_originals[476], 27, 1},
-  {"cudaHostUnregister", FN(weir_e_w11_cudaHostUnregister), &hook_originals[477], 28, 1},
-  {"cudaMemPrefetchAsync", FN(weir_e_w11_cudaMemPrefetchAsync), &hook_originals[478], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w11_cudaMemPrefetchAsync_ptsz), &hook_originals[479], 47, 1},
-  {"cudaMemAdvise", FN(weir_e_w11_cudaMemAdvise), &hook_originals[480], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(weir_e_w11_cudaStreamAttachMemAsync), &hook_originals[481], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[482], 53, 1},
-  {"cudaMemcpy", FN(weir_e_w11_cudaMemcpy), &hook_originals[483], 150, 1},
-  {"cudaMemcpy_ptds", FN(weir_e_w11_cudaMemcpy_ptds), &hook_originals[484], 151, 1},
-  {"cudaMemcpyAsync", FN(weir_e_w11_cudaMemcpyAsync), &hook_originals[485], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(weir_e_w11_cudaMemcpyAsync_ptsz), &hook_originals[486], 179, 1},
-  {"cudaMemcpy2D", FN(weir_e_w11_cudaMemcpy2D), &hook_originals[487], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(weir_e_w11_cudaMemcpy2D_ptds), &hook_originals[488], 153, 1},
-  {"cudaMemcpy2DAsync", FN(weir_e_w11_cudaMemcpy2DAsync), &hook_originals[489], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DAsync_ptsz), &hook_originals[490], 157, 1},
-  {"cudaMemcpyToArray", FN(weir_e_w11_cudaMemcpyToArray), &hook_originals[491], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(weir_e_w11_cudaMemcpyToArray_ptds), &hook_originals[492], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(weir_e_w11_cudaMemcpyToArrayAsync), &hook_originals[493], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[494], 195, 1},
-  {"cudaMemcpyFromArray", FN(weir_e_w11_cudaMemcpyFromArray), &hook_originals[495], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(weir_e_w11_cudaMemcpyFromArray_ptds), &hook_originals[496], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(weir_e_w11_cudaMemcpyFromArrayAsync), &hook_originals[497], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[498], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(weir_e_w11_cudaMemcpyArrayToArray), &hook_originals[499], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w11_cudaMemcpyArrayToArray_ptds), &hook_originals[500], 177, 1},
-  {"cudaMemcpy2DToArray", FN(weir_e_w11_cudaMemcpy2DToArray), &hook_originals[501], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w11_cudaMemcpy2DToArray_ptds), &hook_originals[502], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w11_cudaMemcpy2DToArrayAsync), &hook_originals[503], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[504], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(weir_e_w11_cudaMemcpy2DFromArray), &hook_originals[505], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w11_cudaMemcpy2DFromArray_ptds), &hook_originals[506], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w11_cudaMemcpy2DFromArrayAsync), &hook_originals[507], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[508], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(weir_e_w11_cudaMemcpy2DArrayToArray), &hook_originals[509], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[510], 155, 1},
-  {"cudaMemcpyToSymbol", FN(weir_e_w11_cudaMemcpyToSymbol), &hook_originals[511], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w11_cudaMemcpyToSymbol_ptds), &hook_originals[512], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(weir_e_w11_cudaMemcpyToSymbolAsync), &hook_originals[513], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[514], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(weir_e_w11_cudaMemcpyFromSymbol), &hook_originals[515], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w11_cudaMemcpyFromSymbol_ptds), &hook_originals[516], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w11_cudaMemcpyFromSymbolAsync), &hook_originals[517], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[518], 189, 1},
-  {"cudaMemcpy3D", FN(weir_e_w11_cudaMemcpy3D), &hook_originals[519], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(weir_e_w11_cudaMemcpy3D_ptds), &hook_originals[520], 167, 1},
-  {"cudaMemcpy3DAsync", FN(weir_e_w11_cudaMemcpy3DAsync), &hook_originals[521], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w11_cudaMemcpy3DAsync_ptsz), &hook_originals[522], 169, 1},
-  {"cudaMemcpyPeer", FN(weir_e_w11_cudaMemcpyPeer), &hook_originals[523], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(weir_e_w11_cudaMemcpyPeerAsync), &hook_originals[524], 191, 1},
-  {"cudaMemcpy3DPeer", FN(weir_e_w11_cudaMemcpy3DPeer), &hook_originals[525], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w11_cudaMemcpy3DPeer_ptds), &hook_originals[526], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(weir_e_w11_cudaMemcpy3DPeerAsync), &hook_originals[527], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[528], 175, 1},
-  {"cudaMemset", FN(weir_e_w11_cudaMemset), &hook_originals[529], 276, 1},
-  {"cudaMemset_ptds", FN(weir_e_w11_cudaMemset_ptds), &hook_originals[530], 277, 1},
-  {"cudaMemsetAsync", FN(weir_e_w11_cudaMemsetAsync), &hook_originals[531], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(weir_e_w11_cudaMemsetAsync_ptsz), &hook_originals[532], 287, 1},
-  {"cudaMemset2D", FN(weir_e_w11_cudaMemset2D), &hook_originals[533], 278, 1},
-  {"cudaMemset2D_ptds", FN(weir_e_w11_cudaMemset2D_ptds), &hook_originals[534], 279, 1},
-  {"cudaMemset2DAsync", FN(weir_e_w11_cudaMemset2DAsync), &hook_originals[535], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(weir_e_w11_cudaMemset2DAsync_ptsz), &hook_originals[536], 281, 1},
-  {"cudaMemset3D", FN(weir_e_w11_cudaMemset3D), &hook_originals[537], 282, 1},
-  {"cudaMemset3D_ptds", FN(weir_e_w11_cudaMemset3D_ptds), &hook_originals[538], 283, 1},
-  {"cudaMemset3DAsync", FN(weir_e_w11_cudaMemset3DAsync), &hook_originals[539], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(weir_e_w11_cudaMemset3DAsync_ptsz), &hook_originals[540], 285, 1},
-  {"cudaDeviceSynchronize", FN(weir_e_w11_cudaDeviceSynchronize), &hook_originals[541], 332, 1},
-  {"cudaThreadSynchronize", FN(weir_e_w11_cudaThreadSynchronize), &hook_originals[542], 1060, 1},
-  {"cudaStreamSynchronize", FN(weir_e_w11_cudaStreamSynchronize), &hook_originals[543], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(weir_e_w11_cudaStreamSynchronize_ptsz), &hook_originals[544], 338, 1},
-  {"cudaStreamQuery", FN(weir_e_w11_cudaStreamQuery), &hook_originals[545], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(weir_e_w11_cudaStreamQuery_ptsz), &hook_originals[546], 336, 1},
-  {"cudaStreamWaitEvent", FN(weir_e_w11_cudaStreamWaitEvent), &hook_originals[547], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w11_cudaStreamWaitEvent_ptsz), &hook_originals[548], 340, 1},
-  {"cudaEventSynchronize", FN(weir_e_w11_cudaEventSynchronize), &hook_originals[549], 334, 1},
-  {"cudaEventQuery", FN(weir_e_w11_cudaEventQuery), &hook_originals[550], 333, 1},
-  {"cudaStreamCreate", FN(weir_e_w11_cudaStreamCreate), &hook_originals[551], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(weir_e_w11_cudaStreamCreateWithFlags), &hook_originals[552], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(weir_e_w11_cudaStreamCreateWithPriority), &hook_originals[553], 380, 1},
-  {"cudaStreamDestroy", FN(weir_e_w11_cudaStreamDestroy), &hook_originals[554], 381, 1},
-  {"cudaStreamAddCallback", FN(weir_e_w11_cudaStreamAddCallback), &hook_originals[555], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(weir_e_w11_cudaStreamAddCallback_ptsz), &hook_originals[556], 375, 1},
-  {"cudaStreamBeginCapture", FN(weir_e_w11_cudaStreamBeginCapture), &hook_originals[557], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w11_cudaStreamBeginCapture_ptsz), &hook_originals[558], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w11_cudaStreamBeginCaptureToGraph), &hook_originals[559], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[560], 529, 1},
-  {"cudaStreamEndCapture", FN(weir_e_w11_cudaStreamEndCapture), &hook_originals[561], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(weir_e_w11_cudaStreamEndCapture_ptsz), &hook_originals[562], 531, 1},
-  {"cudaEventCreate", FN(weir_e_w11_cudaEventCreate), &hook_originals[563], 420, 1},
-  {"cudaEventCreateWithFlags", FN(weir_e_w11_cudaEventCreateWithFlags), &hook_originals[564], 422, 1},
-  {"cudaEventDestroy", FN(weir_e_w11_cudaEventDestroy), &hook_originals[565], 423, 1},
-  {"cudaEventRecord", FN(weir_e_w11_cudaEventRecord), &hook_originals[566], 425, 1},
-  {"cudaEventRecord_ptsz", FN(weir_e_w11_cudaEventRecord_ptsz), &hook_originals[567], 426, 1},
-  {"cudaEventRecordWithFlags", FN(weir_e_w11_cudaEventRecordWithFlags), &hook_originals[568], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w11_cudaEventRecordWithFlags_ptsz), &hook_originals[569], 428, 1},
-  {"cudaEventElapsedTime", FN(weir_e_w11_cudaEventElapsedTime), &hook_originals[570], 424, 1},
-  {"cudaLaunchKernel", FN(weir_e_w11_cudaLaunchKernel), &hook_originals[571], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(weir_e_w11_cudaLaunchKernel_ptsz), &hook_originals[572], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(weir_e_w11_cudaLaunchCooperativeKernel), &hook_originals[573], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[574], 677, 1},
-  {"cudaLaunchKernelExC", FN(weir_e_w11_cudaLaunchKernelExC), &hook_originals[575], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w11_cudaLaunchKernelExC_ptsz), &hook_originals[576], 683, 1},
-  {"cudaLaunchHostFunc", FN(weir_e_w11_cudaLaunchHostFunc), &hook_originals[577], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w11_cudaLaunchHostFunc_ptsz), &hook_originals[578], 679, 1},
-  {"__cudaRegisterFunction", FN(weir_e_w11___cudaRegisterFunction), &hook_originals[579], 670, 1},
-  {"cudaGetFuncBySymbol", FN(weir_e_w11_cudaGetFuncBySymbol), &hook_originals[580], 978, 1},
-  {"cudaSetDevice", FN(weir_e_w11_cudaSetDevice), &hook_originals[581], 754, 1},
-  {"cudaSetDeviceFlags", FN(weir_e_w11_cudaSetDeviceFlags), &hook_originals[582], 755, 1},
-  {"cudaSetValidDevices", FN(weir_e_w11_cudaSetValidDevices), &hook_originals[583], 756, 1},
-  {"cudaInitDevice", FN(weir_e_w11_cudaInitDevice), &hook_originals[584], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w11_cudaCtxResetPersistingL2Cache), &hook_originals[585], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(weir_e_w11_cudaDeviceEnablePeerAccess), &hook_originals[586], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(weir_e_w11_cudaDeviceDisablePeerAccess), &hook_originals[587], 697, 1},
-  {"cudaDeviceReset", FN(weir_e_w11_cudaDeviceReset), &hook_originals[588], 751, 1},
-  {"cudaThreadExit", FN(weir_e_w11_cudaThreadExit), &hook_originals[589], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(weir_e_w11_cudaGetDriverEntryPoint), &hook_originals[590], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[591], 804, 1},
-  {"cudaMalloc", FN(weir_e_w12_cudaMalloc), &hook_originals[592], 4, 2},
-  {"cudaMallocPitch", FN(weir_e_w12_cudaMallocPitch), &hook_originals[593], 9, 2},
-  {"cudaMalloc3D", FN(weir_e_w12_cudaMalloc3D), &hook_originals[594], 5, 2},
-  {"cudaMallocManaged", FN(weir_e_w12_cudaMallocManaged), &hook_originals[595], 40, 2},
-  {"cudaMallocAsync", FN(weir_e_w12_cudaMallocAsync), &hook_originals[596], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(weir_e_w12_cudaMallocAsync_ptsz), &hook_originals[597], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(weir_e_w12_cudaMallocFromPoolAsync), &hook_originals[598], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[599], 79, 2},
-  {"cudaFree", FN(weir_e_w12_cudaFree), &hook_originals[600], 1, 2},
-  {"cudaFreeAsync", FN(weir_e_w12_cudaFreeAsync), &hook_originals[601], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(weir_e_w12_cudaFreeAsync_ptsz), &hook_originals[602], 75, 2},
-  {"cudaMemPoolTrimTo", FN(weir_e_w12_cudaMemPoolTrimTo), &hook_originals[603], 92, 2},
-  {"cudaMemPoolDestroy", FN(weir_e_w12_cudaMemPoolDestroy), &hook_originals[604], 83, 2},
-  {"cudaDeviceSetMemPool", FN(weir_e_w12_cudaDeviceSetMemPool), &hook_originals[605], 73, 2},
-  {"cudaMallocArray", FN(weir_e_w12_cudaMallocArray), &hook_originals[606], 7, 2},
-  {"cudaMalloc3DArray", FN(weir_e_w12_cudaMalloc3DArray), &hook_originals[607], 6, 2},
-  {"cudaMallocMipmappedArray", FN(weir_e_w12_cudaMallocMipmappedArray), &hook_originals[608], 8, 2},
-  {"cudaFreeArray", FN(weir_e_w12_cudaFreeArray), &hook_originals[609], 2, 2},
-  {"cudaFreeMipmappedArray", FN(weir_e_w12_cudaFreeMipmappedArray), &hook_originals[610], 3, 2},
-  {"cudaIpcOpenMemHandle", FN(weir_e_w12_cudaIpcOpenMemHandle), &hook_originals[611], 143, 2},
-  {"cudaIpcCloseMemHandle", FN(weir_e_w12_cudaIpcCloseMemHandle), &hook_originals[612], 139, 2},
-  {"cudaMemPoolImportPointer", FN(weir_e_w12_cudaMemPoolImportPointer), &hook_originals[613], 89, 2},
-  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w12_cudaExternalMemoryGetMappedBuffer), &hook_originals[614], 708, 2},
-  {"cudaImportExternalMemory", FN(weir_e_w12_cudaImportExternalMemory), &hook_originals[615], 723, 2},
-  {"cudaDestroyExternalMemory", FN(weir_e_w12_cudaDestroyExternalMemory), &hook_originals[616], 706, 2},
-  {"cudaMallocHost", FN(weir_e_w12_cudaMallocHost), &hook_originals[617], 29, 2},
-  {"cudaHostAlloc", FN(weir_e_w12_cudaHostAlloc), &hook_originals[618], 24, 2},
-  {"cudaFreeHost", FN(weir_e_w12_cudaFreeHost), &hook_originals[619], 23, 2},
-  {"cudaHostRegister", FN(weir_e_w12_cudaHostRegister), &hook_originals[620], 27, 2},
-  {"cudaHostUnregister", FN(weir_e_w12_cudaHostUnregister), &hook_originals[621], 28, 2},
-  {"cudaMemPrefetchAsync", FN(weir_e_w12_cudaMemPrefetchAsync), &hook_originals[622], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w12_cudaMemPrefetchAsync_ptsz), &hook_originals[623], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(weir_e_w12_cudaMemPrefetchAsync_v2), &hook_originals[624], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(weir_e_w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[625], 1058, 2},
-  {"cudaMemAdvise", FN(weir_e_w12_cudaMemAdvise), &hook_originals[626], 41, 2},
-  {"cudaMemAdvise_v2", FN(weir_e_w12_cudaMemAdvise_v2), &hook_originals[627], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(weir_e_w12_cudaStreamAttachMemAsync), &hook_originals[628], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[629], 53, 2},
-  {"cudaMemcpy", FN(weir_e_w12_cudaMemcpy), &hook_originals[630], 150, 2},
-  {"cudaMemcpy_ptds", FN(weir_e_w12_cudaMemcpy_ptds), &hook_originals[631], 151, 2},
-  {"cudaMemcpyAsync", FN(weir_e_w12_cudaMemcpyAsync), &hook_originals[632], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(weir_e_w12_cudaMemcpyAsync_ptsz), &hook_originals[633], 179, 2},
-  {"cudaMemcpy2D", FN(weir_e_w12_cudaMemcpy2D), &hook_originals[634], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(weir_e_w12_cudaMemcpy2D_ptds), &hook_originals[635], 153, 2},
-  {"cudaMemcpy2DAsync", FN(weir_e_w12_cudaMemcpy2DAsync), &hook_originals[636], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DAsync_ptsz), &hook_originals[637], 157, 2},
-  {"cudaMemcpyToArray", FN(weir_e_w12_cudaMemcpyToArray), &hook_originals[638], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(weir_e_w12_cudaMemcpyToArray_ptds), &hook_originals[639], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(weir_e_w12_cudaMemcpyToArrayAsync), &hook_originals[640], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[641], 195, 2},
-  {"cudaMemcpyFromArray", FN(weir_e_w12_cudaMemcpyFromArray), &hook_originals[642], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(weir_e_w12_cudaMemcpyFromArray_ptds), &hook_originals[643], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(weir_e_w12_cudaMemcpyFromArrayAsync), &hook_originals[644], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[645], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(weir_e_w12_cudaMemcpyArrayToArray), &hook_originals[646], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w12_cudaMemcpyArrayToArray_ptds), &hook_originals[647], 177, 2},
-  {"cudaMemcpy2DToArray", FN(weir_e_w12_cudaMemcpy2DToArray), &hook_originals[648], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w12_cudaMemcpy2DToArray_ptds), &hook_originals[649], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w12_cudaMemcpy2DToArrayAsync), &hook_originals[650], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[651], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(weir_e_w12_cudaMemcpy2DFromArray), &hook_originals[652], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w12_cudaMemcpy2DFromArray_ptds), &hook_originals[653], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w12_cudaMemcpy2DFromArrayAsync), &hook_originals[654], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[655], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(weir_e_w12_cudaMemcpy2DArrayToArray), &hook_originals[656], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[657], 155, 2},
-  {"cudaMemcpyToSymbol", FN(weir_e_w12_cudaMemcpyToSymbol), &hook_originals[658], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w12_cudaMemcpyToSymbol_ptds), &hook_originals[659], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(weir_e_w12_cudaMemcpyToSymbolAsync), &hook_originals[660], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[661], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(weir_e_w12_cudaMemcpyFromSymbol), &hook_originals[662], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w12_cudaMemcpyFromSymbol_ptds), &hook_originals[663], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w12_cudaMemcpyFromSymbolAsync), &hook_originals[664], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[665], 189, 2},
-  {"cudaMemcpy3D", FN(weir_e_w12_cudaMemcpy3D), &hook_originals[666], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(weir_e_w12_cudaMemcpy3D_ptds), &hook_originals[667], 167, 2},
-  {"cudaMemcpy3DAsync", FN(weir_e_w12_cudaMemcpy3DAsync), &hook_originals[668], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w12_cudaMemcpy3DAsync_ptsz), &hook_originals[669], 169, 2},
-  {"cudaMemcpyPeer", FN(weir_e_w12_cudaMemcpyPeer), &hook_originals[670], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(weir_e_w12_cudaMemcpyPeerAsync), &hook_originals[671], 191, 2},
-  {"cudaMemcpy3DPeer", FN(weir_e_w12_cudaMemcpy3DPeer), &hook_originals[672], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w12_cudaMemcpy3DPeer_ptds), &hook_originals[673], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(weir_e_w12_cudaMemcpy3DPeerAsync), &hook_originals[674], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[675], 175, 2},
-  {"cudaMemset", FN(weir_e_w12_cudaMemset), &hook_originals[676], 276, 2},
-  {"cudaMemset_ptds", FN(weir_e_w12_cudaMemset_ptds), &hook_originals[677], 277, 2},
-  {"cudaMemsetAsync", FN(weir_e_w12_cudaMemsetAsync), &hook_originals[678], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(weir_e_w12_cudaMemsetAsync_ptsz), &hook_originals[679], 287, 2},
-  {"cudaMemset2D", FN(weir_e_w12_cudaMemset2D), &hook_originals[680], 278, 2},
-  {"cudaMemset2D_ptds", FN(weir_e_w12_cudaMemset2D_ptds), &hook_originals[681], 279, 2},
-  {"cudaMemset2DAsync", FN(weir_e_w12_cudaMemset2DAsync), &hook_originals[682], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(weir_e_w12_cudaMemset2DAsync_ptsz), &hook_originals[683], 281, 2},
-  {"cudaMemset3D", FN(weir_e_w12_cudaMemset3D), &hook_originals[684], 282, 2},
-  {"cudaMemset3D_ptds", FN(weir_e_w12_cudaMemset3D_ptds), &hook_originals[685], 283, 2},
-  {"cudaMemset3DAsync", FN(weir_e_w12_cudaMemset3DAsync), &hook_originals[686], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(weir_e_w12_cudaMemset3DAsync_ptsz), &hook_originals[687], 285, 2},
-  {"cudaDeviceSynchronize", FN(weir_e_w12_cudaDeviceSynchronize), &hook_originals[688], 332, 2},
-  {"cudaThreadSynchronize", FN(weir_e_w12_cudaThreadSynchronize), &hook_originals[689], 1060, 2},
-  {"cudaStreamSynchronize", FN(weir_e_w12_cudaStreamSynchronize), &hook_originals[690], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(weir_e_w12_cudaStreamSynchronize_ptsz), &hook_originals[691], 338, 2},
-  {"cudaStreamQuery", FN(weir_e_w12_cudaStreamQuery), &hook_originals[692], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(weir_e_w12_cudaStreamQuery_ptsz), &hook_originals[693], 336, 2},
-  {"cudaStreamWaitEvent", FN(weir_e_w12_cudaStreamWaitEvent), &hook_originals[694], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w12_cudaStreamWaitEvent_ptsz), &hook_originals[695], 340, 2},
-  {"cudaEventSynchronize", FN(weir_e_w12_cudaEventSynchronize), &hook_originals[696], 334, 2},
-  {"cudaEventQuery", FN(weir_e_w12_cudaEventQuery), &hook_originals[697], 333, 2},
-  {"cudaStreamCreate", FN(weir_e_w12_cudaStreamCreate), &hook_originals[698], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(weir_e_w12_cudaStreamCreateWithFlags), &hook_originals[699], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(weir_e_w12_cudaStreamCreateWithPriority), &hook_originals[700], 380, 2},
-  {"cudaStreamDestroy", FN(weir_e_w12_cudaStreamDestroy), &hook_originals[701], 381, 2},
-  {"cudaStreamAddCallback", FN(weir_e_w12_cudaStreamAddCallback), &hook_originals[702], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(weir_e_w12_cudaStreamAddCallback_ptsz), &hook_originals[703], 375, 2},
-  {"cudaStreamBeginCapture", FN(weir_e_w12_cudaStreamBeginCapture), &hook_originals[704], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w12_cudaStreamBeginCapture_ptsz), &hook_originals[705], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w12_cudaStreamBeginCaptureToGraph), &hook_originals[706], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[707], 529, 2},
-  {"cudaStreamEndCapture", FN(weir_e_w12_cudaStreamEndCapture), &hook_originals[708], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(weir_e_w12_cudaStreamEndCapture_ptsz), &hook_originals[709], 531, 2},
-  {"cudaEventCreate", FN(weir_e_w12_cudaEventCreate), &hook_originals[710], 420, 2},
-  {"cudaEventCreateWithFlags", FN(weir_e_w12_cudaEventCreateWithFlags), &hook_originals[711], 422, 2},
-  {"cudaEventDestroy", FN(weir_e_w12_cudaEventDestroy), &hook_originals[712], 423, 2},
-  {"cudaEventRecord", FN(weir_e_w12_cudaEventRecord), &hook_originals[713], 425, 2},
-  {"cudaEventRecord_ptsz", FN(weir_e_w12_cudaEventRecord_ptsz), &hook_originals[714], 426, 2},
-  {"cudaEventRecordWithFlags", FN(weir_e_w12_cudaEventRecordWithFlags), &hook_originals[715], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w12_cudaEventRecordWithFlags_ptsz), &hook_originals[716], 428, 2},
-  {"cudaEventElapsedTime", FN(weir_e_w12_cudaEventElapsedTime), &hook_originals[717], 424, 2},
-  {"cudaLaunchKernel", FN(weir_e_w12_cudaLaunchKernel), &hook_originals[718], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(weir_e_w12_cudaLaunchKernel_ptsz), &hook_originals[719], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(weir_e_w12_cudaLaunchCooperativeKernel), &hook_originals[720], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[721], 677, 2},
-  {"cudaLaunchKernelExC", FN(weir_e_w12_cudaLaunchKernelExC), &hook_originals[722], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w12_cudaLaunchKernelExC_ptsz), &hook_originals[723], 683, 2},
-  {"__cudaLaunchKernel", FN(weir_e_w12___cudaLaunchKernel), &hook_originals[724], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(weir_e_w12___cudaLaunchKernel_ptsz), &hook_originals[725], 665, 2},
-  {"cudaLaunchHostFunc", FN(weir_e_w12_cudaLaunchHostFunc), &hook_originals[726], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w12_cudaLaunchHostFunc_ptsz), &hook_originals[727], 679, 2},
-  {"cudaLibraryGetKernel", FN(weir_e_w12_cudaLibraryGetKernel), &hook_originals[728], 882, 2},
-  {"__cudaRegisterFunction", FN(weir_e_w12___cudaRegisterFunction), &hook_originals[729], 670, 2},
-  {"__cudaGetKernel", FN(weir_e_w12___cudaGetKernel), &hook_originals[730], 661, 2},
-  {"cudaGetKernel", FN(weir_e_w12_cudaGetKernel), &hook_originals[731], 979, 2},
-  {"cudaGetFuncBySymbol", FN(weir_e_w12_cudaGetFuncBySymbol), &hook_originals[732], 978, 2},
-  {"cudaSetDevice", FN(weir_e_w12_cudaSetDevice), &hook_originals[733], 754, 2},
-  {"cudaSetDeviceFlags", FN(weir_e_w12_cudaSetDeviceFlags), &hook_originals[734], 755, 2},
-  {"cudaSetValidDevices", FN(weir_e_w12_cudaSetValidDevices), &hook_originals[735], 756, 2},
-  {"cudaInitDevice", FN(weir_e_w12_cudaInitDevice), &hook_originals[736], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w12_cudaCtxResetPersistingL2Cache), &hook_originals[737], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(weir_e_w12_cudaDeviceEnablePeerAccess), &hook_originals[738], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(weir_e_w12_cudaDeviceDisablePeerAccess), &hook_originals[739], 697, 2},
-  {"cudaDeviceReset", FN(weir_e_w12_cudaDeviceReset), &hook_originals[740], 751, 2},
-  {"cudaThreadExit", FN(weir_e_w12_cudaThreadExit), &hook_originals[741], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(weir_e_w12_cudaGetDriverEntryPoint), &hook_originals[742], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[743], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(weir_e_w12_cudaGetDriverEntryPointByVersion), &hook_originals[744], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(weir_e_w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[745], 806, 2},
-  {"cudaMalloc", FN(weir_e_w13_cudaMalloc), &hook_originals[746], 4, 3},
-  {"cudaMallocPitch", FN(weir_e_w13_cudaMallocPitch), &hook_originals[747], 9, 3},
-  {"cudaMalloc3D", FN(weir_e_w13_cudaMalloc3D), &hook_originals[748], 5, 3},
-  {"cudaMallocManaged", FN(weir_e_w13_cudaMallocManaged), &hook_originals[749], 40, 3},
-  {"cudaMallocAsync", FN(weir_e_w13_cudaMallocAsync), &hook_originals[750], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(weir_e_w13_cudaMallocAsync_ptsz), &hook_originals[751], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(weir_e_w13_cudaMallocFromPoolAsync), &hook_originals[752], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[753], 79, 3},
-  {"cudaFree", FN(weir_e_w13_cudaFree), &hook_originals[754], 1, 3},
-  {"cudaFreeAsync", FN(weir_e_w13_cudaFreeAsync), &hook_originals[755], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(weir_e_w13_cudaFreeAsync_ptsz), &hook_originals[756], 75, 3},
-  {"cudaMemPoolTrimTo", FN(weir_e_w13_cudaMemPoolTrimTo), &hook_originals[757], 92, 3},
-  {"cudaMemPoolDestroy", FN(weir_e_w13_cudaMemPoolDestroy), &hook_originals[758], 83, 3},
-  {"cudaDeviceSetMemPool", FN(weir_e_w13_cudaDeviceSetMemPool), &hook_originals[759], 73, 3},
-  {"cudaMemSetMemPool", FN(weir_e_w13_cudaMemSetMemPool), &hook_originals[760], 93, 3},
-  {"cudaMallocArray", FN(weir_e_w13_cudaMallocArray), &hook_originals[761], 7, 3},
-  {"cudaMalloc3DArray", FN(weir_e_w13_cudaMalloc3DArray), &hook_originals[762], 6, 3},
-  {"cudaMallocMipmappedArray", FN(weir_e_w13_cudaMallocMipmappedArray), &hook_originals[763], 8, 3},
-  {"cudaFreeArray", FN(weir_e_w13_cudaFreeArray), &hook_originals[764], 2, 3},
-  {"cudaFreeMipmappedArray", FN(weir_e_w13_cudaFreeMipmappedArray), &hook_originals[765], 3, 3},
-  {"cudaIpcOpenMemHandle", FN(weir_e_w13_cudaIpcOpenMemHandle), &hook_originals[766], 143, 3},
-  {"cudaIpcCloseMemHandle", FN(weir_e_w13_cudaIpcCloseMemHandle), &hook_originals[767], 139, 3},
-  {"cudaMemPoolImportPointer", FN(weir_e_w13_cudaMemPoolImportPointer), &hook_originals[768], 89, 3},
-  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w13_cudaExternalMemoryGetMappedBuffer), &hook_originals[769], 708, 3},
-  {"cudaImportExternalMemory", FN(weir_e_w13_cudaImportExternalMemory), &hook_originals[770], 723, 3},
-  {"cudaDestroyExternalMemory", FN(weir_e_w13_cudaDestroyExternalMemory), &hook_originals[771], 706, 3},
-  {"cudaMallocHost", FN(weir_e_w13_cudaMallocHost), &hook_originals[772], 29, 3},
-  {"cudaHostAlloc", FN(weir_e_w13_cudaHostAlloc), &hook_originals[773], 24, 3},
-  {"cudaFreeHost", FN(weir_e_w13_cudaFreeHost), &hook_originals[774], 23, 3},
-  {"cudaHostRegister", FN(weir_e_w13_cudaHostRegister), &hook_originals[775], 27, 3},
-  {"cudaHostUnregister", FN(weir_e_w13_cudaHostUnregister), &hook_originals[776], 28, 3},
-  {"cudaMemPrefetchAsync", FN(weir_e_w13_cudaMemPrefetchAsync), &hook_originals[777], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w13_cudaMemPrefetchAsync_ptsz), &hook_originals[778], 47, 3},
-  {"cudaMemAdvise", FN(weir_e_w13_cudaMemAdvise), &hook_originals[779], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(weir_e_w13_cudaStreamAttachMemAsync), &hook_originals[780], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[781], 53, 3},
-  {"cudaMemcpy", FN(weir_e_w13_cudaMemcpy), &hook_originals[782], 150, 3},
-  {"cudaMemcpy_ptds", FN(weir_e_w13_cudaMemcpy_ptds), &hook_originals[783], 151, 3},
-  {"cudaMemcpyAsync", FN(weir_e_w13_cudaMemcpyAsync), &hook_originals[784], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(weir_e_w13_cudaMemcpyAsync_ptsz), &hook_originals[785], 179, 3},
-  {"cudaMemcpy2D", FN(weir_e_w13_cudaMemcpy2D), &hook_originals[786], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(weir_e_w13_cudaMemcpy2D_ptds), &hook_originals[787], 153, 3},
-  {"cudaMemcpy2DAsync", FN(weir_e_w13_cudaMemcpy2DAsync), &hook_originals[788], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DAsync_ptsz), &hook_originals[789], 157, 3},
-  {"cudaMemcpyToArray", FN(weir_e_w13_cudaMemcpyToArray), &hook_originals[790], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(weir_e_w13_cudaMemcpyToArray_ptds), &hook_originals[791], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(weir_e_w13_cudaMemcpyToArrayAsync), &hook_originals[792], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[793], 195, 3},
-  {"cudaMemcpyFromArray", FN(weir_e_w13_cudaMemcpyFromArray), &hook_originals[794], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(weir_e_w13_cudaMemcpyFromArray_ptds), &hook_originals[795], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(weir_e_w13_cudaMemcpyFromArrayAsync), &hook_originals[796], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[797], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(weir_e_w13_cudaMemcpyArrayToArray), &hook_originals[798], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w13_cudaMemcpyArrayToArray_ptds), &hook_originals[799], 177, 3},
-  {"cudaMemcpy2DToArray", FN(weir_e_w13_cudaMemcpy2DToArray), &hook_originals[800], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w13_cudaMemcpy2DToArray_ptds), &hook_originals[801], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w13_cudaMemcpy2DToArrayAsync), &hook_originals[802], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[803], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(weir_e_w13_cudaMemcpy2DFromArray), &hook_originals[804], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w13_cudaMemcpy2DFromArray_ptds), &hook_originals[805], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w13_cudaMemcpy2DFromArrayAsync), &hook_originals[806], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[807], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(weir_e_w13_cudaMemcpy2DArrayToArray), &hook_originals[808], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[809], 155, 3},
-  {"cudaMemcpyToSymbol", FN(weir_e_w13_cudaMemcpyToSymbol), &hook_originals[810], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w13_cudaMemcpyToSymbol_ptds), &hook_originals[811], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(weir_e_w13_cudaMemcpyToSymbolAsync), &hook_originals[812], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[813], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(weir_e_w13_cudaMemcpyFromSymbol), &hook_originals[814], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w13_cudaMemcpyFromSymbol_ptds), &hook_originals[815], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w13_cudaMemcpyFromSymbolAsync), &hook_originals[816], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[817], 189, 3},
-  {"cudaMemcpy3D", FN(weir_e_w13_cudaMemcpy3D), &hook_originals[818], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(weir_e_w13_cudaMemcpy3D_ptds), &hook_originals[819], 167, 3},
-  {"cudaMemcpy3DAsync", FN(weir_e_w13_cudaMemcpy3DAsync), &hook_originals[820], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w13_cudaMemcpy3DAsync_ptsz), &hook_originals[821], 169, 3},
-  {"cudaMemcpyPeer", FN(weir_e_w13_cudaMemcpyPeer), &hook_originals[822], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(weir_e_w13_cudaMemcpyPeerAsync), &hook_originals[823], 191, 3},
-  {"cudaMemcpy3DPeer", FN(weir_e_w13_cudaMemcpy3DPeer), &hook_originals[824], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w13_cudaMemcpy3DPeer_ptds), &hook_originals[825], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(weir_e_w13_cudaMemcpy3DPeerAsync), &hook_originals[826], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[827], 175, 3},
-  {"cudaMemset", FN(weir_e_w13_cudaMemset), &hook_originals[828], 276, 3},
-  {"cudaMemset_ptds", FN(weir_e_w13_cudaMemset_ptds), &hook_originals[829], 277, 3},
-  {"cudaMemsetAsync", FN(weir_e_w13_cudaMemsetAsync), &hook_originals[830], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(weir_e_w13_cudaMemsetAsync_ptsz), &hook_originals[831], 287, 3},
-  {"cudaMemset2D", FN(weir_e_w13_cudaMemset2D), &hook_originals[832], 278, 3},
-  {"cudaMemset2D_ptds", FN(weir_e_w13_cudaMemset2D_ptds), &hook_originals[833], 279, 3},
-  {"cudaMemset2DAsync", FN(weir_e_w13_cudaMemset2DAsync), &hook_originals[834], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(weir_e_w13_cudaMemset2DAsync_ptsz), &hook_originals[835], 281, 3},
-  {"cudaMemset3D", FN(weir_e_w13_cudaMemset3D), &hook_originals[836], 282, 3},
-  {"cudaMemset3D_ptds", FN(weir_e_w13_cudaMemset3D_ptds), &hook_originals[837], 283, 3},
-  {"cudaMemset3DAsync", FN(weir_e_w13_cudaMemset3DAsync), &hook_originals[838], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(weir_e_w13_cudaMemset3DAsync_ptsz), &hook_originals[839], 285, 3},
-  {"cudaDeviceSynchronize", FN(weir_e_w13_cudaDeviceSynchronize), &hook_originals[840], 332, 3},
-  {"cudaStreamSynchronize", FN(weir_e_w13_cudaStreamSynchronize), &hook_originals[841], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(weir_e_w13_cudaStreamSynchronize_ptsz), &hook_originals[842], 338, 3},
-  {"cudaStreamQuery", FN(weir_e_w13_cudaStreamQuery), &hook_originals[843], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(weir_e_w13_cudaStreamQuery_ptsz), &hook_originals[844], 336, 3},
-  {"cudaStreamWaitEvent", FN(weir_e_w13_cudaStreamWaitEvent), &hook_originals[845], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w13_cudaStreamWaitEvent_ptsz), &hook_originals[846], 340, 3},
-  {"cudaEventSynchronize", FN(weir_e_w13_cudaEventSynchronize), &hook_originals[847], 334, 3},
-  {"cudaEventQuery", FN(weir_e_w13_cudaEventQuery), &hook_originals[848], 333, 3},
-  {"cudaStreamCreate", FN(weir_e_w13_cudaStreamCreate), &hook_originals[849], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(weir_e_w13_cudaStreamCreateWithFlags), &hook_originals[850], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(weir_e_w13_cudaStreamCreateWithPriority), &hook_originals[851], 380, 3},
-  {"cudaStreamDestroy", FN(weir_e_w13_cudaStreamDestroy), &hook_originals[852], 381, 3},
-  {"cudaStreamAddCallback", FN(weir_e_w13_cudaStreamAddCallback), &hook_originals[853], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(weir_e_w13_cudaStreamAddCallback_ptsz), &hook_originals[854], 375, 3},
-  {"cudaStreamBeginCapture", FN(weir_e_w13_cudaStreamBeginCapture), &hook_originals[855], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w13_cudaStreamBeginCapture_ptsz), &hook_originals[856], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w13_cudaStreamBeginCaptureToGraph), &hook_originals[857], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[858], 529, 3},
-  {"cudaStreamEndCapture", FN(weir_e_w13_cudaStreamEndCapture), &hook_originals[859], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(weir_e_w13_cudaStreamEndCapture_ptsz), &hook_originals[860], 531, 3},
-  {"cudaEventCreate", FN(weir_e_w13_cudaEventCreate), &hook_originals[861], 420, 3},
-  {"cudaEventCreateWithFlags", FN(weir_e_w13_cudaEventCreateWithFlags), &hook_originals[862], 422, 3},
-  {"cudaEventDestroy", FN(weir_e_w13_cudaEventDestroy), &hook_originals[863], 423, 3},
-  {"cudaEventRecord", FN(weir_e_w13_cudaEventRecord), &hook_originals[864], 425, 3},
-  {"cudaEventRecord_ptsz", FN(weir_e_w13_cudaEventRecord_ptsz), &hook_originals[865], 426, 3},
-  {"cudaEventRecordWithFlags", FN(weir_e_w13_cudaEventRecordWithFlags), &hook_originals[866], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w13_cudaEventRecordWithFlags_ptsz), &hook_originals[867], 428, 3},
-  {"cudaEventElapsedTime", FN(weir_e_w13_cudaEventElapsedTime), &hook_originals[868], 424, 3},
-  {"cudaLaunchKernel", FN(weir_e_w13_cudaLaunchKernel), &hook_originals[869], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(weir_e_w13_cudaLaunchKernel_ptsz), &hook_originals[870], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(weir_e_w13_cudaLaunchCooperativeKernel), &hook_originals[871], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[872], 677, 3},
-  {"cudaLaunchKernelExC", FN(weir_e_w13_cudaLaunchKernelExC), &hook_originals[873], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w13_cudaLaunchKernelExC_ptsz), &hook_originals[874], 683, 3},
-  {"__cudaLaunchKernel", FN(weir_e_w13___cudaLaunchKernel), &hook_originals[875], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(weir_e_w13___cudaLaunchKernel_ptsz), &hook_originals[876], 665, 3},
-  {"cudaLaunchHostFunc", FN(weir_e_w13_cudaLaunchHostFunc), &hook_originals[877], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w13_cudaLaunchHostFunc_ptsz), &hook_originals[878], 679, 3},
-  {"cudaLibraryGetKernel", FN(weir_e_w13_cudaLibraryGetKernel), &hook_originals[879], 882, 3},
-  {"__cudaRegisterFunction", FN(weir_e_w13___cudaRegisterFunction), &hook_originals[880], 670, 3},
-  {"__cudaGetKernel", FN(weir_e_w13___cudaGetKernel), &hook_originals[881], 661, 3},
-  {"cudaGetKernel", FN(weir_e_w13_cudaGetKernel), &hook_originals[882], 979, 3},
-  {"cudaGetFuncBySymbol", FN(weir_e_w13_cudaGetFuncBySymbol), &hook_originals[883], 978, 3},
-  {"cudaSetDevice", FN(weir_e_w13_cudaSetDevice), &hook_originals[884], 754, 3},
-  {"cudaSetDeviceFlags", FN(weir_e_w13_cudaSetDeviceFlags), &hook_originals[885], 755, 3},
-  {"cudaSetValidDevices", FN(weir_e_w13_cudaSetValidDevices), &hook_originals[886], 756, 3},
-  {"cudaInitDevice", FN(weir_e_w13_cudaInitDevice), &hook_originals[887], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w13_cudaCtxResetPersistingL2Cache), &hook_originals[888], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(weir_e_w13_cudaDeviceEnablePeerAccess), &hook_originals[889], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(weir_e_w13_cudaDeviceDisablePeerAccess), &hook_originals[890], 697, 3},
-  {"cudaDeviceReset", FN(weir_e_w13_cudaDeviceReset), &hook_originals[891], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(weir_e_w13_cudaGetDriverEntryPoint), &hook_originals[892], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[893], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(weir_e_w13_cudaGetDriverEntryPointByVersion), &hook_originals[894], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(weir_e_w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[895], 806, 3},
+  {"cuMemHostGetDevicePointer_v2", FN(weir_e_w_cuMemHostGetDevicePointer_v2), &hook_originals[443], 35, 0},
+  {"cuMemHostGetFlags", FN(weir_e_w_cuMemHostGetFlags), &hook_originals[444], 36, 0},
+  {"cuPointerGetAttribute", FN(weir_e_w_cuPointerGetAttribute), &hook_originals[445], 328, 0},
+  {"cuPointerGetAttributes", FN(weir_e_w_cuPointerGetAttributes), &hook_originals[446], 329, 0},
+  {"cuPointerSetAttribute", FN(weir_e_w_cuPointerSetAttribute), &hook_originals[447], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(weir_e_w_cuMemGetHandleForAddressRange), &hook_originals[448], 124, 0},
+  {"cuIpcGetMemHandle", FN(weir_e_w_cuIpcGetMemHandle), &hook_originals[449], 146, 0},
+  {"cudaMalloc", FN(weir_e_w11_cudaMalloc), &hook_originals[450], 4, 1},
+  {"cudaMallocPitch", FN(weir_e_w11_cudaMallocPitch), &hook_originals[451], 9, 1},
+  {"cudaMalloc3D", FN(weir_e_w11_cudaMalloc3D), &hook_originals[452], 5, 1},
+  {"cudaMallocManaged", FN(weir_e_w11_cudaMallocManaged), &hook_originals[453], 40, 1},
+  {"cudaMallocAsync", FN(weir_e_w11_cudaMallocAsync), &hook_originals[454], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(weir_e_w11_cudaMallocAsync_ptsz), &hook_originals[455], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(weir_e_w11_cudaMallocFromPoolAsync), &hook_originals[456], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[457], 79, 1},
+  {"cudaFree", FN(weir_e_w11_cudaFree), &hook_originals[458], 1, 1},
+  {"cudaFreeAsync", FN(weir_e_w11_cudaFreeAsync), &hook_originals[459], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(weir_e_w11_cudaFreeAsync_ptsz), &hook_originals[460], 75, 1},
+  {"cudaMemPoolTrimTo", FN(weir_e_w11_cudaMemPoolTrimTo), &hook_originals[461], 92, 1},
+  {"cudaMemPoolDestroy", FN(weir_e_w11_cudaMemPoolDestroy), &hook_originals[462], 83, 1},
+  {"cudaDeviceSetMemPool", FN(weir_e_w11_cudaDeviceSetMemPool), &hook_originals[463], 73, 1},
+  {"cudaMallocArray", FN(weir_e_w11_cudaMallocArray), &hook_originals[464], 7, 1},
+  {"cudaMalloc3DArray", FN(weir_e_w11_cudaMalloc3DArray), &hook_originals[465], 6, 1},
+  {"cudaMallocMipmappedArray", FN(weir_e_w11_cudaMallocMipmappedArray), &hook_originals[466], 8, 1},
+  {"cudaFreeArray", FN(weir_e_w11_cudaFreeArray), &hook_originals[467], 2, 1},
+  {"cudaFreeMipmappedArray", FN(weir_e_w11_cudaFreeMipmappedArray), &hook_originals[468], 3, 1},
+  {"cudaIpcOpenMemHandle", FN(weir_e_w11_cudaIpcOpenMemHandle), &hook_originals[469], 143, 1},
+  {"cudaIpcCloseMemHandle", FN(weir_e_w11_cudaIpcCloseMemHandle), &hook_originals[470], 139, 1},
+  {"cudaMemPoolImportPointer", FN(weir_e_w11_cudaMemPoolImportPointer), &hook_originals[471], 89, 1},
+  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w11_cudaExternalMemoryGetMappedBuffer), &hook_originals[472], 708, 1},
+  {"cudaImportExternalMemory", FN(weir_e_w11_cudaImportExternalMemory), &hook_originals[473], 723, 1},
+  {"cudaDestroyExternalMemory", FN(weir_e_w11_cudaDestroyExternalMemory), &hook_originals[474], 706, 1},
+  {"cudaMallocHost", FN(weir_e_w11_cudaMallocHost), &hook_originals[475], 29, 1},
+  {"cudaHostAlloc", FN(weir_e_w11_cudaHostAlloc), &hook_originals[476], 24, 1},
+  {"cudaFreeHost", FN(weir_e_w11_cudaFreeHost), &hook_originals[477], 23, 1},
+  {"cudaHostRegister", FN(weir_e_w11_cudaHostRegister), &hook_originals[478], 27, 1},
+  {"cudaHostUnregister", FN(weir_e_w11_cudaHostUnregister), &hook_originals[479], 28, 1},
+  {"cudaMemPrefetchAsync", FN(weir_e_w11_cudaMemPrefetchAsync), &hook_originals[480], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w11_cudaMemPrefetchAsync_ptsz), &hook_originals[481], 47, 1},
+  {"cudaMemAdvise", FN(weir_e_w11_cudaMemAdvise), &hook_originals[482], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(weir_e_w11_cudaStreamAttachMemAsync), &hook_originals[483], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[484], 53, 1},
+  {"cudaMemcpy", FN(weir_e_w11_cudaMemcpy), &hook_originals[485], 150, 1},
+  {"cudaMemcpy_ptds", FN(weir_e_w11_cudaMemcpy_ptds), &hook_originals[486], 151, 1},
+  {"cudaMemcpyAsync", FN(weir_e_w11_cudaMemcpyAsync), &hook_originals[487], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(weir_e_w11_cudaMemcpyAsync_ptsz), &hook_originals[488], 179, 1},
+  {"cudaMemcpy2D", FN(weir_e_w11_cudaMemcpy2D), &hook_originals[489], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(weir_e_w11_cudaMemcpy2D_ptds), &hook_originals[490], 153, 1},
+  {"cudaMemcpy2DAsync", FN(weir_e_w11_cudaMemcpy2DAsync), &hook_originals[491], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DAsync_ptsz), &hook_originals[492], 157, 1},
+  {"cudaMemcpyToArray", FN(weir_e_w11_cudaMemcpyToArray), &hook_originals[493], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(weir_e_w11_cudaMemcpyToArray_ptds), &hook_originals[494], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(weir_e_w11_cudaMemcpyToArrayAsync), &hook_originals[495], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[496], 195, 1},
+  {"cudaMemcpyFromArray", FN(weir_e_w11_cudaMemcpyFromArray), &hook_originals[497], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(weir_e_w11_cudaMemcpyFromArray_ptds), &hook_originals[498], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(weir_e_w11_cudaMemcpyFromArrayAsync), &hook_originals[499], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[500], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(weir_e_w11_cudaMemcpyArrayToArray), &hook_originals[501], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w11_cudaMemcpyArrayToArray_ptds), &hook_originals[502], 177, 1},
+  {"cudaMemcpy2DToArray", FN(weir_e_w11_cudaMemcpy2DToArray), &hook_originals[503], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w11_cudaMemcpy2DToArray_ptds), &hook_originals[504], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w11_cudaMemcpy2DToArrayAsync), &hook_originals[505], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[506], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(weir_e_w11_cudaMemcpy2DFromArray), &hook_originals[507], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w11_cudaMemcpy2DFromArray_ptds), &hook_originals[508], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w11_cudaMemcpy2DFromArrayAsync), &hook_originals[509], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[510], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(weir_e_w11_cudaMemcpy2DArrayToArray), &hook_originals[511], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[512], 155, 1},
+  {"cudaMemcpyToSymbol", FN(weir_e_w11_cudaMemcpyToSymbol), &hook_originals[513], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w11_cudaMemcpyToSymbol_ptds), &hook_originals[514], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(weir_e_w11_cudaMemcpyToSymbolAsync), &hook_originals[515], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[516], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(weir_e_w11_cudaMemcpyFromSymbol), &hook_originals[517], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w11_cudaMemcpyFromSymbol_ptds), &hook_originals[518], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w11_cudaMemcpyFromSymbolAsync), &hook_originals[519], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[520], 189, 1},
+  {"cudaMemcpy3D", FN(weir_e_w11_cudaMemcpy3D), &hook_originals[521], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(weir_e_w11_cudaMemcpy3D_ptds), &hook_originals[522], 167, 1},
+  {"cudaMemcpy3DAsync", FN(weir_e_w11_cudaMemcpy3DAsync), &hook_originals[523], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w11_cudaMemcpy3DAsync_ptsz), &hook_originals[524], 169, 1},
+  {"cudaMemcpyPeer", FN(weir_e_w11_cudaMemcpyPeer), &hook_originals[525], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(weir_e_w11_cudaMemcpyPeerAsync), &hook_originals[526], 191, 1},
+  {"cudaMemcpy3DPeer", FN(weir_e_w11_cudaMemcpy3DPeer), &hook_originals[527], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w11_cudaMemcpy3DPeer_ptds), &hook_originals[528], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(weir_e_w11_cudaMemcpy3DPeerAsync), &hook_originals[529], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[530], 175, 1},
+  {"cudaMemset", FN(weir_e_w11_cudaMemset), &hook_originals[531], 276, 1},
+  {"cudaMemset_ptds", FN(weir_e_w11_cudaMemset_ptds), &hook_originals[532], 277, 1},
+  {"cudaMemsetAsync", FN(weir_e_w11_cudaMemsetAsync), &hook_originals[533], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(weir_e_w11_cudaMemsetAsync_ptsz), &hook_originals[534], 287, 1},
+  {"cudaMemset2D", FN(weir_e_w11_cudaMemset2D), &hook_originals[535], 278, 1},
+  {"cudaMemset2D_ptds", FN(weir_e_w11_cudaMemset2D_ptds), &hook_originals[536], 279, 1},
+  {"cudaMemset2DAsync", FN(weir_e_w11_cudaMemset2DAsync), &hook_originals[537], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(weir_e_w11_cudaMemset2DAsync_ptsz), &hook_originals[538], 281, 1},
+  {"cudaMemset3D", FN(weir_e_w11_cudaMemset3D), &hook_originals[539], 282, 1},
+  {"cudaMemset3D_ptds", FN(weir_e_w11_cudaMemset3D_ptds), &hook_originals[540], 283, 1},
+  {"cudaMemset3DAsync", FN(weir_e_w11_cudaMemset3DAsync), &hook_originals[541], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(weir_e_w11_cudaMemset3DAsync_ptsz), &hook_originals[542], 285, 1},
+  {"cudaDeviceSynchronize", FN(weir_e_w11_cudaDeviceSynchronize), &hook_originals[543], 332, 1},
+  {"cudaThreadSynchronize", FN(weir_e_w11_cudaThreadSynchronize), &hook_originals[544], 1060, 1},
+  {"cudaStreamSynchronize", FN(weir_e_w11_cudaStreamSynchronize), &hook_originals[545], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(weir_e_w11_cudaStreamSynchronize_ptsz), &hook_originals[546], 338, 1},
+  {"cudaStreamQuery", FN(weir_e_w11_cudaStreamQuery), &hook_originals[547], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(weir_e_w11_cudaStreamQuery_ptsz), &hook_originals[548], 336, 1},
+  {"cudaStreamWaitEvent", FN(weir_e_w11_cudaStreamWaitEvent), &hook_originals[549], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w11_cudaStreamWaitEvent_ptsz), &hook_originals[550], 340, 1},
+  {"cudaEventSynchronize", FN(weir_e_w11_cudaEventSynchronize), &hook_originals[551], 334, 1},
+  {"cudaEventQuery", FN(weir_e_w11_cudaEventQuery), &hook_originals[552], 333, 1},
+  {"cudaStreamCreate", FN(weir_e_w11_cudaStreamCreate), &hook_originals[553], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(weir_e_w11_cudaStreamCreateWithFlags), &hook_originals[554], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(weir_e_w11_cudaStreamCreateWithPriority), &hook_originals[555], 380, 1},
+  {"cudaStreamDestroy", FN(weir_e_w11_cudaStreamDestroy), &hook_originals[556], 381, 1},
+  {"cudaStreamAddCallback", FN(weir_e_w11_cudaStreamAddCallback), &hook_originals[557], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(weir_e_w11_cudaStreamAddCallback_ptsz), &hook_originals[558], 375, 1},
+  {"cudaStreamBeginCapture", FN(weir_e_w11_cudaStreamBeginCapture), &hook_originals[559], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w11_cudaStreamBeginCapture_ptsz), &hook_originals[560], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w11_cudaStreamBeginCaptureToGraph), &hook_originals[561], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[562], 529, 1},
+  {"cudaStreamEndCapture", FN(weir_e_w11_cudaStreamEndCapture), &hook_originals[563], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(weir_e_w11_cudaStreamEndCapture_ptsz), &hook_originals[564], 531, 1},
+  {"cudaEventCreate", FN(weir_e_w11_cudaEventCreate), &hook_originals[565], 420, 1},
+  {"cudaEventCreateWithFlags", FN(weir_e_w11_cudaEventCreateWithFlags), &hook_originals[566], 422, 1},
+  {"cudaEventDestroy", FN(weir_e_w11_cudaEventDestroy), &hook_originals[567], 423, 1},
+  {"cudaEventRecord", FN(weir_e_w11_cudaEventRecord), &hook_originals[568], 425, 1},
+  {"cudaEventRecord_ptsz", FN(weir_e_w11_cudaEventRecord_ptsz), &hook_originals[569], 426, 1},
+  {"cudaEventRecordWithFlags", FN(weir_e_w11_cudaEventRecordWithFlags), &hook_originals[570], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w11_cudaEventRecordWithFlags_ptsz), &hook_originals[571], 428, 1},
+  {"cudaEventElapsedTime", FN(weir_e_w11_cudaEventElapsedTime), &hook_originals[572], 424, 1},
+  {"cudaLaunchKernel", FN(weir_e_w11_cudaLaunchKernel), &hook_originals[573], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(weir_e_w11_cudaLaunchKernel_ptsz), &hook_originals[574], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(weir_e_w11_cudaLaunchCooperativeKernel), &hook_originals[575], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[576], 677, 1},
+  {"cudaLaunchKernelExC", FN(weir_e_w11_cudaLaunchKernelExC), &hook_originals[577], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w11_cudaLaunchKernelExC_ptsz), &hook_originals[578], 683, 1},
+  {"cudaLaunchHostFunc", FN(weir_e_w11_cudaLaunchHostFunc), &hook_originals[579], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w11_cudaLaunchHostFunc_ptsz), &hook_originals[580], 679, 1},
+  {"__cudaRegisterFunction", FN(weir_e_w11___cudaRegisterFunction), &hook_originals[581], 670, 1},
+  {"cudaGetFuncBySymbol", FN(weir_e_w11_cudaGetFuncBySymbol), &hook_originals[582], 978, 1},
+  {"cudaSetDevice", FN(weir_e_w11_cudaSetDevice), &hook_originals[583], 754, 1},
+  {"cudaSetDeviceFlags", FN(weir_e_w11_cudaSetDeviceFlags), &hook_originals[584], 755, 1},
+  {"cudaSetValidDevices", FN(weir_e_w11_cudaSetValidDevices), &hook_originals[585], 756, 1},
+  {"cudaInitDevice", FN(weir_e_w11_cudaInitDevice), &hook_originals[586], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w11_cudaCtxResetPersistingL2Cache), &hook_originals[587], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(weir_e_w11_cudaDeviceEnablePeerAccess), &hook_originals[588], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(weir_e_w11_cudaDeviceDisablePeerAccess), &hook_originals[589], 697, 1},
+  {"cudaDeviceReset", FN(weir_e_w11_cudaDeviceReset), &hook_originals[590], 751, 1},
+  {"cudaThreadExit", FN(weir_e_w11_cudaThreadExit), &hook_originals[591], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(weir_e_w11_cudaGetDriverEntryPoint), &hook_originals[592], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[593], 804, 1},
+  {"cudaMalloc", FN(weir_e_w12_cudaMalloc), &hook_originals[594], 4, 2},
+  {"cudaMallocPitch", FN(weir_e_w12_cudaMallocPitch), &hook_originals[595], 9, 2},
+  {"cudaMalloc3D", FN(weir_e_w12_cudaMalloc3D), &hook_originals[596], 5, 2},
+  {"cudaMallocManaged", FN(weir_e_w12_cudaMallocManaged), &hook_originals[597], 40, 2},
+  {"cudaMallocAsync", FN(weir_e_w12_cudaMallocAsync), &hook_originals[598], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(weir_e_w12_cudaMallocAsync_ptsz), &hook_originals[599], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(weir_e_w12_cudaMallocFromPoolAsync), &hook_originals[600], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[601], 79, 2},
+  {"cudaFree", FN(weir_e_w12_cudaFree), &hook_originals[602], 1, 2},
+  {"cudaFreeAsync", FN(weir_e_w12_cudaFreeAsync), &hook_originals[603], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(weir_e_w12_cudaFreeAsync_ptsz), &hook_originals[604], 75, 2},
+  {"cudaMemPoolTrimTo", FN(weir_e_w12_cudaMemPoolTrimTo), &hook_originals[605], 92, 2},
+  {"cudaMemPoolDestroy", FN(weir_e_w12_cudaMemPoolDestroy), &hook_originals[606], 83, 2},
+  {"cudaDeviceSetMemPool", FN(weir_e_w12_cudaDeviceSetMemPool), &hook_originals[607], 73, 2},
+  {"cudaMallocArray", FN(weir_e_w12_cudaMallocArray), &hook_originals[608], 7, 2},
+  {"cudaMalloc3DArray", FN(weir_e_w12_cudaMalloc3DArray), &hook_originals[609], 6, 2},
+  {"cudaMallocMipmappedArray", FN(weir_e_w12_cudaMallocMipmappedArray), &hook_originals[610], 8, 2},
+  {"cudaFreeArray", FN(weir_e_w12_cudaFreeArray), &hook_originals[611], 2, 2},
+  {"cudaFreeMipmappedArray", FN(weir_e_w12_cudaFreeMipmappedArray), &hook_originals[612], 3, 2},
+  {"cudaIpcOpenMemHandle", FN(weir_e_w12_cudaIpcOpenMemHandle), &hook_originals[613], 143, 2},
+  {"cudaIpcCloseMemHandle", FN(weir_e_w12_cudaIpcCloseMemHandle), &hook_originals[614], 139, 2},
+  {"cudaMemPoolImportPointer", FN(weir_e_w12_cudaMemPoolImportPointer), &hook_originals[615], 89, 2},
+  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w12_cudaExternalMemoryGetMappedBuffer), &hook_originals[616], 708, 2},
+  {"cudaImportExternalMemory", FN(weir_e_w12_cudaImportExternalMemory), &hook_originals[617], 723, 2},
+  {"cudaDestroyExternalMemory", FN(weir_e_w12_cudaDestroyExternalMemory), &hook_originals[618], 706, 2},
+  {"cudaMallocHost", FN(weir_e_w12_cudaMallocHost), &hook_originals[619], 29, 2},
+  {"cudaHostAlloc", FN(weir_e_w12_cudaHostAlloc), &hook_originals[620], 24, 2},
+  {"cudaFreeHost", FN(weir_e_w12_cudaFreeHost), &hook_originals[621], 23, 2},
+  {"cudaHostRegister", FN(weir_e_w12_cudaHostRegister), &hook_originals[622], 27, 2},
+  {"cudaHostUnregister", FN(weir_e_w12_cudaHostUnregister), &hook_originals[623], 28, 2},
+  {"cudaMemPrefetchAsync", FN(weir_e_w12_cudaMemPrefetchAsync), &hook_originals[624], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w12_cudaMemPrefetchAsync_ptsz), &hook_originals[625], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(weir_e_w12_cudaMemPrefetchAsync_v2), &hook_originals[626], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(weir_e_w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[627], 1058, 2},
+  {"cudaMemAdvise", FN(weir_e_w12_cudaMemAdvise), &hook_originals[628], 41, 2},
+  {"cudaMemAdvise_v2", FN(weir_e_w12_cudaMemAdvise_v2), &hook_originals[629], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(weir_e_w12_cudaStreamAttachMemAsync), &hook_originals[630], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[631], 53, 2},
+  {"cudaMemcpy", FN(weir_e_w12_cudaMemcpy), &hook_originals[632], 150, 2},
+  {"cudaMemcpy_ptds", FN(weir_e_w12_cudaMemcpy_ptds), &hook_originals[633], 151, 2},
+  {"cudaMemcpyAsync", FN(weir_e_w12_cudaMemcpyAsync), &hook_originals[634], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(weir_e_w12_cudaMemcpyAsync_ptsz), &hook_originals[635], 179, 2},
+  {"cudaMemcpy2D", FN(weir_e_w12_cudaMemcpy2D), &hook_originals[636], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(weir_e_w12_cudaMemcpy2D_ptds), &hook_originals[637], 153, 2},
+  {"cudaMemcpy2DAsync", FN(weir_e_w12_cudaMemcpy2DAsync), &hook_originals[638], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DAsync_ptsz), &hook_originals[639], 157, 2},
+  {"cudaMemcpyToArray", FN(weir_e_w12_cudaMemcpyToArray), &hook_originals[640], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(weir_e_w12_cudaMemcpyToArray_ptds), &hook_originals[641], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(weir_e_w12_cudaMemcpyToArrayAsync), &hook_originals[642], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[643], 195, 2},
+  {"cudaMemcpyFromArray", FN(weir_e_w12_cudaMemcpyFromArray), &hook_originals[644], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(weir_e_w12_cudaMemcpyFromArray_ptds), &hook_originals[645], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(weir_e_w12_cudaMemcpyFromArrayAsync), &hook_originals[646], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[647], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(weir_e_w12_cudaMemcpyArrayToArray), &hook_originals[648], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w12_cudaMemcpyArrayToArray_ptds), &hook_originals[649], 177, 2},
+  {"cudaMemcpy2DToArray", FN(weir_e_w12_cudaMemcpy2DToArray), &hook_originals[650], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w12_cudaMemcpy2DToArray_ptds), &hook_originals[651], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w12_cudaMemcpy2DToArrayAsync), &hook_originals[652], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[653], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(weir_e_w12_cudaMemcpy2DFromArray), &hook_originals[654], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w12_cudaMemcpy2DFromArray_ptds), &hook_originals[655], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w12_cudaMemcpy2DFromArrayAsync), &hook_originals[656], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[657], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(weir_e_w12_cudaMemcpy2DArrayToArray), &hook_originals[658], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[659], 155, 2},
+  {"cudaMemcpyToSymbol", FN(weir_e_w12_cudaMemcpyToSymbol), &hook_originals[660], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w12_cudaMemcpyToSymbol_ptds), &hook_originals[661], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(weir_e_w12_cudaMemcpyToSymbolAsync), &hook_originals[662], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[663], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(weir_e_w12_cudaMemcpyFromSymbol), &hook_originals[664], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w12_cudaMemcpyFromSymbol_ptds), &hook_originals[665], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w12_cudaMemcpyFromSymbolAsync), &hook_originals[666], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[667], 189, 2},
+  {"cudaMemcpy3D", FN(weir_e_w12_cudaMemcpy3D), &hook_originals[668], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(weir_e_w12_cudaMemcpy3D_ptds), &hook_originals[669], 167, 2},
+  {"cudaMemcpy3DAsync", FN(weir_e_w12_cudaMemcpy3DAsync), &hook_originals[670], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w12_cudaMemcpy3DAsync_ptsz), &hook_originals[671], 169, 2},
+  {"cudaMemcpyPeer", FN(weir_e_w12_cudaMemcpyPeer), &hook_originals[672], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(weir_e_w12_cudaMemcpyPeerAsync), &hook_originals[673], 191, 2},
+  {"cudaMemcpy3DPeer", FN(weir_e_w12_cudaMemcpy3DPeer), &hook_originals[674], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w12_cudaMemcpy3DPeer_ptds), &hook_originals[675], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(weir_e_w12_cudaMemcpy3DPeerAsync), &hook_originals[676], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[677], 175, 2},
+  {"cudaMemset", FN(weir_e_w12_cudaMemset), &hook_originals[678], 276, 2},
+  {"cudaMemset_ptds", FN(weir_e_w12_cudaMemset_ptds), &hook_originals[679], 277, 2},
+  {"cudaMemsetAsync", FN(weir_e_w12_cudaMemsetAsync), &hook_originals[680], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(weir_e_w12_cudaMemsetAsync_ptsz), &hook_originals[681], 287, 2},
+  {"cudaMemset2D", FN(weir_e_w12_cudaMemset2D), &hook_originals[682], 278, 2},
+  {"cudaMemset2D_ptds", FN(weir_e_w12_cudaMemset2D_ptds), &hook_originals[683], 279, 2},
+  {"cudaMemset2DAsync", FN(weir_e_w12_cudaMemset2DAsync), &hook_originals[684], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(weir_e_w12_cudaMemset2DAsync_ptsz), &hook_originals[685], 281, 2},
+  {"cudaMemset3D", FN(weir_e_w12_cudaMemset3D), &hook_originals[686], 282, 2},
+  {"cudaMemset3D_ptds", FN(weir_e_w12_cudaMemset3D_ptds), &hook_originals[687], 283, 2},
+  {"cudaMemset3DAsync", FN(weir_e_w12_cudaMemset3DAsync), &hook_originals[688], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(weir_e_w12_cudaMemset3DAsync_ptsz), &hook_originals[689], 285, 2},
+  {"cudaDeviceSynchronize", FN(weir_e_w12_cudaDeviceSynchronize), &hook_originals[690], 332, 2},
+  {"cudaThreadSynchronize", FN(weir_e_w12_cudaThreadSynchronize), &hook_originals[691], 1060, 2},
+  {"cudaStreamSynchronize", FN(weir_e_w12_cudaStreamSynchronize), &hook_originals[692], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(weir_e_w12_cudaStreamSynchronize_ptsz), &hook_originals[693], 338, 2},
+  {"cudaStreamQuery", FN(weir_e_w12_cudaStreamQuery), &hook_originals[694], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(weir_e_w12_cudaStreamQuery_ptsz), &hook_originals[695], 336, 2},
+  {"cudaStreamWaitEvent", FN(weir_e_w12_cudaStreamWaitEvent), &hook_originals[696], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w12_cudaStreamWaitEvent_ptsz), &hook_originals[697], 340, 2},
+  {"cudaEventSynchronize", FN(weir_e_w12_cudaEventSynchronize), &hook_originals[698], 334, 2},
+  {"cudaEventQuery", FN(weir_e_w12_cudaEventQuery), &hook_originals[699], 333, 2},
+  {"cudaStreamCreate", FN(weir_e_w12_cudaStreamCreate), &hook_originals[700], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(weir_e_w12_cudaStreamCreateWithFlags), &hook_originals[701], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(weir_e_w12_cudaStreamCreateWithPriority), &hook_originals[702], 380, 2},
+  {"cudaStreamDestroy", FN(weir_e_w12_cudaStreamDestroy), &hook_originals[703], 381, 2},
+  {"cudaStreamAddCallback", FN(weir_e_w12_cudaStreamAddCallback), &hook_originals[704], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(weir_e_w12_cudaStreamAddCallback_ptsz), &hook_originals[705], 375, 2},
+  {"cudaStreamBeginCapture", FN(weir_e_w12_cudaStreamBeginCapture), &hook_originals[706], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w12_cudaStreamBeginCapture_ptsz), &hook_originals[707], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w12_cudaStreamBeginCaptureToGraph), &hook_originals[708], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[709], 529, 2},
+  {"cudaStreamEndCapture", FN(weir_e_w12_cudaStreamEndCapture), &hook_originals[710], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(weir_e_w12_cudaStreamEndCapture_ptsz), &hook_originals[711], 531, 2},
+  {"cudaEventCreate", FN(weir_e_w12_cudaEventCreate), &hook_originals[712], 420, 2},
+  {"cudaEventCreateWithFlags", FN(weir_e_w12_cudaEventCreateWithFlags), &hook_originals[713], 422, 2},
+  {"cudaEventDestroy", FN(weir_e_w12_cudaEventDestroy), &hook_originals[714], 423, 2},
+  {"cudaEventRecord", FN(weir_e_w12_cudaEventRecord), &hook_originals[715], 425, 2},
+  {"cudaEventRecord_ptsz", FN(weir_e_w12_cudaEventRecord_ptsz), &hook_originals[716], 426, 2},
+  {"cudaEventRecordWithFlags", FN(weir_e_w12_cudaEventRecordWithFlags), &hook_originals[717], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w12_cudaEventRecordWithFlags_ptsz), &hook_originals[718], 428, 2},
+  {"cudaEventElapsedTime", FN(weir_e_w12_cudaEventElapsedTime), &hook_originals[719], 424, 2},
+  {"cudaLaunchKernel", FN(weir_e_w12_cudaLaunchKernel), &hook_originals[720], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(weir_e_w12_cudaLaunchKernel_ptsz), &hook_originals[721], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(weir_e_w12_cudaLaunchCooperativeKernel), &hook_originals[722], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[723], 677, 2},
+  {"cudaLaunchKernelExC", FN(weir_e_w12_cudaLaunchKernelExC), &hook_originals[724], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w12_cudaLaunchKernelExC_ptsz), &hook_originals[725], 683, 2},
+  {"__cudaLaunchKernel", FN(weir_e_w12___cudaLaunchKernel), &hook_originals[726], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(weir_e_w12___cudaLaunchKernel_ptsz), &hook_originals[727], 665, 2},
+  {"cudaLaunchHostFunc", FN(weir_e_w12_cudaLaunchHostFunc), &hook_originals[728], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w12_cudaLaunchHostFunc_ptsz), &hook_originals[729], 679, 2},
+  {"cudaLibraryGetKernel", FN(weir_e_w12_cudaLibraryGetKernel), &hook_originals[730], 882, 2},
+  {"__cudaRegisterFunction", FN(weir_e_w12___cudaRegisterFunction), &hook_originals[731], 670, 2},
+  {"__cudaGetKernel", FN(weir_e_w12___cudaGetKernel), &hook_originals[732], 661, 2},
+  {"cudaGetKernel", FN(weir_e_w12_cudaGetKernel), &hook_originals[733], 979, 2},
+  {"cudaGetFuncBySymbol", FN(weir_e_w12_cudaGetFuncBySymbol), &hook_originals[734], 978, 2},
+  {"cudaSetDevice", FN(weir_e_w12_cudaSetDevice), &hook_originals[735], 754, 2},
+  {"cudaSetDeviceFlags", FN(weir_e_w12_cudaSetDeviceFlags), &hook_originals[736], 755, 2},
+  {"cudaSetValidDevices", FN(weir_e_w12_cudaSetValidDevices), &hook_originals[737], 756, 2},
+  {"cudaInitDevice", FN(weir_e_w12_cudaInitDevice), &hook_originals[738], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w12_cudaCtxResetPersistingL2Cache), &hook_originals[739], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(weir_e_w12_cudaDeviceEnablePeerAccess), &hook_originals[740], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(weir_e_w12_cudaDeviceDisablePeerAccess), &hook_originals[741], 697, 2},
+  {"cudaDeviceReset", FN(weir_e_w12_cudaDeviceReset), &hook_originals[742], 751, 2},
+  {"cudaThreadExit", FN(weir_e_w12_cudaThreadExit), &hook_originals[743], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(weir_e_w12_cudaGetDriverEntryPoint), &hook_originals[744], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[745], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(weir_e_w12_cudaGetDriverEntryPointByVersion), &hook_originals[746], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(weir_e_w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[747], 806, 2},
+  {"cudaMalloc", FN(weir_e_w13_cudaMalloc), &hook_originals[748], 4, 3},
+  {"cudaMallocPitch", FN(weir_e_w13_cudaMallocPitch), &hook_originals[749], 9, 3},
+  {"cudaMalloc3D", FN(weir_e_w13_cudaMalloc3D), &hook_originals[750], 5, 3},
+  {"cudaMallocManaged", FN(weir_e_w13_cudaMallocManaged), &hook_originals[751], 40, 3},
+  {"cudaMallocAsync", FN(weir_e_w13_cudaMallocAsync), &hook_originals[752], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(weir_e_w13_cudaMallocAsync_ptsz), &hook_originals[753], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(weir_e_w13_cudaMallocFromPoolAsync), &hook_originals[754], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[755], 79, 3},
+  {"cudaFree", FN(weir_e_w13_cudaFree), &hook_originals[756], 1, 3},
+  {"cudaFreeAsync", FN(weir_e_w13_cudaFreeAsync), &hook_originals[757], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(weir_e_w13_cudaFreeAsync_ptsz), &hook_originals[758], 75, 3},
+  {"cudaMemPoolTrimTo", FN(weir_e_w13_cudaMemPoolTrimTo), &hook_originals[759], 92, 3},
+  {"cudaMemPoolDestroy", FN(weir_e_w13_cudaMemPoolDestroy), &hook_originals[760], 83, 3},
+  {"cudaDeviceSetMemPool", FN(weir_e_w13_cudaDeviceSetMemPool), &hook_originals[761], 73, 3},
+  {"cudaMemSetMemPool", FN(weir_e_w13_cudaMemSetMemPool), &hook_originals[762], 93, 3},
+  {"cudaMallocArray", FN(weir_e_w13_cudaMallocArray), &hook_originals[763], 7, 3},
+  {"cudaMalloc3DArray", FN(weir_e_w13_cudaMalloc3DArray), &hook_originals[764], 6, 3},
+  {"cudaMallocMipmappedArray", FN(weir_e_w13_cudaMallocMipmappedArray), &hook_originals[765], 8, 3},
+  {"cudaFreeArray", FN(weir_e_w13_cudaFreeArray), &hook_originals[766], 2, 3},
+  {"cudaFreeMipmappedArray", FN(weir_e_w13_cudaFreeMipmappedArray), &hook_originals[767], 3, 3},
+  {"cudaIpcOpenMemHandle", FN(weir_e_w13_cudaIpcOpenMemHandle), &hook_originals[768], 143, 3},
+  {"cudaIpcCloseMemHandle", FN(weir_e_w13_cudaIpcCloseMemHandle), &hook_originals[769], 139, 3},
+  {"cudaMemPoolImportPointer", FN(weir_e_w13_cudaMemPoolImportPointer), &hook_originals[770], 89, 3},
+  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w13_cudaExternalMemoryGetMappedBuffer), &hook_originals[771], 708, 3},
+  {"cudaImportExternalMemory", FN(weir_e_w13_cudaImportExternalMemory), &hook_originals[772], 723, 3},
+  {"cudaDestroyExternalMemory", FN(weir_e_w13_cudaDestroyExternalMemory), &hook_originals[773], 706, 3},
+  {"cudaMallocHost", FN(weir_e_w13_cudaMallocHost), &hook_originals[774], 29, 3},
+  {"cudaHostAlloc", FN(weir_e_w13_cudaHostAlloc), &hook_originals[775], 24, 3},
+  {"cudaFreeHost", FN(weir_e_w13_cudaFreeHost), &hook_originals[776], 23, 3},
+  {"cudaHostRegister", FN(weir_e_w13_cudaHostRegister), &hook_originals[777], 27, 3},
+  {"cudaHostUnregister", FN(weir_e_w13_cudaHostUnregister), &hook_originals[778], 28, 3},
+  {"cudaMemPrefetchAsync", FN(weir_e_w13_cudaMemPrefetchAsync), &hook_originals[779], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w13_cudaMemPrefetchAsync_ptsz), &hook_originals[780], 47, 3},
+  {"cudaMemAdvise", FN(weir_e_w13_cudaMemAdvise), &hook_originals[781], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(weir_e_w13_cudaStreamAttachMemAsync), &hook_originals[782], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[783], 53, 3},
+  {"cudaMemcpy", FN(weir_e_w13_cudaMemcpy), &hook_originals[784], 150, 3},
+  {"cudaMemcpy_ptds", FN(weir_e_w13_cudaMemcpy_ptds), &hook_originals[785], 151, 3},
+  {"cudaMemcpyAsync", FN(weir_e_w13_cudaMemcpyAsync), &hook_originals[786], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(weir_e_w13_cudaMemcpyAsync_ptsz), &hook_originals[787], 179, 3},
+  {"cudaMemcpy2D", FN(weir_e_w13_cudaMemcpy2D), &hook_originals[788], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(weir_e_w13_cudaMemcpy2D_ptds), &hook_originals[789], 153, 3},
+  {"cudaMemcpy2DAsync", FN(weir_e_w13_cudaMemcpy2DAsync), &hook_originals[790], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DAsync_ptsz), &hook_originals[791], 157, 3},
+  {"cudaMemcpyToArray", FN(weir_e_w13_cudaMemcpyToArray), &hook_originals[792], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(weir_e_w13_cudaMemcpyToArray_ptds), &hook_originals[793], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(weir_e_w13_cudaMemcpyToArrayAsync), &hook_originals[794], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[795], 195, 3},
+  {"cudaMemcpyFromArray", FN(weir_e_w13_cudaMemcpyFromArray), &hook_originals[796], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(weir_e_w13_cudaMemcpyFromArray_ptds), &hook_originals[797], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(weir_e_w13_cudaMemcpyFromArrayAsync), &hook_originals[798], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[799], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(weir_e_w13_cudaMemcpyArrayToArray), &hook_originals[800], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w13_cudaMemcpyArrayToArray_ptds), &hook_originals[801], 177, 3},
+  {"cudaMemcpy2DToArray", FN(weir_e_w13_cudaMemcpy2DToArray), &hook_originals[802], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w13_cudaMemcpy2DToArray_ptds), &hook_originals[803], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w13_cudaMemcpy2DToArrayAsync), &hook_originals[804], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[805], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(weir_e_w13_cudaMemcpy2DFromArray), &hook_originals[806], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w13_cudaMemcpy2DFromArray_ptds), &hook_originals[807], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w13_cudaMemcpy2DFromArrayAsync), &hook_originals[808], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[809], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(weir_e_w13_cudaMemcpy2DArrayToArray), &hook_originals[810], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[811], 155, 3},
+  {"cudaMemcpyToSymbol", FN(weir_e_w13_cudaMemcpyToSymbol), &hook_originals[812], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w13_cudaMemcpyToSymbol_ptds), &hook_originals[813], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(weir_e_w13_cudaMemcpyToSymbolAsync), &hook_originals[814], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[815], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(weir_e_w13_cudaMemcpyFromSymbol), &hook_originals[816], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w13_cudaMemcpyFromSymbol_ptds), &hook_originals[817], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w13_cudaMemcpyFromSymbolAsync), &hook_originals[818], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[819], 189, 3},
+  {"cudaMemcpy3D", FN(weir_e_w13_cudaMemcpy3D), &hook_originals[820], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(weir_e_w13_cudaMemcpy3D_ptds), &hook_originals[821], 167, 3},
+  {"cudaMemcpy3DAsync", FN(weir_e_w13_cudaMemcpy3DAsync), &hook_originals[822], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w13_cudaMemcpy3DAsync_ptsz), &hook_originals[823], 169, 3},
+  {"cudaMemcpyPeer", FN(weir_e_w13_cudaMemcpyPeer), &hook_originals[824], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(weir_e_w13_cudaMemcpyPeerAsync), &hook_originals[825], 191, 3},
+  {"cudaMemcpy3DPeer", FN(weir_e_w13_cudaMemcpy3DPeer), &hook_originals[826], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w13_cudaMemcpy3DPeer_ptds), &hook_originals[827], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(weir_e_w13_cudaMemcpy3DPeerAsync), &hook_originals[828], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[829], 175, 3},
+  {"cudaMemset", FN(weir_e_w13_cudaMemset), &hook_originals[830], 276, 3},
+  {"cudaMemset_ptds", FN(weir_e_w13_cudaMemset_ptds), &hook_originals[831], 277, 3},
+  {"cudaMemsetAsync", FN(weir_e_w13_cudaMemsetAsync), &hook_originals[832], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(weir_e_w13_cudaMemsetAsync_ptsz), &hook_originals[833], 287, 3},
+  {"cudaMemset2D", FN(weir_e_w13_cudaMemset2D), &hook_originals[834], 278, 3},
+  {"cudaMemset2D_ptds", FN(weir_e_w13_cudaMemset2D_ptds), &hook_originals[835], 279, 3},
+  {"cudaMemset2DAsync", FN(weir_e_w13_cudaMemset2DAsync), &hook_originals[836], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(weir_e_w13_cudaMemset2DAsync_ptsz), &hook_originals[837], 281, 3},
+  {"cudaMemset3D", FN(weir_e_w13_cudaMemset3D), &hook_originals[838], 282, 3},
+  {"cudaMemset3D_ptds", FN(weir_e_w13_cudaMemset3D_ptds), &hook_originals[839], 283, 3},
+  {"cudaMemset3DAsync", FN(weir_e_w13_cudaMemset3DAsync), &hook_originals[840], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(weir_e_w13_cudaMemset3DAsync_ptsz), &hook_originals[841], 285, 3},
+  {"cudaDeviceSynchronize", FN(weir_e_w13_cudaDeviceSynchronize), &hook_originals[842], 332, 3},
+  {"cudaStreamSynchronize", FN(weir_e_w13_cudaStreamSynchronize), &hook_originals[843], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(weir_e_w13_cudaStreamSynchronize_ptsz), &hook_originals[844], 338, 3},
+  {"cudaStreamQuery", FN(weir_e_w13_cudaStreamQuery), &hook_originals[845], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(weir_e_w13_cudaStreamQuery_ptsz), &hook_originals[846], 336, 3},
+  {"cudaStreamWaitEvent", FN(weir_e_w13_cudaStreamWaitEvent), &hook_originals[847], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w13_cudaStreamWaitEvent_ptsz), &hook_originals[848], 340, 3},
+  {"cudaEventSynchronize", FN(weir_e_w13_cudaEventSynchronize), &hook_originals[849], 334, 3},
+  {"cudaEventQuery", FN(weir_e_w13_cudaEventQuery), &hook_originals[850], 333, 3},
+  {"cudaStreamCreate", FN(weir_e_w13_cudaStreamCreate), &hook_originals[851], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(weir_e_w13_cudaStreamCreateWithFlags), &hook_originals[852], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(weir_e_w13_cudaStreamCreateWithPriority), &hook_originals[853], 380, 3},
+  {"cudaStreamDestroy", FN(weir_e_w13_cudaStreamDestroy), &hook_originals[854], 381, 3},
+  {"cudaStreamAddCallback", FN(weir_e_w13_cudaStreamAddCallback), &hook_originals[855], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(weir_e_w13_cudaStreamAddCallback_ptsz), &hook_originals[856], 375, 3},
+  {"cudaStreamBeginCapture", FN(weir_e_w13_cudaStreamBeginCapture), &hook_originals[857], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w13_cudaStreamBeginCapture_ptsz), &hook_originals[858], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w13_cudaStreamBeginCaptureToGraph), &hook_originals[859], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[860], 529, 3},
+  {"cudaStreamEndCapture", FN(weir_e_w13_cudaStreamEndCapture), &hook_originals[861], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(weir_e_w13_cudaStreamEndCapture_ptsz), &hook_originals[862], 531, 3},
+  {"cudaEventCreate", FN(weir_e_w13_cudaEventCreate), &hook_originals[863], 420, 3},
+  {"cudaEventCreateWithFlags", FN(weir_e_w13_cudaEventCreateWithFlags), &hook_originals[864], 422, 3},
+  {"cudaEventDestroy", FN(weir_e_w13_cudaEventDestroy), &hook_originals[865], 423, 3},
+  {"cudaEventRecord", FN(weir_e_w13_cudaEventRecord), &hook_originals[866], 425, 3},
+  {"cudaEventRecord_ptsz", FN(weir_e_w13_cudaEventRecord_ptsz), &hook_originals[867], 426, 3},
+  {"cudaEventRecordWithFlags", FN(weir_e_w13_cudaEventRecordWithFlags), &hook_originals[868], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w13_cudaEventRecordWithFlags_ptsz), &hook_originals[869], 428, 3},
+  {"cudaEventElapsedTime", FN(weir_e_w13_cudaEventElapsedTime), &hook_originals[870], 424, 3},
+  {"cudaLaunchKernel", FN(weir_e_w13_cudaLaunchKernel), &hook_originals[871], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(weir_e_w13_cudaLaunchKernel_ptsz), &hook_originals[872], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(weir_e_w13_cudaLaunchCooperativeKernel), &hook_originals[873], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[874], 677, 3},
+  {"cudaLaunchKernelExC", FN(weir_e_w13_cudaLaunchKernelExC), &hook_originals[875], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w13_cudaLaunchKernelExC_ptsz), &hook_originals[876], 683, 3},
+  {"__cudaLaunchKernel", FN(weir_e_w13___cudaLaunchKernel), &hook_originals[877], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(weir_e_w13___cudaLaunchKernel_ptsz), &hook_originals[878], 665, 3},
+  {"cudaLaunchHostFunc", FN(weir_e_w13_cudaLaunchHostFunc), &hook_originals[879], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w13_cudaLaunchHostFunc_ptsz), &hook_originals[880], 679, 3},
+  {"cudaLibraryGetKernel", FN(weir_e_w13_cudaLibraryGetKernel), &hook_originals[881], 882, 3},
+  {"__cudaRegisterFunction", FN(weir_e_w13___cudaRegisterFunction), &hook_originals[882], 670, 3},
+  {"__cudaGetKernel", FN(weir_e_w13___cudaGetKernel), &hook_originals[883], 661, 3},
+  {"cudaGetKernel", FN(weir_e_w13_cudaGetKernel), &hook_originals[884], 979, 3},
+  {"cudaGetFuncBySymbol", FN(weir_e_w13_cudaGetFuncBySymbol), &hook_originals[885], 978, 3},
+  {"cudaSetDevice", FN(weir_e_w13_cudaSetDevice), &hook_originals[886], 754, 3},
+  {"cudaSetDeviceFlags", FN(weir_e_w13_cudaSetDeviceFlags), &hook_originals[887], 755, 3},
+  {"cudaSetValidDevices", FN(weir_e_w13_cudaSetValidDevices), &hook_originals[888], 756, 3},
+  {"cudaInitDevice", FN(weir_e_w13_cudaInitDevice), &hook_originals[889], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w13_cudaCtxResetPersistingL2Cache), &hook_originals[890], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(weir_e_w13_cudaDeviceEnablePeerAccess), &hook_originals[891], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(weir_e_w13_cudaDeviceDisablePeerAccess), &hook_originals[892], 697, 3},
+  {"cudaDeviceReset", FN(weir_e_w13_cudaDeviceReset), &hook_originals[893], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(weir_e_w13_cudaGetDriverEntryPoint), &hook_originals[894], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[895], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(weir_e_w13_cudaGetDriverEntryPointByVersion), &hook_originals[896], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(weir_e_w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[897], 806, 3},
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
@@ -14007,15 +14029,15 @@ const void *const hook_copy_entries[] = {
 };
 
 const hook_name hook_names[] = {
-  {"cudaFree", 1, {0, 457, 601, 755}},
-  {"cudaFreeArray", 2, {0, 466, 610, 765}},
-  {"cudaFreeMipmappedArray", 3, {0, 467, 611, 766}},
-  {"cudaMalloc", 4, {0, 449, 593, 747}},
-  {"cudaMalloc3D", 5, {0, 451, 595, 749}},
-  {"cudaMalloc3DArray", 6, {0, 464, 608, 763}},
-  {"cudaMallocArray", 7, {0, 463, 607, 762}},
-  {"cudaMallocMipmappedArray", 8, {0, 465, 609, 764}},
-  {"cudaMallocPitch", 9, {0, 450, 594, 748}},
+  {"cudaFree", 1, {0, 459, 603, 757}},
+  {"cudaFreeArray", 2, {0, 468, 612, 767}},
+  {"cudaFreeMipmappedArray", 3, {0, 469, 613, 768}},
+  {"cudaMalloc", 4, {0, 451, 595, 749}},
+  {"cudaMalloc3D", 5, {0, 453, 597, 751}},
+  {"cudaMalloc3DArray", 6, {0, 466, 610, 765}},
+  {"cudaMallocArray", 7, {0, 465, 609, 764}},
+  {"cudaMallocMipmappedArray", 8, {0, 467, 611, 766}},
+  {"cudaMallocPitch", 9, {0, 452, 596, 750}},
   {"cuArray3DCreate", 10, {31, 0, 0, 0}},
   {"cuArray3DCreate_v2", 11, {32, 0, 0, 0}},
   {"cuArrayCreate", 12, {29, 0, 0, 0}},
@@ -14029,37 +14051,37 @@ const hook_name hook_names[] = {
   {"cuMemFree_v2", 20, {11, 0, 0, 0}},
   {"cuMipmappedArrayCreate", 21, {33, 0, 0, 0}},
   {"cuMipmappedArrayDestroy", 22, {35, 0, 0, 0}},
-  {"cudaFreeHost", 23, {0, 476, 620, 775}},
-  {"cudaHostAlloc", 24, {0, 475, 619, 774}},
+  {"cudaFreeHost", 23, {0, 478, 622, 777}},
+  {"cudaHostAlloc", 24, {0, 477, 621, 776}},
   {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
   {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
-  {"cudaHostRegister", 27, {0, 477, 621, 776}},
-  {"cudaHostUnregister", 28, {0, 478, 622, 777}},
-  {"cudaMallocHost", 29, {0, 474, 618, 773}},
+  {"cudaHostRegister", 27, {0, 479, 623, 778}},
+  {"cudaHostUnregister", 28, {0, 480, 624, 779}},
+  {"cudaMallocHost", 29, {0, 476, 620, 775}},
   {"cuMemAllocHost", 30, {53, 0, 0, 0}},
   {"cuMemAllocHost_v2", 31, {54, 0, 0, 0}},
   {"cuMemFreeHost", 32, {56, 0, 0, 0}},
   {"cuMemHostAlloc", 33, {55, 0, 0, 0}},
   {"cuMemHostGetDevicePointer", 34, {0, 0, 0, 0}},
-  {"cuMemHostGetDevicePointer_v2", 35, {0, 0, 0, 0}},
-  {"cuMemHostGetFlags", 36, {0, 0, 0, 0}},
+  {"cuMemHostGetDevicePointer_v2", 35, {444, 0, 0, 0}},
+  {"cuMemHostGetFlags", 36, {445, 0, 0, 0}},
   {"cuMemHostRegister", 37, {57, 0, 0, 0}},
   {"cuMemHostRegister_v2", 38, {58, 0, 0, 0}},
   {"cuMemHostUnregister", 39, {59, 0, 0, 0}},
-  {"cudaMallocManaged", 40, {0, 452, 596, 750}},
-  {"cudaMemAdvise", 41, {0, 481, 627, 780}},
+  {"cudaMallocManaged", 40, {0, 454, 598, 752}},
+  {"cudaMemAdvise", 41, {0, 483, 629, 782}},
   {"cudaMemDiscardAndPrefetchBatchAsync", 42, {0, 0, 0, 0}},
   {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", 43, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync", 44, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync_ptsz", 45, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync", 46, {0, 479, 623, 778}},
-  {"cudaMemPrefetchAsync_ptsz", 47, {0, 480, 624, 779}},
+  {"cudaMemPrefetchAsync", 46, {0, 481, 625, 780}},
+  {"cudaMemPrefetchAsync_ptsz", 47, {0, 482, 626, 781}},
   {"cudaMemPrefetchBatchAsync", 48, {0, 0, 0, 0}},
   {"cudaMemPrefetchBatchAsync_ptsz", 49, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttribute", 50, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttributes", 51, {0, 0, 0, 0}},
-  {"cudaStreamAttachMemAsync", 52, {0, 482, 629, 781}},
-  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 483, 630, 782}},
+  {"cudaStreamAttachMemAsync", 52, {0, 484, 631, 783}},
+  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 485, 632, 784}},
   {"cuMemAdvise", 54, {64, 0, 0, 0}},
   {"cuMemAdvise_v2", 55, {65, 0, 0, 0}},
   {"cuMemAllocManaged", 56, {5, 0, 0, 0}},
@@ -14079,27 +14101,27 @@ const hook_name hook_names[] = {
   {"cuStreamAttachMemAsync_ptsz", 70, {67, 0, 0, 0}},
   {"cudaDeviceGetDefaultMemPool", 71, {0, 0, 0, 0}},
   {"cudaDeviceGetMemPool", 72, {0, 0, 0, 0}},
-  {"cudaDeviceSetMemPool", 73, {0, 462, 606, 760}},
-  {"cudaFreeAsync", 74, {0, 458, 602, 756}},
-  {"cudaFreeAsync_ptsz", 75, {0, 459, 603, 757}},
-  {"cudaMallocAsync", 76, {0, 453, 597, 751}},
-  {"cudaMallocAsync_ptsz", 77, {0, 454, 598, 752}},
-  {"cudaMallocFromPoolAsync", 78, {0, 455, 599, 753}},
-  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 456, 600, 754}},
+  {"cudaDeviceSetMemPool", 73, {0, 464, 608, 762}},
+  {"cudaFreeAsync", 74, {0, 460, 604, 758}},
+  {"cudaFreeAsync_ptsz", 75, {0, 461, 605, 759}},
+  {"cudaMallocAsync", 76, {0, 455, 599, 753}},
+  {"cudaMallocAsync_ptsz", 77, {0, 456, 600, 754}},
+  {"cudaMallocFromPoolAsync", 78, {0, 457, 601, 755}},
+  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 458, 602, 756}},
   {"cudaMemGetDefaultMemPool", 80, {0, 0, 0, 0}},
   {"cudaMemGetMemPool", 81, {0, 0, 0, 0}},
   {"cudaMemPoolCreate", 82, {0, 0, 0, 0}},
-  {"cudaMemPoolDestroy", 83, {0, 461, 605, 759}},
+  {"cudaMemPoolDestroy", 83, {0, 463, 607, 761}},
   {"cudaMemPoolExportPointer", 84, {0, 0, 0, 0}},
   {"cudaMemPoolExportToShareableHandle", 85, {0, 0, 0, 0}},
   {"cudaMemPoolGetAccess", 86, {0, 0, 0, 0}},
   {"cudaMemPoolGetAttribute", 87, {0, 0, 0, 0}},
   {"cudaMemPoolImportFromShareableHandle", 88, {0, 0, 0, 0}},
-  {"cudaMemPoolImportPointer", 89, {0, 470, 614, 769}},
+  {"cudaMemPoolImportPointer", 89, {0, 472, 616, 771}},
   {"cudaMemPoolSetAccess", 90, {0, 0, 0, 0}},
   {"cudaMemPoolSetAttribute", 91, {0, 0, 0, 0}},
-  {"cudaMemPoolTrimTo", 92, {0, 460, 604, 758}},
-  {"cudaMemSetMemPool", 93, {0, 0, 0, 761}},
+  {"cudaMemPoolTrimTo", 92, {0, 462, 606, 760}},
+  {"cudaMemSetMemPool", 93, {0, 0, 0, 763}},
   {"cuDeviceGetDefaultMemPool", 94, {0, 0, 0, 0}},
   {"cuDeviceGetMemPool", 95, {0, 0, 0, 0}},
   {"cuDeviceSetMemPool", 96, {16, 0, 0, 0}},
@@ -14130,7 +14152,7 @@ const hook_name hook_names[] = {
   {"cuMemGetAccess", 121, {0, 0, 0, 0}},
   {"cuMemGetAllocationGranularity", 122, {0, 0, 0, 0}},
   {"cuMemGetAllocationPropertiesFromHandle", 123, {0, 0, 0, 0}},
-  {"cuMemGetHandleForAddressRange", 124, {447, 0, 0, 0}},
+  {"cuMemGetHandleForAddressRange", 124, {449, 0, 0, 0}},
   {"cuMemImportFromShareableHandle", 125, {37, 0, 0, 0}},
   {"cuMemMap", 126, {40, 0, 0, 0}},
   {"cuMemMapArrayAsync", 127, {251, 0, 0, 0}},
@@ -14145,67 +14167,67 @@ const hook_name hook_names[] = {
   {"cuMulticastCreate", 136, {24, 0, 0, 0}},
   {"cuMulticastGetGranularity", 137, {0, 0, 0, 0}},
   {"cuMulticastUnbind", 138, {28, 0, 0, 0}},
-  {"cudaIpcCloseMemHandle", 139, {0, 469, 613, 768}},
+  {"cudaIpcCloseMemHandle", 139, {0, 471, 615, 770}},
   {"cudaIpcGetEventHandle", 140, {0, 0, 0, 0}},
   {"cudaIpcGetMemHandle", 141, {0, 0, 0, 0}},
   {"cudaIpcOpenEventHandle", 142, {0, 0, 0, 0}},
-  {"cudaIpcOpenMemHandle", 143, {0, 468, 612, 767}},
+  {"cudaIpcOpenMemHandle", 143, {0, 470, 614, 769}},
   {"cuIpcCloseMemHandle", 144, {48, 0, 0, 0}},
   {"cuIpcGetEventHandle", 145, {226, 0, 0, 0}},
-  {"cuIpcGetMemHandle", 146, {448, 0, 0, 0}},
+  {"cuIpcGetMemHandle", 146, {450, 0, 0, 0}},
   {"cuIpcOpenEventHandle", 147, {227, 0, 0, 0}},
   {"cuIpcOpenMemHandle", 148, {46, 0, 0, 0}},
   {"cuIpcOpenMemHandle_v2", 149, {47, 0, 0, 0}},
-  {"cudaMemcpy", 150, {0, 484, 631, 783}},
-  {"cudaMemcpy_ptds", 151, {0, 485, 632, 784}},
-  {"cudaMemcpy2D", 152, {0, 488, 635, 787}},
-  {"cudaMemcpy2D_ptds", 153, {0, 489, 636, 788}},
-  {"cudaMemcpy2DArrayToArray", 154, {0, 510, 657, 809}},
-  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 511, 658, 810}},
-  {"cudaMemcpy2DAsync", 156, {0, 490, 637, 789}},
-  {"cudaMemcpy2DAsync_ptsz", 157, {0, 491, 638, 790}},
-  {"cudaMemcpy2DFromArray", 158, {0, 506, 653, 805}},
-  {"cudaMemcpy2DFromArray_ptds", 159, {0, 507, 654, 806}},
-  {"cudaMemcpy2DFromArrayAsync", 160, {0, 508, 655, 807}},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 509, 656, 808}},
-  {"cudaMemcpy2DToArray", 162, {0, 502, 649, 801}},
-  {"cudaMemcpy2DToArray_ptds", 163, {0, 503, 650, 802}},
-  {"cudaMemcpy2DToArrayAsync", 164, {0, 504, 651, 803}},
-  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 505, 652, 804}},
-  {"cudaMemcpy3D", 166, {0, 520, 667, 819}},
-  {"cudaMemcpy3D_ptds", 167, {0, 521, 668, 820}},
-  {"cudaMemcpy3DAsync", 168, {0, 522, 669, 821}},
-  {"cudaMemcpy3DAsync_ptsz", 169, {0, 523, 670, 822}},
+  {"cudaMemcpy", 150, {0, 486, 633, 785}},
+  {"cudaMemcpy_ptds", 151, {0, 487, 634, 786}},
+  {"cudaMemcpy2D", 152, {0, 490, 637, 789}},
+  {"cudaMemcpy2D_ptds", 153, {0, 491, 638, 790}},
+  {"cudaMemcpy2DArrayToArray", 154, {0, 512, 659, 811}},
+  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 513, 660, 812}},
+  {"cudaMemcpy2DAsync", 156, {0, 492, 639, 791}},
+  {"cudaMemcpy2DAsync_ptsz", 157, {0, 493, 640, 792}},
+  {"cudaMemcpy2DFromArray", 158, {0, 508, 655, 807}},
+  {"cudaMemcpy2DFromArray_ptds", 159, {0, 509, 656, 808}},
+  {"cudaMemcpy2DFromArrayAsync", 160, {0, 510, 657, 809}},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 511, 658, 810}},
+  {"cudaMemcpy2DToArray", 162, {0, 504, 651, 803}},
+  {"cudaMemcpy2DToArray_ptds", 163, {0, 505, 652, 804}},
+  {"cudaMemcpy2DToArrayAsync", 164, {0, 506, 653, 805}},
+  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 507, 654, 806}},
+  {"cudaMemcpy3D", 166, {0, 522, 669, 821}},
+  {"cudaMemcpy3D_ptds", 167, {0, 523, 670, 822}},
+  {"cudaMemcpy3DAsync", 168, {0, 524, 671, 823}},
+  {"cudaMemcpy3DAsync_ptsz", 169, {0, 525, 672, 824}},
   {"cudaMemcpy3DBatchAsync", 170, {0, 0, 0, 0}},
   {"cudaMemcpy3DBatchAsync_ptsz", 171, {0, 0, 0, 0}},
-  {"cudaMemcpy3DPeer", 172, {0, 526, 673, 825}},
-  {"cudaMemcpy3DPeer_ptds", 173, {0, 527, 674, 826}},
-  {"cudaMemcpy3DPeerAsync", 174, {0, 528, 675, 827}},
-  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 529, 676, 828}},
-  {"cudaMemcpyArrayToArray", 176, {0, 500, 647, 799}},
-  {"cudaMemcpyArrayToArray_ptds", 177, {0, 501, 648, 800}},
-  {"cudaMemcpyAsync", 178, {0, 486, 633, 785}},
-  {"cudaMemcpyAsync_ptsz", 179, {0, 487, 634, 786}},
+  {"cudaMemcpy3DPeer", 172, {0, 528, 675, 827}},
+  {"cudaMemcpy3DPeer_ptds", 173, {0, 529, 676, 828}},
+  {"cudaMemcpy3DPeerAsync", 174, {0, 530, 677, 829}},
+  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 531, 678, 830}},
+  {"cudaMemcpyArrayToArray", 176, {0, 502, 649, 801}},
+  {"cudaMemcpyArrayToArray_ptds", 177, {0, 503, 650, 802}},
+  {"cudaMemcpyAsync", 178, {0, 488, 635, 787}},
+  {"cudaMemcpyAsync_ptsz", 179, {0, 489, 636, 788}},
   {"cudaMemcpyBatchAsync", 180, {0, 0, 0, 0}},
   {"cudaMemcpyBatchAsync_ptsz", 181, {0, 0, 0, 0}},
-  {"cudaMemcpyFromArray", 182, {0, 496, 643, 795}},
-  {"cudaMemcpyFromArray_ptds", 183, {0, 497, 644, 796}},
-  {"cudaMemcpyFromArrayAsync", 184, {0, 498, 645, 797}},
-  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 499, 646, 798}},
-  {"cudaMemcpyFromSymbol", 186, {0, 516, 663, 815}},
-  {"cudaMemcpyFromSymbol_ptds", 187, {0, 517, 664, 816}},
-  {"cudaMemcpyFromSymbolAsync", 188, {0, 518, 665, 817}},
-  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 519, 666, 818}},
-  {"cudaMemcpyPeer", 190, {0, 524, 671, 823}},
-  {"cudaMemcpyPeerAsync", 191, {0, 525, 672, 824}},
-  {"cudaMemcpyToArray", 192, {0, 492, 639, 791}},
-  {"cudaMemcpyToArray_ptds", 193, {0, 493, 640, 792}},
-  {"cudaMemcpyToArrayAsync", 194, {0, 494, 641, 793}},
-  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 495, 642, 794}},
-  {"cudaMemcpyToSymbol", 196, {0, 512, 659, 811}},
-  {"cudaMemcpyToSymbol_ptds", 197, {0, 513, 660, 812}},
-  {"cudaMemcpyToSymbolAsync", 198, {0, 514, 661, 813}},
-  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 515, 662, 814}},
+  {"cudaMemcpyFromArray", 182, {0, 498, 645, 797}},
+  {"cudaMemcpyFromArray_ptds", 183, {0, 499, 646, 798}},
+  {"cudaMemcpyFromArrayAsync", 184, {0, 500, 647, 799}},
+  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 501, 648, 800}},
+  {"cudaMemcpyFromSymbol", 186, {0, 518, 665, 817}},
+  {"cudaMemcpyFromSymbol_ptds", 187, {0, 519, 666, 818}},
+  {"cudaMemcpyFromSymbolAsync", 188, {0, 520, 667, 819}},
+  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 521, 668, 820}},
+  {"cudaMemcpyPeer", 190, {0, 526, 673, 825}},
+  {"cudaMemcpyPeerAsync", 191, {0, 527, 674, 826}},
+  {"cudaMemcpyToArray", 192, {0, 494, 641, 793}},
+  {"cudaMemcpyToArray_ptds", 193, {0, 495, 642, 794}},
+  {"cudaMemcpyToArrayAsync", 194, {0, 496, 643, 795}},
+  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 497, 644, 796}},
+  {"cudaMemcpyToSymbol", 196, {0, 514, 661, 813}},
+  {"cudaMemcpyToSymbol_ptds", 197, {0, 515, 662, 814}},
+  {"cudaMemcpyToSymbolAsync", 198, {0, 516, 663, 815}},
+  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 517, 664, 816}},
   {"cuMemBatchDecompressAsync", 200, {249, 0, 0, 0}},
   {"cuMemBatchDecompressAsync_ptsz", 201, {250, 0, 0, 0}},
   {"cuMemcpy", 202, {74, 0, 0, 0}},
@@ -14282,18 +14304,18 @@ const hook_name hook_names[] = {
   {"cuMemcpyPeer_ptds", 273, {133, 0, 0, 0}},
   {"cuMemcpyPeerAsync", 274, {134, 0, 0, 0}},
   {"cuMemcpyPeerAsync_ptsz", 275, {135, 0, 0, 0}},
-  {"cudaMemset", 276, {0, 530, 677, 829}},
-  {"cudaMemset_ptds", 277, {0, 531, 678, 830}},
-  {"cudaMemset2D", 278, {0, 534, 681, 833}},
-  {"cudaMemset2D_ptds", 279, {0, 535, 682, 834}},
-  {"cudaMemset2DAsync", 280, {0, 536, 683, 835}},
-  {"cudaMemset2DAsync_ptsz", 281, {0, 537, 684, 836}},
-  {"cudaMemset3D", 282, {0, 538, 685, 837}},
-  {"cudaMemset3D_ptds", 283, {0, 539, 686, 838}},
-  {"cudaMemset3DAsync", 284, {0, 540, 687, 839}},
-  {"cudaMemset3DAsync_ptsz", 285, {0, 541, 688, 840}},
-  {"cudaMemsetAsync", 286, {0, 532, 679, 831}},
-  {"cudaMemsetAsync_ptsz", 287, {0, 533, 680, 832}},
+  {"cudaMemset", 276, {0, 532, 679, 831}},
+  {"cudaMemset_ptds", 277, {0, 533, 680, 832}},
+  {"cudaMemset2D", 278, {0, 536, 683, 835}},
+  {"cudaMemset2D_ptds", 279, {0, 537, 684, 836}},
+  {"cudaMemset2DAsync", 280, {0, 538, 685, 837}},
+  {"cudaMemset2DAsync_ptsz", 281, {0, 539, 686, 838}},
+  {"cudaMemset3D", 282, {0, 540, 687, 839}},
+  {"cudaMemset3D_ptds", 283, {0, 541, 688, 840}},
+  {"cudaMemset3DAsync", 284, {0, 542, 689, 841}},
+  {"cudaMemset3DAsync_ptsz", 285, {0, 543, 690, 842}},
+  {"cudaMemsetAsync", 286, {0, 534, 681, 833}},
+  {"cudaMemsetAsync_ptsz", 287, {0, 535, 682, 834}},
   {"cuMemsetD16", 288, {143, 0, 0, 0}},
   {"cuMemsetD16_v2", 289, {144, 0, 0, 0}},
   {"cuMemsetD16_v2_ptds", 290, {145, 0, 0, 0}},
@@ -14334,19 +14356,19 @@ const hook_name hook_names[] = {
   {"cuMemGetAddressRange_v2", 325, {443, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
   {"cuMemGetInfo_v2", 327, {442, 0, 0, 0}},
-  {"cuPointerGetAttribute", 328, {444, 0, 0, 0}},
-  {"cuPointerGetAttributes", 329, {445, 0, 0, 0}},
-  {"cuPointerSetAttribute", 330, {446, 0, 0, 0}},
+  {"cuPointerGetAttribute", 328, {446, 0, 0, 0}},
+  {"cuPointerGetAttributes", 329, {447, 0, 0, 0}},
+  {"cuPointerSetAttribute", 330, {448, 0, 0, 0}},
   {"cudaDeviceFlushGPUDirectRDMAWrites", 331, {0, 0, 0, 0}},
-  {"cudaDeviceSynchronize", 332, {0, 542, 689, 841}},
-  {"cudaEventQuery", 333, {0, 551, 698, 849}},
-  {"cudaEventSynchronize", 334, {0, 550, 697, 848}},
-  {"cudaStreamQuery", 335, {0, 546, 693, 844}},
-  {"cudaStreamQuery_ptsz", 336, {0, 547, 694, 845}},
-  {"cudaStreamSynchronize", 337, {0, 544, 691, 842}},
-  {"cudaStreamSynchronize_ptsz", 338, {0, 545, 692, 843}},
-  {"cudaStreamWaitEvent", 339, {0, 548, 695, 846}},
-  {"cudaStreamWaitEvent_ptsz", 340, {0, 549, 696, 847}},
+  {"cudaDeviceSynchronize", 332, {0, 544, 691, 843}},
+  {"cudaEventQuery", 333, {0, 553, 700, 851}},
+  {"cudaEventSynchronize", 334, {0, 552, 699, 850}},
+  {"cudaStreamQuery", 335, {0, 548, 695, 846}},
+  {"cudaStreamQuery_ptsz", 336, {0, 549, 696, 847}},
+  {"cudaStreamSynchronize", 337, {0, 546, 693, 844}},
+  {"cudaStreamSynchronize_ptsz", 338, {0, 547, 694, 845}},
+  {"cudaStreamWaitEvent", 339, {0, 550, 697, 848}},
+  {"cudaStreamWaitEvent_ptsz", 340, {0, 551, 698, 849}},
   {"cuCtxRecordEvent", 341, {431, 0, 0, 0}},
   {"cuCtxSynchronize", 342, {170, 0, 0, 0}},
   {"cuCtxSynchronize_v2", 343, {171, 0, 0, 0}},
@@ -14380,14 +14402,14 @@ const hook_name hook_names[] = {
   {"cuStreamWriteValue64_ptsz", 371, {193, 0, 0, 0}},
   {"cuStreamWriteValue64_v2", 372, {194, 0, 0, 0}},
   {"cuStreamWriteValue64_v2_ptsz", 373, {195, 0, 0, 0}},
-  {"cudaStreamAddCallback", 374, {0, 556, 703, 854}},
-  {"cudaStreamAddCallback_ptsz", 375, {0, 557, 704, 855}},
+  {"cudaStreamAddCallback", 374, {0, 558, 705, 856}},
+  {"cudaStreamAddCallback_ptsz", 375, {0, 559, 706, 857}},
   {"cudaStreamCopyAttributes", 376, {0, 0, 0, 0}},
   {"cudaStreamCopyAttributes_ptsz", 377, {0, 0, 0, 0}},
-  {"cudaStreamCreate", 378, {0, 552, 699, 850}},
-  {"cudaStreamCreateWithFlags", 379, {0, 553, 700, 851}},
-  {"cudaStreamCreateWithPriority", 380, {0, 554, 701, 852}},
-  {"cudaStreamDestroy", 381, {0, 555, 702, 853}},
+  {"cudaStreamCreate", 378, {0, 554, 701, 852}},
+  {"cudaStreamCreateWithFlags", 379, {0, 555, 702, 853}},
+  {"cudaStreamCreateWithPriority", 380, {0, 556, 703, 854}},
+  {"cudaStreamDestroy", 381, {0, 557, 704, 855}},
   {"cudaStreamGetAttribute", 382, {0, 0, 0, 0}},
   {"cudaStreamGetAttribute_ptsz", 383, {0, 0, 0, 0}},
   {"cudaStreamGetDevice", 384, {0, 0, 0, 0}},
@@ -14426,15 +14448,15 @@ const hook_name hook_names[] = {
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
   {"cuStreamSetAttribute", 418, {205, 0, 0, 0}},
   {"cuStreamSetAttribute_ptsz", 419, {206, 0, 0, 0}},
-  {"cudaEventCreate", 420, {0, 564, 711, 862}},
+  {"cudaEventCreate", 420, {0, 566, 713, 864}},
   {"cudaEventCreateFromEGLSync", 421, {0, 0, 0, 0}},
-  {"cudaEventCreateWithFlags", 422, {0, 565, 712, 863}},
-  {"cudaEventDestroy", 423, {0, 566, 713, 864}},
-  {"cudaEventElapsedTime", 424, {0, 571, 718, 869}},
-  {"cudaEventRecord", 425, {0, 567, 714, 865}},
-  {"cudaEventRecord_ptsz", 426, {0, 568, 715, 866}},
-  {"cudaEventRecordWithFlags", 427, {0, 569, 716, 867}},
-  {"cudaEventRecordWithFlags_ptsz", 428, {0, 570, 717, 868}},
+  {"cudaEventCreateWithFlags", 422, {0, 567, 714, 865}},
+  {"cudaEventDestroy", 423, {0, 568, 715, 866}},
+  {"cudaEventElapsedTime", 424, {0, 573, 720, 871}},
+  {"cudaEventRecord", 425, {0, 569, 716, 867}},
+  {"cudaEventRecord_ptsz", 426, {0, 570, 717, 868}},
+  {"cudaEventRecordWithFlags", 427, {0, 571, 718, 869}},
+  {"cudaEventRecordWithFlags_ptsz", 428, {0, 572, 719, 870}},
   {"cuEventCreate", 429, {217, 0, 0, 0}},
   {"cuEventDestroy", 430, {218, 0, 0, 0}},
   {"cuEventDestroy_v2", 431, {219, 0, 0, 0}},
@@ -14532,12 +14554,12 @@ const hook_name hook_names[] = {
   {"cudaGraphRetainUserObject", 523, {0, 0, 0, 0}},
   {"cudaGraphUpload", 524, {0, 0, 0, 0}},
   {"cudaGraphUpload_ptsz", 525, {0, 0, 0, 0}},
-  {"cudaStreamBeginCapture", 526, {0, 558, 705, 856}},
-  {"cudaStreamBeginCapture_ptsz", 527, {0, 559, 706, 857}},
-  {"cudaStreamBeginCaptureToGraph", 528, {0, 560, 707, 858}},
-  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 561, 708, 859}},
-  {"cudaStreamEndCapture", 530, {0, 562, 709, 860}},
-  {"cudaStreamEndCapture_ptsz", 531, {0, 563, 710, 861}},
+  {"cudaStreamBeginCapture", 526, {0, 560, 707, 858}},
+  {"cudaStreamBeginCapture_ptsz", 527, {0, 561, 708, 859}},
+  {"cudaStreamBeginCaptureToGraph", 528, {0, 562, 709, 860}},
+  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 563, 710, 861}},
+  {"cudaStreamEndCapture", 530, {0, 564, 711, 862}},
+  {"cudaStreamEndCapture_ptsz", 531, {0, 565, 712, 863}},
   {"cudaStreamGetCaptureInfo", 532, {0, 0, 0, 0}},
   {"cudaStreamGetCaptureInfo_ptsz", 533, {0, 0, 0, 0}},
   {"cudaStreamIsCapturing", 534, {0, 0, 0, 0}},
@@ -14667,29 +14689,29 @@ const hook_name hook_names[] = {
   {"cuUserObjectCreate", 658, {340, 0, 0, 0}},
   {"cuUserObjectRelease", 659, {342, 0, 0, 0}},
   {"cuUserObjectRetain", 660, {341, 0, 0, 0}},
-  {"__cudaGetKernel", 661, {0, 0, 731, 882}},
+  {"__cudaGetKernel", 661, {0, 0, 733, 884}},
   {"__cudaGetProcAddress", 662, {0, 0, 0, 0}},
   {"__cudaInitModule", 663, {0, 0, 0, 0}},
-  {"__cudaLaunchKernel", 664, {0, 0, 725, 876}},
-  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 726, 877}},
+  {"__cudaLaunchKernel", 664, {0, 0, 727, 878}},
+  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 728, 879}},
   {"__cudaPopCallConfiguration", 666, {0, 0, 0, 0}},
   {"__cudaPushCallConfiguration", 667, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinary", 668, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinaryEnd", 669, {0, 0, 0, 0}},
-  {"__cudaRegisterFunction", 670, {0, 580, 730, 881}},
+  {"__cudaRegisterFunction", 670, {0, 582, 732, 883}},
   {"__cudaRegisterHostVar", 671, {0, 0, 0, 0}},
   {"__cudaRegisterManagedVar", 672, {0, 0, 0, 0}},
   {"__cudaRegisterUnifiedTable", 673, {0, 0, 0, 0}},
   {"__cudaRegisterVar", 674, {0, 0, 0, 0}},
   {"__cudaUnregisterFatBinary", 675, {0, 0, 0, 0}},
-  {"cudaLaunchCooperativeKernel", 676, {0, 574, 721, 872}},
-  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 575, 722, 873}},
-  {"cudaLaunchHostFunc", 678, {0, 578, 727, 878}},
-  {"cudaLaunchHostFunc_ptsz", 679, {0, 579, 728, 879}},
-  {"cudaLaunchKernel", 680, {0, 572, 719, 870}},
-  {"cudaLaunchKernel_ptsz", 681, {0, 573, 720, 871}},
-  {"cudaLaunchKernelExC", 682, {0, 576, 723, 874}},
-  {"cudaLaunchKernelExC_ptsz", 683, {0, 577, 724, 875}},
+  {"cudaLaunchCooperativeKernel", 676, {0, 576, 723, 874}},
+  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 577, 724, 875}},
+  {"cudaLaunchHostFunc", 678, {0, 580, 729, 880}},
+  {"cudaLaunchHostFunc_ptsz", 679, {0, 581, 730, 881}},
+  {"cudaLaunchKernel", 680, {0, 574, 721, 872}},
+  {"cudaLaunchKernel_ptsz", 681, {0, 575, 722, 873}},
+  {"cudaLaunchKernelExC", 682, {0, 578, 725, 876}},
+  {"cudaLaunchKernelExC_ptsz", 683, {0, 579, 726, 877}},
   {"cuLaunch", 684, {236, 0, 0, 0}},
   {"cuLaunchCooperativeKernel", 685, {231, 0, 0, 0}},
   {"cuLaunchCooperativeKernel_ptsz", 686, {232, 0, 0, 0}},
@@ -14703,8 +14725,8 @@ const hook_name hook_names[] = {
   {"cuLaunchKernelEx", 694, {233, 0, 0, 0}},
   {"cuLaunchKernelEx_ptsz", 695, {234, 0, 0, 0}},
   {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
-  {"cudaDeviceDisablePeerAccess", 697, {0, 588, 740, 891}},
-  {"cudaDeviceEnablePeerAccess", 698, {0, 587, 739, 890}},
+  {"cudaDeviceDisablePeerAccess", 697, {0, 590, 742, 893}},
+  {"cudaDeviceEnablePeerAccess", 698, {0, 589, 741, 892}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
   {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
   {"cuCtxDisablePeerAccess", 701, {430, 0, 0, 0}},
@@ -14712,9 +14734,9 @@ const hook_name hook_names[] = {
   {"cuDeviceCanAccessPeer", 703, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAtomicCapabilities", 704, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAttribute", 705, {0, 0, 0, 0}},
-  {"cudaDestroyExternalMemory", 706, {0, 473, 617, 772}},
+  {"cudaDestroyExternalMemory", 706, {0, 475, 619, 774}},
   {"cudaDestroyExternalSemaphore", 707, {0, 0, 0, 0}},
-  {"cudaExternalMemoryGetMappedBuffer", 708, {0, 471, 615, 770}},
+  {"cudaExternalMemoryGetMappedBuffer", 708, {0, 473, 617, 772}},
   {"cudaExternalMemoryGetMappedMipmappedArray", 709, {0, 0, 0, 0}},
   {"cudaGraphicsEGLRegisterImage", 710, {0, 0, 0, 0}},
   {"cudaGraphicsGLRegisterBuffer", 711, {0, 0, 0, 0}},
@@ -14729,7 +14751,7 @@ const hook_name hook_names[] = {
   {"cudaGraphicsUnregisterResource", 720, {0, 0, 0, 0}},
   {"cudaGraphicsVDPAURegisterOutputSurface", 721, {0, 0, 0, 0}},
   {"cudaGraphicsVDPAURegisterVideoSurface", 722, {0, 0, 0, 0}},
-  {"cudaImportExternalMemory", 723, {0, 472, 616, 771}},
+  {"cudaImportExternalMemory", 723, {0, 474, 618, 773}},
   {"cudaImportExternalSemaphore", 724, {0, 0, 0, 0}},
   {"cudaSignalExternalSemaphoresAsync", 725, {0, 0, 0, 0}},
   {"cudaSignalExternalSemaphoresAsync_ptsz", 726, {0, 0, 0, 0}},
@@ -14756,13 +14778,13 @@ const hook_name hook_names[] = {
   {"cuSignalExternalSemaphoresAsync_ptsz", 747, {258, 0, 0, 0}},
   {"cuWaitExternalSemaphoresAsync", 748, {259, 0, 0, 0}},
   {"cuWaitExternalSemaphoresAsync_ptsz", 749, {260, 0, 0, 0}},
-  {"cudaCtxResetPersistingL2Cache", 750, {0, 586, 738, 889}},
-  {"cudaDeviceReset", 751, {0, 589, 741, 892}},
+  {"cudaCtxResetPersistingL2Cache", 750, {0, 588, 740, 891}},
+  {"cudaDeviceReset", 751, {0, 591, 743, 894}},
   {"cudaGetDevice", 752, {0, 0, 0, 0}},
-  {"cudaInitDevice", 753, {0, 585, 737, 888}},
-  {"cudaSetDevice", 754, {0, 582, 734, 885}},
-  {"cudaSetDeviceFlags", 755, {0, 583, 735, 886}},
-  {"cudaSetValidDevices", 756, {0, 584, 736, 887}},
+  {"cudaInitDevice", 753, {0, 587, 739, 890}},
+  {"cudaSetDevice", 754, {0, 584, 736, 887}},
+  {"cudaSetDeviceFlags", 755, {0, 585, 737, 888}},
+  {"cudaSetValidDevices", 756, {0, 586, 738, 889}},
   {"cuCtxAttach", 757, {412, 0, 0, 0}},
   {"cuCtxCreate", 758, {408, 0, 0, 0}},
   {"cuCtxCreate_v2", 759, {409, 0, 0, 0}},
@@ -14809,10 +14831,10 @@ const hook_name hook_names[] = {
   {"cuGreenCtxRecordEvent", 800, {228, 0, 0, 0}},
   {"cuGreenCtxWaitEvent", 801, {196, 0, 0, 0}},
   {"cuInit", 802, {407, 0, 0, 0}},
-  {"cudaGetDriverEntryPoint", 803, {0, 591, 743, 893}},
-  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 592, 744, 894}},
-  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 745, 895}},
-  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 746, 896}},
+  {"cudaGetDriverEntryPoint", 803, {0, 593, 745, 895}},
+  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 594, 746, 896}},
+  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 747, 897}},
+  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 748, 898}},
   {"cudaGetExportTable", 807, {0, 0, 0, 0}},
   {"cuGetExportTable", 808, {0, 0, 0, 0}},
   {"cuGetProcAddress", 809, {440, 0, 0, 0}},
@@ -14888,7 +14910,7 @@ const hook_name hook_names[] = {
   {"cudaKernelSetAttributeForDevice", 879, {0, 0, 0, 0}},
   {"cudaLibraryEnumerateKernels", 880, {0, 0, 0, 0}},
   {"cudaLibraryGetGlobal", 881, {0, 0, 0, 0}},
-  {"cudaLibraryGetKernel", 882, {0, 0, 729, 880}},
+  {"cudaLibraryGetKernel", 882, {0, 0, 731, 882}},
   {"cudaLibraryGetKernelCount", 883, {0, 0, 0, 0}},
   {"cudaLibraryGetManaged", 884, {0, 0, 0, 0}},
   {"cudaLibraryGetUnifiedFunction", 885, {0, 0, 0, 0}},
@@ -14984,8 +15006,8 @@ const hook_name hook_names[] = {
   {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
-  {"cudaGetFuncBySymbol", 978, {0, 581, 733, 884}},
-  {"cudaGetKernel", 979, {0, 0, 732, 883}},
+  {"cudaGetFuncBySymbol", 978, {0, 583, 735, 886}},
+  {"cudaGetKernel", 979, {0, 0, 734, 885}},
   {"cudaGetLastError", 980, {0, 0, 0, 0}},
   {"cudaLogsCurrent", 981, {0, 0, 0, 0}},
   {"cudaLogsDumpToFile", 982, {0, 0, 0, 0}},
@@ -15063,11 +15085,11 @@ const hook_name hook_names[] = {
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 625, 0}},
-  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 626, 0}},
-  {"cudaMemAdvise_v2", 1059, {0, 0, 628, 0}},
-  {"cudaThreadSynchronize", 1060, {0, 543, 690, 0}},
-  {"cudaThreadExit", 1061, {0, 590, 742, 0}},
+  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 627, 0}},
+  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 628, 0}},
+  {"cudaMemAdvise_v2", 1059, {0, 0, 630, 0}},
+  {"cudaThreadSynchronize", 1060, {0, 545, 692, 0}},
+  {"cudaThreadExit", 1061, {0, 592, 744, 0}},
   {"cuEGLStreamConsumerAcquireFrame", 1062, {377, 0, 0, 0}},
   {"cuEGLStreamConsumerConnect", 1063, {374, 0, 0, 0}},
   {"cuEGLStreamConsumerConnectWithFlags", 1064, {375, 0, 0, 0}},
@@ -15658,7 +15680,7 @@ const hook_abi hook_abis[] = {
   {"cuInit", 2000, 0, 406, 802},
   {"cuIpcCloseMemHandle", 4010, 0, 47, 144},
   {"cuIpcGetEventHandle", 4010, 0, 225, 145},
-  {"cuIpcGetMemHandle", 4010, 0, 447, 146},
+  {"cuIpcGetMemHandle", 4010, 0, 449, 146},
   {"cuIpcOpenEventHandle", 4010, 0, 226, 147},
   {"cuIpcOpenMemHandle", 4010, 0, 45, 148},
   {"cuIpcOpenMemHandle", 11000, 0, 46, 149},
@@ -15738,14 +15760,14 @@ const hook_abi hook_abis[] = {
   {"cuMemGetAllocationGranularity", 10020, 0, -1, 122},
   {"cuMemGetAllocationPropertiesFromHandle", 10020, 0, -1, 123},
   {"cuMemGetDefaultMemPool", 13000, 0, -1, 103},
-  {"cuMemGetHandleForAddressRange", 11070, 0, 446, 124},
+  {"cuMemGetHandleForAddressRange", 11070, 0, 448, 124},
   {"cuMemGetInfo", 2000, 0, -1, 326},
   {"cuMemGetInfo", 3020, 0, 441, 327},
   {"cuMemGetMemPool", 13000, 0, -1, 104},
   {"cuMemHostAlloc", 2020, 0, 54, 33},
   {"cuMemHostGetDevicePointer", 2020, 0, -1, 34},
-  {"cuMemHostGetDevicePointer", 3020, 0, -1, 35},
-  {"cuMemHostGetFlags", 2030, 0, -1, 36},
+  {"cuMemHostGetDevicePointer", 3020, 0, 443, 35},
+  {"cuMemHostGetFlags", 2030, 0, 444, 36},
   {"cuMemHostRegister", 4000, 0, 56, 37},
   {"cuMemHostRegister", 6050, 0, 57, 38},
   {"cuMemHostUnregister", 4000, 0, 58, 39},
@@ -15917,9 +15939,9 @@ const hook_abi hook_abis[] = {
   {"cuParamSetf", 2000, 0, -1, 1044},
   {"cuParamSeti", 2000, 0, -1, 1045},
   {"cuParamSetv", 2000, 0, -1, 1046},
-  {"cuPointerGetAttribute", 4000, 0, 443, 328},
-  {"cuPointerGetAttributes", 7000, 0, 444, 329},
-  {"cuPointerSetAttribute", 6000, 0, 445, 330},
+  {"cuPointerGetAttribute", 4000, 0, 445, 328},
+  {"cuPointerGetAttributes", 7000, 0, 446, 329},
+  {"cuPointerSetAttribute", 6000, 0, 447, 330},
   {"cuProfilerInitialize", 4000, 0, -1, 1094},
   {"cuProfilerStart", 4000, 0, 404, 1095},
   {"cuProfilerStop", 4000, 0, 405, 1096},

@@ -3,7 +3,7 @@
 #define WEIR_INTERPOSE_HOOKS_GEN_H
 
 #define WEIR_GEN_CUDA 13000 /* CUDA_VERSION of the headers it was made from */
-#define WEIR_ROWS 896 /* rows of hook_rows[] */
+#define WEIR_ROWS 898 /* rows of hook_rows[] */
 #define WEIR_ABI_NEWEST 13000 /* highest version any driver function here has */
 
 #define WEIR_API_weir_malloc 1100

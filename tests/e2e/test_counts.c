@@ -79,6 +79,7 @@ static const struct {
     {"cudaGetFuncBySymbol", "a look-up"},
     {"cuMemGetInfo_v2", "a question: no event"},
     {"cuMemGetAddressRange_v2", "a question: no event"},
+    {"cuMemHostGet*", "a question: no event"},
     {"cuPointerGetAttribute*", "a question: no event but for tokens"},
     {"cuGraph*[hpd]NodeSetParams", "as the functions of one kind of node each"},
     {"cuGraphNodeSetParams", "as the functions of one kind of node each"},

@@ -33,11 +33,11 @@ static uint64_t call_zero(void *wrapper)
 /* Look-ups hand out functions or names and record nothing. */
 static bool records(const char *name)
 {
-  static const char *const quiet[] = {"cuGetProcAddress",       "cuGetProcAddress_v2",
-                                      "__cudaRegisterFunction", "__cudaGetKernel",
-                                      "cudaGetKernel",          "cudaGetFuncBySymbol",
-                                      "cuMemGetInfo_v2",        "cuMemGetAddressRange_v2",
-                                      "cuPointerGetAttribute",  "cuPointerGetAttributes"};
+  static const char *const quiet[] = {
+      "cuGetProcAddress",       "cuGetProcAddress_v2",     "__cudaRegisterFunction",
+      "__cudaGetKernel",        "cudaGetKernel",           "cudaGetFuncBySymbol",
+      "cuMemGetInfo_v2",        "cuMemGetAddressRange_v2", "cuPointerGetAttribute",
+      "cuPointerGetAttributes", "cuMemHostGetFlags",       "cuMemHostGetDevicePointer_v2"};
   for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
     if (strcmp(name, quiet[i]) == 0) return false;
   return strncmp(name, "cudaGetDriverEntryPoint", 23) != 0;

@@ -247,6 +247,9 @@ static void pinned(void)
         bad += q[i] != 7;
       printf("wrong %u\n", bad);
       SAY(cudaFreeHost(q));
+      SAY(cuMemHostGetFlags(&flags, q));
+      SAY(cuMemHostGetDevicePointer(&seen, q, 0));
+      SAY(cudaHostGetFlags(&flags, q));
       SAY(cudaFreeHost(q));
       SAY(cudaFree(q));
       SAY(cudaGetLastError());
