@@ -793,10 +793,12 @@ START_TEST(a_zero_keeps_its_sign_within_bounds_of_zero)
     WEIR_TENSOR r = NULL;
     weir_ok(weir_relu(&r, zero));
     all_are_zero("relu", r, true);
+    weir_tensor_drop(&r);
     weir_ok(weir_clamp_min(&r, zero, weir_int(0)));
     all_are_zero("clamp_min", r, true);
     weir_ok(weir_relu_(zero));
     all_are_zero("relu_", zero, true);
+    weir_tensor_drop(&r);
     weir_ok(weir_logsigmoid(&r, large));
     if (dtypes[i] != WEIR_FLOAT64) all_are_zero("logsigmoid", r, false);
   }
@@ -847,10 +849,12 @@ START_TEST(a_number_as_exponent_of_0_makes_1_and_of_1_changes_nothing)
                                  weir_complex(-0.0, -0.0)};
   const weir_scalar one[] = {weir_float(1), weir_int(1), weir_bool(true), weir_complex(1, 0)};
   for (int i = 0; i < 5; i++) {
+    weir_tensor_drop(&r);
     weir_ok(weir_pow_scalar(&r, zero, nothing[i]));
     all_are(r, 1, 0);
   }
   for (int i = 0; i < 4; i++) {
+    weir_tensor_drop(&r);
     weir_ok(weir_pow_scalar(&r, infinite, one[i]));
     all_are(r, INFINITY, 0);
   }
@@ -871,9 +875,11 @@ START_TEST(bools_have_powers_of_bool_numbers)
   ck_assert_int_eq(weir_tensor_dtype(r), WEIR_BOOL);
   weir_ok(weir_tensor_read(got, sizeof got, WEIR_BOOL, r));
   ck_assert(got[0] && !got[1] && got[2] && !got[3]);
+  weir_tensor_drop(&r);
   weir_ok(weir_pow_scalar(&r, t, weir_bool(false)));
   weir_ok(weir_tensor_read(got, sizeof got, WEIR_BOOL, r));
   ck_assert(got[0] && got[1] && got[2] && got[3]);
+  weir_tensor_drop(&r);
   refused_with(WEIR_ENOTSUP, "\"pow\" not implemented for 'Bool'", weir_pow(&r, t, t));
 }
 END_TEST

@@ -63,7 +63,7 @@ $(FAKE_PYTHONS): tests/tools/fake_python.c | $(CUDA_STUBS)/libcuda.so
 
 TEST_TOOLS += $(O)/bench/bench
 
-EXTRA_tests/tools/fake_python.c = -DMINOR=14 -DFREE=1 # for the linter
+EXTRA_tests/tools/fake_python.c = -DMINOR=14 -DFREE=1 -Wno-missing-prototypes # for the linter
 
 # Never instrumented, always optimised; by Clang too where it is.
 INLINES      := $(O)/tests/tools/inlines $(if $(shell command -v clang++),$(O)/tests/tools/inlines_clang)
