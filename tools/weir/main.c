@@ -238,8 +238,11 @@ int main(int argc, char **argv)
   const cmd *c = find_command(name);
   if (!c) return no_such_command(name);
   /* A terminal would obey what a trace's texts say of the order of characters. */
-  FILE *shown = isatty(STDOUT_FILENO) ? wr_show_unseen_in(stdout) : NULL;
+  FILE *terminal = stdout, *shown = isatty(STDOUT_FILENO) ? wr_show_unseen_in(stdout) : NULL;
   if (shown) (void)setvbuf(shown, NULL, _IOLBF, BUFSIZ);
   if (shown) stdout = shown;
-  return flushed(c->run(c, argc - 1, argv + 1));
+  int status = flushed(c->run(c, argc - 1, argv + 1));
+  stdout = terminal;
+  if (shown) (void)fclose(shown);
+  return status;
 }
