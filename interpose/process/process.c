@@ -300,14 +300,18 @@ static void *open_unwinder(const char *path, int flags)
   return libc_dlopen ? libc_dlopen(path, flags | RTLD_DEEPBIND) : real_dlopen(path, flags);
 }
 
+static bool has_thread_sanitizer(void)
+{
+  return real_dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
+}
+
 static bool stacks_are_unsafe; /* beside this program's libunwind */
 
 /* Whether the program brings a libunwind, whose functions are bound already, and ThreadSanitizer:
  * another unwinder would find that library's functions in the place of its own. */
 static bool unwinder_is_bound(void)
 {
-  return real_dlsym(RTLD_DEFAULT, "__tsan_init") &&
-         real_dlopen("libunwind.so.8", RTLD_LAZY | RTLD_NOLOAD);
+  return has_thread_sanitizer() && real_dlopen("libunwind.so.8", RTLD_LAZY | RTLD_NOLOAD);
 }
 
 /* libunwind keeps a pointer in each thread, in memory that the loader takes from malloc() when a
@@ -337,10 +341,9 @@ static const char *begin_unwinder(void)
   if (!atomic_load_explicit(&life.unwinder, memory_order_relaxed)) {
     stack_skip_range(own_library_start, own_library_end);
     if (life.depth && (stacks_are_unsafe = unwinder_is_bound())) life.depth = 0;
-    bool races_are_looked_for = real_dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
-    name =
-        stack_init(process_folder.home[0] ? process_folder.home : NULL,
-                   races_are_looked_for ? open_no_unwinder : open_unwinder, real_dlsym, life.depth);
+    name = stack_init(process_folder.home[0] ? process_folder.home : NULL,
+                      has_thread_sanitizer() ? open_no_unwinder : open_unwinder, real_dlsym,
+                      life.depth);
     atomic_store_explicit(&life.unwinder, true, memory_order_release);
   }
   pthread_mutex_unlock(&life.unwinder_lock);
@@ -383,7 +386,7 @@ static void print_missing_parts(thread_state *t, const char *unwinder)
 {
   if (unwinder && strcmp(unwinder, "backtrace") == 0)
     write_note(t,
-               real_dlsym(RTLD_DEFAULT, "__tsan_init")
+               has_thread_sanitizer()
                    ? "beside ThreadSanitizer stacks are taken by backtrace(), which costs more"
                    : "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs "
                      "more");
