@@ -220,6 +220,14 @@ START_TEST(unsigned_elements_are_converted_or_had_as_bytes)
 }
 END_TEST
 
+/* Whether this processor converts a 64-bit integer to float by one rounding; valgrind's does it by
+ * way of a double. */
+static bool converts_by_one_rounding(void)
+{
+  volatile int64_t tie = INT64_C(0x4000004000000001);
+  return (float)tie == 0x1.000002p62F;
+}
+
 START_TEST(uint64_becomes_a_float_by_one_rounding_and_an_integer_by_its_bits)
 {
   WEIR_TENSOR t = NULL;
@@ -229,7 +237,8 @@ START_TEST(uint64_becomes_a_float_by_one_rounding_and_an_integer_by_its_bits)
   read_doubles(read, sizeof read, "t.npy", WEIR_FLOAT64);
   ck_assert(read[0] == 0x1p64 && read[1] == 0x1p53 && read[2] == 0x1.000001p63);
   read_doubles(read, sizeof read, "t.npy", WEIR_FLOAT32);
-  ck_assert(read[2] == 0x1.000002p63); /* 0x1.000001p63, a tie, if it were a double before */
+  if (converts_by_one_rounding())
+    ck_assert(read[2] == 0x1.000002p63); /* 0x1.000001p63, a tie, if it were a double before */
   must(weir_npy_read(&t, "t.npy", &(weir_options){.dtype = WEIR_INT64}));
   ck_assert_int_eq(((int64_t *)weir_tensor_data(t))[0], -1);
 }
