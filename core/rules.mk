@@ -50,11 +50,11 @@ $(LIB)/libweir.so.0: $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) c
 
 # The static library: one object of all, in which only what libweir.so exports is global, so that a
 # program's own names never meet ours.
-$(LIB)/libweir.a: $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) core/libweir.map
+$(LIB)/libweir.a: $(LIB)/libweir.so.0
 	@mkdir -p $(@D) $(OBJ)/core
 	$(say) AR $@
-	$(Q)sed -n 's/^    \(weir_[a-z0-9_]*\);/\1/p' core/libweir.map >$(OBJ)/core/exported
-	$(Q)ld -r -o $(OBJ)/core/libweir.o $(filter %.o,$^)
+	$(Q)nm -D --defined-only $< | sed -n 's/.* \(weir_[a-z0-9_]*\)@@.*/\1/p' >$(OBJ)/core/exported
+	$(Q)ld -r -o $(OBJ)/core/libweir.o $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)
 	$(Q)objcopy --keep-global-symbols=$(OBJ)/core/exported $(OBJ)/core/libweir.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(OBJ)/core/libweir.o
 

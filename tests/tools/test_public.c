@@ -104,17 +104,17 @@ START_TEST(each_of_pytorchs_names_has_a_function_that_works_on_what_it_is_of)
 }
 END_TEST
 
-/* What is exported is declared, and what is declared is exported. */
-START_TEST(the_headers_and_the_export_map_agree)
+/* What is exported is declared, and what is declared is exported; of the static library, too. */
+START_TEST(the_headers_and_the_libraries_agree)
 {
   sh_status(
       0,
-      "cd $WEIR_SOURCE && echo '#include \"core/weir.h\"' | cc -I. -E -P - | tr '\\n' ' ' | "
-      "grep -oE '__visibility__\\(\"default\"\\)|visibility\\(\"default\"\\)\\)\\) "
-      "[^;(]*\\bweir_[a-z0-9_]+\\(' | "
-      "grep -oE 'weir_[a-z0-9_]+\\($' | tr -d '(' | sort -u >$OLDPWD/declared\n"
-      "sed -n 's/^    \\(weir_[a-z0-9_]*\\);/\\1/p' core/libweir.map | sort -u >$OLDPWD/exported\n"
-      "cd $OLDPWD && test $(wc -l <declared) -gt 300 && diff declared exported");
+      "(cd $WEIR_SOURCE && tools/scripts/public-names.sh) >declared\n"
+      "nm -D --defined-only $BUILD/lib/libweir.so | sed -n 's/.* T \\([^@]*\\)@@WEIR_0$/\\1/p' | "
+      "LC_ALL=C sort -u >exported\n"
+      "nm --defined-only --extern-only $BUILD/lib/libweir.a | awk 'NF == 3 { print $3 }' | "
+      "LC_ALL=C sort -u >global\n"
+      "test $(wc -l <declared) -gt 300 && diff declared exported && diff declared global");
 }
 END_TEST
 
@@ -139,7 +139,7 @@ int main(void)
   tcase_add_test(t, no_function_ends_the_program_for_a_null);
   tcase_add_test(t, no_function_drops_a_gradient_silently);
   tcase_add_test(t, each_of_pytorchs_names_has_a_function_that_works_on_what_it_is_of);
-  tcase_add_test(t, the_headers_and_the_export_map_agree);
+  tcase_add_test(t, the_headers_and_the_libraries_agree);
   tcase_add_test(t, the_table_of_promises_is_true);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check-exports.sh BUILD: a shared library of ours exports what it is for and nothing else.
-# libweir.so: weir_*. libweir-cuda.so: its one entry. libweir-preload.so: the names of its export map. libc is
+# libweir.so: the functions of the public headers. libweir-cuda.so: its one entry. libweir-preload.so: the names of its export map. libc is
 # all the last two need, libc and libm the first. The engine has nothing to print or end a program with.
 set -u
 build=$1
@@ -24,7 +24,9 @@ loud() { # what a library asks of libc to print or to end the program
     grep -xE 'stdout|stderr|(__)?v?printf(_chk)?|puts|putchar|perror|psignal|v?(err|warn)x?|error|abort|_?_?[eE]xit|quick_exit|raise|__assert(_perror)?_fail'
 }
 
-complain libweir.so "exports more than weir_*" "$(exports "$build/lib/libweir.so" | grep -v '^weir_')"
+public=$("${0%/*}/public-names.sh")
+complain libweir.so "exports what no header declares" "$(exports "$build/lib/libweir.so" | grep -vxF "$public")"
+complain libweir.so "does not export" "$(echo "$public" | grep -vxF "$(exports "$build/lib/libweir.so")")"
 complain libweir.so "needs more than libc and libm" "$(beyond_libc "$build/lib/libweir.so" | grep -vx 'libm\.so\.6')"
 complain libweir.so "prints or ends programs" "$(loud "$build/lib/libweir.so")"
 cuda=$build/lib/libweir-cuda.so

@@ -5,6 +5,7 @@ where a name of PyTorch's has neither a function nor a word on why, or a functio
 its note saying why ("no comparison: ..."). That each function works on what the name is of, tests/tools/porting_use.py tries."""
 import os
 import re
+import subprocess
 import sys
 
 TABLE, PAGE = 'tools/doc/porting.tsv', 'tools/doc/porting.md'
@@ -21,7 +22,7 @@ def text(path):
 
 
 def exported():
-    names = set(re.findall(r'^    (weir_\w+);', text('core/libweir.map'), re.M))
+    names = set(subprocess.check_output(['tools/scripts/public-names.sh'], text=True).split())
     headers = ['core/weir/' + h for h in os.listdir('core/weir') if h.endswith('.h')]
     macros = set(re.findall(r'^#define (WEIR_\w+)', '\n'.join(text(h) for h in headers), re.M))
     return names, macros
