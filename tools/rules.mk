@@ -3,7 +3,7 @@
 -include $(wildcard tools/examples/rules.mk)
 
 REPLAY_OBJS := $(call objs,$(sort $(wildcard tools/replay/*.c))) $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(OBJ)/core/io/pickle.o
-TOOLS_SRCS := $(sort $(wildcard tools/weir/*.c))
+TOOLS_SRCS := $(sort $(wildcard tools/weir/*.c tools/weir/*/*.c))
 TOOLS_OBJS := $(call objs,$(TOOLS_SRCS))
 EXTRA_tools = $(call pkg_cflags,sqlite3 jansson libdw)
 
@@ -131,7 +131,7 @@ ROWS       ?=
 # What measures the library is linked as a program links it: libweir.so, through its exported functions.
 BENCH_WEIR := $(addprefix $(O)/bench/,alloc tensor gpu gpu_tensor)
 
-BENCH_OUTPUT := $(call objs,tools/weir/output_file.c tools/weir/cmd.c tools/weir/guess.c reports/base/follow.c reports/base/escape.c \
+BENCH_OUTPUT := $(call objs,tools/weir/base/output_file.c tools/weir/base/cmd.c tools/weir/base/guess.c reports/base/follow.c reports/base/escape.c \
                 reports/base/util.c)
 
 $(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c tensor.c trace.c)) $(BENCH_OUTPUT) $(CORE_TRACE_WRITER_OBJS))

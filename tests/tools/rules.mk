@@ -14,7 +14,7 @@ $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: 
 $(O)/tests/tools/test_users: $(CORE_TRACE_WRITER_OBJS)
 
 # The sampler alone, on the stand-in for NVML.
-$(O)/tests/tools/test_nvml: $(OBJ)/tools/weir/nvml.o $(CORE_BASE_OBJS) | $(O)/tests/e2e/nvml/libnvidia-ml.so.1
+$(O)/tests/tools/test_nvml: $(OBJ)/tools/weir/collect/nvml.o $(CORE_BASE_OBJS) | $(O)/tests/e2e/nvml/libnvidia-ml.so.1
 
 $(O)/tests/tools/test_check $(O)/tests/tools/test_check_ci: | $(addprefix $(O)/examples/,train fixed/train)
 
@@ -22,7 +22,7 @@ $(O)/tests/tools/test_check $(O)/tests/tools/test_check_ci: | $(addprefix $(O)/e
 $(addprefix $(O)/tests/tools/test_,schedules schedules_all schedules_long): $(OBJ)/tests/tools/scheduler.o
 
 # Its intervals alone; programs that waste.
-$(O)/tests/tools/test_prove: $(OBJ)/tools/weir/interval.o | $(O)/tests/findings/waster $(O)/tests/tools/peers
+$(O)/tests/tools/test_prove: $(OBJ)/tools/weir/prove/interval.o | $(O)/tests/findings/waster $(O)/tests/tools/peers
 
 $(O)/tests/tools/peers: $(OBJ)/tests/tools/peers.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "tests/tools/command.h"
-#include "tools/weir/nvml.h"
+#include "tools/weir/collect/nvml.h"
 
 #define SECOND UINT64_C(1000000000)
 

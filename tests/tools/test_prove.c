@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/tools/command.h"
-#include "tools/weir/interval.h"
+#include "tools/weir/prove/interval.h"
 
 #define PROVE  "TMPDIR=$PWD $WEIR prove --sim=2,h100 "
 #define WASTER "$BUILD/tests/findings/waster "

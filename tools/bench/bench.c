@@ -8,7 +8,7 @@
 #include <string.h>
 #include "core/base/clock.h"
 #include "tools/bench/timing.h"
-#include "tools/weir/output_file.h"
+#include "tools/weir/base/output_file.h"
 
 static const row *const tables[] = {rows_calls,  rows_trace, rows_findings, rows_memory,
                                     rows_tensor, rows_gpu,   NULL};

@@ -36,7 +36,7 @@ LIMITS = {
     'cuda/sim': 5,
     'interpose': 4,
     'reports': 1,
-    'tools': 5,
+    'tools': 2,
 }
 STAND_IN = re.compile(r'^(cu|cuda|cupti|nvml|nvtx)[A-Z]|^__cuda|^main$')
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)

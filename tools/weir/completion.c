@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/weir/commands.h"
+#include "tools/weir/base/commands.h"
 
 static const struct {
   const char *command, *option; /* NULL: its first operand */

@@ -6,9 +6,9 @@
 
 #include "core/weir.h"
 #include "reports/base/escape.h"
-#include "tools/weir/cmd.h"
-#include "tools/weir/commands.h"
-#include "tools/weir/guess.h"
+#include "tools/weir/base/cmd.h"
+#include "tools/weir/base/commands.h"
+#include "tools/weir/base/guess.h"
 
 const cmd weir_commands[] = {
     {"run",

@@ -7,7 +7,7 @@
 
 #include "core/trace/spool.h"
 #include "core/weir.h"
-#include "tools/weir/commands.h"
+#include "tools/weir/base/commands.h"
 
 int version_main(const cmd *c, int argc, char **argv)
 {

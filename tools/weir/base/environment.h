@@ -1,0 +1,67 @@
+/* environment.h: what a program finds around it under weir run: our siblings, the spools' folder,
+ * and the environment variables that tell of both. */
+#ifndef WEIR_TOOLS_WEIR_BASE_ENVIRONMENT_H
+#define WEIR_TOOLS_WEIR_BASE_ENVIRONMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "tools/weir/base/cmd.h"
+
+typedef struct environment {
+  bool sim;                 /* --sim */
+  const char *sim_asked;    /* what --sim was given, or NULL */
+  char sim_devices[4];      /* its N, or "" */
+  const char *sim_card;     /* its CARD, or NULL */
+  const char *mode;         /* --mode, or NULL */
+  const char *reroute;      /* --reroute, or NULL */
+  const char *stacks;       /* --stacks, or NULL */
+  const char *device_times; /* --device-times, or NULL */
+  const char *hash;         /* --hash: on, off or a size; NULL: not asked for */
+  bool zero, poison;        /* --zero, --poison */
+  bool redact;              /* --redact */
+  bool python;              /* --python */
+  const char *rules;        /* --rules, or NULL */
+  char *rules_path;         /* the same, absolute */
+  char *preload;            /* our preload library */
+  char *sim_lib;            /* folder of the software device */
+  char *sim_runtime;        /* its libcudart */
+  char *sim_cupti;          /* its libcupti */
+  char *spool_dir;
+} environment;
+
+/* Takes the value of --sim, which may be NULL: N, N,CARD or CARD. False after a sentence. */
+bool environment_take_sim(const cmd *c, environment *e, const char *value);
+
+/* Finds the preload library, and with `sim` the software device, relative to weir. False after a
+ * sentence. */
+bool environment_siblings(environment *e);
+
+/* Whether the rules, if there are any, can be used; makes their path absolute. False after a
+ * sentence. */
+bool environment_rules(environment *e);
+
+/* Whether the environment asks for a trace without arguments (WEIR_REDACT). */
+bool environment_redacts(void);
+
+/* Where folders for spools are made, the first of them that will do: in $WEIR_SPOOL_ROOT alone if
+ * it is set, else in /dev/shm when there is room, in $TMPDIR, in /tmp. How many `places` there are
+ * (borrowed). */
+enum { ENVIRONMENT_SPOOL_PLACES = 3 };
+size_t environment_spool_places(const char *places[ENVIRONMENT_SPOOL_PLACES]);
+
+/* Makes a new folder for spools, mode 0700. False after a sentence. */
+bool environment_spool_dir(environment *e);
+
+/* Sets it all; in the child, before exec. */
+void environment_apply(const environment *e);
+
+/* The same without Weir: the software device or nothing. */
+void environment_apply_bare(const environment *e);
+
+/* Frees what the functions above have found and made. */
+void environment_clear(environment *e);
+
+/* Prints what the software device does not do, a name a line; an exit status. */
+int environment_list_unsupported(const environment *e);
+
+#endif

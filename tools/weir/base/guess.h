@@ -1,0 +1,22 @@
+/* guess.h: the name that a mistyped word most likely means. */
+#ifndef WEIR_TOOLS_WEIR_BASE_GUESS_H
+#define WEIR_TOOLS_WEIR_BASE_GUESS_H
+
+typedef struct guess {
+  const char *word; /* borrowed, as are the names */
+  const char *best; /* the nearest of the names so far; NULL: none is near */
+  unsigned edits;   /* from `word` to `best` */
+} guess;
+
+/* A name that `word` may mean. */
+void guess_offer(guess *g, const char *name);
+
+/* The same of the words of a text, with anything but letters, digits and '-' between them; which of
+ * them is kept in `buffer`, of GUESS_MOST bytes. */
+enum { GUESS_MOST = 32 };
+void guess_offer_words(guess *g, const char *words, char *buffer);
+
+/* ": did you mean 'BEFOREname'?", or "" where none is near. New. */
+char *guess_hint(const guess *g, const char *before);
+
+#endif

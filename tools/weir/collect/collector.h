@@ -1,0 +1,65 @@
+/* collector.h: follows the spools of one folder until their processes are gone.
+ *
+ * `weir run` and `weir collect` drive it from their own loop: collector_wait(), then a turn. It
+ * knows spools and the processes that write them; who those processes are to us (children or
+ * strangers), signals and terminals are its caller's. */
+#ifndef WEIR_TOOLS_WEIR_COLLECT_COLLECTOR_H
+#define WEIR_TOOLS_WEIR_COLLECT_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "reports/import/import.h"
+
+typedef struct collector collector;
+
+/* Asks the caller for the end of a process that is gone: true and *reason, *detail when it was a
+ * child (and is reaped now, or was before). NULL: nobody is a child. */
+typedef bool (*collector_reap)(void *context, pid_t pid, uint64_t start_time,
+                               importer_end_reason *reason, int *detail);
+
+/* `dir`: absolute, exists, becomes ours: locked while we live, removed by collector_remove().
+ * `trace`: the path of what is made of it. All borrowed. New; NULL after a sentence. */
+collector *collector_new(const char *dir, const char *trace, trace_importer *importer,
+                         collector_reap reap, void *context);
+
+/* Waits until a turn is due: a new spool, an ended process, or time for a look at what was written;
+ * while no spool is known, at most idle_ms (-1: for ever). Ends at once when `urgent` (a
+ * descriptor, -1: none) is readable. */
+void collector_wait(const collector *c, int urgent, int idle_ms);
+
+/* Looks for new spools, imports what is new, ends the spools whose processes are gone. */
+void collector_turn(collector *c);
+
+/* Looks for new spools now. Before a child is reaped, so that its spools are known by then. */
+void collector_scan(collector *c);
+
+/* The process of some spool lives. Those that were never found (gone before we looked, or in
+ * another pid namespace) do not count. */
+bool collector_live(const collector *c);
+
+/* A forked child lives that has not opened its spool yet, or is about to be announced. */
+bool collector_expects_forks(collector *c);
+
+/* Takes in all that is there and ends every spool. Tries a few times when the disk is full. Returns
+ * whether everything is in the trace. A process that lives, as one that has just opened its spool
+ * may, is ended too if we `abandon` it; else *lives, and its spool is let alone: carry on. */
+bool collector_finish(collector *c, bool abandon, bool *lives);
+
+/* Removes the folder after collector_finish(). False: a spool came meanwhile, carry on. */
+bool collector_remove(collector *c);
+
+/* A folder in which nothing was recorded: removes it. */
+void collector_discard(const char *dir);
+
+/* From now on NVML, where there is one, is asked how much of each device is in use. */
+void collector_ask_nvml(collector *c);
+
+/* From now on processes below `ancestor` that cannot enter the folder, another user's for one, are
+ * given their spools. */
+void collector_serve(collector *c, pid_t ancestor);
+
+void collector_free(collector *c);
+
+#endif

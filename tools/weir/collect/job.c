@@ -1,0 +1,96 @@
+/* job.c: one trace being collected: the importer, the collector and their folder. */
+#include "tools/weir/collect/job.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/trace/spool.h"
+#include "tools/weir/base/cmd.h"
+#include "tools/weir/collect/driver.h"
+
+/* What is a limit for the program need not be one for us: each live process of its takes three
+ * descriptors here, and a trace that is too long for a file is an error, not our end. */
+static void widen_limits(void)
+{
+  static const __rlimit_resource_t limits[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
+  struct rlimit l;
+  for (unsigned i = 0; i < sizeof limits / sizeof *limits; i++) {
+    if (getrlimit(limits[i], &l) != 0) continue;
+    l.rlim_cur = l.rlim_max;
+    (void)setrlimit(limits[i], &l);
+  }
+  (void)signal(SIGXFSZ, SIG_IGN);
+}
+
+bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
+              collector_reap reap, void *context, bool *refused)
+{
+  importer_options o = {.overwrite = force, .command = command};
+  *j = (job){.output = output, .dir = dir, .progress.trace = output};
+  widen_limits();
+  o.progress = progress_report;
+  o.progress_context = &j->progress;
+  if (importer_open(&j->importer, output, &o) != WEIR_OK) {
+    if (refused)
+      *refused = true;
+    else
+      cmd_say("%s.", weir_error_message());
+    return false;
+  }
+  j->collector = collector_new(dir, output, j->importer, reap, context);
+  if (j->collector) return true;
+  job_discard(j);
+  return false;
+}
+
+void job_discard(job *j)
+{
+  collector_free(j->collector);
+  importer_discard(j->importer);
+  collector_discard(j->dir);
+}
+
+bool job_drain(job *j, bool abandon, bool *more)
+{
+  if (!collector_finish(j->collector, abandon, more)) return false;
+  *more = !collector_remove(j->collector);
+  return !*more;
+}
+
+void job_look_for_driver(job *j)
+{
+  char *why = importer_reached(j->importer) ? NULL : driver_missing();
+  if (why) importer_no_driver(j->importer, why);
+  free(why);
+}
+
+/* Whoever watches no terminal is told as well: a trace that lacks events looks like any other. */
+static void print_dropped(const job *j)
+{
+  int why = 0;
+  char text[32];
+  uint64_t dropped = importer_dropped(j->importer, &why);
+  if (dropped)
+    cmd_say("%s: %s events were dropped (%s): its report says which numbers are lower bounds.",
+            j->output, cmd_grouped(text, dropped), spool_drop_reason(why));
+}
+
+bool job_close(job *j, bool drained)
+{
+  bool good = drained;
+  print_dropped(j);
+  if (!drained)
+    cmd_say("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
+            "'weir import %s -o %s'.",
+            j->output, j->dir, j->dir, j->output);
+  if (importer_finish(j->importer) != WEIR_OK) {
+    cmd_say("%s can be read, but could not be completed: %s.", j->output, weir_error_message());
+    good = false;
+  }
+  progress_clear(&j->progress);
+  collector_free(j->collector);
+  importer_close(j->importer);
+  return good;
+}

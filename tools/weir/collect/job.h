@@ -1,0 +1,40 @@
+/* job.h: one trace being collected: the importer, the collector and their folder, opened and
+ * finished the same way by `weir run` and `weir collect`. */
+#ifndef WEIR_TOOLS_WEIR_COLLECT_JOB_H
+#define WEIR_TOOLS_WEIR_COLLECT_JOB_H
+
+#include <stdbool.h>
+
+#include "reports/import/import.h"
+#include "tools/weir/collect/collector.h"
+#include "tools/weir/base/progress.h"
+
+typedef struct job {
+  const char *output; /* the trace; borrowed */
+  const char *dir;    /* the spools' folder; borrowed */
+  trace_importer *importer;
+  collector *collector;
+  progress progress;
+} job;
+
+/* Makes the trace (with `force` replacing what is there: ask output_may_write() first) and the
+ * collector. False after a sentence, with nothing left behind. `command`: for the trace, or NULL.
+ * Where the trace cannot be had and `refused` is not NULL, *refused is set in place of a sentence. */
+bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
+              collector_reap reap, void *context, bool *refused);
+
+/* Takes the rest in and removes the folder. False with *more when a spool came meanwhile, of a
+ * process that lives unless we `abandon` it: nothing is lost, carry on. */
+bool job_drain(job *j, bool abandon, bool *more);
+
+/* Where the programs reached no device: whether there is a driver for them. */
+void job_look_for_driver(job *j);
+
+/* Completes the trace after job_drain() and closes. `drained`: what that returned; if not, says
+ * what is missing and where it is kept. Returns whether the trace is complete. */
+bool job_close(job *j, bool drained);
+
+/* Closes and removes the trace and the folder: nothing was run. */
+void job_discard(job *j);
+
+#endif

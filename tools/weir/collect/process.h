@@ -1,0 +1,25 @@
+/* process.h: is the process that wrote a spool still the one that has this pid? */
+#ifndef WEIR_TOOLS_WEIR_COLLECT_PROCESS_H
+#define WEIR_TOOLS_WEIR_COLLECT_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Field 22 of /proc/PID/stat: when the process started, in clock ticks since boot. 0: no such one.
+ */
+uint64_t process_start_time(pid_t pid);
+
+/* Its parent, 0: it has none that can be seen, or is no more. */
+pid_t process_parent(pid_t pid);
+
+/* Its state letter (field 3), 0: no such process. */
+char process_state(pid_t pid);
+
+/* A pidfd, close-on-exec, or -1 with errno (ENOSYS on kernels before 5.3). */
+int process_pidfd(pid_t pid);
+
+/* It has not ended: there, with this start time, and no zombie. */
+bool process_alive(pid_t pid, uint64_t start_time);
+
+#endif

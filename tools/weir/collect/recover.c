@@ -1,0 +1,331 @@
+/* recover.c: what runs left behind whose collector was killed, and weir recover.
+ *
+ * Their spools would lie in /dev/shm until the machine is started anew. A folder is *left behind*
+ * when its collector's lock is free and no process of its spools lives; while we are at it we hold
+ * the lock, so that no other run takes it up too. A folder without a lock file may be one whose
+ * collector is about to make it: it is left alone while it is young.
+ *
+ * Whose. The lock's file says which trace the collector wrote. A run takes up by itself only what
+ * was to be a trace in the folder of its own trace: anything else may be of another job of the same
+ * user, who does not expect files or messages of it here. Of that a terminal is told, once; `weir
+ * recover` lists it, and takes up what it is given.
+ *
+ * If the trace is there and knows the spools, it gets what it lacks, which is nothing when the
+ * collector died after its work; else there is a new trace. Only what is in a trace is removed. */
+#include "tools/weir/collect/recover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/options.h"
+#include "core/trace/spool.h"
+#include "reports/import/trace_file.h"
+#include "tools/weir/collect/collector.h"
+#include "tools/weir/base/commands.h"
+#include "tools/weir/base/environment.h"
+#include "tools/weir/collect/output.h"
+#include "tools/weir/collect/process.h"
+#include "tools/weir/collect/spool_list.h"
+
+enum { YOUNG_S = 60 };
+
+typedef struct left_folder {
+  char *path;           /* owned */
+  int lock;             /* of its collector, held by us; -1: it has none */
+  char trace[PATH_MAX]; /* that the collector wrote; "": not known */
+  spool_list spools;
+  pid_t pid;      /* of the first spool that can be read; 0: none can */
+  char exe[1024]; /* its program */
+  uint64_t bytes; /* that the spools take up */
+} left_folder;
+
+enum left_state { LEFT_COLLECTED, LEFT_EMPTY, LEFT_WRITTEN, LEFT_BEHIND };
+
+/* ---- is it left behind? ---------------------------------------------------------------------- */
+
+static bool is_old(const char *path)
+{
+  struct stat st;
+  return stat(path, &st) == 0 && time(NULL) - st.st_mtime > YOUNG_S;
+}
+
+/* Takes the collector's lock. False: it lives, or may be about to. */
+static bool take_lock(left_folder *f)
+{
+  char *name = cmd_format("%s/" WEIR_SPOOL_COLLECTOR, f->path);
+  f->lock = open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  free(name);
+  if (f->lock < 0) return errno == ENOENT && is_old(f->path);
+  if (flock(f->lock, LOCK_EX | LOCK_NB) != 0) return false;
+  ssize_t n = read(f->lock, f->trace, sizeof f->trace - 1);
+  f->trace[n > 0 ? n : 0] = 0;
+  return true;
+}
+
+/* Whether the process of a spool lives. One that cannot be read has none. */
+static bool look_at_spool(left_folder *f, const char *path)
+{
+  spool_reader *r;
+  struct stat file;
+  if (stat(path, &file) == 0) f->bytes += (uint64_t)file.st_blocks * 512;
+  if (spool_reader_open(&r, path, false) != WEIR_OK) return false;
+  const spool_header *h = spool_reader_header(r);
+  bool lives = process_alive((pid_t)h->pid, h->start_time);
+  if (!f->pid) {
+    f->pid = (pid_t)h->pid;
+    (void)snprintf(f->exe, sizeof f->exe, "%.*s", (int)sizeof h->exe, h->exe);
+  }
+  spool_reader_close(r);
+  return lives;
+}
+
+static bool has_no_writer(left_folder *f)
+{
+  bool lives = false;
+  for (unsigned i = 0; i < f->spools.count; i++)
+    lives = look_at_spool(f, f->spools.path[i]) || lives;
+  return !lives;
+}
+
+static bool has_spools(const char *path)
+{
+  bool some = false;
+  DIR *d = opendir(path);
+  for (struct dirent *e; d && !some && (e = readdir(d));)
+    some = spool_is_name(e->d_name);
+  if (d) (void)closedir(d);
+  return some;
+}
+
+static enum left_state look_at_folder(left_folder *f)
+{
+  if (!take_lock(f)) return LEFT_COLLECTED;
+  if (!has_spools(f->path) || !spool_list_operand(&f->spools, f->path)) return LEFT_EMPTY;
+  return has_no_writer(f) ? LEFT_BEHIND : LEFT_WRITTEN;
+}
+
+static void left_folder_clear(left_folder *f)
+{
+  spool_list_clear(&f->spools);
+  if (f->lock >= 0) (void)close(f->lock);
+  free(f->path);
+}
+
+/* ---- taking it in ---------------------------------------------------------------------------- */
+
+static void remove_spools(const left_folder *f)
+{
+  for (unsigned i = 0; i < f->spools.count; i++)
+    (void)unlink(f->spools.path[i]);
+  collector_discard(f->path);
+}
+
+/* Everything into the trace; -1: it is not all there, else how many events it lacked. */
+static int64_t import_all(const left_folder *f, const char *trace, bool merge)
+{
+  trace_importer *im;
+  importer_options o = {.merge = merge};
+  if (importer_open(&im, trace, &o) != WEIR_OK) {
+    cmd_say("%s.", weir_error_message());
+    return -1;
+  }
+  bool good = !merge || spool_list_known(im, &f->spools);
+  for (unsigned i = 0; i < f->spools.count && good; i++)
+    good = spool_import(im, f->spools.path[i]);
+  if (good && importer_finish(im) != WEIR_OK) {
+    cmd_say("%s.", weir_error_message());
+    good = false;
+  }
+  int64_t events = good ? (int64_t)importer_events(im) : -1;
+  importer_close(im);
+  return events;
+}
+
+/* Into the trace that its collector wrote. False: there is none, or it is of another run. */
+static bool complete_trace(const left_folder *f)
+{
+  wr_trace_state state;
+  char text[32];
+  if (!*f->trace || wr_trace_file_look(f->trace, &state) != WEIR_OK || state != WR_TRACE_KEPT)
+    return false;
+  int64_t events = import_all(f, f->trace, true);
+  if (events < 0) return false;
+  if (events)
+    cmd_say("%s, whose collector was killed, has now the %s events that it lacked.", f->trace,
+            cmd_grouped(text, (uint64_t)events));
+  else
+    cmd_say("removed what a killed collector left in %s: %s holds it already.", f->path, f->trace);
+  return true;
+}
+
+/* Bytes of the name of the folder that a file is in, without the slash; 0 at the root. */
+static int folder_bytes(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? (int)(slash - path) : 0;
+}
+
+/* In the folder where its trace was to be, or in the working directory. */
+static bool make_trace(const left_folder *f)
+{
+  char text[32];
+  char *wanted = cmd_format("%.*s%sweir.%d.recovered.db", folder_bytes(f->trace), f->trace,
+                            *f->trace ? "/" : "", (int)f->pid);
+  char *trace = output_reserve(wanted);
+  int64_t events = trace ? import_all(f, trace, false) : -1;
+  if (events >= 0)
+    cmd_say("%s: %s events of an earlier run whose collector was killed.", trace,
+            cmd_grouped(text, (uint64_t)events));
+  else if (trace)
+    (void)unlink(trace);
+  free(trace);
+  free(wanted);
+  return events >= 0;
+}
+
+static bool recover_folder(left_folder *f)
+{
+  if (!spool_list_check(&f->spools) || (!complete_trace(f) && !make_trace(f))) {
+    cmd_say("what an earlier run left in %s is kept there.", f->path);
+    return false;
+  }
+  remove_spools(f);
+  return true;
+}
+
+/* ---- the search ------------------------------------------------------------------------------ */
+
+/* A folder of ours alone, by a name that Weir gives. */
+static bool is_ours(const char *path, const char *name)
+{
+  unsigned uid;
+  return sscanf(name, "weir-%u-", &uid) == 1 && uid == (unsigned)geteuid() &&
+         spool_folder_is_ours(path);
+}
+
+/* Calls `visit` with every folder that spools of this user may lie in. */
+static void visit_folders(void (*visit)(left_folder *f, enum left_state state, void *context),
+                          void *context)
+{
+  const char *places[ENVIRONMENT_SPOOL_PLACES];
+  size_t count = environment_spool_places(places);
+  for (size_t i = 0; i < count; i++) {
+    DIR *d = opendir(places[i]);
+    for (struct dirent *e; d && (e = readdir(d));) {
+      left_folder f = {.path = cmd_format("%s/%s", places[i], e->d_name), .lock = -1};
+      if (is_ours(f.path, e->d_name)) visit(&f, look_at_folder(&f), context);
+      left_folder_clear(&f);
+    }
+    if (d) (void)closedir(d);
+  }
+}
+
+/* ---- at the end of a run --------------------------------------------------------------------- */
+
+/* Once a folder, whichever run meets it first. */
+static void mention(const left_folder *f)
+{
+  if (!cmd_chatty()) return;
+  char *said = cmd_format("%s/" WEIR_SPOOL_SAID, f->path);
+  int fd = open(said, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  free(said);
+  if (fd < 0) return;
+  (void)close(fd);
+  cmd_say("an earlier run, whose collector was killed, left %u %s in %s: see 'weir recover'.",
+          f->spools.count, f->spools.count == 1 ? "spool" : "spools", f->path);
+}
+
+static void take_up_own(left_folder *f, enum left_state state, void *context)
+{
+  const char *own = context;
+  if (state == LEFT_EMPTY) collector_discard(f->path);
+  if (state != LEFT_BEHIND) return;
+  int bytes = folder_bytes(own);
+  if (*f->trace && folder_bytes(f->trace) == bytes && !strncmp(f->trace, own, (size_t)bytes))
+    (void)recover_folder(f);
+  else
+    mention(f);
+}
+
+void recover_left_behind(const char *trace)
+{
+  bool on = true;
+  const char *text = getenv("WEIR_RECOVER");
+  if (text && option_bool(&on, "WEIR_RECOVER", text) != WEIR_OK)
+    cmd_say("%s; the default is used.", weir_error_message());
+  char *own = on ? realpath(trace, NULL) : NULL;
+  if (own) visit_folders(take_up_own, own);
+  free(own);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static void print_folder(left_folder *f, enum left_state state, void *context)
+{
+  static const char *const states[] = {[LEFT_COLLECTED] = "its collector lives",
+                                       [LEFT_EMPTY] = "empty",
+                                       [LEFT_WRITTEN] = "a program of it lives",
+                                       [LEFT_BEHIND] = "left behind"};
+  unsigned *count = context;
+  char text[32];
+  ++*count;
+  printf("%s: %s", f->path, states[state]);
+  if (f->spools.count)
+    printf("; %u %s, %s bytes", f->spools.count, f->spools.count == 1 ? "spool" : "spools",
+           cmd_grouped(text, f->bytes));
+  if (f->pid) printf("; of %s, pid %d", f->exe, (int)f->pid);
+  if (*f->trace) printf("; trace %s", f->trace);
+  (void)putchar('\n');
+}
+
+static int list_folders(void)
+{
+  unsigned count = 0;
+  visit_folders(print_folder, &count);
+  if (!count) puts("no run left anything behind");
+  return 0;
+}
+
+static bool recover_operand(const char *operand)
+{
+  left_folder f = {.path = realpath(operand, NULL), .lock = -1};
+  bool good = false;
+  if (!f.path) {
+    cmd_say("cannot read %s: %s.", operand, strerror(errno));
+  } else if (!spool_folder_is_ours(f.path)) {
+    cmd_say("%s is no folder of spools that is yours alone; 'weir import' reads any.", operand);
+  } else {
+    enum left_state state = look_at_folder(&f);
+    if (state == LEFT_COLLECTED)
+      cmd_say("%s has a collector that lives, or may be about to have one: it is left alone.",
+              operand);
+    else if (state == LEFT_EMPTY)
+      cmd_say("there is no spool in %s.", operand);
+    else if (state == LEFT_WRITTEN)
+      cmd_say("a program that writes spools in %s lives: it is left alone.", operand);
+    else
+      good = recover_folder(&f);
+  }
+  left_folder_clear(&f);
+  return good;
+}
+
+int recover_main(const cmd *c, int argc, char **argv)
+{
+  int at = cmd_parse(c, argc, argv, false, NULL, NULL);
+  bool good = true;
+  if (at < 1) return at ? CMD_USAGE : 0;
+  if (at == argc) return list_folders();
+  for (; at < argc; at++)
+    good = recover_operand(argv[at]) && good;
+  return good ? 0 : CMD_FAILED;
+}

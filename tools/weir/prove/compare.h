@@ -1,0 +1,21 @@
+/* compare.h: what weir compare's two halves share: the runs (compare.c) and what is said of them
+ * (compare_say.c). */
+#ifndef WEIR_TOOLS_WEIR_PROVE_COMPARE_H
+#define WEIR_TOOLS_WEIR_PROVE_COMPARE_H
+
+#include "tools/weir/prove/rounds.h"
+
+enum { COMPARE_BARE, COMPARE_OBSERVE, COMPARE_MODES = 4 };
+
+typedef rounds comparison; /* its ways are the modes; the first is the program without Weir */
+
+/* The outputs and ends agree, as far as the program's own do. */
+bool compare_agree(const comparison *c);
+
+/* The runs agree, and the program did what it was to do in them. */
+bool compare_good(const comparison *c);
+
+void compare_print_text(const comparison *c);
+bool compare_print_json(const comparison *c); /* false: out of memory, or stdout is full */
+
+#endif

@@ -1,0 +1,76 @@
+/* rounds.h: a program run in several ways in turn, each as often as the others: the engine of weir
+ * compare, whose ways are the modes, and of weir prove, whose ways are the program as it is and with
+ * one fix each.
+ *
+ * Words: a way: how the program is run; a round: one run of each way, in their order. */
+#ifndef WEIR_TOOLS_WEIR_PROVE_ROUNDS_H
+#define WEIR_TOOLS_WEIR_PROVE_ROUNDS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "reports/render/report.h"
+#include "tools/weir/base/environment.h"
+
+enum { ROUNDS_MOST = 1000 };
+
+typedef struct rounds_way {
+  const char *name;    /* borrowed; for people */
+  const char *mode;    /* of weir run; NULL: without Weir. Borrowed */
+  const char *reroute; /* of weir run --reroute; NULL: as it is. Borrowed */
+  bool staged;         /* pageable copies are staged whatever was measured */
+} rounds_way;
+
+/* Where the stdout of one run first differs from that of the first run. */
+typedef struct difference {
+  bool there;
+  unsigned mode, run;           /* of the run that differs: its way; runs from 1 */
+  bool status;                  /* not the output, but how it ended */
+  int expected_end, found_end;  /* wait statuses */
+  uint64_t offset, line;        /* bytes from 0; lines from 1 */
+  char expected[80], found[80]; /* that line, printable; "" at an end */
+} difference;
+
+typedef struct rounds {
+  const char *command;    /* of weir's, for names of folders; borrowed */
+  char **argv;            /* borrowed; the program and its arguments */
+  environment sim;        /* the software device, or nothing */
+  const rounds_way *ways; /* borrowed; the first is what the others must equal */
+  unsigned count, runs;   /* ways; rounds */
+  bool steady;            /* no round is worth it once the program's own output varies */
+  /* what comes of it: */
+  run_figures *figures; /* [count * runs], by way; owned */
+  int end;              /* wait status of the first run */
+  double others;        /* share of the processors' time that others had meanwhile; < 0: unknown */
+  difference varies;    /* of another run of the first way: the program's output is not constant */
+  difference differs;   /* of another way's */
+  difference *of;       /* [count]: of each way's; owned */
+  /* within: */
+  char *folder;          /* of traces and outputs; owned */
+  bool begun, recording; /* there was a run; it keeps stacks */
+} rounds;
+
+/* Once command, argv and sim are set. False after a sentence. rounds_end() is to follow. */
+bool rounds_begin(rounds *w);
+
+/* The first way once, with stacks: the run that all others are compared with. *trace: new, there
+ * until the end. 0, or the status to end with, after a sentence. */
+int rounds_record(rounds *w, char **trace);
+
+/* All rounds. 0, or the status to end with, after a sentence. */
+int rounds_run(rounds *w);
+
+/* Removes what was made; dies of the signal that stopped the rounds, if one did. */
+void rounds_end(rounds *w);
+
+/* "exit status 1", "signal 11 (Segmentation fault)". */
+void run_end_words(int status, char out[64]);
+
+/* A line of a difference; "(nothing)" at an output's end. */
+const char *run_line_words(const char *line);
+
+/* A difference as JSON has it, null where there is none; mode: of the run, NULL: not said. */
+json_t *run_difference_json(const difference *d, const char *mode);
+
+#endif

@@ -1,0 +1,231 @@
+/* export.c: weir export: the command line around tools/replay/export.h, reports/export and the list of
+ * reports/listing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/export/chrome.h"
+#include "reports/export/firefox.h"
+#include "reports/export/folded.h"
+#include "reports/export/nsys.h"
+#include "reports/export/perfetto.h"
+#include "reports/export/pprof.h"
+#include "reports/export/speedscope.h"
+#include "reports/listing/listing.h"
+#include "tools/replay/export.h"
+#include "tools/replay/read.h"
+#include "tools/weir/base/commands.h"
+#include "tools/weir/base/output_file.h"
+
+#define FORMATS                                                                                    \
+  "perfetto, chrome, folded, speedscope, pprof, firefox, csv, nsys, rmm-csv, pytorch-snapshot or " \
+  "pytorch-pickle"
+#define WEIGHTS "calls, host-time, allocated, copied or live-at-peak"
+
+enum { OPT_FORMAT, OPT_OUTPUT, OPT_WEIGHT };
+
+typedef struct request request;
+
+/* A format of all of a trace; one of operations is in rp_formats. */
+typedef struct trace_format {
+  const char *name;
+  weir_status (*write)(const request *r, FILE *out, const char *trace);
+  weir_status (*make)(const char *trace, const char *output); /* or: not as a stream */
+} trace_format;
+
+struct request {
+  const trace_format *whole; /* one of both, */
+  const rp_format *format;   /* the other NULL */
+  const char *output;
+  profile_weight weight; /* of folded */
+  bool weighed;
+};
+
+static weir_status write_perfetto(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return perfetto_export(out, trace);
+}
+
+static weir_status write_chrome(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return chrome_export(out, trace);
+}
+
+static weir_status write_folded(const request *r, FILE *out, const char *trace)
+{
+  return folded_export(out, trace, r->weight);
+}
+
+static weir_status write_speedscope(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return speedscope_export(out, trace);
+}
+
+static weir_status write_pprof(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return pprof_export(out, trace);
+}
+
+static weir_status write_firefox(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return firefox_export(out, trace);
+}
+
+static weir_status write_calls(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return listing_write(out, trace, &(listing_settings){.format = LISTING_CSV});
+}
+
+static const trace_format trace_formats[] = {{"perfetto", write_perfetto, NULL},
+                                             {"chrome", write_chrome, NULL},
+                                             {"folded", write_folded, NULL},
+                                             {"speedscope", write_speedscope, NULL},
+                                             {"pprof", write_pprof, NULL},
+                                             {"firefox", write_firefox, NULL},
+                                             {"csv", write_calls, NULL},
+                                             {"nsys", NULL, nsys_export},
+                                             {0}};
+
+const cmd_option export_options[] = {
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", FORMATS " (needed)", 0},
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the file to write (needed)",
+                    CMD_SETS(request, output)},
+    [OPT_WEIGHT] =
+        {"weight", 'w', CMD_ARG_REQUIRED, "WEIGHT",
+         "of folded stacks: calls, host-time (default), allocated, copied or live-at-peak", 0},
+    {0},
+};
+
+static bool on_weight(const cmd *c, const char *value, request *r)
+{
+  r->weighed = true;
+  for (int i = 0; i < PROFILE_WEIGHTS; i++)
+    if (!strcmp(profile_weights[i].name, value)) {
+      r->weight = (profile_weight)i;
+      return true;
+    }
+  cmd_usage(c, "there is no weight '%s': " WEIGHTS, value);
+  return false;
+}
+
+static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  request *r = context;
+  if (at == OPT_WEIGHT) return on_weight(c, value, r);
+  r->format = NULL;
+  for (r->whole = trace_formats; r->whole->name; r->whole++)
+    if (!strcmp(r->whole->name, value)) return true;
+  r->whole = NULL;
+  for (r->format = rp_formats; r->format->name; r->format++)
+    if (!strcmp(r->format->name, value)) return true;
+  cmd_usage(c, "there is no format '%s': " FORMATS, value);
+  return false;
+}
+
+/* One file of operations. */
+typedef struct written {
+  const request *request;
+  const rp_ops *ops;
+  uint16_t heap;
+} written;
+
+static weir_status write_operations(FILE *out, const void *context)
+{
+  const written *w = context;
+  return w->request->format->write(out, w->ops, w->heap);
+}
+
+static weir_status write_file(const char *output, const request *r, const rp_ops *ops,
+                              uint16_t heap)
+{
+  return output_write(output, 0666, write_operations, &(written){r, ops, heap});
+}
+
+/* As RMM names the logs of several devices, "log.dev0.csv"; of several processes (which in a trace
+ * are in the key's high part) also which one. */
+static char *name_of_heap(const request *r, uint64_t key, bool processes)
+{
+  const char *slash = strrchr(r->output, '/'), *base = slash ? slash + 1 : r->output;
+  const char *dot = strrchr(base, '.');
+  int stem = dot && dot != base ? (int)(dot - r->output) : (int)strlen(r->output);
+  char process[32] = "";
+  if (processes) (void)snprintf(process, sizeof process, ".process%u", (unsigned)(key >> 16));
+  return cmd_format("%.*s%s.dev%u%s", stem, r->output, process, (unsigned)(key & 0xffff),
+                    r->output + stem);
+}
+
+/* One file, or, in a format that knows one device, a file each, whose names are told. */
+static weir_status write_files(const request *r, const rp_ops *ops)
+{
+  bool processes = false;
+  weir_status s = WEIR_OK;
+  if (!r->format->per_heap || ops->heaps < 2) return write_file(r->output, r, ops, 0);
+  if (output_is_stdout(r->output))
+    return weir_fail(WEIR_ENOTSUP, "%s is a file for each of %u devices: stdout cannot hold them",
+                     r->format->name, (unsigned)ops->heaps);
+  for (uint32_t i = 1; i < ops->heaps; i++)
+    processes |= rp_ops_heap_key(ops, (uint16_t)i) >> 16 != rp_ops_heap_key(ops, 0) >> 16;
+  for (uint32_t i = 0; i < ops->heaps && !s; i++) {
+    char *output = name_of_heap(r, rp_ops_heap_key(ops, (uint16_t)i), processes);
+    s = write_file(output, r, ops, (uint16_t)i);
+    if (!s) (void)puts(output);
+    free(output);
+  }
+  return s;
+}
+
+static weir_status export_operations(const request *r, const char *input)
+{
+  rp_ops ops = {.want_stacks = !r->format->per_heap};
+  weir_status s = rp_read(&ops, input);
+  if (!s) s = write_files(r, &ops);
+  rp_ops_clear(&ops);
+  return s;
+}
+
+/* An export of all of a trace. */
+typedef struct whole {
+  const request *request;
+  const char *trace;
+} whole;
+
+static weir_status write_whole(FILE *out, const void *context)
+{
+  const whole *w = context;
+  return w->request->whole->write(w->request, out, w->trace);
+}
+
+static weir_status make_whole(const char *file, const void *context)
+{
+  const whole *w = context;
+  return w->request->whole->make(w->trace, file);
+}
+
+static weir_status export_whole(const request *r, const char *input)
+{
+  const whole w = {r, input};
+  return r->whole->make ? output_make(r->output, 0600, make_whole, &w)
+                        : output_write(r->output, 0600, write_whole, &w);
+}
+
+int export_main(const cmd *c, int argc, char **argv)
+{
+  request r = {.weight = PROFILE_HOST_TIME};
+  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  if (at < 1) return at ? CMD_USAGE : 0;
+  if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
+  if (argc - at > 1) return cmd_usage(c, "weir export takes one file, not %d", argc - at);
+  if (!r.format && !r.whole) return cmd_usage(c, "in which format? --format FORMAT is missing");
+  if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
+  if (r.weighed && (!r.whole || r.whole->write != write_folded))
+    return cmd_usage(c, "--weight is of the format folded");
+  weir_status s = r.whole ? export_whole(&r, argv[at]) : export_operations(&r, argv[at]);
+  if (!s) return 0;
+  return cmd_failed();
+}

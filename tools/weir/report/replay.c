@@ -1,0 +1,153 @@
+/* replay.c: weir replay: the command line around tools/replay. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/options.h"
+#include "tools/replay/fit.h"
+#include "tools/replay/read.h"
+#include "tools/replay/replay.h"
+#include "tools/weir/base/commands.h"
+#include "tools/weir/base/output_file.h"
+
+enum { OPT_POLICY, OPT_CAPACITY, OPT_SET, OPT_FORMAT, OPT_SVG };
+
+typedef struct request {
+  const rp_policy *policy; /* NULL: all */
+  rp_options options;
+  bool json;
+  const char *svg; /* NULL: none */
+} request;
+
+const cmd_option replay_options[] = {
+    [OPT_POLICY] = {"policy", 'p', CMD_ARG_REQUIRED, "NAME", "a policy, or all (default)", 0},
+    [OPT_CAPACITY] = {"capacity", 'c', CMD_ARG_REQUIRED, "BYTES",
+                      "memory of a device, as 80G (default unlimited): does it fit?", 0},
+    [OPT_SET] = {"set", 's', CMD_ARG_REQUIRED, "NAME=VALUE", "a setting of a policy, see above", 0},
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
+    [OPT_SVG] = {"svg", 0, CMD_ARG_REQUIRED, "FILE", "draw reserved against live memory",
+                 CMD_SETS(request, svg)},
+    {0},
+};
+
+static bool take_policy(const cmd *c, const char *value, request *r)
+{
+  r->policy = rp_policy_find(value);
+  if (r->policy || !strcmp(value, "all")) return true;
+  char names[256] = "";
+  size_t used = 0;
+  for (const rp_policy *const *p = rp_policies; *p; p++)
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s, ", (*p)->name);
+  cmd_usage(c, "there is no policy '%s': %sall", value, names);
+  return false;
+}
+
+static bool take_size(const cmd *c, const char *name, const char *value, uint64_t *out)
+{
+  if (option_size(out, name, value, 1) == WEIR_OK && *out <= RP_UNLIMITED) return true;
+  cmd_usage(c, "%s takes bytes from 1 to 1024T with an optional K, M, G or T, not '%s'", name,
+            value);
+  return false;
+}
+
+static bool take_setting(const cmd *c, const char *text, request *r)
+{
+  static const struct {
+    const char *name;
+    size_t offset;
+  } sizes[] = {{"max_split_size", offsetof(rp_options, max_split_size)},
+               {"initial_pool_size", offsetof(rp_options, initial_pool_size)},
+               {"maximum_pool_size", offsetof(rp_options, maximum_pool_size)}};
+  const char *equals = strchr(text, '='), *value = equals ? equals + 1 : "";
+  size_t n = strcspn(text, "=");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    if (strlen(sizes[i].name) == n && !strncmp(text, sizes[i].name, n))
+      return take_size(c, sizes[i].name, value,
+                       (uint64_t *)(void *)((char *)&r->options + sizes[i].offset));
+  if (!strncmp(text, "garbage_collection_threshold=", n + 1)) {
+    char *end;
+    r->options.gc_threshold = strtod(value, &end);
+    if (*value && !*end && r->options.gc_threshold > 0 && r->options.gc_threshold < 1) return true;
+    cmd_usage(c, "garbage_collection_threshold takes a fraction between 0 and 1, not '%s'", value);
+    return false;
+  }
+  cmd_usage(c,
+            "there is no setting '%s': max_split_size, garbage_collection_threshold, "
+            "initial_pool_size, maximum_pool_size",
+            text);
+  return false;
+}
+
+static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  request *r = context;
+  switch (at) {
+  case OPT_POLICY:
+    return take_policy(c, value, r);
+  case OPT_CAPACITY:
+    return take_size(c, "--capacity", value, &r->options.capacity);
+  case OPT_SET:
+    return take_setting(c, value, r);
+  default:
+    return cmd_take_format(c, value, &r->json);
+  }
+}
+
+/* What --svg draws. */
+typedef struct drawn {
+  const rp_ops *ops;
+  const rp_result *results;
+  size_t count;
+} drawn;
+
+static weir_status write_svg(FILE *out, const void *context)
+{
+  const drawn *d = context;
+  return rp_show_svg(out, d->ops, d->results, d->count);
+}
+
+static weir_status show_results(const request *r, const rp_ops *ops, const rp_result *results,
+                                const rp_fit *fits, size_t count)
+{
+  if (r->json) return rp_show_json(stdout, results, count);
+  weir_status s = rp_show_text(stdout, results, count);
+  return s || !fits ? s : rp_fit_show_text(stdout, ops, fits, count);
+}
+
+static weir_status replay_trace(const char *path, const request *r)
+{
+  rp_ops ops = {0};
+  size_t count = 0, most = 0;
+  while (rp_policies[most])
+    most++;
+  rp_result *results = cmd_alloc(most * sizeof *results);
+  rp_fit *fits = r->options.capacity ? cmd_alloc(most * sizeof *fits) : NULL;
+  ops.want_stacks = fits != NULL;
+  weir_status s = rp_read(&ops, path);
+  if (!s && !ops.count) s = weir_fail(WEIR_ENOENT, "%s holds no allocation of device memory", path);
+  for (const rp_policy *const *p = rp_policies; !s && *p; p++)
+    if (!r->policy || r->policy == *p) {
+      if (fits) s = rp_fit_try(&fits[count], &ops, *p, &r->options);
+      if (!s) s = rp_replay(&results[count], &ops, *p, &r->options);
+      if (fits) results[count].fit = &fits[count];
+      count++;
+    }
+  if (!s) s = show_results(r, &ops, results, fits, count);
+  if (!s && r->svg) s = output_write(r->svg, 0666, write_svg, &(drawn){&ops, results, count});
+  rp_ops_clear(&ops);
+  free(fits);
+  free(results);
+  return s;
+}
+
+int replay_main(const cmd *c, int argc, char **argv)
+{
+  request r = {0};
+  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  if (at < 1) return at ? CMD_USAGE : 0;
+  if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
+  if (argc - at > 1) return cmd_usage(c, "weir replay takes one file, not %d", argc - at);
+  if (replay_trace(argv[at], &r) == WEIR_OK) return 0;
+  return cmd_failed();
+}

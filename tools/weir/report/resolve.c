@@ -1,0 +1,60 @@
+/* resolve.c: weir resolve: the command line around reports/model/resolve.h. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "reports/model/resolve.h"
+#include "tools/weir/base/commands.h"
+
+const cmd_option resolve_options[] = {
+    {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
+     "look for programs, libraries and debug files in DIR first",
+     CMD_SETS(resolve_settings, symbols)},
+    {0},
+};
+
+static volatile sig_atomic_t stopped; /* by this signal */
+
+static void on_stop(int signal)
+{
+  stopped = signal;
+}
+
+/* So that what is begun is undone, and no file left beside the trace. A second one ends us. */
+static void take_signals(void)
+{
+  static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction act = {.sa_handler = on_stop, .sa_flags = SA_RESETHAND}, old;
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+    if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+      (void)sigaction(signals[i], &act, NULL);
+}
+
+static void say_counts(const char *trace, const resolve_counts *n)
+{
+  char named[32], all[32], files[32];
+  if (!cmd_chatty()) return;
+  cmd_say("%s: %s of %s addresses have names; see 'weir report %s'.", trace,
+          cmd_grouped(named, n->named), cmd_grouped(all, n->addresses), trace);
+  if (n->files_lacking)
+    cmd_say("%s files were changed or removed since the run: the report names them.",
+            cmd_grouped(files, n->files_lacking));
+}
+
+int resolve_main(const cmd *c, int argc, char **argv)
+{
+  resolve_settings o = {.stop = &stopped};
+  char *folder;
+  resolve_counts counts;
+  int at = cmd_parse(c, argc, argv, false, NULL, &o);
+  if (at < 1) return at ? CMD_USAGE : 0;
+  if (argc - at == 0) return cmd_usage(c, "which trace? TRACE is missing");
+  if (argc - at > 1) return cmd_usage(c, "weir resolve takes one trace, not %d", argc - at);
+  if (!cmd_symbols(c, o.symbols, &folder)) return CMD_USAGE;
+  o.symbols = folder;
+  take_signals();
+  weir_status s = resolve_trace(argv[at], &o, &counts);
+  free(folder);
+  if (s) return cmd_failed();
+  say_counts(argv[at], &counts);
+  return 0;
+}

@@ -1,0 +1,362 @@
+/* stats.c: weir stats: the command line around reports/stats.
+ *
+ * Reports are words, "weir stats NAME FILE", or as nsys stats has them: --report NAME[:ARGUMENT][,NAME...],
+ * whose output is a file a report, BASE_NAME.FORMAT. Reports, formats and outputs are then lists beside each
+ * other; of a shorter one the last is meant again and again. */
+#include "reports/stats/stats.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/weir/base/commands.h"
+#include "tools/weir/base/guess.h"
+#include "tools/weir/base/output_file.h"
+
+enum {
+  OPT_REPORT,
+  OPT_FORMAT,
+  OPT_OUTPUT,
+  OPT_ROWS,
+  OPT_UNIT,
+  OPT_QUIET,
+  OPT_EXPORT,
+  OPT_OVERWRITE
+};
+enum { MOST_REPORTS = 64 };
+
+typedef struct wanted {
+  const stats_report *report;
+  stats_settings settings;
+  char *arguments; /* owned: "_base", or "" */
+} wanted;
+
+typedef struct request {
+  sheet_format format[MOST_REPORTS]; /* SHEET_FORMATS: what is usual there */
+  unsigned formats;
+  const char *given[MOST_REPORTS]; /* -o, as they stand on the command line */
+  unsigned givens;
+  char *output[MOST_REPORTS]; /* owned; "-": stdout, ".": named like the trace */
+  unsigned outputs;
+  int64_t rows; /* -1: not asked for */
+  stats_unit unit;
+  bool quiet; /* there is nothing to be quiet about */
+  bool base;  /* an output is what names of files begin with */
+  bool any;   /* reports that the trace has nothing for are left out */
+  bool shown; /* a report is on stdout */
+  wanted wanted[MOST_REPORTS];
+  unsigned count;
+} request;
+
+const cmd_option stats_options[] = {
+    [OPT_REPORT] = {"report", 'r', CMD_ARG_REQUIRED, "NAME[,NAME]...",
+                    "these reports; a NAME of kernels' may end in :nvtx-name, :base or :mangled",
+                    0},
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT[,FORMAT]...",
+                    "column (default), table, csv, tsv or json; of each report", 0},
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE",
+                    "write to FILE, or with --report to FILE_NAME.csv, .txt, ...; several: BASE,-",
+                    0},
+    [OPT_ROWS] = {"rows", 'n', CMD_ARG_REQUIRED, "N",
+                  "at most N rows, 0 for all; of rules 50 unless asked", 0},
+    [OPT_UNIT] = {"timeunit", 0, CMD_ARG_REQUIRED, "UNIT",
+                  "times in nsec (default), usec, msec or seconds", 0},
+    [OPT_QUIET] = {"quiet", 'q', CMD_ARG_NONE, NULL, "changes nothing; nsys stats has it",
+                   CMD_SETS(request, quiet)},
+    [OPT_EXPORT] = {"force-export", 0, CMD_ARG_OPTIONAL, "BOOL",
+                    "changes nothing; nsys stats has it", 0},
+    [OPT_OVERWRITE] = {"force-overwrite", 0, CMD_ARG_OPTIONAL, "BOOL",
+                       "changes nothing; nsys stats has it", 0},
+    {0},
+};
+
+/* ---- reports that are asked for -------------------------------------------------------------- */
+
+/* "base", "mangled", "rows=5" */
+static bool take_argument(const cmd *c, wanted *w, const char *argument)
+{
+  bool kernels = stats_has_kernels(w->report);
+  long rows;
+  if (kernels && !strcmp(argument, "nvtx-name"))
+    w->settings.ranges = true;
+  else if (kernels && !strcmp(argument, "base"))
+    w->settings.names = STATS_BASE;
+  else if (kernels && !strcmp(argument, "mangled"))
+    w->settings.names = STATS_MANGLED;
+  else if (!strncmp(argument, "rows=", 5) && cmd_number(argument + 5, 0, INT32_MAX, &rows))
+    w->settings.rows = rows;
+  else
+    return !cmd_usage(c, "%s has no argument '%s': %srows=N", w->report->name, argument,
+                      kernels ? "nvtx-name, base, mangled or " : "");
+  return true;
+}
+
+static bool refuse_report(const cmd *c, const char *name)
+{
+  guess g = {.word = name};
+  for (const stats_report *r = stats_reports; r->name; r++)
+    guess_offer(&g, r->name);
+  char *hint = guess_hint(&g, "");
+  cmd_usage(c, "there is no report '%s'%s", name, g.best ? hint : ": weir stats lists them");
+  free(hint);
+  return false;
+}
+
+/* `text`, "NAME:base", is cut into its parts. */
+static bool take_report(const cmd *c, request *r, char *text)
+{
+  char *rest = NULL, *name = strsep(&text, ":");
+  wanted *w = &r->wanted[r->count];
+  *w = (wanted){.report = stats_report_named(name), .settings.rows = -1};
+  if (!w->report) return refuse_report(c, name);
+  if (r->count == MOST_REPORTS - 1)
+    return !cmd_usage(c, "weir stats prints at most %d reports", MOST_REPORTS - 1);
+  w->arguments = text ? cmd_format("_%s", text) : NULL;
+  for (char *at = w->arguments; at && *at; at++)
+    if (*at == ':') *at = '_';
+  r->count++;
+  for (rest = text; rest;)
+    if (!take_argument(c, w, strsep(&rest, ":"))) return false;
+  return true;
+}
+
+static bool take_reports(const cmd *c, request *r, const char *list)
+{
+  char *copy = cmd_format("%s", list), *rest = NULL;
+  bool good = true;
+  for (char *name = strtok_r(copy, ",", &rest); name && good; name = strtok_r(NULL, ",", &rest))
+    good = take_report(c, r, name);
+  if (good && !r->count) {
+    cmd_usage(c, "there is no report ''");
+    good = false;
+  }
+  free(copy);
+  return good;
+}
+
+static bool take_format(const cmd *c, request *r, const char *name)
+{
+  int i = 0;
+  for (; i < SHEET_FORMATS && strcmp(name, sheet_formats[i]) != 0; i++) {
+  }
+  if (i == SHEET_FORMATS && strcmp(name, ".") != 0)
+    return !cmd_usage(c, "there is no format '%s': column, table, csv, tsv or json", name);
+  if (r->formats == MOST_REPORTS) return !cmd_usage(c, "--format names too many");
+  r->format[r->formats++] = (sheet_format)i;
+  return true;
+}
+
+static bool take_formats(const cmd *c, request *r, const char *list)
+{
+  char *copy = cmd_format("%s", list), *rest = copy;
+  bool good = true;
+  while (rest && good)
+    good = take_format(c, r, strsep(&rest, ","));
+  free(copy);
+  return good;
+}
+
+/* As nsys stats has it: as much of a name as tells its unit. */
+static bool take_unit(const cmd *c, request *r, const char *value)
+{
+  static const struct {
+    const char *name;
+    stats_unit unit;
+  } units[] = {{"nsec", STATS_NS}, {"nanoseconds", STATS_NS},  {"ns", STATS_NS},
+               {"usec", STATS_US}, {"microseconds", STATS_US}, {"us", STATS_US},
+               {"msec", STATS_MS}, {"milliseconds", STATS_MS}, {"ms", STATS_MS},
+               {"sec", STATS_S},   {"seconds", STATS_S}};
+  unsigned found = 0;
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    if (*value && !strncmp(units[i].name, value, strlen(value))) {
+      found |= 1U << units[i].unit;
+      r->unit = units[i].unit;
+    }
+  if (found && !(found & (found - 1))) return true;
+  return !cmd_usage(c, "--timeunit takes nsec, usec, msec or seconds, not '%s'", value);
+}
+
+static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  request *r = context;
+  if (at == OPT_EXPORT || at == OPT_OVERWRITE) return true;
+  if (at == OPT_REPORT) return r->base = true, take_reports(c, r, value);
+  if (at == OPT_ROWS) {
+    long rows;
+    if (cmd_number(value, 0, INT32_MAX, &rows)) {
+      r->rows = rows;
+      return true;
+    }
+    cmd_usage(c, "--rows takes a number from 0 on, not '%s'", value);
+    return false;
+  }
+  if (at == OPT_UNIT) return take_unit(c, r, value);
+  if (at == OPT_FORMAT) return take_formats(c, r, value);
+  if (r->givens == MOST_REPORTS) return !cmd_usage(c, "--output is there too often");
+  r->given[r->givens++] = value;
+  return true;
+}
+
+static int list_reports(void)
+{
+  for (const stats_report *r = stats_reports; r->name; r++)
+    if (r->columns)
+      printf("  %-22s %s%s\n", r->name, r->title, r->needs == STATS_DEVICE ? " *" : "");
+  (void)puts("\n  * of times of devices: weir run --device-times=all");
+  return 0;
+}
+
+/* ---- where they go --------------------------------------------------------------------------- */
+
+/* 0, or 1 after a sentence. */
+static int settle(const request *r, const wanted *w, weir_status s)
+{
+  if (!s) return 0;
+  if (s == WEIR_ENOTSUP && w->report->needs == STATS_SKIPPED) {
+    (void)fprintf(stderr, "%s.\n", weir_error_message());
+    return 0;
+  }
+  int status = cmd_failed();
+  return r->any && s == WEIR_ENOTSUP ? 0 : status;
+}
+
+/* *stop: there is no use in going on. */
+static int write_to_stdout(request *r, const wanted *w, const char *trace, bool *stop)
+{
+  (void)signal(SIGPIPE, SIG_IGN);
+  bool none = !w->report->columns;
+  if (r->shown && !none && w->settings.format > SHEET_TABLE) (void)putchar('\n');
+  r->shown = r->shown || !none;
+  weir_status s = stats_write(stdout, trace, w->report, &w->settings);
+  bool written = fflush(stdout) == 0 && !ferror(stdout);
+  if (!written && errno == EPIPE) {
+    (void)signal(SIGPIPE, SIG_DFL); /* who reads has had enough, as head has */
+    (void)raise(SIGPIPE);
+  }
+  *stop = !written;
+  if (!written) return s ? CMD_FAILED : 0; /* main() says that stdout could not be written */
+  return settle(r, w, s);
+}
+
+/* A report that a file gets. */
+typedef struct filed {
+  const wanted *wanted;
+  const char *trace;
+} filed;
+
+static weir_status fill_file(FILE *out, const void *context)
+{
+  const filed *f = context;
+  return stats_write(out, f->trace, f->wanted->report, &f->wanted->settings);
+}
+
+static int write_to_file(const cmd *c, const wanted *w, const char *output, const char *trace,
+                         weir_status *s)
+{
+  if (output_is_same(output, trace)) return cmd_usage(c, "-o %s is the trace itself", output);
+  *s = output_write(output, 0666, fill_file, &(filed){w, trace});
+  return 0;
+}
+
+/* The name of a file: new. */
+static char *file_of(const request *r, const wanted *w, const char *output, const char *trace)
+{
+  static const char *const endings[] = {"txt", "txt", "csv", "tsv", "json"};
+  const char *slash = strrchr(trace, '/'), *dot = strrchr(trace, '.');
+  bool like_trace = !strcmp(output, ".");
+  size_t bytes = like_trace && dot && dot > (slash ? slash + 1 : trace) ? (size_t)(dot - trace)
+                                                                        : strlen(trace);
+  const char *base = like_trace ? trace : output;
+  if (!like_trace) bytes = strlen(output);
+  if (!r->base && !like_trace) return cmd_format("%s", output);
+  return cmd_format("%.*s_%s%s.%s", (int)bytes, base, w->report->name,
+                    w->arguments ? w->arguments : "", endings[w->settings.format]);
+}
+
+/* With --report, or several of anything, commas are between outputs, else part of a file's name. */
+static int take_outputs(const cmd *c, request *r)
+{
+  for (unsigned i = 0; i < r->givens; i++) {
+    char *copy = cmd_format("%s", r->given[i]), *rest = copy;
+    while (rest && r->outputs < MOST_REPORTS)
+      r->output[r->outputs++] = cmd_format("%s", r->base ? strsep(&rest, ",") : rest),
+      rest = r->base ? rest : NULL;
+    free(copy);
+  }
+  for (unsigned i = 0; i < r->outputs; i++) {
+    if (!*r->output[i]) return cmd_usage(c, "--output names nothing");
+    if (*r->output[i] == '@')
+      return cmd_usage(c, "weir stats runs no command, as -o %s would: write to -, and pipe it",
+                       r->output[i]);
+  }
+  return 0;
+}
+
+/* The `i`th of them all: what lists have there, of shorter ones the last. */
+static int write_one(const cmd *c, request *r, unsigned i, const char *trace, bool *stop)
+{
+  wanted w = r->wanted[i < r->count ? i : r->count - 1];
+  const char *output = r->outputs ? r->output[i < r->outputs ? i : r->outputs - 1] : "-";
+  bool console = output_is_stdout(output);
+  w.settings.format = r->formats ? r->format[i < r->formats ? i : r->formats - 1] : SHEET_FORMATS;
+  if (w.settings.format == SHEET_FORMATS)
+    w.settings.format = console || !r->base ? SHEET_COLUMN : SHEET_CSV;
+  w.settings.unit = r->unit;
+  if (w.settings.rows < 0) w.settings.rows = r->rows;
+  if (console) return write_to_stdout(r, &w, trace, stop);
+  weir_status s = WEIR_OK;
+  char *file = file_of(r, &w, output, trace);
+  int wrong = write_to_file(c, &w, file, trace, &s);
+  free(file);
+  *stop = wrong;
+  return wrong ? wrong : settle(r, &w, s);
+}
+
+static int write_reports(const cmd *c, request *r, const char *trace)
+{
+  if (r->count > 1 || r->formats > 1 || r->givens > 1) r->base = true;
+  int status = take_outputs(c, r);
+  unsigned all = r->count > r->formats ? r->count : r->formats;
+  if (r->outputs > all) all = r->outputs;
+  bool stop = status != 0;
+  for (unsigned i = 0; i < all && !stop; i++) {
+    int one = write_one(c, r, i, trace, &stop);
+    if (one) status = one;
+  }
+  return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+/* Of a trace alone: what nsys stats prints then, as far as the trace has it. */
+static const char usual[] =
+    "nvtx_sum,cuda_api_sum,cuda_gpu_kern_sum,cuda_gpu_mem_time_sum,cuda_gpu_mem_size_sum";
+
+static int take_words(const cmd *c, request *r, int count, char **word)
+{
+  if (!r->count && !count) return list_reports();
+  if (!r->count && count == 1 && !stats_report_named(word[0]) && !access(word[0], F_OK))
+    r->any = take_reports(c, r, usual);
+  if (!r->count) {
+    if (!take_reports(c, r, word[0])) return CMD_USAGE;
+    word++, count--;
+  }
+  if (!count) return cmd_usage(c, "of which trace? FILE is missing");
+  if (count > 1) return cmd_usage(c, "weir stats takes one trace, not %d", count);
+  return write_reports(c, r, word[0]);
+}
+
+int stats_main(const cmd *c, int argc, char **argv)
+{
+  request r = {.rows = -1};
+  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  int status = at < 1 ? (at ? CMD_USAGE : 0) : take_words(c, &r, argc - at, argv + at);
+  for (unsigned i = 0; i < r.count; i++)
+    free(r.wanted[i].arguments);
+  for (unsigned i = 0; i < r.outputs; i++)
+    free(r.output[i]);
+  return status;
+}

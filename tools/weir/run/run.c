@@ -1,0 +1,504 @@
+/* run.c: weir run: the parent of a program, and the collector of its trace.
+ *
+ * The program is to notice nothing. It stays in our process group and on our terminal, with its own
+ * stdin, stdout and stderr; weir prints only when stderr is a terminal, and only after the program
+ * has ended, or when weir itself fails. The order of things: the program's process is made and held
+ * at a gate, the trace is created (it is named after that process), the gate opens, the program is
+ * exec'd. So neither runs without the other.
+ *
+ * The tree. We are its subreaper: what the program leaves behind (a daemon, an orphan) becomes our
+ * child, and the trace is complete when we have no child left, unless --no-wait or an interrupt
+ * after the program's end says otherwise.
+ *
+ * Signals: see signals.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/image.h"
+#include "core/base/options.h"
+#include "core/base/rank.h"
+#include "core/base/reroutes.h"
+#include "tools/weir/base/commands.h"
+#include "tools/weir/base/environment.h"
+#include "tools/weir/collect/job.h"
+#include "tools/weir/collect/output.h"
+#include "tools/weir/collect/process.h"
+#include "tools/weir/collect/recover.h"
+#include "tools/weir/run/signals.h"
+
+enum {
+  OPT_OUTPUT,
+  OPT_FORCE,
+  OPT_SIM,
+  OPT_MODE,
+  OPT_REROUTE,
+  OPT_STACKS,
+  OPT_DEVICE_TIMES,
+  OPT_HASH,
+  OPT_RULES,
+  OPT_ZERO,
+  OPT_POISON,
+  OPT_REDACT,
+  OPT_PYTHON,
+  OPT_NO_WAIT,
+  OPT_UNSUPPORTED
+};
+
+typedef struct reaped {
+  pid_t pid;
+  int code, status;    /* CLD_EXITED and the status, or CLD_KILLED, CLD_DUMPED and the signal */
+  uint64_t start_time; /* as in /proc/PID/stat: pids come again */
+} reaped;
+
+typedef struct run {
+  environment env;
+  const char *output; /* -o, NULL: default */
+  bool no_wait, list_unsupported, force;
+  char **argv;       /* the program and its arguments */
+  pid_t child;       /* the program */
+  int gate, hung;    /* write: the program may start; read: errno of a failed exec */
+  bool ended, alone; /* the program was reaped; no child is left */
+  reaped end;        /* of the program */
+  reaped *others;    /* all that were reaped: a spool may be found after its process is gone */
+  unsigned count, room;
+  bool said_waiting;
+  job job;
+} run;
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+const cmd_option run_options[] = {
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace (default weir.PID.db)",
+                    CMD_SETS(run, output)},
+    [OPT_FORCE] = {"force", 0, CMD_ARG_NONE, NULL, "replace the trace that FILE is",
+                   CMD_SETS(run, force)},
+    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N[,CARD]",
+                 "run on N software devices (default 1) instead of GPUs; CARD: with the costs of "
+                 "an a100 or h100",
+                 0},
+    [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
+                  "observe (log only), strict (default) or relaxed: memory through caches", 0},
+    [OPT_REROUTE] = {"reroute", 0, CMD_ARG_REQUIRED, "LIST",
+                     "what strict and relaxed do, of device, pinned, staging, peer (default: these "
+                     "four), access, pool",
+                     0},
+    [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
+                    "frames kept of each call's stack, 1 to 128, or off (default 32)", 0},
+    [OPT_DEVICE_TIMES] =
+        {"device-times", 0, CMD_ARG_REQUIRED, "WHAT",
+         "when devices worked, by CUPTI: off (default), copies, or all (kernels too)", 0},
+    [OPT_HASH] = {"hash", 0, CMD_ARG_OPTIONAL, "MAX",
+                  "hash what copies of up to MAX bytes (default 64M) carry, to see the same going "
+                  "twice",
+                  0},
+    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "FILE",
+                   "which sizes, modules and functions go through caches and staging",
+                   CMD_SETS(run, env.rules)},
+    [OPT_ZERO] = {"zero", 0, CMD_ARG_NONE, NULL, "zero the memory that a cache hands out again",
+                  CMD_SETS(run, env.zero)},
+    [OPT_POISON] = {"poison", 0, CMD_ARG_NONE, NULL,
+                    "fill device memory with a pattern, report what of it is copied back",
+                    CMD_SETS(run, env.poison)},
+    [OPT_REDACT] = {"redact", 0, CMD_ARG_NONE, NULL,
+                    "leave the arguments of PROGRAM and its children out of the trace",
+                    CMD_SETS(run, env.redact)},
+    [OPT_PYTHON] = {"python", 0, CMD_ARG_NONE, NULL,
+                    "frames of Python programs in stacks (CPython 3.11 to 3.14)",
+                    CMD_SETS(run, env.python)},
+    [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
+                     "finish when PROGRAM ends, though others of its tree live",
+                     CMD_SETS(run, no_wait)},
+    [OPT_UNSUPPORTED] = {"list-unsupported", 0, CMD_ARG_NONE, NULL,
+                         "with --sim: list what the software device lacks, run nothing",
+                         CMD_SETS(run, list_unsupported)},
+    {0},
+};
+
+static bool take_hash(const cmd *c, environment *e, const char *value)
+{
+  uint64_t most;
+  bool on;
+  e->hash = value ? value : "on";
+  if (option_bool(&on, "--hash", e->hash) == WEIR_OK) return true;
+  if (option_size(&most, "--hash", e->hash, 64) == WEIR_OK) return true;
+  cmd_usage(c, "%s", weir_error_message());
+  return false;
+}
+
+static bool take_reroute(const cmd *c, environment *e, const char *value)
+{
+  unsigned ignored;
+  e->reroute = value;
+  if (reroutes_read(&ignored, "--reroute", value) == WEIR_OK) return true;
+  cmd_usage(c, "%s", weir_error_message());
+  return false;
+}
+
+static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  run *r = context;
+  long n;
+  switch (at) {
+  case OPT_SIM:
+    return environment_take_sim(c, &r->env, value);
+  case OPT_MODE:
+    r->env.mode = value;
+    if (!strcmp(value, "observe") || !strcmp(value, "strict") || !strcmp(value, "relaxed"))
+      return true;
+    cmd_usage(c, "there is no mode '%s': observe, strict, relaxed", value);
+    return false;
+  case OPT_REROUTE:
+    return take_reroute(c, &r->env, value);
+  case OPT_DEVICE_TIMES:
+    r->env.device_times = value;
+    if (!strcmp(value, "off") || !strcmp(value, "copies") || !strcmp(value, "all")) return true;
+    cmd_usage(c, "--device-times takes off, copies or all, not '%s'", value);
+    return false;
+  case OPT_HASH:
+    return take_hash(c, &r->env, value);
+  default:
+    r->env.stacks = value;
+    if (!strcmp(value, "off") || cmd_number(value, 1, 128, &n)) return true;
+    cmd_usage(c, "--stacks takes off or a number of frames from 1 to 128, not '%s'", value);
+    return false;
+  }
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/* execvp's search, before anything is created: 0 or the errno it would end with. */
+static int find_program(const char *name)
+{
+  const char *path = getenv("PATH");
+  int error = ENOENT;
+  if (!*name) return ENOENT;
+  if (strchr(name, '/')) return access(name, X_OK) == 0 ? 0 : errno;
+  for (const char *at = path ? path : "/bin:/usr/bin"; at;) {
+    size_t n = strcspn(at, ":");
+    char *full = cmd_format("%.*s%s%s", (int)n, at, n ? "/" : "", name);
+    int result = access(full, X_OK) == 0 ? 0 : errno;
+    free(full);
+    if (!result) return 0;
+    if (result == EACCES) error = EACCES;
+    at = at[n] ? at + n + 1 : NULL;
+  }
+  return error;
+}
+
+/* The program's process, up to its exec. */
+__attribute__((noreturn)) static void become_program(run *r, int gate, int hung)
+{
+  char go;
+  signals_in_child();
+  if (read(gate, &go, 1) != 1) _exit(CMD_RUN_FAILED); /* weir gave up, and has said why */
+  environment_apply(&r->env);
+  int error = cmd_exec(r->argv);
+  ssize_t written = write(hung, &error, sizeof error);
+  _exit(written == sizeof error && error == ENOENT ? CMD_NOT_FOUND : CMD_CANNOT_RUN);
+}
+
+static bool fork_program(run *r)
+{
+  int gate[2], hung[2];
+  if (pipe2(gate, O_CLOEXEC) < 0 || pipe2(hung, O_CLOEXEC) < 0) {
+    cmd_say("cannot make a pipe: %s.", strerror(errno));
+    return false;
+  }
+  signals_hold();
+  r->child = fork();
+  if (r->child == 0) {
+    (void)close(gate[1]);
+    become_program(r, gate[0], hung[1]);
+  }
+  int error = errno;
+  (void)close(gate[0]);
+  (void)close(hung[1]);
+  r->gate = gate[1];
+  r->hung = hung[0];
+  if (r->child > 0) return signals_begin(r->child);
+  cmd_say("cannot fork: %s.", strerror(error));
+  return false;
+}
+
+/* Lets the program go; returns 0, or the errno its exec failed with. */
+static int open_gate(run *r)
+{
+  int error = 0;
+  ssize_t n;
+  (void)!write(r->gate, "g", 1);
+  do {
+    n = read(r->hung, &error, sizeof error);
+  } while (n < 0 && errno == EINTR);
+  (void)close(r->gate);
+  (void)close(r->hung);
+  return n == sizeof error ? error : 0;
+}
+
+static void abandon_child(run *r)
+{
+  (void)close(r->gate); /* the child reads its end */
+  (void)waitpid(r->child, NULL, 0);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void note_reaped(run *r, const siginfo_t *si, uint64_t start_time)
+{
+  reaped e = {si->si_pid, si->si_code, si->si_status, start_time};
+  if (e.pid == r->child) {
+    r->ended = true;
+    r->end = e;
+  }
+  r->others = cmd_grow(r->others, &r->room, r->count, sizeof *r->others);
+  r->others[r->count++] = e;
+}
+
+/* Reaps one child (0: any that ended or stopped). False: nothing to reap. */
+static bool reap_one(run *r, pid_t pid)
+{
+  siginfo_t si = {0};
+  int flags = WEXITED | WNOHANG | (pid ? 0 : WSTOPPED);
+  signals_pause(); /* a signal must not be sent on to a pid that is being given back */
+  int rc = waitid(pid ? P_PID : P_ALL, (id_t)pid, &si, flags | WNOWAIT);
+  if (rc < 0 && errno == ECHILD && !pid) r->alone = true;
+  bool got = rc == 0 && si.si_pid != 0;
+  bool stopped = got && si.si_code == CLD_STOPPED;
+  if (got && !stopped) note_reaped(r, &si, process_start_time(si.si_pid));
+  if (got) (void)waitid(P_PID, (id_t)si.si_pid, &(siginfo_t){0}, flags);
+  if (r->ended) signals_program_ended();
+  signals_resume();
+  if (stopped && si.si_pid == r->child) signals_stop_too(si.si_status);
+  return got;
+}
+
+static bool on_reap(void *context, pid_t pid, uint64_t start_time, importer_end_reason *reason,
+                    int *detail)
+{
+  run *r = context;
+  for (int look = 0; look < 2; look++) {
+    for (unsigned i = r->count; i-- > 0;) {
+      if (r->others[i].pid != pid || r->others[i].start_time != start_time) continue;
+      *reason = r->others[i].code == CLD_EXITED ? WEIR_END_EXIT : WEIR_END_SIGNAL;
+      *detail = r->others[i].status;
+      return true;
+    }
+    if (look || !reap_one(r, pid)) break;
+  }
+  return false;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+/* Whether those who outlive the program are waited for. */
+static bool stops_waiting(const run *r)
+{
+  return r->no_wait || signals_interrupts();
+}
+
+static bool is_run_over(run *r)
+{
+  if (!r->ended) return false;
+  if (stops_waiting(r)) return true;
+  if (r->alone && !collector_live(r->job.collector)) return true;
+  if (!r->said_waiting && cmd_chatty())
+    cmd_say("waiting for processes that '%s' left behind; interrupt to finish without them.",
+            r->argv[0]);
+  r->said_waiting = true;
+  return false;
+}
+
+static void follow_processes(run *r)
+{
+  do {
+    collector_wait(r->job.collector, signals_fd(), -1);
+    signals_handled();
+    collector_scan(r->job.collector); /* while the ended can still be found in /proc */
+    while (reap_one(r, 0)) {
+    }
+    r->job.progress.allowed = r->ended && r->alone; /* nobody else's terminal now */
+    collector_turn(r->job.collector);
+  } while (!is_run_over(r));
+}
+
+static void print_result(const run *r, uint64_t events, const char *no_gpu)
+{
+  char text[32];
+  if (!cmd_chatty()) return;
+  if (no_gpu)
+    cmd_say("no GPU was found; 'weir run --sim -- %s' needs none (%s).", r->argv[0], no_gpu);
+  if (events)
+    cmd_say("%s: %s events; see 'weir report %s'.", r->job.output, cmd_grouped(text, events),
+            r->job.output);
+  else
+    cmd_say("%s: no CUDA calls were seen; see 'weir report %s'.", r->job.output, r->job.output);
+}
+
+static bool drain_spools(run *r)
+{
+  bool more = true;
+  for (int try = 0; try < 3 && more; try++) {
+    if (job_drain(&r->job, stops_waiting(r), &more)) return true;
+    if (more && !stops_waiting(r)) follow_processes(r);
+  }
+  return false;
+}
+
+static void finish_run(run *r)
+{
+  signals_finishing();
+  r->job.progress.allowed = true;
+  bool drained = drain_spools(r);
+  uint64_t events = importer_events(r->job.importer);
+  if (!r->env.sim) job_look_for_driver(&r->job);
+  char *no_gpu = r->env.sim ? NULL : importer_no_gpu(r->job.importer);
+  bool complete = job_close(&r->job, drained);
+  if (complete) print_result(r, events, no_gpu);
+  free(no_gpu);
+  if (complete) recover_left_behind(r->job.output); /* else what is left is our own */
+}
+
+/* Ends as the program did: the same status, or the same signal without a second core dump. */
+static int end_like(const reaped *end)
+{
+  struct rlimit none = {0, 0};
+  if (end->code == CLD_EXITED) return end->status;
+  (void)setrlimit(RLIMIT_CORE, &none);
+  (void)prctl(PR_SET_DUMPABLE, 0);
+  signals_die_of(end->status);
+  return 128 + end->status; /* pid 1 of a container cannot kill itself */
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static char *command_line(char **argv, bool redact)
+{
+  size_t bytes = 0;
+  if (redact) return cmd_format("%s", argv[0]);
+  for (char **a = argv; *a; a++)
+    bytes += strlen(*a) + 1;
+  char *line = cmd_alloc(bytes), *at = line;
+  for (char **a = argv; *a; a++)
+    at = stpcpy(stpcpy(at, a == argv ? "" : " "), *a);
+  return line;
+}
+
+/* The trace of that name (owned), or, where several were launched together and another has it, the
+ * one with our rank in its name. NULL: given up after a sentence. */
+static char *open_named(run *r, char *output, const char *command)
+{
+  uint32_t rank = launched_rank();
+  bool shared, refused = false;
+  bool may = output_may_share(output, r->force, rank, &shared);
+  if (may && !shared &&
+      job_open(&r->job, output, r->force, r->env.spool_dir, command, on_reap, r,
+               rank ? &refused : NULL))
+    return output;
+  shared |= refused; /* by another rank, just now */
+  char *own = may && shared ? output_of_rank(output, rank) : NULL;
+  free(output);
+  if (own && job_open(&r->job, own, r->force, r->env.spool_dir, command, on_reap, r, NULL))
+    return own;
+  free(own);
+  return NULL;
+}
+
+/* The trace of a name of ours. NULL: given up after a sentence. */
+static char *open_unnamed(run *r, const char *command)
+{
+  char *wanted = cmd_format("weir.%d.db", (int)r->child), *output = output_reserve(wanted);
+  free(wanted);
+  if (output && job_open(&r->job, output, false, r->env.spool_dir, command, on_reap, r, NULL))
+    return output;
+  free(output);
+  return NULL;
+}
+
+/* With the program at the gate: names and makes the trace. NULL: given up after a sentence. New. */
+static char *open_trace(run *r)
+{
+  char *command = command_line(r->argv, r->env.redact || environment_redacts());
+  char *output =
+      r->output ? open_named(r, cmd_format("%s", r->output), command) : open_unnamed(r, command);
+  if (output) collector_serve(r->job.collector, getpid());
+  if (output && !r->env.sim) collector_ask_nvml(r->job.collector);
+  free(command);
+  return output;
+}
+
+/* Whether Weir will be in the program at all. */
+static void look_at_program(run *r)
+{
+  char path[4096];
+  if (!image_find(path, sizeof path, r->argv[0], getenv("PATH"))) return;
+  unseen_reason why = image_look(path);
+  if (!why) return;
+  if (cmd_chatty())
+    cmd_say("'%s' runs without Weir (%s): what it does is not in the trace.", r->argv[0],
+            unseen_words(why));
+  if (importer_unseen(r->job.importer, path, unseen_words(why)) != WEIR_OK)
+    cmd_say("%s.", weir_error_message());
+}
+
+static int run_program(run *r)
+{
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (!fork_program(r)) return CMD_RUN_FAILED;
+  char *output = open_trace(r);
+  if (!output) {
+    abandon_child(r);
+    (void)rmdir(r->env.spool_dir);
+    return CMD_RUN_FAILED;
+  }
+  look_at_program(r);
+  int error = open_gate(r);
+  int status;
+  if (error) {
+    (void)waitpid(r->child, NULL, 0);
+    job_discard(&r->job);
+    status = cmd_cannot_run(r->argv[0], error);
+  } else {
+    follow_processes(r);
+    finish_run(r);
+    status = -1;
+  }
+  free(output);
+  free(r->others);
+  return status < 0 ? end_like(&r->end) : status;
+}
+
+/* Everything after the options: an exit status. */
+static int prepare_and_run(const cmd *c, run *r)
+{
+  if (!environment_siblings(&r->env) || !environment_rules(&r->env)) return CMD_RUN_FAILED;
+  if (r->list_unsupported) return environment_list_unsupported(&r->env);
+  if (!r->argv[0]) return cmd_usage(c, "which program? PROGRAM is missing");
+  int error = find_program(r->argv[0]);
+  if (error) return cmd_cannot_run(r->argv[0], error);
+  bool shared;
+  if (r->output && !output_may_share(r->output, r->force, launched_rank(), &shared))
+    return CMD_RUN_FAILED;
+  if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
+  return run_program(r);
+}
+
+int run_main(const cmd *c, int argc, char **argv)
+{
+  run r = {0};
+  int at = cmd_parse(c, argc, argv, true, on_option, &r);
+  if (at < 1) return at ? CMD_USAGE : 0;
+  if (r.list_unsupported && !r.env.sim) return cmd_usage(c, "--list-unsupported goes with --sim");
+  if (r.env.zero && r.env.poison) return cmd_usage(c, "--zero and --poison exclude each other");
+  if ((r.env.zero || r.env.poison) && r.env.mode && !strcmp(r.env.mode, "observe"))
+    return cmd_usage(c, "--%s is for the modes strict and relaxed", r.env.zero ? "zero" : "poison");
+  r.argv = argv + at; /* NULL-terminated, as argv is */
+  int status = prepare_and_run(c, &r);
+  environment_clear(&r.env);
+  return status;
+}
