@@ -499,6 +499,11 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     return '\n'.join(out) + '\n'
 
 
+def wrapper_of(bank, symbol):
+    """The name of a row's wrapper; ROW_ before it is the row's number, an enumerator of hooks.gen.h."""
+    return f'w_{symbol}' if bank == 0 else f'w{10 + bank}_{symbol}'
+
+
 def plist(params):
     return ', '.join(p for p, _ in params) or 'void'
 
@@ -524,8 +529,8 @@ class Generator:
                 for bank in ['driver'] if r['layer'] == 'driver' else r['banks']:
                     self.entries.append((BANKS[bank], symbol, r))
         self.entries.sort(key=lambda e: e[0])
-        self.index = {(b, s): i for i, (b, s, _) in enumerate(self.entries)}
-        if len(self.index) != len(self.entries):
+        self.has_row = {(b, s) for b, s, _ in self.entries}
+        if len(self.has_row) != len(self.entries):
             sys.exit('hooks.tsv: a symbol is there twice')
         self.abi = self.pair_versions()
         self.handlers = {}  # by name; the driver's rows come first
@@ -561,12 +566,16 @@ class Generator:
             sys.exit(f"hooks.tsv:{row['line']}: {symbol} has no prototype in the headers")
         return declared[symbol]
 
-    def wrapper_driver(self, row, symbol, index):
+    def row_of(self, bank, symbol, after=''):
+        """The number of a symbol's row in that bank, with `after` added to it; None where it has no row."""
+        return f'ROW_{wrapper_of(bank, symbol)}{after}' if (bank, symbol) in self.has_row else None
+
+    def wrapper_driver(self, row, symbol):
         params, pfn = self.params(row, symbol), self.typedef_of()[symbol]
         same = '' if row['prototype'] else f"_Static_assert(WEIR_SAME(&w_{symbol}, {pfn}), \"{symbol}\");\n"
         return (f"typedef CUresult (*fn_{symbol})({plist(params)});\n"
                 f"WEIR_BODY {'WEIR_RARE ' if row['extractor'] in RARE and not row['when'] else ''}CUresult w_{symbol}({plist(params)})\n{{\n"
-                + body(row, symbol, self.number[symbol], params, index, 'WEIR_BANK_DRIVER', self.handlers) +
+                + body(row, symbol, self.number[symbol], params, self.row_of(0, symbol), 'WEIR_BANK_DRIVER', self.handlers) +
                 f"}}\n{same}WEIR_EXPORT(w_{symbol}, {symbol}, WEIR_NODE_DRIVER);\n\n")
 
     def wrapper_runtime(self, row, symbol):
@@ -584,7 +593,7 @@ class Generator:
                 f"static {how} {ret} {core}({inner})\n{{\n"
                 + body(row, symbol, self.number[symbol], params, 'row', 'bank', self.handlers).replace(f'fn_{symbol}', fn) + "}\n")
         for bank in banks:
-            index = self.index[BANKS[bank], symbol]
+            index = self.row_of(BANKS[bank], symbol)
             go = '' if ret == 'void' else 'return '
             text += (f"WEIR_BODY {'WEIR_RARE ' * rare}{ret} w{bank}_{symbol}({plist(params)}) {{ {go}{core}({index}, WEIR_BANK_RT{bank}{site}{args}); }}\n"
                      f"WEIR_EXPORT(w{bank}_{symbol}, {symbol}, WEIR_NODE_RT{bank});\n")
@@ -597,17 +606,17 @@ class Generator:
                ' * One wrapper a row; wrap.h says what each line of it does. */\n',
                '#include "interpose/table/wrap.h"\n\n#define FN(wrapper) (__extension__(void *)(wrapper))\n', '\n_Atomic(void *) hook_originals[WEIR_ROWS];\n\n']
         done = set()
-        for index, (_, symbol, row) in enumerate(self.entries):
+        for _, symbol, row in self.entries:
             key = (symbol, tuple(row['banks']), row['layer'])
             if key in done:
                 continue
             done.add(key)
-            out.append(self.wrapper_driver(row, symbol, index) if row['layer'] == 'driver'
+            out.append(self.wrapper_driver(row, symbol) if row['layer'] == 'driver'
                        else self.wrapper_runtime(row, symbol))
-        out.append('const hook_row hook_rows[] = {\n')
-        for i, (bank, symbol, row) in enumerate(self.entries):
-            w = f'w_{symbol}' if bank == 0 else f'w{10 + bank}_{symbol}'
-            out.append(f'  {{"{symbol}", FN(weir_e_{w}), &hook_originals[{i}], {self.number[symbol]}, {bank}}},\n')
+        out.append('#define ROW(wrapper, symbol, api, bank) [ROW_##wrapper] = {symbol, FN(weir_e_##wrapper), &hook_originals[ROW_##wrapper], api, bank},\n\n'
+                   'const hook_row hook_rows[] = {\n')
+        for bank, symbol, _ in self.entries:
+            out.append(f'  ROW({wrapper_of(bank, symbol)}, "{symbol}", {self.number[symbol]}, {bank})\n')
         out.append('};\nconst uint32_t hook_row_count = WEIR_ROWS;\n\nconst void *const hook_copy_entries[] = {\n')
         out += [f'  FN(weir_e_w_{s}),\n' for b, s, row in self.entries if b == 0 and row['route'] == 'copy']
         out.append('  NULL,\n};\n\n')
@@ -629,8 +638,8 @@ class Generator:
             slots[at] = i + 1
         out = ['const hook_name hook_names[] = {\n']
         for name in names:
-            r = [self.index.get((b, name), -1) + 1 for b in range(4)]
-            out.append(f'  {{"{name}", {self.number[name]}, {{{r[0]}, {r[1]}, {r[2]}, {r[3]}}}}},\n')
+            rows = ', '.join(self.row_of(b, name, ' + 1') or '0' for b in range(4))
+            out.append(f'  {{"{name}", {self.number[name]}, {{{rows}}}}},\n')
         out.append(f'}};\nconst uint16_t hook_name_slots[{size}] = {{\n')
         for at in range(0, size, 16):
             out.append('  ' + ', '.join(str(slots.get(at + i, 0)) for i in range(16)) + ',\n')
@@ -641,7 +650,7 @@ class Generator:
         lines = []
         for (base, per_thread), abis in self.abi.items():
             for version, _, symbol in abis:
-                row = self.index.get((0, symbol), -1)
+                row = self.row_of(0, symbol) or '-1'
                 lines.append((base, int(per_thread), version, row, self.number[symbol]))
         lines.sort()
         out = ['const hook_abi hook_abis[] = {\n']
@@ -652,9 +661,11 @@ class Generator:
     def emit_h(self):
         newest = max(v for abis in self.abi.values() for v, _, _ in abis)
         out = [f'#define WEIR_GEN_CUDA {self.version} /* CUDA_VERSION of the headers it was made from */\n'
-               f'#define WEIR_ROWS {len(self.entries)} /* rows of hook_rows[] */\n'
                f'#define WEIR_ABI_NEWEST {newest} /* highest version any driver function here has */\n\n'
-               + ''.join(f'#define WEIR_API_{n} {self.number[n]}\n' for n, _ in ENGINE) +
+               '/* Numbers of the rows of hook_rows[], by wrapper; what uses one names it, so that a new line of hooks.tsv changes\n'
+               ' * no line of another function. */\nenum hook_row_number {\n'
+               + ''.join(f'  {self.row_of(b, s)},\n' for b, s, _ in self.entries) +
+               '  WEIR_ROWS /* how many there are */\n};\n\n' + ''.join(f'#define WEIR_API_{n} {self.number[n]}\n' for n, _ in ENGINE) +
                '\n/* X(symbol): what libcuda.so.1 exports. */\n#define WEIR_DRIVER_SYMBOLS(X) \\\n']
         out.append(' \\\n'.join(f'  X({n})' for n, rt, _ in all_names() if not rt))
         out.append('\n\n/* X(symbol): what a libcudart exports and we wrap. */\n#define WEIR_RUNTIME_SYMBOLS(X) \\\n')

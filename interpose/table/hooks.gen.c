@@ -9,7 +9,7 @@ _Atomic(void *) hook_originals[WEIR_ROWS];
 typedef CUresult (*fn_cuMemAlloc)(CUdeviceptr_v1 *dptr, unsigned int bytesize);
 WEIR_BODY CUresult w_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
-  fn_cuMemAlloc real = (fn_cuMemAlloc)(uintptr_t)hook_original(0);
+  fn_cuMemAlloc real = (fn_cuMemAlloc)(uintptr_t)hook_original(ROW_w_cuMemAlloc);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 15, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
@@ -28,7 +28,7 @@ WEIR_EXPORT(w_cuMemAlloc, cuMemAlloc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAlloc_v2)(CUdeviceptr *dptr, size_t bytesize);
 WEIR_BODY CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
-  fn_cuMemAlloc_v2 real = (fn_cuMemAlloc_v2)(uintptr_t)hook_original(1);
+  fn_cuMemAlloc_v2 real = (fn_cuMemAlloc_v2)(uintptr_t)hook_original(ROW_w_cuMemAlloc_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -50,7 +50,7 @@ WEIR_EXPORT(w_cuMemAlloc_v2, cuMemAlloc_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocPitch)(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes);
 WEIR_BODY CUresult w_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
-  fn_cuMemAllocPitch real = (fn_cuMemAllocPitch)(uintptr_t)hook_original(2);
+  fn_cuMemAllocPitch real = (fn_cuMemAllocPitch)(uintptr_t)hook_original(ROW_w_cuMemAllocPitch);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 17, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
@@ -69,7 +69,7 @@ WEIR_EXPORT(w_cuMemAllocPitch, cuMemAllocPitch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocPitch_v2)(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
 WEIR_BODY CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
 {
-  fn_cuMemAllocPitch_v2 real = (fn_cuMemAllocPitch_v2)(uintptr_t)hook_original(3);
+  fn_cuMemAllocPitch_v2 real = (fn_cuMemAllocPitch_v2)(uintptr_t)hook_original(ROW_w_cuMemAllocPitch_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -91,7 +91,7 @@ WEIR_EXPORT(w_cuMemAllocPitch_v2, cuMemAllocPitch_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocManaged)(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
 WEIR_BODY CUresult w_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
-  fn_cuMemAllocManaged real = (fn_cuMemAllocManaged)(uintptr_t)hook_original(4);
+  fn_cuMemAllocManaged real = (fn_cuMemAllocManaged)(uintptr_t)hook_original(ROW_w_cuMemAllocManaged);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 56, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize, flags);
@@ -110,7 +110,7 @@ WEIR_EXPORT(w_cuMemAllocManaged, cuMemAllocManaged, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocAsync)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 WEIR_BODY CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-  fn_cuMemAllocAsync real = (fn_cuMemAllocAsync)(uintptr_t)hook_original(5);
+  fn_cuMemAllocAsync real = (fn_cuMemAllocAsync)(uintptr_t)hook_original(ROW_w_cuMemAllocAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 97, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
@@ -129,7 +129,7 @@ WEIR_EXPORT(w_cuMemAllocAsync, cuMemAllocAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocAsync_ptsz)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 WEIR_BODY CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-  fn_cuMemAllocAsync_ptsz real = (fn_cuMemAllocAsync_ptsz)(uintptr_t)hook_original(6);
+  fn_cuMemAllocAsync_ptsz real = (fn_cuMemAllocAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemAllocAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 98, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
@@ -148,7 +148,7 @@ WEIR_EXPORT(w_cuMemAllocAsync_ptsz, cuMemAllocAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocFromPoolAsync)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
 WEIR_BODY CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
-  fn_cuMemAllocFromPoolAsync real = (fn_cuMemAllocFromPoolAsync)(uintptr_t)hook_original(7);
+  fn_cuMemAllocFromPoolAsync real = (fn_cuMemAllocFromPoolAsync)(uintptr_t)hook_original(ROW_w_cuMemAllocFromPoolAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 99, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
@@ -167,7 +167,7 @@ WEIR_EXPORT(w_cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemAllocFromPoolAsync_ptsz)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
 WEIR_BODY CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
-  fn_cuMemAllocFromPoolAsync_ptsz real = (fn_cuMemAllocFromPoolAsync_ptsz)(uintptr_t)hook_original(8);
+  fn_cuMemAllocFromPoolAsync_ptsz real = (fn_cuMemAllocFromPoolAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemAllocFromPoolAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 100, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
@@ -186,7 +186,7 @@ WEIR_EXPORT(w_cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemFree)(CUdeviceptr_v1 dptr);
 WEIR_BODY CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
 {
-  fn_cuMemFree real = (fn_cuMemFree)(uintptr_t)hook_original(9);
+  fn_cuMemFree real = (fn_cuMemFree)(uintptr_t)hook_original(ROW_w_cuMemFree);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 19, 0, WEIR_BANK_DRIVER)) return real(dptr);
@@ -206,7 +206,7 @@ WEIR_EXPORT(w_cuMemFree, cuMemFree, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFree_v2)(CUdeviceptr dptr);
 WEIR_BODY CUresult w_cuMemFree_v2(CUdeviceptr dptr)
 {
-  fn_cuMemFree_v2 real = (fn_cuMemFree_v2)(uintptr_t)hook_original(10);
+  fn_cuMemFree_v2 real = (fn_cuMemFree_v2)(uintptr_t)hook_original(ROW_w_cuMemFree_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -229,7 +229,7 @@ WEIR_EXPORT(w_cuMemFree_v2, cuMemFree_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream);
 WEIR_BODY CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
-  fn_cuMemFreeAsync real = (fn_cuMemFreeAsync)(uintptr_t)hook_original(11);
+  fn_cuMemFreeAsync real = (fn_cuMemFreeAsync)(uintptr_t)hook_original(ROW_w_cuMemFreeAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -252,7 +252,7 @@ WEIR_EXPORT(w_cuMemFreeAsync, cuMemFreeAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeAsync_ptsz)(CUdeviceptr dptr, CUstream hStream);
 WEIR_BODY CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
-  fn_cuMemFreeAsync_ptsz real = (fn_cuMemFreeAsync_ptsz)(uintptr_t)hook_original(12);
+  fn_cuMemFreeAsync_ptsz real = (fn_cuMemFreeAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemFreeAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -275,7 +275,7 @@ WEIR_EXPORT(w_cuMemFreeAsync_ptsz, cuMemFreeAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolTrimTo)(CUmemoryPool pool, size_t minBytesToKeep);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
-  fn_cuMemPoolTrimTo real = (fn_cuMemPoolTrimTo)(uintptr_t)hook_original(13);
+  fn_cuMemPoolTrimTo real = (fn_cuMemPoolTrimTo)(uintptr_t)hook_original(ROW_w_cuMemPoolTrimTo);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 115, 0, WEIR_BANK_DRIVER)) return real(pool, minBytesToKeep);
@@ -294,7 +294,7 @@ WEIR_EXPORT(w_cuMemPoolTrimTo, cuMemPoolTrimTo, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolDestroy)(CUmemoryPool pool);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPoolDestroy(CUmemoryPool pool)
 {
-  fn_cuMemPoolDestroy real = (fn_cuMemPoolDestroy)(uintptr_t)hook_original(14);
+  fn_cuMemPoolDestroy real = (fn_cuMemPoolDestroy)(uintptr_t)hook_original(ROW_w_cuMemPoolDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 106, 0, WEIR_BANK_DRIVER)) return real(pool);
@@ -314,7 +314,7 @@ WEIR_EXPORT(w_cuMemPoolDestroy, cuMemPoolDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool);
 WEIR_BODY WEIR_RARE CUresult w_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
-  fn_cuDeviceSetMemPool real = (fn_cuDeviceSetMemPool)(uintptr_t)hook_original(15);
+  fn_cuDeviceSetMemPool real = (fn_cuDeviceSetMemPool)(uintptr_t)hook_original(ROW_w_cuDeviceSetMemPool);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 96, 0, WEIR_BANK_DRIVER)) return real(dev, pool);
@@ -333,7 +333,7 @@ WEIR_EXPORT(w_cuDeviceSetMemPool, cuDeviceSetMemPool, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemSetMemPool)(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
 WEIR_BODY WEIR_RARE CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
-  fn_cuMemSetMemPool real = (fn_cuMemSetMemPool)(uintptr_t)hook_original(16);
+  fn_cuMemSetMemPool real = (fn_cuMemSetMemPool)(uintptr_t)hook_original(ROW_w_cuMemSetMemPool);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 116, 0, WEIR_BANK_DRIVER)) return real(location, type, pool);
@@ -352,7 +352,7 @@ WEIR_EXPORT(w_cuMemSetMemPool, cuMemSetMemPool, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolCreate)(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
-  fn_cuMemPoolCreate real = (fn_cuMemPoolCreate)(uintptr_t)hook_original(17);
+  fn_cuMemPoolCreate real = (fn_cuMemPoolCreate)(uintptr_t)hook_original(ROW_w_cuMemPoolCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 105, 0, WEIR_BANK_DRIVER)) return real(pool, poolProps);
@@ -371,7 +371,7 @@ WEIR_EXPORT(w_cuMemPoolCreate, cuMemPoolCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolSetAttribute)(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
-  fn_cuMemPoolSetAttribute real = (fn_cuMemPoolSetAttribute)(uintptr_t)hook_original(18);
+  fn_cuMemPoolSetAttribute real = (fn_cuMemPoolSetAttribute)(uintptr_t)hook_original(ROW_w_cuMemPoolSetAttribute);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 114, 0, WEIR_BANK_DRIVER)) return real(pool, attr, value);
@@ -390,7 +390,7 @@ WEIR_EXPORT(w_cuMemPoolSetAttribute, cuMemPoolSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolSetAccess)(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
-  fn_cuMemPoolSetAccess real = (fn_cuMemPoolSetAccess)(uintptr_t)hook_original(19);
+  fn_cuMemPoolSetAccess real = (fn_cuMemPoolSetAccess)(uintptr_t)hook_original(ROW_w_cuMemPoolSetAccess);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 113, 0, WEIR_BANK_DRIVER)) return real(pool, map, count);
@@ -409,7 +409,7 @@ WEIR_EXPORT(w_cuMemPoolSetAccess, cuMemPoolSetAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolExportToShareableHandle)(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemPoolExportToShareableHandle real = (fn_cuMemPoolExportToShareableHandle)(uintptr_t)hook_original(20);
+  fn_cuMemPoolExportToShareableHandle real = (fn_cuMemPoolExportToShareableHandle)(uintptr_t)hook_original(ROW_w_cuMemPoolExportToShareableHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 108, 0, WEIR_BANK_DRIVER)) return real(handle_out, pool, handleType, flags);
@@ -428,7 +428,7 @@ WEIR_EXPORT(w_cuMemPoolExportToShareableHandle, cuMemPoolExportToShareableHandle
 typedef CUresult (*fn_cuMemPoolImportFromShareableHandle)(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemPoolImportFromShareableHandle real = (fn_cuMemPoolImportFromShareableHandle)(uintptr_t)hook_original(21);
+  fn_cuMemPoolImportFromShareableHandle real = (fn_cuMemPoolImportFromShareableHandle)(uintptr_t)hook_original(ROW_w_cuMemPoolImportFromShareableHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 111, 0, WEIR_BANK_DRIVER)) return real(pool_out, handle, handleType, flags);
@@ -447,7 +447,7 @@ WEIR_EXPORT(w_cuMemPoolImportFromShareableHandle, cuMemPoolImportFromShareableHa
 typedef CUresult (*fn_cuMemPoolExportPointer)(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
 {
-  fn_cuMemPoolExportPointer real = (fn_cuMemPoolExportPointer)(uintptr_t)hook_original(22);
+  fn_cuMemPoolExportPointer real = (fn_cuMemPoolExportPointer)(uintptr_t)hook_original(ROW_w_cuMemPoolExportPointer);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 107, 0, WEIR_BANK_DRIVER)) return real(shareData_out, ptr);
@@ -466,7 +466,7 @@ WEIR_EXPORT(w_cuMemPoolExportPointer, cuMemPoolExportPointer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMulticastCreate)(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop);
 WEIR_BODY WEIR_RARE CUresult w_cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
 {
-  fn_cuMulticastCreate real = (fn_cuMulticastCreate)(uintptr_t)hook_original(23);
+  fn_cuMulticastCreate real = (fn_cuMulticastCreate)(uintptr_t)hook_original(ROW_w_cuMulticastCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 136, 0, WEIR_BANK_DRIVER)) return real(mcHandle, prop);
@@ -485,7 +485,7 @@ WEIR_EXPORT(w_cuMulticastCreate, cuMulticastCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMulticastAddDevice)(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
 {
-  fn_cuMulticastAddDevice real = (fn_cuMulticastAddDevice)(uintptr_t)hook_original(24);
+  fn_cuMulticastAddDevice real = (fn_cuMulticastAddDevice)(uintptr_t)hook_original(ROW_w_cuMulticastAddDevice);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 133, 0, WEIR_BANK_DRIVER)) return real(mcHandle, dev);
@@ -504,7 +504,7 @@ WEIR_EXPORT(w_cuMulticastAddDevice, cuMulticastAddDevice, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMulticastBindMem)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags)
 {
-  fn_cuMulticastBindMem real = (fn_cuMulticastBindMem)(uintptr_t)hook_original(25);
+  fn_cuMulticastBindMem real = (fn_cuMulticastBindMem)(uintptr_t)hook_original(ROW_w_cuMulticastBindMem);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 135, 0, WEIR_BANK_DRIVER)) return real(mcHandle, mcOffset, memHandle, memOffset, size, flags);
@@ -523,7 +523,7 @@ WEIR_EXPORT(w_cuMulticastBindMem, cuMulticastBindMem, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMulticastBindAddr)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags)
 {
-  fn_cuMulticastBindAddr real = (fn_cuMulticastBindAddr)(uintptr_t)hook_original(26);
+  fn_cuMulticastBindAddr real = (fn_cuMulticastBindAddr)(uintptr_t)hook_original(ROW_w_cuMulticastBindAddr);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 134, 0, WEIR_BANK_DRIVER)) return real(mcHandle, mcOffset, memptr, size, flags);
@@ -542,7 +542,7 @@ WEIR_EXPORT(w_cuMulticastBindAddr, cuMulticastBindAddr, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMulticastUnbind)(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size);
 WEIR_BODY WEIR_RARE CUresult w_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size)
 {
-  fn_cuMulticastUnbind real = (fn_cuMulticastUnbind)(uintptr_t)hook_original(27);
+  fn_cuMulticastUnbind real = (fn_cuMulticastUnbind)(uintptr_t)hook_original(ROW_w_cuMulticastUnbind);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 138, 0, WEIR_BANK_DRIVER)) return real(mcHandle, dev, mcOffset, size);
@@ -561,7 +561,7 @@ WEIR_EXPORT(w_cuMulticastUnbind, cuMulticastUnbind, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayCreate)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray);
 WEIR_BODY CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
-  fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)hook_original(28);
+  fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)hook_original(ROW_w_cuArrayCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -580,7 +580,7 @@ WEIR_EXPORT(w_cuArrayCreate, cuArrayCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayCreate_v2)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
 WEIR_BODY CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
-  fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)hook_original(29);
+  fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)hook_original(ROW_w_cuArrayCreate_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -599,7 +599,7 @@ WEIR_EXPORT(w_cuArrayCreate_v2, cuArrayCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArray3DCreate)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray);
 WEIR_BODY CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
-  fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)hook_original(30);
+  fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)hook_original(ROW_w_cuArray3DCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -618,7 +618,7 @@ WEIR_EXPORT(w_cuArray3DCreate, cuArray3DCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArray3DCreate_v2)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 WEIR_BODY CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
-  fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)hook_original(31);
+  fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)hook_original(ROW_w_cuArray3DCreate_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -637,7 +637,7 @@ WEIR_EXPORT(w_cuArray3DCreate_v2, cuArray3DCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMipmappedArrayCreate)(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels);
 WEIR_BODY CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
-  fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)hook_original(32);
+  fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)hook_original(ROW_w_cuMipmappedArrayCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
@@ -656,7 +656,7 @@ WEIR_EXPORT(w_cuMipmappedArrayCreate, cuMipmappedArrayCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayDestroy)(CUarray hArray);
 WEIR_BODY CUresult w_cuArrayDestroy(CUarray hArray)
 {
-  fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)hook_original(33);
+  fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)hook_original(ROW_w_cuArrayDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 14, 0, WEIR_BANK_DRIVER)) return real(hArray);
@@ -676,7 +676,7 @@ WEIR_EXPORT(w_cuArrayDestroy, cuArrayDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray);
 WEIR_BODY CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
-  fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)hook_original(34);
+  fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)hook_original(ROW_w_cuMipmappedArrayDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 22, 0, WEIR_BANK_DRIVER)) return real(hMipmappedArray);
@@ -696,7 +696,7 @@ WEIR_EXPORT(w_cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemCreate)(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
 {
-  fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)hook_original(35);
+  fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)hook_original(ROW_w_cuMemCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   call_outer outer;
   hook_call call, *c = &call;
@@ -716,7 +716,7 @@ WEIR_EXPORT(w_cuMemCreate, cuMemCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemImportFromShareableHandle)(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType);
 WEIR_BODY WEIR_RARE CUresult w_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType)
 {
-  fn_cuMemImportFromShareableHandle real = (fn_cuMemImportFromShareableHandle)(uintptr_t)hook_original(36);
+  fn_cuMemImportFromShareableHandle real = (fn_cuMemImportFromShareableHandle)(uintptr_t)hook_original(ROW_w_cuMemImportFromShareableHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   call_outer outer;
   hook_call call, *c = &call;
@@ -736,7 +736,7 @@ WEIR_EXPORT(w_cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, WE
 typedef CUresult (*fn_cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle *handle, void *addr);
 WEIR_BODY WEIR_RARE CUresult w_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
-  fn_cuMemRetainAllocationHandle real = (fn_cuMemRetainAllocationHandle)(uintptr_t)hook_original(37);
+  fn_cuMemRetainAllocationHandle real = (fn_cuMemRetainAllocationHandle)(uintptr_t)hook_original(ROW_w_cuMemRetainAllocationHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   call_outer outer;
   hook_call call, *c = &call;
@@ -756,7 +756,7 @@ WEIR_EXPORT(w_cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, WEIR_NOD
 typedef CUresult (*fn_cuMemRelease)(CUmemGenericAllocationHandle handle);
 WEIR_BODY WEIR_RARE CUresult w_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-  fn_cuMemRelease real = (fn_cuMemRelease)(uintptr_t)hook_original(38);
+  fn_cuMemRelease real = (fn_cuMemRelease)(uintptr_t)hook_original(ROW_w_cuMemRelease);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   call_outer outer;
   hook_call call, *c = &call;
@@ -777,7 +777,7 @@ WEIR_EXPORT(w_cuMemRelease, cuMemRelease, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemMap)(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-  fn_cuMemMap real = (fn_cuMemMap)(uintptr_t)hook_original(39);
+  fn_cuMemMap real = (fn_cuMemMap)(uintptr_t)hook_original(ROW_w_cuMemMap);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   call_outer outer;
   hook_call call, *c = &call;
@@ -797,7 +797,7 @@ WEIR_EXPORT(w_cuMemMap, cuMemMap, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemUnmap)(CUdeviceptr ptr, size_t size);
 WEIR_BODY WEIR_RARE CUresult w_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-  fn_cuMemUnmap real = (fn_cuMemUnmap)(uintptr_t)hook_original(40);
+  fn_cuMemUnmap real = (fn_cuMemUnmap)(uintptr_t)hook_original(ROW_w_cuMemUnmap);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   call_outer outer;
   hook_call call, *c = &call;
@@ -817,7 +817,7 @@ WEIR_EXPORT(w_cuMemUnmap, cuMemUnmap, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAddressReserve)(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
-  fn_cuMemAddressReserve real = (fn_cuMemAddressReserve)(uintptr_t)hook_original(41);
+  fn_cuMemAddressReserve real = (fn_cuMemAddressReserve)(uintptr_t)hook_original(ROW_w_cuMemAddressReserve);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 118, 0, WEIR_BANK_DRIVER)) return real(ptr, size, alignment, addr, flags);
@@ -836,7 +836,7 @@ WEIR_EXPORT(w_cuMemAddressReserve, cuMemAddressReserve, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAddressFree)(CUdeviceptr ptr, size_t size);
 WEIR_BODY WEIR_RARE CUresult w_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-  fn_cuMemAddressFree real = (fn_cuMemAddressFree)(uintptr_t)hook_original(42);
+  fn_cuMemAddressFree real = (fn_cuMemAddressFree)(uintptr_t)hook_original(ROW_w_cuMemAddressFree);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 117, 0, WEIR_BANK_DRIVER)) return real(ptr, size);
@@ -855,7 +855,7 @@ WEIR_EXPORT(w_cuMemAddressFree, cuMemAddressFree, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemSetAccess)(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
 WEIR_BODY WEIR_RARE CUresult w_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-  fn_cuMemSetAccess real = (fn_cuMemSetAccess)(uintptr_t)hook_original(43);
+  fn_cuMemSetAccess real = (fn_cuMemSetAccess)(uintptr_t)hook_original(ROW_w_cuMemSetAccess);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 131, 0, WEIR_BANK_DRIVER)) return real(ptr, size, desc, count);
@@ -874,7 +874,7 @@ WEIR_EXPORT(w_cuMemSetAccess, cuMemSetAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemExportToShareableHandle)(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemExportToShareableHandle real = (fn_cuMemExportToShareableHandle)(uintptr_t)hook_original(44);
+  fn_cuMemExportToShareableHandle real = (fn_cuMemExportToShareableHandle)(uintptr_t)hook_original(ROW_w_cuMemExportToShareableHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 120, 0, WEIR_BANK_DRIVER)) return real(shareableHandle, handle, handleType, flags);
@@ -893,7 +893,7 @@ WEIR_EXPORT(w_cuMemExportToShareableHandle, cuMemExportToShareableHandle, WEIR_N
 typedef CUresult (*fn_cuIpcOpenMemHandle)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 WEIR_BODY CUresult w_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
-  fn_cuIpcOpenMemHandle real = (fn_cuIpcOpenMemHandle)(uintptr_t)hook_original(45);
+  fn_cuIpcOpenMemHandle real = (fn_cuIpcOpenMemHandle)(uintptr_t)hook_original(ROW_w_cuIpcOpenMemHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 148, 0, WEIR_BANK_DRIVER)) return real(pdptr, handle, Flags);
@@ -912,7 +912,7 @@ WEIR_EXPORT(w_cuIpcOpenMemHandle, cuIpcOpenMemHandle, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuIpcOpenMemHandle_v2)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 WEIR_BODY CUresult w_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
-  fn_cuIpcOpenMemHandle_v2 real = (fn_cuIpcOpenMemHandle_v2)(uintptr_t)hook_original(46);
+  fn_cuIpcOpenMemHandle_v2 real = (fn_cuIpcOpenMemHandle_v2)(uintptr_t)hook_original(ROW_w_cuIpcOpenMemHandle_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 149, 0, WEIR_BANK_DRIVER)) return real(pdptr, handle, Flags);
@@ -931,7 +931,7 @@ WEIR_EXPORT(w_cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuIpcCloseMemHandle)(CUdeviceptr dptr);
 WEIR_BODY CUresult w_cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
-  fn_cuIpcCloseMemHandle real = (fn_cuIpcCloseMemHandle)(uintptr_t)hook_original(47);
+  fn_cuIpcCloseMemHandle real = (fn_cuIpcCloseMemHandle)(uintptr_t)hook_original(ROW_w_cuIpcCloseMemHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 144, 0, WEIR_BANK_DRIVER)) return real(dptr);
@@ -951,7 +951,7 @@ WEIR_EXPORT(w_cuIpcCloseMemHandle, cuIpcCloseMemHandle, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolImportPointer)(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData);
 WEIR_BODY CUresult w_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
 {
-  fn_cuMemPoolImportPointer real = (fn_cuMemPoolImportPointer)(uintptr_t)hook_original(48);
+  fn_cuMemPoolImportPointer real = (fn_cuMemPoolImportPointer)(uintptr_t)hook_original(ROW_w_cuMemPoolImportPointer);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 112, 0, WEIR_BANK_DRIVER)) return real(ptr_out, pool, shareData);
@@ -970,7 +970,7 @@ WEIR_EXPORT(w_cuMemPoolImportPointer, cuMemPoolImportPointer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuExternalMemoryGetMappedBuffer)(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
 WEIR_BODY CUresult w_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
 {
-  fn_cuExternalMemoryGetMappedBuffer real = (fn_cuExternalMemoryGetMappedBuffer)(uintptr_t)hook_original(49);
+  fn_cuExternalMemoryGetMappedBuffer real = (fn_cuExternalMemoryGetMappedBuffer)(uintptr_t)hook_original(ROW_w_cuExternalMemoryGetMappedBuffer);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 731, 0, WEIR_BANK_DRIVER)) return real(devPtr, extMem, bufferDesc);
@@ -989,7 +989,7 @@ WEIR_EXPORT(w_cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer, 
 typedef CUresult (*fn_cuImportExternalMemory)(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc);
 WEIR_BODY WEIR_RARE CUresult w_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
 {
-  fn_cuImportExternalMemory real = (fn_cuImportExternalMemory)(uintptr_t)hook_original(50);
+  fn_cuImportExternalMemory real = (fn_cuImportExternalMemory)(uintptr_t)hook_original(ROW_w_cuImportExternalMemory);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 744, 0, WEIR_BANK_DRIVER)) return real(extMem_out, memHandleDesc);
@@ -1008,7 +1008,7 @@ WEIR_EXPORT(w_cuImportExternalMemory, cuImportExternalMemory, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDestroyExternalMemory)(CUexternalMemory extMem);
 WEIR_BODY WEIR_RARE CUresult w_cuDestroyExternalMemory(CUexternalMemory extMem)
 {
-  fn_cuDestroyExternalMemory real = (fn_cuDestroyExternalMemory)(uintptr_t)hook_original(51);
+  fn_cuDestroyExternalMemory real = (fn_cuDestroyExternalMemory)(uintptr_t)hook_original(ROW_w_cuDestroyExternalMemory);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 729, 0, WEIR_BANK_DRIVER)) return real(extMem);
@@ -1027,7 +1027,7 @@ WEIR_EXPORT(w_cuDestroyExternalMemory, cuDestroyExternalMemory, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemAllocHost)(void **pp, unsigned int bytesize);
 WEIR_BODY CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
 {
-  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)hook_original(52);
+  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)hook_original(ROW_w_cuMemAllocHost);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
@@ -1046,7 +1046,7 @@ WEIR_EXPORT(w_cuMemAllocHost, cuMemAllocHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocHost_v2)(void **pp, size_t bytesize);
 WEIR_BODY CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
-  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)hook_original(53);
+  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)hook_original(ROW_w_cuMemAllocHost_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1068,7 +1068,7 @@ WEIR_EXPORT(w_cuMemAllocHost_v2, cuMemAllocHost_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostAlloc)(void **pp, size_t bytesize, unsigned int Flags);
 WEIR_BODY CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)hook_original(54);
+  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)hook_original(ROW_w_cuMemHostAlloc);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1090,7 +1090,7 @@ WEIR_EXPORT(w_cuMemHostAlloc, cuMemHostAlloc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeHost)(void *p);
 WEIR_BODY CUresult w_cuMemFreeHost(void *p)
 {
-  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)hook_original(55);
+  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)hook_original(ROW_w_cuMemFreeHost);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1113,7 +1113,7 @@ WEIR_EXPORT(w_cuMemFreeHost, cuMemFreeHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister)(void *p, size_t bytesize, unsigned int Flags);
 WEIR_BODY CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)hook_original(56);
+  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)hook_original(ROW_w_cuMemHostRegister);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
@@ -1132,7 +1132,7 @@ WEIR_EXPORT(w_cuMemHostRegister, cuMemHostRegister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister_v2)(void *p, size_t bytesize, unsigned int Flags);
 WEIR_BODY CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)hook_original(57);
+  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)hook_original(ROW_w_cuMemHostRegister_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
@@ -1151,7 +1151,7 @@ WEIR_EXPORT(w_cuMemHostRegister_v2, cuMemHostRegister_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostUnregister)(void *p);
 WEIR_BODY CUresult w_cuMemHostUnregister(void *p)
 {
-  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)hook_original(58);
+  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)hook_original(ROW_w_cuMemHostUnregister);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 39, 0, WEIR_BANK_DRIVER)) return real(p);
@@ -1171,7 +1171,7 @@ WEIR_EXPORT(w_cuMemHostUnregister, cuMemHostUnregister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(59);
+  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(ROW_w_cuMemPrefetchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
@@ -1190,7 +1190,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync, cuMemPrefetchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_ptsz)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(60);
+  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemPrefetchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
@@ -1209,7 +1209,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(61);
+  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemPrefetchAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
@@ -1228,7 +1228,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_v2_ptsz)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(62);
+  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemPrefetchAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
@@ -1247,7 +1247,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
 WEIR_BODY WEIR_RARE CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(63);
+  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(ROW_w_cuMemAdvise);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
@@ -1266,7 +1266,7 @@ WEIR_EXPORT(w_cuMemAdvise, cuMemAdvise, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 WEIR_BODY WEIR_RARE CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(64);
+  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(ROW_w_cuMemAdvise_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
@@ -1285,7 +1285,7 @@ WEIR_EXPORT(w_cuMemAdvise_v2, cuMemAdvise_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(65);
+  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(ROW_w_cuStreamAttachMemAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
@@ -1304,7 +1304,7 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync, cuStreamAttachMemAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync_ptsz)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(66);
+  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamAttachMemAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
@@ -1323,7 +1323,7 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuMemPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemPrefetchBatchAsync real = (fn_cuMemPrefetchBatchAsync)(uintptr_t)hook_original(67);
+  fn_cuMemPrefetchBatchAsync real = (fn_cuMemPrefetchBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemPrefetchBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 65, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
@@ -1342,7 +1342,7 @@ WEIR_EXPORT(w_cuMemPrefetchBatchAsync, cuMemPrefetchBatchAsync, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemPrefetchBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemPrefetchBatchAsync_ptsz real = (fn_cuMemPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(68);
+  fn_cuMemPrefetchBatchAsync_ptsz real = (fn_cuMemPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemPrefetchBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 66, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
@@ -1361,7 +1361,7 @@ WEIR_EXPORT(w_cuMemPrefetchBatchAsync_ptsz, cuMemPrefetchBatchAsync_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemDiscardBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemDiscardBatchAsync real = (fn_cuMemDiscardBatchAsync)(uintptr_t)hook_original(69);
+  fn_cuMemDiscardBatchAsync real = (fn_cuMemDiscardBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemDiscardBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 59, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, flags, hStream);
@@ -1380,7 +1380,7 @@ WEIR_EXPORT(w_cuMemDiscardBatchAsync, cuMemDiscardBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemDiscardBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemDiscardBatchAsync_ptsz real = (fn_cuMemDiscardBatchAsync_ptsz)(uintptr_t)hook_original(70);
+  fn_cuMemDiscardBatchAsync_ptsz real = (fn_cuMemDiscardBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemDiscardBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 60, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, flags, hStream);
@@ -1399,7 +1399,7 @@ WEIR_EXPORT(w_cuMemDiscardBatchAsync_ptsz, cuMemDiscardBatchAsync_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuMemDiscardAndPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemDiscardAndPrefetchBatchAsync real = (fn_cuMemDiscardAndPrefetchBatchAsync)(uintptr_t)hook_original(71);
+  fn_cuMemDiscardAndPrefetchBatchAsync real = (fn_cuMemDiscardAndPrefetchBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemDiscardAndPrefetchBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 57, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
@@ -1418,7 +1418,7 @@ WEIR_EXPORT(w_cuMemDiscardAndPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsy
 typedef CUresult (*fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemDiscardAndPrefetchBatchAsync_ptsz real = (fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(72);
+  fn_cuMemDiscardAndPrefetchBatchAsync_ptsz real = (fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemDiscardAndPrefetchBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 58, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
@@ -1437,7 +1437,7 @@ WEIR_EXPORT(w_cuMemDiscardAndPrefetchBatchAsync_ptsz, cuMemDiscardAndPrefetchBat
 typedef CUresult (*fn_cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)hook_original(73);
+  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)hook_original(ROW_w_cuMemcpy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1465,7 +1465,7 @@ WEIR_EXPORT(w_cuMemcpy, cuMemcpy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy_ptds)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)hook_original(74);
+  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpy_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1493,7 +1493,7 @@ WEIR_EXPORT(w_cuMemcpy_ptds, cuMemcpy_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)hook_original(75);
+  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1521,7 +1521,7 @@ WEIR_EXPORT(w_cuMemcpyAsync, cuMemcpyAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync_ptsz)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)hook_original(76);
+  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1549,7 +1549,7 @@ WEIR_EXPORT(w_cuMemcpyAsync_ptsz, cuMemcpyAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount);
 WEIR_BODY CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(77);
+  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoD);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 266, 0, WEIR_BANK_DRIVER)) {
@@ -1575,7 +1575,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD, cuMemcpyHtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)hook_original(78);
+  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoD_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1603,7 +1603,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2, cuMemcpyHtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2_ptds)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)hook_original(79);
+  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoD_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1631,7 +1631,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(80);
+  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoDAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -1657,7 +1657,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync, cuMemcpyHtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)hook_original(81);
+  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoDAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1685,7 +1685,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)hook_original(82);
+  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoDAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1713,7 +1713,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoH)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(83);
+  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoH);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 254, 0, WEIR_BANK_DRIVER)) {
@@ -1739,7 +1739,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH, cuMemcpyDtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)hook_original(84);
+  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoH_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1767,7 +1767,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2, cuMemcpyDtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2_ptds)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)hook_original(85);
+  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoH_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1795,7 +1795,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(86);
+  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoHAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -1821,7 +1821,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync, cuMemcpyDtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)hook_original(87);
+  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoHAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1849,7 +1849,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2_ptsz)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)hook_original(88);
+  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoHAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1877,7 +1877,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoD)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(89);
+  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoD);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 248, 0, WEIR_BANK_DRIVER)) {
@@ -1903,7 +1903,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD, cuMemcpyDtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)hook_original(90);
+  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoD_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1931,7 +1931,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2, cuMemcpyDtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2_ptds)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)hook_original(91);
+  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoD_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1959,7 +1959,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(92);
+  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoDAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -1985,7 +1985,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync, cuMemcpyDtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)hook_original(93);
+  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoDAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2013,7 +2013,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)hook_original(94);
+  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoDAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2041,7 +2041,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoA)(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(95);
+  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoA);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 245, 0, WEIR_BANK_DRIVER)) {
@@ -2067,7 +2067,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA, cuMemcpyDtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(96);
+  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoA_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 246, 0, WEIR_BANK_DRIVER)) {
@@ -2093,7 +2093,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2, cuMemcpyDtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(97);
+  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoA_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -2119,7 +2119,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2_ptds, cuMemcpyDtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD)(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(98);
+  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoD);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 232, 0, WEIR_BANK_DRIVER)) {
@@ -2145,7 +2145,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD, cuMemcpyAtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(99);
+  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoD_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 233, 0, WEIR_BANK_DRIVER)) {
@@ -2171,7 +2171,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2, cuMemcpyAtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2_ptds)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(100);
+  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoD_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -2197,7 +2197,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2_ptds, cuMemcpyAtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA)(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(101);
+  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoA);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 229, 0, WEIR_BANK_DRIVER)) {
@@ -2223,7 +2223,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA, cuMemcpyAtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(102);
+  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoA_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 230, 0, WEIR_BANK_DRIVER)) {
@@ -2249,7 +2249,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2, cuMemcpyAtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(103);
+  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoA_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -2275,7 +2275,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2_ptds, cuMemcpyAtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount);
 WEIR_BODY CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(104);
+  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoA);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 260, 0, WEIR_BANK_DRIVER)) {
@@ -2301,7 +2301,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA, cuMemcpyHtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(105);
+  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoA_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 261, 0, WEIR_BANK_DRIVER)) {
@@ -2327,7 +2327,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2, cuMemcpyHtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(106);
+  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoA_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -2353,7 +2353,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2_ptds, cuMemcpyHtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(107);
+  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoAAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2379,7 +2379,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync, cuMemcpyHtoAAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(108);
+  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoAAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2405,7 +2405,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2_ptsz)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(109);
+  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoAAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2431,7 +2431,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2_ptsz, cuMemcpyHtoAAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyAtoH)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(110);
+  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoH);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 235, 0, WEIR_BANK_DRIVER)) {
@@ -2457,7 +2457,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH, cuMemcpyAtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(111);
+  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoH_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 236, 0, WEIR_BANK_DRIVER)) {
@@ -2483,7 +2483,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2, cuMemcpyAtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2_ptds)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(112);
+  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoH_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -2509,7 +2509,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2_ptds, cuMemcpyAtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(113);
+  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoHAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2535,7 +2535,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync, cuMemcpyAtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(114);
+  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoHAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2561,7 +2561,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2_ptsz)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(115);
+  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoHAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2587,7 +2587,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2_ptsz, cuMemcpyAtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy2D)(const CUDA_MEMCPY2D_v1 *pCopy);
 WEIR_BODY CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(116);
+  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(ROW_w_cuMemcpy2D);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 204, 0, WEIR_BANK_DRIVER)) {
@@ -2613,7 +2613,7 @@ WEIR_EXPORT(w_cuMemcpy2D, cuMemcpy2D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2)(const CUDA_MEMCPY2D *pCopy);
 WEIR_BODY CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)hook_original(117);
+  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy2D_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2641,7 +2641,7 @@ WEIR_EXPORT(w_cuMemcpy2D_v2, cuMemcpy2D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 WEIR_BODY CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)hook_original(118);
+  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpy2D_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2669,7 +2669,7 @@ WEIR_EXPORT(w_cuMemcpy2D_v2_ptds, cuMemcpy2D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned)(const CUDA_MEMCPY2D_v1 *pCopy);
 WEIR_BODY CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(119);
+  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(ROW_w_cuMemcpy2DUnaligned);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 210, 0, WEIR_BANK_DRIVER)) {
@@ -2695,7 +2695,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned, cuMemcpy2DUnaligned, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D *pCopy);
 WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)hook_original(120);
+  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy2DUnaligned_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2723,7 +2723,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)hook_original(121);
+  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpy2DUnaligned_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2751,7 +2751,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2DUnaligned_v2_ptds, WEIR_NOD
 typedef CUresult (*fn_cuMemcpy2DAsync)(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(122);
+  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(ROW_w_cuMemcpy2DAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2777,7 +2777,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync, cuMemcpy2DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)hook_original(123);
+  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy2DAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2805,7 +2805,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2_ptsz)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)hook_original(124);
+  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy2DAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2833,7 +2833,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3D)(const CUDA_MEMCPY3D_v1 *pCopy);
 WEIR_BODY CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
-  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(125);
+  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(ROW_w_cuMemcpy3D);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 213, 0, WEIR_BANK_DRIVER)) {
@@ -2859,7 +2859,7 @@ WEIR_EXPORT(w_cuMemcpy3D, cuMemcpy3D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2)(const CUDA_MEMCPY3D *pCopy);
 WEIR_BODY CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(126);
+  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy3D_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 214, 0, WEIR_BANK_DRIVER)) {
@@ -2885,7 +2885,7 @@ WEIR_EXPORT(w_cuMemcpy3D_v2, cuMemcpy3D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2_ptds)(const CUDA_MEMCPY3D *pCopy);
 WEIR_BODY CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(127);
+  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpy3D_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -2911,7 +2911,7 @@ WEIR_EXPORT(w_cuMemcpy3D_v2_ptds, cuMemcpy3D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(128);
+  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(ROW_w_cuMemcpy3DAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2937,7 +2937,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync, cuMemcpy3DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(129);
+  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy3DAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2963,7 +2963,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2_ptsz)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(130);
+  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy3DAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -2989,7 +2989,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyPeer)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)hook_original(131);
+  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)hook_original(ROW_w_cuMemcpyPeer);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3017,7 +3017,7 @@ WEIR_EXPORT(w_cuMemcpyPeer, cuMemcpyPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeer_ptds)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 WEIR_BODY CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)hook_original(132);
+  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyPeer_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3045,7 +3045,7 @@ WEIR_EXPORT(w_cuMemcpyPeer_ptds, cuMemcpyPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)hook_original(133);
+  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyPeerAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3073,7 +3073,7 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync, cuMemcpyPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync_ptsz)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)hook_original(134);
+  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyPeerAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3101,7 +3101,7 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *pCopy);
 WEIR_BODY CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(135);
+  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(ROW_w_cuMemcpy3DPeer);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 223, 0, WEIR_BANK_DRIVER)) {
@@ -3127,7 +3127,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeer, cuMemcpy3DPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer_ptds)(const CUDA_MEMCPY3D_PEER *pCopy);
 WEIR_BODY CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(136);
+  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpy3DPeer_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -3153,7 +3153,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeer_ptds, cuMemcpy3DPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(137);
+  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(ROW_w_cuMemcpy3DPeerAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3179,7 +3179,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync_ptsz)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(138);
+  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy3DPeerAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3205,7 +3205,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync_ptsz, cuMemcpy3DPeerAsync_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuMemsetD8)(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N);
 WEIR_BODY CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
-  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(139);
+  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(ROW_w_cuMemsetD8);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 313, 0, WEIR_BANK_DRIVER)) {
@@ -3229,7 +3229,7 @@ WEIR_EXPORT(w_cuMemsetD8, cuMemsetD8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 WEIR_BODY CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(140);
+  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD8_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 314, 0, WEIR_BANK_DRIVER)) {
@@ -3253,7 +3253,7 @@ WEIR_EXPORT(w_cuMemsetD8_v2, cuMemsetD8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2_ptds)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 WEIR_BODY CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(141);
+  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD8_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -3277,7 +3277,7 @@ WEIR_EXPORT(w_cuMemsetD8_v2_ptds, cuMemsetD8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16)(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N);
 WEIR_BODY CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
-  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(142);
+  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(ROW_w_cuMemsetD16);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 288, 0, WEIR_BANK_DRIVER)) {
@@ -3301,7 +3301,7 @@ WEIR_EXPORT(w_cuMemsetD16, cuMemsetD16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 WEIR_BODY CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(143);
+  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD16_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 289, 0, WEIR_BANK_DRIVER)) {
@@ -3325,7 +3325,7 @@ WEIR_EXPORT(w_cuMemsetD16_v2, cuMemsetD16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2_ptds)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 WEIR_BODY CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(144);
+  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD16_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -3349,7 +3349,7 @@ WEIR_EXPORT(w_cuMemsetD16_v2_ptds, cuMemsetD16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32)(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N);
 WEIR_BODY CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
-  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(145);
+  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(ROW_w_cuMemsetD32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 308, 0, WEIR_BANK_DRIVER)) {
@@ -3373,7 +3373,7 @@ WEIR_EXPORT(w_cuMemsetD32, cuMemsetD32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 WEIR_BODY CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(146);
+  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD32_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 309, 0, WEIR_BANK_DRIVER)) {
@@ -3397,7 +3397,7 @@ WEIR_EXPORT(w_cuMemsetD32_v2, cuMemsetD32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2_ptds)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 WEIR_BODY CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(147);
+  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD32_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -3421,7 +3421,7 @@ WEIR_EXPORT(w_cuMemsetD32_v2_ptds, cuMemsetD32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height);
 WEIR_BODY CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(148);
+  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 303, 0, WEIR_BANK_DRIVER)) {
@@ -3445,7 +3445,7 @@ WEIR_EXPORT(w_cuMemsetD2D8, cuMemsetD2D8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 WEIR_BODY CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(149);
+  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 304, 0, WEIR_BANK_DRIVER)) {
@@ -3469,7 +3469,7 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2, cuMemsetD2D8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 WEIR_BODY CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(150);
+  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -3493,7 +3493,7 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2_ptds, cuMemsetD2D8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height);
 WEIR_BODY CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(151);
+  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 293, 0, WEIR_BANK_DRIVER)) {
@@ -3517,7 +3517,7 @@ WEIR_EXPORT(w_cuMemsetD2D16, cuMemsetD2D16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 WEIR_BODY CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(152);
+  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 294, 0, WEIR_BANK_DRIVER)) {
@@ -3541,7 +3541,7 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2, cuMemsetD2D16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 WEIR_BODY CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(153);
+  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -3565,7 +3565,7 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2_ptds, cuMemsetD2D16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height);
 WEIR_BODY CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(154);
+  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 298, 0, WEIR_BANK_DRIVER)) {
@@ -3589,7 +3589,7 @@ WEIR_EXPORT(w_cuMemsetD2D32, cuMemsetD2D32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 WEIR_BODY CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(155);
+  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 299, 0, WEIR_BANK_DRIVER)) {
@@ -3613,7 +3613,7 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2, cuMemsetD2D32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 WEIR_BODY CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(156);
+  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
@@ -3637,7 +3637,7 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2_ptds, cuMemsetD2D32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(157);
+  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(ROW_w_cuMemsetD8Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3661,7 +3661,7 @@ WEIR_EXPORT(w_cuMemsetD8Async, cuMemsetD8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async_ptsz)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(158);
+  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD8Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3685,7 +3685,7 @@ WEIR_EXPORT(w_cuMemsetD8Async_ptsz, cuMemsetD8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(159);
+  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(ROW_w_cuMemsetD16Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3709,7 +3709,7 @@ WEIR_EXPORT(w_cuMemsetD16Async, cuMemsetD16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async_ptsz)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(160);
+  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD16Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3733,7 +3733,7 @@ WEIR_EXPORT(w_cuMemsetD16Async_ptsz, cuMemsetD16Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(161);
+  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(ROW_w_cuMemsetD32Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3757,7 +3757,7 @@ WEIR_EXPORT(w_cuMemsetD32Async, cuMemsetD32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async_ptsz)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(162);
+  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD32Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3781,7 +3781,7 @@ WEIR_EXPORT(w_cuMemsetD32Async_ptsz, cuMemsetD32Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(163);
+  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3805,7 +3805,7 @@ WEIR_EXPORT(w_cuMemsetD2D8Async, cuMemsetD2D8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(164);
+  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3829,7 +3829,7 @@ WEIR_EXPORT(w_cuMemsetD2D8Async_ptsz, cuMemsetD2D8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(165);
+  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3853,7 +3853,7 @@ WEIR_EXPORT(w_cuMemsetD2D16Async, cuMemsetD2D16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(166);
+  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3877,7 +3877,7 @@ WEIR_EXPORT(w_cuMemsetD2D16Async_ptsz, cuMemsetD2D16Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(167);
+  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3901,7 +3901,7 @@ WEIR_EXPORT(w_cuMemsetD2D32Async, cuMemsetD2D32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 WEIR_BODY CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(168);
+  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -3925,7 +3925,7 @@ WEIR_EXPORT(w_cuMemsetD2D32Async_ptsz, cuMemsetD2D32Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxSynchronize)(void);
 WEIR_BODY CUresult w_cuCtxSynchronize(void)
 {
-  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)hook_original(169);
+  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)hook_original(ROW_w_cuCtxSynchronize);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3944,7 +3944,7 @@ WEIR_EXPORT(w_cuCtxSynchronize, cuCtxSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSynchronize_v2)(CUcontext ctx);
 WEIR_BODY CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
 {
-  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(170);
+  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(ROW_w_cuCtxSynchronize_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
@@ -3963,7 +3963,7 @@ WEIR_EXPORT(w_cuCtxSynchronize_v2, cuCtxSynchronize_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize)(CUstream hStream);
 WEIR_BODY CUresult w_cuStreamSynchronize(CUstream hStream)
 {
-  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(171);
+  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(ROW_w_cuStreamSynchronize);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -3982,7 +3982,7 @@ WEIR_EXPORT(w_cuStreamSynchronize, cuStreamSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize_ptsz)(CUstream hStream);
 WEIR_BODY CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
 {
-  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(172);
+  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamSynchronize_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -4001,7 +4001,7 @@ WEIR_EXPORT(w_cuStreamSynchronize_ptsz, cuStreamSynchronize_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamQuery)(CUstream hStream);
 WEIR_BODY CUresult w_cuStreamQuery(CUstream hStream)
 {
-  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(173);
+  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(ROW_w_cuStreamQuery);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -4020,7 +4020,7 @@ WEIR_EXPORT(w_cuStreamQuery, cuStreamQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamQuery_ptsz)(CUstream hStream);
 WEIR_BODY CUresult w_cuStreamQuery_ptsz(CUstream hStream)
 {
-  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(174);
+  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamQuery_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -4039,7 +4039,7 @@ WEIR_EXPORT(w_cuStreamQuery_ptsz, cuStreamQuery_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 WEIR_BODY CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(175);
+  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(ROW_w_cuStreamWaitEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
@@ -4058,7 +4058,7 @@ WEIR_EXPORT(w_cuStreamWaitEvent, cuStreamWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent_ptsz)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 WEIR_BODY CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(176);
+  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitEvent_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
@@ -4077,7 +4077,7 @@ WEIR_EXPORT(w_cuStreamWaitEvent_ptsz, cuStreamWaitEvent_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventSynchronize)(CUevent hEvent);
 WEIR_BODY CUresult w_cuEventSynchronize(CUevent hEvent)
 {
-  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(177);
+  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(ROW_w_cuEventSynchronize);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -4096,7 +4096,7 @@ WEIR_EXPORT(w_cuEventSynchronize, cuEventSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventQuery)(CUevent hEvent);
 WEIR_BODY CUresult w_cuEventQuery(CUevent hEvent)
 {
-  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(178);
+  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(ROW_w_cuEventQuery);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -4115,7 +4115,7 @@ WEIR_EXPORT(w_cuEventQuery, cuEventQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(179);
+  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4134,7 +4134,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32, cuStreamWaitValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(180);
+  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue32_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4153,7 +4153,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_ptsz, cuStreamWaitValue32_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(181);
+  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue32_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4172,7 +4172,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2, cuStreamWaitValue32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(182);
+  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue32_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4191,7 +4191,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWaitValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(183);
+  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue64);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4210,7 +4210,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64, cuStreamWaitValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(184);
+  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue64_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4229,7 +4229,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_ptsz, cuStreamWaitValue64_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(185);
+  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue64_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4248,7 +4248,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2, cuStreamWaitValue64_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(186);
+  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue64_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4267,7 +4267,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWriteValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(187);
+  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4286,7 +4286,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32, cuStreamWriteValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(188);
+  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue32_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4305,7 +4305,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_ptsz, cuStreamWriteValue32_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(189);
+  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue32_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4324,7 +4324,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2, cuStreamWriteValue32_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(190);
+  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue32_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4343,7 +4343,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2_ptsz, cuStreamWriteValue32_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamWriteValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(191);
+  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue64);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4362,7 +4362,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64, cuStreamWriteValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(192);
+  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue64_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4381,7 +4381,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_ptsz, cuStreamWriteValue64_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(193);
+  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue64_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4400,7 +4400,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2, cuStreamWriteValue64_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(194);
+  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue64_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -4419,7 +4419,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2_ptsz, cuStreamWriteValue64_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuGreenCtxWaitEvent)(CUgreenCtx hCtx, CUevent hEvent);
 WEIR_BODY CUresult w_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-  fn_cuGreenCtxWaitEvent real = (fn_cuGreenCtxWaitEvent)(uintptr_t)hook_original(195);
+  fn_cuGreenCtxWaitEvent real = (fn_cuGreenCtxWaitEvent)(uintptr_t)hook_original(ROW_w_cuGreenCtxWaitEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 801, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -4438,7 +4438,7 @@ WEIR_EXPORT(w_cuGreenCtxWaitEvent, cuGreenCtxWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuFlushGPUDirectRDMAWrites)(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
 WEIR_BODY WEIR_RARE CUresult w_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {
-  fn_cuFlushGPUDirectRDMAWrites real = (fn_cuFlushGPUDirectRDMAWrites)(uintptr_t)hook_original(196);
+  fn_cuFlushGPUDirectRDMAWrites real = (fn_cuFlushGPUDirectRDMAWrites)(uintptr_t)hook_original(ROW_w_cuFlushGPUDirectRDMAWrites);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 347, 0, WEIR_BANK_DRIVER)) return real(target, scope);
@@ -4457,7 +4457,7 @@ WEIR_EXPORT(w_cuFlushGPUDirectRDMAWrites, cuFlushGPUDirectRDMAWrites, WEIR_NODE_
 typedef CUresult (*fn_cuStreamCreate)(CUstream *phStream, unsigned int Flags);
 WEIR_BODY CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
-  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(197);
+  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(ROW_w_cuStreamCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
@@ -4476,7 +4476,7 @@ WEIR_EXPORT(w_cuStreamCreate, cuStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamCreateWithPriority)(CUstream *phStream, unsigned int flags, int priority);
 WEIR_BODY CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
-  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(198);
+  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(ROW_w_cuStreamCreateWithPriority);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
@@ -4495,7 +4495,7 @@ WEIR_EXPORT(w_cuStreamCreateWithPriority, cuStreamCreateWithPriority, WEIR_NODE_
 typedef CUresult (*fn_cuGreenCtxStreamCreate)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 WEIR_BODY CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
-  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)hook_original(199);
+  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)hook_original(ROW_w_cuGreenCtxStreamCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -4514,7 +4514,7 @@ WEIR_EXPORT(w_cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy)(CUstream hStream);
 WEIR_BODY CUresult w_cuStreamDestroy(CUstream hStream)
 {
-  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)hook_original(200);
+  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)hook_original(ROW_w_cuStreamDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -4533,7 +4533,7 @@ WEIR_EXPORT(w_cuStreamDestroy, cuStreamDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy_v2)(CUstream hStream);
 WEIR_BODY CUresult w_cuStreamDestroy_v2(CUstream hStream)
 {
-  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)hook_original(201);
+  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)hook_original(ROW_w_cuStreamDestroy_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -4552,7 +4552,7 @@ WEIR_EXPORT(w_cuStreamDestroy_v2, cuStreamDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(202);
+  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(ROW_w_cuStreamAddCallback);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
@@ -4571,7 +4571,7 @@ WEIR_EXPORT(w_cuStreamAddCallback, cuStreamAddCallback, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback_ptsz)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(203);
+  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamAddCallback_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
@@ -4590,7 +4590,7 @@ WEIR_EXPORT(w_cuStreamAddCallback_ptsz, cuStreamAddCallback_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamSetAttribute)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
 {
-  fn_cuStreamSetAttribute real = (fn_cuStreamSetAttribute)(uintptr_t)hook_original(204);
+  fn_cuStreamSetAttribute real = (fn_cuStreamSetAttribute)(uintptr_t)hook_original(ROW_w_cuStreamSetAttribute);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 418, 0, WEIR_BANK_DRIVER)) return real(hStream, attr, param);
@@ -4609,7 +4609,7 @@ WEIR_EXPORT(w_cuStreamSetAttribute, cuStreamSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSetAttribute_ptsz)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
-  fn_cuStreamSetAttribute_ptsz real = (fn_cuStreamSetAttribute_ptsz)(uintptr_t)hook_original(205);
+  fn_cuStreamSetAttribute_ptsz real = (fn_cuStreamSetAttribute_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamSetAttribute_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 419, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, attr, value);
@@ -4628,7 +4628,7 @@ WEIR_EXPORT(w_cuStreamSetAttribute_ptsz, cuStreamSetAttribute_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamCopyAttributes)(CUstream dstStream, CUstream srcStream);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
-  fn_cuStreamCopyAttributes real = (fn_cuStreamCopyAttributes)(uintptr_t)hook_original(206);
+  fn_cuStreamCopyAttributes real = (fn_cuStreamCopyAttributes)(uintptr_t)hook_original(ROW_w_cuStreamCopyAttributes);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 397, 0, WEIR_BANK_DRIVER)) return real(dstStream, srcStream);
@@ -4647,7 +4647,7 @@ WEIR_EXPORT(w_cuStreamCopyAttributes, cuStreamCopyAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamCopyAttributes_ptsz)(CUstream dst, CUstream src);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
 {
-  fn_cuStreamCopyAttributes_ptsz real = (fn_cuStreamCopyAttributes_ptsz)(uintptr_t)hook_original(207);
+  fn_cuStreamCopyAttributes_ptsz real = (fn_cuStreamCopyAttributes_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamCopyAttributes_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 398, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src);
@@ -4666,7 +4666,7 @@ WEIR_EXPORT(w_cuStreamCopyAttributes_ptsz, cuStreamCopyAttributes_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamBeginCapture)(CUstream hStream);
 WEIR_BODY CUresult w_cuStreamBeginCapture(CUstream hStream)
 {
-  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)hook_original(208);
+  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)hook_original(ROW_w_cuStreamBeginCapture);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4691,7 +4691,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture, cuStreamBeginCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBeginCapture_ptsz)(CUstream hStream);
 WEIR_BODY CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
 {
-  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)hook_original(209);
+  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamBeginCapture_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4716,7 +4716,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_ptsz, cuStreamBeginCapture_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamBeginCapture_v2)(CUstream hStream, CUstreamCaptureMode mode);
 WEIR_BODY CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)hook_original(210);
+  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)hook_original(ROW_w_cuStreamBeginCapture_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4741,7 +4741,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2, cuStreamBeginCapture_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBeginCapture_v2_ptsz)(CUstream hStream, CUstreamCaptureMode mode);
 WEIR_BODY CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)hook_original(211);
+  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamBeginCapture_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4766,7 +4766,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 WEIR_BODY CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)hook_original(212);
+  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)hook_original(ROW_w_cuStreamBeginCaptureToGraph);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4791,7 +4791,7 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, WEIR_NOD
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph_ptsz)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 WEIR_BODY CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(213);
+  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamBeginCaptureToGraph_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4816,7 +4816,7 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph_ptsz
 typedef CUresult (*fn_cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph);
 WEIR_BODY CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)hook_original(214);
+  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)hook_original(ROW_w_cuStreamEndCapture);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_ends();
   hook_call call, *c = &call;
@@ -4841,7 +4841,7 @@ WEIR_EXPORT(w_cuStreamEndCapture, cuStreamEndCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamEndCapture_ptsz)(CUstream hStream, CUgraph *phGraph);
 WEIR_BODY CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)hook_original(215);
+  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamEndCapture_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_ends();
   hook_call call, *c = &call;
@@ -4866,7 +4866,7 @@ WEIR_EXPORT(w_cuStreamEndCapture_ptsz, cuStreamEndCapture_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuEventCreate)(CUevent *phEvent, unsigned int Flags);
 WEIR_BODY CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
-  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(216);
+  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(ROW_w_cuEventCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
@@ -4885,7 +4885,7 @@ WEIR_EXPORT(w_cuEventCreate, cuEventCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy)(CUevent hEvent);
 WEIR_BODY CUresult w_cuEventDestroy(CUevent hEvent)
 {
-  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(217);
+  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(ROW_w_cuEventDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -4904,7 +4904,7 @@ WEIR_EXPORT(w_cuEventDestroy, cuEventDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy_v2)(CUevent hEvent);
 WEIR_BODY CUresult w_cuEventDestroy_v2(CUevent hEvent)
 {
-  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(218);
+  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(ROW_w_cuEventDestroy_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -4923,7 +4923,7 @@ WEIR_EXPORT(w_cuEventDestroy_v2, cuEventDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord)(CUevent hEvent, CUstream hStream);
 WEIR_BODY CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(219);
+  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(ROW_w_cuEventRecord);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
@@ -4942,7 +4942,7 @@ WEIR_EXPORT(w_cuEventRecord, cuEventRecord, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord_ptsz)(CUevent hEvent, CUstream hStream);
 WEIR_BODY CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(220);
+  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(ROW_w_cuEventRecord_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
@@ -4961,7 +4961,7 @@ WEIR_EXPORT(w_cuEventRecord_ptsz, cuEventRecord_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags);
 WEIR_BODY CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(221);
+  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(ROW_w_cuEventRecordWithFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
@@ -4980,7 +4980,7 @@ WEIR_EXPORT(w_cuEventRecordWithFlags, cuEventRecordWithFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags_ptsz)(CUevent hEvent, CUstream hStream, unsigned int flags);
 WEIR_BODY CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(222);
+  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(ROW_w_cuEventRecordWithFlags_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
@@ -4999,7 +4999,7 @@ WEIR_EXPORT(w_cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuEventElapsedTime)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 WEIR_BODY CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(223);
+  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(ROW_w_cuEventElapsedTime);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
@@ -5018,7 +5018,7 @@ WEIR_EXPORT(w_cuEventElapsedTime, cuEventElapsedTime, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventElapsedTime_v2)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 WEIR_BODY CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(224);
+  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(ROW_w_cuEventElapsedTime_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
@@ -5037,7 +5037,7 @@ WEIR_EXPORT(w_cuEventElapsedTime_v2, cuEventElapsedTime_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuIpcGetEventHandle)(CUipcEventHandle *pHandle, CUevent event);
 WEIR_BODY CUresult w_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
-  fn_cuIpcGetEventHandle real = (fn_cuIpcGetEventHandle)(uintptr_t)hook_original(225);
+  fn_cuIpcGetEventHandle real = (fn_cuIpcGetEventHandle)(uintptr_t)hook_original(ROW_w_cuIpcGetEventHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 145, 0, WEIR_BANK_DRIVER)) return real(pHandle, event);
@@ -5056,7 +5056,7 @@ WEIR_EXPORT(w_cuIpcGetEventHandle, cuIpcGetEventHandle, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuIpcOpenEventHandle)(CUevent *phEvent, CUipcEventHandle handle);
 WEIR_BODY CUresult w_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
-  fn_cuIpcOpenEventHandle real = (fn_cuIpcOpenEventHandle)(uintptr_t)hook_original(226);
+  fn_cuIpcOpenEventHandle real = (fn_cuIpcOpenEventHandle)(uintptr_t)hook_original(ROW_w_cuIpcOpenEventHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 147, 0, WEIR_BANK_DRIVER)) return real(phEvent, handle);
@@ -5075,7 +5075,7 @@ WEIR_EXPORT(w_cuIpcOpenEventHandle, cuIpcOpenEventHandle, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGreenCtxRecordEvent)(CUgreenCtx hCtx, CUevent hEvent);
 WEIR_BODY CUresult w_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-  fn_cuGreenCtxRecordEvent real = (fn_cuGreenCtxRecordEvent)(uintptr_t)hook_original(227);
+  fn_cuGreenCtxRecordEvent real = (fn_cuGreenCtxRecordEvent)(uintptr_t)hook_original(ROW_w_cuGreenCtxRecordEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 800, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -5094,7 +5094,7 @@ WEIR_EXPORT(w_cuGreenCtxRecordEvent, cuGreenCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 WEIR_BODY CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(228);
+  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(ROW_w_cuLaunchKernel);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
@@ -5113,7 +5113,7 @@ WEIR_EXPORT(w_cuLaunchKernel, cuLaunchKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 WEIR_BODY CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(229);
+  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(ROW_w_cuLaunchKernel_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
@@ -5132,7 +5132,7 @@ WEIR_EXPORT(w_cuLaunchKernel_ptsz, cuLaunchKernel_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 WEIR_BODY CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(230);
+  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(ROW_w_cuLaunchCooperativeKernel);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
@@ -5151,7 +5151,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, WEIR_NODE_DR
 typedef CUresult (*fn_cuLaunchCooperativeKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 WEIR_BODY CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(231);
+  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(ROW_w_cuLaunchCooperativeKernel_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
@@ -5170,7 +5170,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel_ptsz, WE
 typedef CUresult (*fn_cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 WEIR_BODY CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(232);
+  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(ROW_w_cuLaunchKernelEx);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
@@ -5189,7 +5189,7 @@ WEIR_EXPORT(w_cuLaunchKernelEx, cuLaunchKernelEx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernelEx_ptsz)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 WEIR_BODY CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(233);
+  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(ROW_w_cuLaunchKernelEx_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
@@ -5208,7 +5208,7 @@ WEIR_EXPORT(w_cuLaunchKernelEx_ptsz, cuLaunchKernelEx_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
 WEIR_BODY CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags)
 {
-  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(234);
+  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(ROW_w_cuLaunchCooperativeKernelMultiDevice);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
@@ -5227,7 +5227,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMul
 typedef CUresult (*fn_cuLaunch)(CUfunction f);
 WEIR_BODY CUresult w_cuLaunch(CUfunction f)
 {
-  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(235);
+  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(ROW_w_cuLaunch);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
@@ -5246,7 +5246,7 @@ WEIR_EXPORT(w_cuLaunch, cuLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGrid)(CUfunction f, int grid_width, int grid_height);
 WEIR_BODY CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
-  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(236);
+  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(ROW_w_cuLaunchGrid);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
@@ -5265,7 +5265,7 @@ WEIR_EXPORT(w_cuLaunchGrid, cuLaunchGrid, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGridAsync)(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 WEIR_BODY CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
 {
-  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(237);
+  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(ROW_w_cuLaunchGridAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
@@ -5284,7 +5284,7 @@ WEIR_EXPORT(w_cuLaunchGridAsync, cuLaunchGridAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
 WEIR_BODY WEIR_RARE CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(238);
+  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(ROW_w_cuLaunchHostFunc);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
@@ -5303,7 +5303,7 @@ WEIR_EXPORT(w_cuLaunchHostFunc, cuLaunchHostFunc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc_ptsz)(CUstream hStream, CUhostFn fn, void *userData);
 WEIR_BODY WEIR_RARE CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(239);
+  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(ROW_w_cuLaunchHostFunc_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
@@ -5322,7 +5322,7 @@ WEIR_EXPORT(w_cuLaunchHostFunc_ptsz, cuLaunchHostFunc_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(240);
+  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -5346,7 +5346,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync, cuMemcpyBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(241);
+  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -5370,7 +5370,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_ptsz, cuMemcpyBatchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(242);
+  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyBatchAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -5394,7 +5394,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(243);
+  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyBatchAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -5418,7 +5418,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2_ptsz, cuMemcpyBatchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemcpy3DBatchAsync)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(244);
+  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemcpy3DBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -5442,7 +5442,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(245);
+  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy3DBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -5466,7 +5466,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_ptsz, cuMemcpy3DBatchAsync_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(246);
+  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy3DBatchAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -5490,7 +5490,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(247);
+  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy3DBatchAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
@@ -5514,7 +5514,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DBatchAsync_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemBatchDecompressAsync)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(248);
+  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(ROW_w_cuMemBatchDecompressAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
@@ -5533,7 +5533,7 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync, cuMemBatchDecompressAsync, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemBatchDecompressAsync_ptsz)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(249);
+  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemBatchDecompressAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
@@ -5552,7 +5552,7 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync_ptsz, cuMemBatchDecompressAsync_ptsz, WE
 typedef CUresult (*fn_cuMemMapArrayAsync)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(250);
+  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(ROW_w_cuMemMapArrayAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 127, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
@@ -5571,7 +5571,7 @@ WEIR_EXPORT(w_cuMemMapArrayAsync, cuMemMapArrayAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemMapArrayAsync_ptsz)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(251);
+  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemMapArrayAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 128, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
@@ -5590,7 +5590,7 @@ WEIR_EXPORT(w_cuMemMapArrayAsync_ptsz, cuMemMapArrayAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(252);
+  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(ROW_w_cuStreamBatchMemOp);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -5609,7 +5609,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp, cuStreamBatchMemOp, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(253);
+  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamBatchMemOp_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -5628,7 +5628,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp_v2)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(254);
+  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(ROW_w_cuStreamBatchMemOp_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -5647,7 +5647,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_v2_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(255);
+  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamBatchMemOp_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -5666,7 +5666,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 WEIR_BODY WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(256);
+  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(ROW_w_cuSignalExternalSemaphoresAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -5685,7 +5685,7 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync, 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 WEIR_BODY WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(257);
+  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuSignalExternalSemaphoresAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -5704,7 +5704,7 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync_ptsz, cuSignalExternalSemaphoresAs
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 WEIR_BODY WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(258);
+  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(ROW_w_cuWaitExternalSemaphoresAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -5723,7 +5723,7 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, WEIR
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 WEIR_BODY WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(259);
+  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuWaitExternalSemaphoresAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -5742,7 +5742,7 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync_
 typedef CUresult (*fn_cuExternalMemoryGetMappedMipmappedArray)(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc);
 WEIR_BODY CUresult w_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
 {
-  fn_cuExternalMemoryGetMappedMipmappedArray real = (fn_cuExternalMemoryGetMappedMipmappedArray)(uintptr_t)hook_original(260);
+  fn_cuExternalMemoryGetMappedMipmappedArray real = (fn_cuExternalMemoryGetMappedMipmappedArray)(uintptr_t)hook_original(ROW_w_cuExternalMemoryGetMappedMipmappedArray);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 732, 0, WEIR_BANK_DRIVER)) return real(mipmap, extMem, mipmapDesc);
@@ -5761,7 +5761,7 @@ WEIR_EXPORT(w_cuExternalMemoryGetMappedMipmappedArray, cuExternalMemoryGetMapped
 typedef CUresult (*fn_cuImportExternalSemaphore)(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
 WEIR_BODY WEIR_RARE CUresult w_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 {
-  fn_cuImportExternalSemaphore real = (fn_cuImportExternalSemaphore)(uintptr_t)hook_original(261);
+  fn_cuImportExternalSemaphore real = (fn_cuImportExternalSemaphore)(uintptr_t)hook_original(ROW_w_cuImportExternalSemaphore);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 745, 0, WEIR_BANK_DRIVER)) return real(extSem_out, semHandleDesc);
@@ -5780,7 +5780,7 @@ WEIR_EXPORT(w_cuImportExternalSemaphore, cuImportExternalSemaphore, WEIR_NODE_DR
 typedef CUresult (*fn_cuDestroyExternalSemaphore)(CUexternalSemaphore extSem);
 WEIR_BODY WEIR_RARE CUresult w_cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 {
-  fn_cuDestroyExternalSemaphore real = (fn_cuDestroyExternalSemaphore)(uintptr_t)hook_original(262);
+  fn_cuDestroyExternalSemaphore real = (fn_cuDestroyExternalSemaphore)(uintptr_t)hook_original(ROW_w_cuDestroyExternalSemaphore);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 730, 0, WEIR_BANK_DRIVER)) return real(extSem);
@@ -5799,7 +5799,7 @@ WEIR_EXPORT(w_cuDestroyExternalSemaphore, cuDestroyExternalSemaphore, WEIR_NODE_
 typedef CUresult (*fn_cuGraphicsMapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
-  fn_cuGraphicsMapResources real = (fn_cuGraphicsMapResources)(uintptr_t)hook_original(263);
+  fn_cuGraphicsMapResources real = (fn_cuGraphicsMapResources)(uintptr_t)hook_original(ROW_w_cuGraphicsMapResources);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 733, 0, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
@@ -5818,7 +5818,7 @@ WEIR_EXPORT(w_cuGraphicsMapResources, cuGraphicsMapResources, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphicsMapResources_ptsz)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsMapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
-  fn_cuGraphicsMapResources_ptsz real = (fn_cuGraphicsMapResources_ptsz)(uintptr_t)hook_original(264);
+  fn_cuGraphicsMapResources_ptsz real = (fn_cuGraphicsMapResources_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphicsMapResources_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 734, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
@@ -5837,7 +5837,7 @@ WEIR_EXPORT(w_cuGraphicsMapResources_ptsz, cuGraphicsMapResources_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuGraphicsUnmapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
-  fn_cuGraphicsUnmapResources real = (fn_cuGraphicsUnmapResources)(uintptr_t)hook_original(265);
+  fn_cuGraphicsUnmapResources real = (fn_cuGraphicsUnmapResources)(uintptr_t)hook_original(ROW_w_cuGraphicsUnmapResources);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 741, 0, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
@@ -5856,7 +5856,7 @@ WEIR_EXPORT(w_cuGraphicsUnmapResources, cuGraphicsUnmapResources, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphicsUnmapResources_ptsz)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsUnmapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
-  fn_cuGraphicsUnmapResources_ptsz real = (fn_cuGraphicsUnmapResources_ptsz)(uintptr_t)hook_original(266);
+  fn_cuGraphicsUnmapResources_ptsz real = (fn_cuGraphicsUnmapResources_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphicsUnmapResources_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 742, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
@@ -5875,7 +5875,7 @@ WEIR_EXPORT(w_cuGraphicsUnmapResources_ptsz, cuGraphicsUnmapResources_ptsz, WEIR
 typedef CUresult (*fn_cuGraphicsResourceGetMappedPointer)(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource)
 {
-  fn_cuGraphicsResourceGetMappedPointer real = (fn_cuGraphicsResourceGetMappedPointer)(uintptr_t)hook_original(267);
+  fn_cuGraphicsResourceGetMappedPointer real = (fn_cuGraphicsResourceGetMappedPointer)(uintptr_t)hook_original(ROW_w_cuGraphicsResourceGetMappedPointer);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 736, 0, WEIR_BANK_DRIVER)) return real(pDevPtr, pSize, resource);
@@ -5894,7 +5894,7 @@ WEIR_EXPORT(w_cuGraphicsResourceGetMappedPointer, cuGraphicsResourceGetMappedPoi
 typedef CUresult (*fn_cuGraphicsResourceGetMappedPointer_v2)(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource)
 {
-  fn_cuGraphicsResourceGetMappedPointer_v2 real = (fn_cuGraphicsResourceGetMappedPointer_v2)(uintptr_t)hook_original(268);
+  fn_cuGraphicsResourceGetMappedPointer_v2 real = (fn_cuGraphicsResourceGetMappedPointer_v2)(uintptr_t)hook_original(ROW_w_cuGraphicsResourceGetMappedPointer_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 737, 0, WEIR_BANK_DRIVER)) return real(pDevPtr, pSize, resource);
@@ -5913,7 +5913,7 @@ WEIR_EXPORT(w_cuGraphicsResourceGetMappedPointer_v2, cuGraphicsResourceGetMapped
 typedef CUresult (*fn_cuGraphicsResourceGetMappedMipmappedArray)(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
-  fn_cuGraphicsResourceGetMappedMipmappedArray real = (fn_cuGraphicsResourceGetMappedMipmappedArray)(uintptr_t)hook_original(269);
+  fn_cuGraphicsResourceGetMappedMipmappedArray real = (fn_cuGraphicsResourceGetMappedMipmappedArray)(uintptr_t)hook_original(ROW_w_cuGraphicsResourceGetMappedMipmappedArray);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 735, 0, WEIR_BANK_DRIVER)) return real(pMipmappedArray, resource);
@@ -5932,7 +5932,7 @@ WEIR_EXPORT(w_cuGraphicsResourceGetMappedMipmappedArray, cuGraphicsResourceGetMa
 typedef CUresult (*fn_cuGraphicsSubResourceGetMappedArray)(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
-  fn_cuGraphicsSubResourceGetMappedArray real = (fn_cuGraphicsSubResourceGetMappedArray)(uintptr_t)hook_original(270);
+  fn_cuGraphicsSubResourceGetMappedArray real = (fn_cuGraphicsSubResourceGetMappedArray)(uintptr_t)hook_original(ROW_w_cuGraphicsSubResourceGetMappedArray);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 740, 0, WEIR_BANK_DRIVER)) return real(pArray, resource, arrayIndex, mipLevel);
@@ -5951,7 +5951,7 @@ WEIR_EXPORT(w_cuGraphicsSubResourceGetMappedArray, cuGraphicsSubResourceGetMappe
 typedef CUresult (*fn_cuGraphicsResourceSetMapFlags)(CUgraphicsResource resource, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
 {
-  fn_cuGraphicsResourceSetMapFlags real = (fn_cuGraphicsResourceSetMapFlags)(uintptr_t)hook_original(271);
+  fn_cuGraphicsResourceSetMapFlags real = (fn_cuGraphicsResourceSetMapFlags)(uintptr_t)hook_original(ROW_w_cuGraphicsResourceSetMapFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 738, 0, WEIR_BANK_DRIVER)) return real(resource, flags);
@@ -5970,7 +5970,7 @@ WEIR_EXPORT(w_cuGraphicsResourceSetMapFlags, cuGraphicsResourceSetMapFlags, WEIR
 typedef CUresult (*fn_cuGraphicsResourceSetMapFlags_v2)(CUgraphicsResource resource, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
 {
-  fn_cuGraphicsResourceSetMapFlags_v2 real = (fn_cuGraphicsResourceSetMapFlags_v2)(uintptr_t)hook_original(272);
+  fn_cuGraphicsResourceSetMapFlags_v2 real = (fn_cuGraphicsResourceSetMapFlags_v2)(uintptr_t)hook_original(ROW_w_cuGraphicsResourceSetMapFlags_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 739, 0, WEIR_BANK_DRIVER)) return real(resource, flags);
@@ -5989,7 +5989,7 @@ WEIR_EXPORT(w_cuGraphicsResourceSetMapFlags_v2, cuGraphicsResourceSetMapFlags_v2
 typedef CUresult (*fn_cuGraphicsUnregisterResource)(CUgraphicsResource resource);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
-  fn_cuGraphicsUnregisterResource real = (fn_cuGraphicsUnregisterResource)(uintptr_t)hook_original(273);
+  fn_cuGraphicsUnregisterResource real = (fn_cuGraphicsUnregisterResource)(uintptr_t)hook_original(ROW_w_cuGraphicsUnregisterResource);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 743, 0, WEIR_BANK_DRIVER)) return real(resource);
@@ -6008,7 +6008,7 @@ WEIR_EXPORT(w_cuGraphicsUnregisterResource, cuGraphicsUnregisterResource, WEIR_N
 typedef CUresult (*fn_cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(274);
+  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(ROW_w_cuGraphLaunch);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
@@ -6027,7 +6027,7 @@ WEIR_EXPORT(w_cuGraphLaunch, cuGraphLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphLaunch_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(275);
+  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphLaunch_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
@@ -6046,7 +6046,7 @@ WEIR_EXPORT(w_cuGraphLaunch_ptsz, cuGraphLaunch_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(276);
+  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(ROW_w_cuGraphAddKernelNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 555, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6065,7 +6065,7 @@ WEIR_EXPORT(w_cuGraphAddKernelNode, cuGraphAddKernelNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(277);
+  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(ROW_w_cuGraphAddKernelNode_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 556, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6084,7 +6084,7 @@ WEIR_EXPORT(w_cuGraphAddKernelNode_v2, cuGraphAddKernelNode_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphAddMemcpyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(278);
+  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(ROW_w_cuGraphAddMemcpyNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 559, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
@@ -6103,7 +6103,7 @@ WEIR_EXPORT(w_cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemsetNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(279);
+  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(ROW_w_cuGraphAddMemsetNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 560, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
@@ -6122,7 +6122,7 @@ WEIR_EXPORT(w_cuGraphAddMemsetNode, cuGraphAddMemsetNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddBatchMemOpNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(280);
+  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(ROW_w_cuGraphAddBatchMemOpNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 545, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6141,7 +6141,7 @@ WEIR_EXPORT(w_cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddChildGraphNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
-  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(281);
+  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(ROW_w_cuGraphAddChildGraphNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 546, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
@@ -6160,7 +6160,7 @@ WEIR_EXPORT(w_cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(282);
+  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(ROW_w_cuGraphAddNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6179,7 +6179,7 @@ WEIR_EXPORT(w_cuGraphAddNode, cuGraphAddNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(283);
+  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(ROW_w_cuGraphAddNode_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
@@ -6198,7 +6198,7 @@ WEIR_EXPORT(w_cuGraphAddNode_v2, cuGraphAddNode_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphKernelNodeSetParams)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(284);
+  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphKernelNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 612, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6217,7 +6217,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(285);
+  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(ROW_w_cuGraphKernelNodeSetParams_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 613, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6236,7 +6236,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams_v2, WEIR
 typedef CUresult (*fn_cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
-  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(286);
+  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphMemcpyNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 619, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6255,7 +6255,7 @@ WEIR_EXPORT(w_cuGraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(287);
+  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphMemsetNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 621, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6274,7 +6274,7 @@ WEIR_EXPORT(w_cuGraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphBatchMemOpNodeSetParams)(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(288);
+  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphBatchMemOpNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 564, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6293,7 +6293,7 @@ WEIR_EXPORT(w_cuGraphBatchMemOpNodeSetParams, cuGraphBatchMemOpNodeSetParams, WE
 typedef CUresult (*fn_cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(289);
+  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 630, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6312,7 +6312,7 @@ WEIR_EXPORT(w_cuGraphNodeSetParams, cuGraphNodeSetParams, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 WEIR_BODY CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(290);
+  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecKernelNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 585, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -6331,7 +6331,7 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams_v2)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 WEIR_BODY CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(291);
+  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(ROW_w_cuGraphExecKernelNodeSetParams_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 586, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -6350,7 +6350,7 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_
 typedef CUresult (*fn_cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 WEIR_BODY CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(292);
+  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecMemcpyNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 587, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, copyParams, ctx);
@@ -6369,7 +6369,7 @@ WEIR_EXPORT(w_cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 WEIR_BODY CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(293);
+  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecMemsetNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 588, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, memsetParams, ctx);
@@ -6388,7 +6388,7 @@ WEIR_EXPORT(w_cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(294);
+  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecBatchMemOpNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 576, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -6407,7 +6407,7 @@ WEIR_EXPORT(w_cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetPa
 typedef CUresult (*fn_cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
 WEIR_BODY CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
-  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(295);
+  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecChildGraphNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 577, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, childGraph);
@@ -6426,7 +6426,7 @@ WEIR_EXPORT(w_cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetPa
 typedef CUresult (*fn_cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 WEIR_BODY CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(296);
+  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 589, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -6445,7 +6445,7 @@ WEIR_EXPORT(w_cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
 WEIR_BODY CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
-  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(297);
+  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(ROW_w_cuGraphExecUpdate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 590, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
@@ -6464,7 +6464,7 @@ WEIR_EXPORT(w_cuGraphExecUpdate, cuGraphExecUpdate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
 WEIR_BODY CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
-  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(298);
+  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(ROW_w_cuGraphExecUpdate_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 591, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, resultInfo);
@@ -6483,7 +6483,7 @@ WEIR_EXPORT(w_cuGraphExecUpdate_v2, cuGraphExecUpdate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(299);
+  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(ROW_w_cuGraphInstantiate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 602, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
@@ -6502,7 +6502,7 @@ WEIR_EXPORT(w_cuGraphInstantiate, cuGraphInstantiate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate_v2)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(300);
+  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(ROW_w_cuGraphInstantiate_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 603, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
@@ -6521,7 +6521,7 @@ WEIR_EXPORT(w_cuGraphInstantiate_v2, cuGraphInstantiate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiateWithFlags)(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(301);
+  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(ROW_w_cuGraphInstantiateWithFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 604, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, flags);
@@ -6540,7 +6540,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, WEIR_NOD
 typedef CUresult (*fn_cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(302);
+  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(ROW_w_cuGraphInstantiateWithParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 605, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
@@ -6559,7 +6559,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, WEIR_N
 typedef CUresult (*fn_cuGraphInstantiateWithParams_ptsz)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(303);
+  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphInstantiateWithParams_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 606, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
@@ -6578,7 +6578,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams_pt
 typedef CUresult (*fn_cuGraphCreate)(CUgraph *phGraph, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
-  fn_cuGraphCreate real = (fn_cuGraphCreate)(uintptr_t)hook_original(304);
+  fn_cuGraphCreate real = (fn_cuGraphCreate)(uintptr_t)hook_original(ROW_w_cuGraphCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 568, 0, WEIR_BANK_DRIVER)) return real(phGraph, flags);
@@ -6597,7 +6597,7 @@ WEIR_EXPORT(w_cuGraphCreate, cuGraphCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphClone)(CUgraph *phGraphClone, CUgraph originalGraph);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
-  fn_cuGraphClone real = (fn_cuGraphClone)(uintptr_t)hook_original(305);
+  fn_cuGraphClone real = (fn_cuGraphClone)(uintptr_t)hook_original(ROW_w_cuGraphClone);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 566, 0, WEIR_BANK_DRIVER)) return real(phGraphClone, originalGraph);
@@ -6616,7 +6616,7 @@ WEIR_EXPORT(w_cuGraphClone, cuGraphClone, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphDestroy)(CUgraph hGraph);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphDestroy(CUgraph hGraph)
 {
-  fn_cuGraphDestroy real = (fn_cuGraphDestroy)(uintptr_t)hook_original(306);
+  fn_cuGraphDestroy real = (fn_cuGraphDestroy)(uintptr_t)hook_original(ROW_w_cuGraphDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 570, 0, WEIR_BANK_DRIVER)) return real(hGraph);
@@ -6636,7 +6636,7 @@ WEIR_EXPORT(w_cuGraphDestroy, cuGraphDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphDestroyNode)(CUgraphNode hNode);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphDestroyNode(CUgraphNode hNode)
 {
-  fn_cuGraphDestroyNode real = (fn_cuGraphDestroyNode)(uintptr_t)hook_original(307);
+  fn_cuGraphDestroyNode real = (fn_cuGraphDestroyNode)(uintptr_t)hook_original(ROW_w_cuGraphDestroyNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 571, 0, WEIR_BANK_DRIVER)) return real(hNode);
@@ -6656,7 +6656,7 @@ WEIR_EXPORT(w_cuGraphDestroyNode, cuGraphDestroyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecDestroy)(CUgraphExec hGraphExec);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-  fn_cuGraphExecDestroy real = (fn_cuGraphExecDestroy)(uintptr_t)hook_original(308);
+  fn_cuGraphExecDestroy real = (fn_cuGraphExecDestroy)(uintptr_t)hook_original(ROW_w_cuGraphExecDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 578, 0, WEIR_BANK_DRIVER)) return real(hGraphExec);
@@ -6675,7 +6675,7 @@ WEIR_EXPORT(w_cuGraphExecDestroy, cuGraphExecDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphUpload)(CUgraphExec hGraph, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
-  fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(309);
+  fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(ROW_w_cuGraphUpload);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 635, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
@@ -6694,7 +6694,7 @@ WEIR_EXPORT(w_cuGraphUpload, cuGraphUpload, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphUpload_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-  fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(310);
+  fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphUpload_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 636, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
@@ -6713,7 +6713,7 @@ WEIR_EXPORT(w_cuGraphUpload_ptsz, cuGraphUpload_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddEmptyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies)
 {
-  fn_cuGraphAddEmptyNode real = (fn_cuGraphAddEmptyNode)(uintptr_t)hook_original(311);
+  fn_cuGraphAddEmptyNode real = (fn_cuGraphAddEmptyNode)(uintptr_t)hook_original(ROW_w_cuGraphAddEmptyNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 549, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies);
@@ -6732,7 +6732,7 @@ WEIR_EXPORT(w_cuGraphAddEmptyNode, cuGraphAddEmptyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddEventRecordNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-  fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(312);
+  fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(ROW_w_cuGraphAddEventRecordNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 550, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
@@ -6751,7 +6751,7 @@ WEIR_EXPORT(w_cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphAddEventWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-  fn_cuGraphAddEventWaitNode real = (fn_cuGraphAddEventWaitNode)(uintptr_t)hook_original(313);
+  fn_cuGraphAddEventWaitNode real = (fn_cuGraphAddEventWaitNode)(uintptr_t)hook_original(ROW_w_cuGraphAddEventWaitNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 551, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
@@ -6770,7 +6770,7 @@ WEIR_EXPORT(w_cuGraphAddEventWaitNode, cuGraphAddEventWaitNode, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphAddExternalSemaphoresSignalNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddExternalSemaphoresSignalNode real = (fn_cuGraphAddExternalSemaphoresSignalNode)(uintptr_t)hook_original(314);
+  fn_cuGraphAddExternalSemaphoresSignalNode real = (fn_cuGraphAddExternalSemaphoresSignalNode)(uintptr_t)hook_original(ROW_w_cuGraphAddExternalSemaphoresSignalNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 552, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6789,7 +6789,7 @@ WEIR_EXPORT(w_cuGraphAddExternalSemaphoresSignalNode, cuGraphAddExternalSemaphor
 typedef CUresult (*fn_cuGraphAddExternalSemaphoresWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddExternalSemaphoresWaitNode real = (fn_cuGraphAddExternalSemaphoresWaitNode)(uintptr_t)hook_original(315);
+  fn_cuGraphAddExternalSemaphoresWaitNode real = (fn_cuGraphAddExternalSemaphoresWaitNode)(uintptr_t)hook_original(ROW_w_cuGraphAddExternalSemaphoresWaitNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 553, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6808,7 +6808,7 @@ WEIR_EXPORT(w_cuGraphAddExternalSemaphoresWaitNode, cuGraphAddExternalSemaphores
 typedef CUresult (*fn_cuGraphAddHostNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddHostNode real = (fn_cuGraphAddHostNode)(uintptr_t)hook_original(316);
+  fn_cuGraphAddHostNode real = (fn_cuGraphAddHostNode)(uintptr_t)hook_original(ROW_w_cuGraphAddHostNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 554, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6827,7 +6827,7 @@ WEIR_EXPORT(w_cuGraphAddHostNode, cuGraphAddHostNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemAllocNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddMemAllocNode real = (fn_cuGraphAddMemAllocNode)(uintptr_t)hook_original(317);
+  fn_cuGraphAddMemAllocNode real = (fn_cuGraphAddMemAllocNode)(uintptr_t)hook_original(ROW_w_cuGraphAddMemAllocNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 557, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6846,7 +6846,7 @@ WEIR_EXPORT(w_cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemFreeNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
-  fn_cuGraphAddMemFreeNode real = (fn_cuGraphAddMemFreeNode)(uintptr_t)hook_original(318);
+  fn_cuGraphAddMemFreeNode real = (fn_cuGraphAddMemFreeNode)(uintptr_t)hook_original(ROW_w_cuGraphAddMemFreeNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 558, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, dptr);
@@ -6865,7 +6865,7 @@ WEIR_EXPORT(w_cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
-  fn_cuGraphAddDependencies real = (fn_cuGraphAddDependencies)(uintptr_t)hook_original(319);
+  fn_cuGraphAddDependencies real = (fn_cuGraphAddDependencies)(uintptr_t)hook_original(ROW_w_cuGraphAddDependencies);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 547, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, numDependencies);
@@ -6884,7 +6884,7 @@ WEIR_EXPORT(w_cuGraphAddDependencies, cuGraphAddDependencies, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-  fn_cuGraphAddDependencies_v2 real = (fn_cuGraphAddDependencies_v2)(uintptr_t)hook_original(320);
+  fn_cuGraphAddDependencies_v2 real = (fn_cuGraphAddDependencies_v2)(uintptr_t)hook_original(ROW_w_cuGraphAddDependencies_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 548, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, edgeData, numDependencies);
@@ -6903,7 +6903,7 @@ WEIR_EXPORT(w_cuGraphAddDependencies_v2, cuGraphAddDependencies_v2, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphRemoveDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
-  fn_cuGraphRemoveDependencies real = (fn_cuGraphRemoveDependencies)(uintptr_t)hook_original(321);
+  fn_cuGraphRemoveDependencies real = (fn_cuGraphRemoveDependencies)(uintptr_t)hook_original(ROW_w_cuGraphRemoveDependencies);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 632, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, numDependencies);
@@ -6922,7 +6922,7 @@ WEIR_EXPORT(w_cuGraphRemoveDependencies, cuGraphRemoveDependencies, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphRemoveDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-  fn_cuGraphRemoveDependencies_v2 real = (fn_cuGraphRemoveDependencies_v2)(uintptr_t)hook_original(322);
+  fn_cuGraphRemoveDependencies_v2 real = (fn_cuGraphRemoveDependencies_v2)(uintptr_t)hook_original(ROW_w_cuGraphRemoveDependencies_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 633, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, edgeData, numDependencies);
@@ -6941,7 +6941,7 @@ WEIR_EXPORT(w_cuGraphRemoveDependencies_v2, cuGraphRemoveDependencies_v2, WEIR_N
 typedef CUresult (*fn_cuGraphEventRecordNodeSetEvent)(CUgraphNode hNode, CUevent event);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphEventRecordNodeSetEvent real = (fn_cuGraphEventRecordNodeSetEvent)(uintptr_t)hook_original(323);
+  fn_cuGraphEventRecordNodeSetEvent real = (fn_cuGraphEventRecordNodeSetEvent)(uintptr_t)hook_original(ROW_w_cuGraphEventRecordNodeSetEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 573, 0, WEIR_BANK_DRIVER)) return real(hNode, event);
@@ -6960,7 +6960,7 @@ WEIR_EXPORT(w_cuGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent, WE
 typedef CUresult (*fn_cuGraphEventWaitNodeSetEvent)(CUgraphNode hNode, CUevent event);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphEventWaitNodeSetEvent real = (fn_cuGraphEventWaitNodeSetEvent)(uintptr_t)hook_original(324);
+  fn_cuGraphEventWaitNodeSetEvent real = (fn_cuGraphEventWaitNodeSetEvent)(uintptr_t)hook_original(ROW_w_cuGraphEventWaitNodeSetEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 575, 0, WEIR_BANK_DRIVER)) return real(hNode, event);
@@ -6979,7 +6979,7 @@ WEIR_EXPORT(w_cuGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent, WEIR_N
 typedef CUresult (*fn_cuGraphExternalSemaphoresSignalNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(325);
+  fn_cuGraphExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExternalSemaphoresSignalNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 593, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6998,7 +6998,7 @@ WEIR_EXPORT(w_cuGraphExternalSemaphoresSignalNodeSetParams, cuGraphExternalSemap
 typedef CUresult (*fn_cuGraphExternalSemaphoresWaitNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(326);
+  fn_cuGraphExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExternalSemaphoresWaitNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 595, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -7017,7 +7017,7 @@ WEIR_EXPORT(w_cuGraphExternalSemaphoresWaitNodeSetParams, cuGraphExternalSemapho
 typedef CUresult (*fn_cuGraphHostNodeSetParams)(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphHostNodeSetParams real = (fn_cuGraphHostNodeSetParams)(uintptr_t)hook_original(327);
+  fn_cuGraphHostNodeSetParams real = (fn_cuGraphHostNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphHostNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 601, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -7036,7 +7036,7 @@ WEIR_EXPORT(w_cuGraphHostNodeSetParams, cuGraphHostNodeSetParams, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
-  fn_cuGraphKernelNodeCopyAttributes real = (fn_cuGraphKernelNodeCopyAttributes)(uintptr_t)hook_original(328);
+  fn_cuGraphKernelNodeCopyAttributes real = (fn_cuGraphKernelNodeCopyAttributes)(uintptr_t)hook_original(ROW_w_cuGraphKernelNodeCopyAttributes);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 607, 0, WEIR_BANK_DRIVER)) return real(dst, src);
@@ -7055,7 +7055,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, 
 typedef CUresult (*fn_cuGraphKernelNodeSetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
 {
-  fn_cuGraphKernelNodeSetAttribute real = (fn_cuGraphKernelNodeSetAttribute)(uintptr_t)hook_original(329);
+  fn_cuGraphKernelNodeSetAttribute real = (fn_cuGraphKernelNodeSetAttribute)(uintptr_t)hook_original(ROW_w_cuGraphKernelNodeSetAttribute);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 611, 0, WEIR_BANK_DRIVER)) return real(hNode, attr, value);
@@ -7074,7 +7074,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, WEIR
 typedef CUresult (*fn_cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
 WEIR_BODY CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
 {
-  fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(330);
+  fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(ROW_w_cuGraphNodeSetEnabled);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 629, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, isEnabled);
@@ -7093,7 +7093,7 @@ WEIR_EXPORT(w_cuGraphNodeSetEnabled, cuGraphNodeSetEnabled, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphExecEventRecordNodeSetEvent real = (fn_cuGraphExecEventRecordNodeSetEvent)(uintptr_t)hook_original(331);
+  fn_cuGraphExecEventRecordNodeSetEvent real = (fn_cuGraphExecEventRecordNodeSetEvent)(uintptr_t)hook_original(ROW_w_cuGraphExecEventRecordNodeSetEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 579, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, event);
@@ -7112,7 +7112,7 @@ WEIR_EXPORT(w_cuGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetE
 typedef CUresult (*fn_cuGraphExecEventWaitNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphExecEventWaitNodeSetEvent real = (fn_cuGraphExecEventWaitNodeSetEvent)(uintptr_t)hook_original(332);
+  fn_cuGraphExecEventWaitNodeSetEvent real = (fn_cuGraphExecEventWaitNodeSetEvent)(uintptr_t)hook_original(ROW_w_cuGraphExecEventWaitNodeSetEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 580, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, event);
@@ -7131,7 +7131,7 @@ WEIR_EXPORT(w_cuGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent
 typedef CUresult (*fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(333);
+  fn_cuGraphExecExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecExternalSemaphoresSignalNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 581, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -7150,7 +7150,7 @@ WEIR_EXPORT(w_cuGraphExecExternalSemaphoresSignalNodeSetParams, cuGraphExecExter
 typedef CUresult (*fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(334);
+  fn_cuGraphExecExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecExternalSemaphoresWaitNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 582, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -7169,7 +7169,7 @@ WEIR_EXPORT(w_cuGraphExecExternalSemaphoresWaitNodeSetParams, cuGraphExecExterna
 typedef CUresult (*fn_cuGraphExecHostNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecHostNodeSetParams real = (fn_cuGraphExecHostNodeSetParams)(uintptr_t)hook_original(335);
+  fn_cuGraphExecHostNodeSetParams real = (fn_cuGraphExecHostNodeSetParams)(uintptr_t)hook_original(ROW_w_cuGraphExecHostNodeSetParams);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 584, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -7188,7 +7188,7 @@ WEIR_EXPORT(w_cuGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams, WEIR_N
 typedef CUresult (*fn_cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
 {
-  fn_cuGraphConditionalHandleCreate real = (fn_cuGraphConditionalHandleCreate)(uintptr_t)hook_original(336);
+  fn_cuGraphConditionalHandleCreate real = (fn_cuGraphConditionalHandleCreate)(uintptr_t)hook_original(ROW_w_cuGraphConditionalHandleCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 567, 0, WEIR_BANK_DRIVER)) return real(pHandle_out, hGraph, ctx, defaultLaunchValue, flags);
@@ -7207,7 +7207,7 @@ WEIR_EXPORT(w_cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, WE
 typedef CUresult (*fn_cuGraphRetainUserObject)(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
 {
-  fn_cuGraphRetainUserObject real = (fn_cuGraphRetainUserObject)(uintptr_t)hook_original(337);
+  fn_cuGraphRetainUserObject real = (fn_cuGraphRetainUserObject)(uintptr_t)hook_original(ROW_w_cuGraphRetainUserObject);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 634, 0, WEIR_BANK_DRIVER)) return real(graph, object, count, flags);
@@ -7226,7 +7226,7 @@ WEIR_EXPORT(w_cuGraphRetainUserObject, cuGraphRetainUserObject, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphReleaseUserObject)(CUgraph graph, CUuserObject object, unsigned int count);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
-  fn_cuGraphReleaseUserObject real = (fn_cuGraphReleaseUserObject)(uintptr_t)hook_original(338);
+  fn_cuGraphReleaseUserObject real = (fn_cuGraphReleaseUserObject)(uintptr_t)hook_original(ROW_w_cuGraphReleaseUserObject);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 631, 0, WEIR_BANK_DRIVER)) return real(graph, object, count);
@@ -7245,7 +7245,7 @@ WEIR_EXPORT(w_cuGraphReleaseUserObject, cuGraphReleaseUserObject, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuUserObjectCreate)(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags)
 {
-  fn_cuUserObjectCreate real = (fn_cuUserObjectCreate)(uintptr_t)hook_original(339);
+  fn_cuUserObjectCreate real = (fn_cuUserObjectCreate)(uintptr_t)hook_original(ROW_w_cuUserObjectCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 658, 0, WEIR_BANK_DRIVER)) return real(object_out, ptr, destroy, initialRefcount, flags);
@@ -7264,7 +7264,7 @@ WEIR_EXPORT(w_cuUserObjectCreate, cuUserObjectCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuUserObjectRetain)(CUuserObject object, unsigned int count);
 WEIR_BODY WEIR_RARE CUresult w_cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
-  fn_cuUserObjectRetain real = (fn_cuUserObjectRetain)(uintptr_t)hook_original(340);
+  fn_cuUserObjectRetain real = (fn_cuUserObjectRetain)(uintptr_t)hook_original(ROW_w_cuUserObjectRetain);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 660, 0, WEIR_BANK_DRIVER)) return real(object, count);
@@ -7283,7 +7283,7 @@ WEIR_EXPORT(w_cuUserObjectRetain, cuUserObjectRetain, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuUserObjectRelease)(CUuserObject object, unsigned int count);
 WEIR_BODY WEIR_RARE CUresult w_cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
-  fn_cuUserObjectRelease real = (fn_cuUserObjectRelease)(uintptr_t)hook_original(341);
+  fn_cuUserObjectRelease real = (fn_cuUserObjectRelease)(uintptr_t)hook_original(ROW_w_cuUserObjectRelease);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 659, 0, WEIR_BANK_DRIVER)) return real(object, count);
@@ -7302,7 +7302,7 @@ WEIR_EXPORT(w_cuUserObjectRelease, cuUserObjectRelease, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies real = (fn_cuStreamUpdateCaptureDependencies)(uintptr_t)hook_original(342);
+  fn_cuStreamUpdateCaptureDependencies real = (fn_cuStreamUpdateCaptureDependencies)(uintptr_t)hook_original(ROW_w_cuStreamUpdateCaptureDependencies);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 653, 0, WEIR_BANK_DRIVER)) return real(hStream, dependencies, numDependencies, flags);
@@ -7321,7 +7321,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependenci
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_ptsz)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_ptsz real = (fn_cuStreamUpdateCaptureDependencies_ptsz)(uintptr_t)hook_original(343);
+  fn_cuStreamUpdateCaptureDependencies_ptsz real = (fn_cuStreamUpdateCaptureDependencies_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamUpdateCaptureDependencies_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 654, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, dependencies, numDependencies, flags);
@@ -7340,7 +7340,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_ptsz, cuStreamUpdateCaptureDepen
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_v2 real = (fn_cuStreamUpdateCaptureDependencies_v2)(uintptr_t)hook_original(344);
+  fn_cuStreamUpdateCaptureDependencies_v2 real = (fn_cuStreamUpdateCaptureDependencies_v2)(uintptr_t)hook_original(ROW_w_cuStreamUpdateCaptureDependencies_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 655, 0, WEIR_BANK_DRIVER)) return real(hStream, dependencies, dependencyData, numDependencies, flags);
@@ -7359,7 +7359,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDepende
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_v2_ptsz real = (fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(uintptr_t)hook_original(345);
+  fn_cuStreamUpdateCaptureDependencies_v2_ptsz real = (fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamUpdateCaptureDependencies_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 656, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, dependencies, dependencyData, numDependencies, flags);
@@ -7378,7 +7378,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2_ptsz, cuStreamUpdateCaptureDe
 typedef CUresult (*fn_cuDeviceGraphMemTrim)(CUdevice device);
 WEIR_BODY WEIR_RARE CUresult w_cuDeviceGraphMemTrim(CUdevice device)
 {
-  fn_cuDeviceGraphMemTrim real = (fn_cuDeviceGraphMemTrim)(uintptr_t)hook_original(346);
+  fn_cuDeviceGraphMemTrim real = (fn_cuDeviceGraphMemTrim)(uintptr_t)hook_original(ROW_w_cuDeviceGraphMemTrim);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 543, 0, WEIR_BANK_DRIVER)) return real(device);
@@ -7397,7 +7397,7 @@ WEIR_EXPORT(w_cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attr, void *value);
 WEIR_BODY WEIR_RARE CUresult w_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
-  fn_cuDeviceSetGraphMemAttribute real = (fn_cuDeviceSetGraphMemAttribute)(uintptr_t)hook_original(347);
+  fn_cuDeviceSetGraphMemAttribute real = (fn_cuDeviceSetGraphMemAttribute)(uintptr_t)hook_original(ROW_w_cuDeviceSetGraphMemAttribute);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 544, 0, WEIR_BANK_DRIVER)) return real(device, attr, value);
@@ -7416,7 +7416,7 @@ WEIR_EXPORT(w_cuDeviceSetGraphMemAttribute, cuDeviceSetGraphMemAttribute, WEIR_N
 typedef CUresult (*fn_cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name);
 WEIR_BODY WEIR_RARE CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(348);
+  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(ROW_w_cuModuleGetFunction);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
@@ -7435,7 +7435,7 @@ WEIR_EXPORT(w_cuModuleGetFunction, cuModuleGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryGetKernel)(CUkernel *pKernel, CUlibrary library, const char *name);
 WEIR_BODY WEIR_RARE CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(349);
+  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(ROW_w_cuLibraryGetKernel);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
@@ -7454,7 +7454,7 @@ WEIR_EXPORT(w_cuLibraryGetKernel, cuLibraryGetKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryEnumerateKernels)(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
 WEIR_BODY WEIR_RARE CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
-  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(350);
+  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(ROW_w_cuLibraryEnumerateKernels);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
@@ -7473,7 +7473,7 @@ WEIR_EXPORT(w_cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, WEIR_NODE_DR
 typedef CUresult (*fn_cuKernelGetFunction)(CUfunction *pFunc, CUkernel kernel);
 WEIR_BODY WEIR_RARE CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(351);
+  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(ROW_w_cuKernelGetFunction);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
@@ -7492,7 +7492,7 @@ WEIR_EXPORT(w_cuKernelGetFunction, cuKernelGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphicsGLRegisterBuffer)(CUgraphicsResource *pCudaResource, unsigned int buffer, unsigned int Flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, unsigned int buffer, unsigned int Flags)
 {
-  fn_cuGraphicsGLRegisterBuffer real = (fn_cuGraphicsGLRegisterBuffer)(uintptr_t)hook_original(352);
+  fn_cuGraphicsGLRegisterBuffer real = (fn_cuGraphicsGLRegisterBuffer)(uintptr_t)hook_original(ROW_w_cuGraphicsGLRegisterBuffer);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1089, 0, WEIR_BANK_DRIVER)) return real(pCudaResource, buffer, Flags);
@@ -7510,7 +7510,7 @@ WEIR_EXPORT(w_cuGraphicsGLRegisterBuffer, cuGraphicsGLRegisterBuffer, WEIR_NODE_
 typedef CUresult (*fn_cuGraphicsGLRegisterImage)(CUgraphicsResource *pCudaResource, unsigned int image, unsigned int target, unsigned int Flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, unsigned int image, unsigned int target, unsigned int Flags)
 {
-  fn_cuGraphicsGLRegisterImage real = (fn_cuGraphicsGLRegisterImage)(uintptr_t)hook_original(353);
+  fn_cuGraphicsGLRegisterImage real = (fn_cuGraphicsGLRegisterImage)(uintptr_t)hook_original(ROW_w_cuGraphicsGLRegisterImage);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1090, 0, WEIR_BANK_DRIVER)) return real(pCudaResource, image, target, Flags);
@@ -7528,7 +7528,7 @@ WEIR_EXPORT(w_cuGraphicsGLRegisterImage, cuGraphicsGLRegisterImage, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphicsEGLRegisterImage)(CUgraphicsResource *pCudaResource, void *image, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsEGLRegisterImage(CUgraphicsResource *pCudaResource, void *image, unsigned int flags)
 {
-  fn_cuGraphicsEGLRegisterImage real = (fn_cuGraphicsEGLRegisterImage)(uintptr_t)hook_original(354);
+  fn_cuGraphicsEGLRegisterImage real = (fn_cuGraphicsEGLRegisterImage)(uintptr_t)hook_original(ROW_w_cuGraphicsEGLRegisterImage);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1088, 0, WEIR_BANK_DRIVER)) return real(pCudaResource, image, flags);
@@ -7546,7 +7546,7 @@ WEIR_EXPORT(w_cuGraphicsEGLRegisterImage, cuGraphicsEGLRegisterImage, WEIR_NODE_
 typedef CUresult (*fn_cuGraphicsVDPAURegisterVideoSurface)(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags)
 {
-  fn_cuGraphicsVDPAURegisterVideoSurface real = (fn_cuGraphicsVDPAURegisterVideoSurface)(uintptr_t)hook_original(355);
+  fn_cuGraphicsVDPAURegisterVideoSurface real = (fn_cuGraphicsVDPAURegisterVideoSurface)(uintptr_t)hook_original(ROW_w_cuGraphicsVDPAURegisterVideoSurface);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1093, 0, WEIR_BANK_DRIVER)) return real(pCudaResource, vdpSurface, flags);
@@ -7564,7 +7564,7 @@ WEIR_EXPORT(w_cuGraphicsVDPAURegisterVideoSurface, cuGraphicsVDPAURegisterVideoS
 typedef CUresult (*fn_cuGraphicsVDPAURegisterOutputSurface)(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource *pCudaResource, uint32_t vdpSurface, unsigned int flags)
 {
-  fn_cuGraphicsVDPAURegisterOutputSurface real = (fn_cuGraphicsVDPAURegisterOutputSurface)(uintptr_t)hook_original(356);
+  fn_cuGraphicsVDPAURegisterOutputSurface real = (fn_cuGraphicsVDPAURegisterOutputSurface)(uintptr_t)hook_original(ROW_w_cuGraphicsVDPAURegisterOutputSurface);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1092, 0, WEIR_BANK_DRIVER)) return real(pCudaResource, vdpSurface, flags);
@@ -7582,7 +7582,7 @@ WEIR_EXPORT(w_cuGraphicsVDPAURegisterOutputSurface, cuGraphicsVDPAURegisterOutpu
 typedef CUresult (*fn_cuGLCtxCreate)(CUcontext *pCtx, unsigned int Flags, CUdevice device);
 WEIR_BODY WEIR_RARE CUresult w_cuGLCtxCreate(CUcontext *pCtx, unsigned int Flags, CUdevice device)
 {
-  fn_cuGLCtxCreate real = (fn_cuGLCtxCreate)(uintptr_t)hook_original(357);
+  fn_cuGLCtxCreate real = (fn_cuGLCtxCreate)(uintptr_t)hook_original(ROW_w_cuGLCtxCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7601,7 +7601,7 @@ WEIR_EXPORT(w_cuGLCtxCreate, cuGLCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGLCtxCreate_v2)(CUcontext *pCtx, unsigned int Flags, CUdevice device);
 WEIR_BODY WEIR_RARE CUresult w_cuGLCtxCreate_v2(CUcontext *pCtx, unsigned int Flags, CUdevice device)
 {
-  fn_cuGLCtxCreate_v2 real = (fn_cuGLCtxCreate_v2)(uintptr_t)hook_original(358);
+  fn_cuGLCtxCreate_v2 real = (fn_cuGLCtxCreate_v2)(uintptr_t)hook_original(ROW_w_cuGLCtxCreate_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7620,7 +7620,7 @@ WEIR_EXPORT(w_cuGLCtxCreate_v2, cuGLCtxCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuVDPAUCtxCreate)(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress);
 WEIR_BODY WEIR_RARE CUresult w_cuVDPAUCtxCreate(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress)
 {
-  fn_cuVDPAUCtxCreate real = (fn_cuVDPAUCtxCreate)(uintptr_t)hook_original(359);
+  fn_cuVDPAUCtxCreate real = (fn_cuVDPAUCtxCreate)(uintptr_t)hook_original(ROW_w_cuVDPAUCtxCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7639,7 +7639,7 @@ WEIR_EXPORT(w_cuVDPAUCtxCreate, cuVDPAUCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuVDPAUCtxCreate_v2)(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress);
 WEIR_BODY WEIR_RARE CUresult w_cuVDPAUCtxCreate_v2(CUcontext *pCtx, unsigned int flags, CUdevice device, uint32_t vdpDevice, void *vdpGetProcAddress)
 {
-  fn_cuVDPAUCtxCreate_v2 real = (fn_cuVDPAUCtxCreate_v2)(uintptr_t)hook_original(360);
+  fn_cuVDPAUCtxCreate_v2 real = (fn_cuVDPAUCtxCreate_v2)(uintptr_t)hook_original(ROW_w_cuVDPAUCtxCreate_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7658,7 +7658,7 @@ WEIR_EXPORT(w_cuVDPAUCtxCreate_v2, cuVDPAUCtxCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGLInit)(void);
 WEIR_BODY WEIR_RARE CUresult w_cuGLInit(void)
 {
-  fn_cuGLInit real = (fn_cuGLInit)(uintptr_t)hook_original(361);
+  fn_cuGLInit real = (fn_cuGLInit)(uintptr_t)hook_original(ROW_w_cuGLInit);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7677,7 +7677,7 @@ WEIR_EXPORT(w_cuGLInit, cuGLInit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGLRegisterBufferObject)(unsigned int buffer);
 WEIR_BODY WEIR_RARE CUresult w_cuGLRegisterBufferObject(unsigned int buffer)
 {
-  fn_cuGLRegisterBufferObject real = (fn_cuGLRegisterBufferObject)(uintptr_t)hook_original(362);
+  fn_cuGLRegisterBufferObject real = (fn_cuGLRegisterBufferObject)(uintptr_t)hook_original(ROW_w_cuGLRegisterBufferObject);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1083, 0, WEIR_BANK_DRIVER)) return real(buffer);
@@ -7695,7 +7695,7 @@ WEIR_EXPORT(w_cuGLRegisterBufferObject, cuGLRegisterBufferObject, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGLSetBufferObjectMapFlags)(unsigned int buffer, unsigned int Flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGLSetBufferObjectMapFlags(unsigned int buffer, unsigned int Flags)
 {
-  fn_cuGLSetBufferObjectMapFlags real = (fn_cuGLSetBufferObjectMapFlags)(uintptr_t)hook_original(363);
+  fn_cuGLSetBufferObjectMapFlags real = (fn_cuGLSetBufferObjectMapFlags)(uintptr_t)hook_original(ROW_w_cuGLSetBufferObjectMapFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1084, 0, WEIR_BANK_DRIVER)) return real(buffer, Flags);
@@ -7713,7 +7713,7 @@ WEIR_EXPORT(w_cuGLSetBufferObjectMapFlags, cuGLSetBufferObjectMapFlags, WEIR_NOD
 typedef CUresult (*fn_cuGLMapBufferObject)(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer);
 WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObject(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer)
 {
-  fn_cuGLMapBufferObject real = (fn_cuGLMapBufferObject)(uintptr_t)hook_original(364);
+  fn_cuGLMapBufferObject real = (fn_cuGLMapBufferObject)(uintptr_t)hook_original(ROW_w_cuGLMapBufferObject);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1077, 0, WEIR_BANK_DRIVER)) return real(dptr, size, buffer);
@@ -7731,7 +7731,7 @@ WEIR_EXPORT(w_cuGLMapBufferObject, cuGLMapBufferObject, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGLMapBufferObject_v2)(CUdeviceptr *dptr, size_t *size, unsigned int buffer);
 WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObject_v2(CUdeviceptr *dptr, size_t *size, unsigned int buffer)
 {
-  fn_cuGLMapBufferObject_v2 real = (fn_cuGLMapBufferObject_v2)(uintptr_t)hook_original(365);
+  fn_cuGLMapBufferObject_v2 real = (fn_cuGLMapBufferObject_v2)(uintptr_t)hook_original(ROW_w_cuGLMapBufferObject_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1078, 0, WEIR_BANK_DRIVER)) return real(dptr, size, buffer);
@@ -7749,7 +7749,7 @@ WEIR_EXPORT(w_cuGLMapBufferObject_v2, cuGLMapBufferObject_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGLMapBufferObject_v2_ptds)(CUdeviceptr *dptr, size_t *size, unsigned int buffer);
 WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObject_v2_ptds(CUdeviceptr *dptr, size_t *size, unsigned int buffer)
 {
-  fn_cuGLMapBufferObject_v2_ptds real = (fn_cuGLMapBufferObject_v2_ptds)(uintptr_t)hook_original(366);
+  fn_cuGLMapBufferObject_v2_ptds real = (fn_cuGLMapBufferObject_v2_ptds)(uintptr_t)hook_original(ROW_w_cuGLMapBufferObject_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1079, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dptr, size, buffer);
@@ -7767,7 +7767,7 @@ WEIR_EXPORT(w_cuGLMapBufferObject_v2_ptds, cuGLMapBufferObject_v2_ptds, WEIR_NOD
 typedef CUresult (*fn_cuGLMapBufferObjectAsync)(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObjectAsync(CUdeviceptr_v1 *dptr, unsigned int *size, unsigned int buffer, CUstream hStream)
 {
-  fn_cuGLMapBufferObjectAsync real = (fn_cuGLMapBufferObjectAsync)(uintptr_t)hook_original(367);
+  fn_cuGLMapBufferObjectAsync real = (fn_cuGLMapBufferObjectAsync)(uintptr_t)hook_original(ROW_w_cuGLMapBufferObjectAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1080, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, size, buffer, hStream);
@@ -7785,7 +7785,7 @@ WEIR_EXPORT(w_cuGLMapBufferObjectAsync, cuGLMapBufferObjectAsync, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGLMapBufferObjectAsync_v2)(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObjectAsync_v2(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream)
 {
-  fn_cuGLMapBufferObjectAsync_v2 real = (fn_cuGLMapBufferObjectAsync_v2)(uintptr_t)hook_original(368);
+  fn_cuGLMapBufferObjectAsync_v2 real = (fn_cuGLMapBufferObjectAsync_v2)(uintptr_t)hook_original(ROW_w_cuGLMapBufferObjectAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1081, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, size, buffer, hStream);
@@ -7803,7 +7803,7 @@ WEIR_EXPORT(w_cuGLMapBufferObjectAsync_v2, cuGLMapBufferObjectAsync_v2, WEIR_NOD
 typedef CUresult (*fn_cuGLMapBufferObjectAsync_v2_ptsz)(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGLMapBufferObjectAsync_v2_ptsz(CUdeviceptr *dptr, size_t *size, unsigned int buffer, CUstream hStream)
 {
-  fn_cuGLMapBufferObjectAsync_v2_ptsz real = (fn_cuGLMapBufferObjectAsync_v2_ptsz)(uintptr_t)hook_original(369);
+  fn_cuGLMapBufferObjectAsync_v2_ptsz real = (fn_cuGLMapBufferObjectAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuGLMapBufferObjectAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1082, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, size, buffer, hStream);
@@ -7821,7 +7821,7 @@ WEIR_EXPORT(w_cuGLMapBufferObjectAsync_v2_ptsz, cuGLMapBufferObjectAsync_v2_ptsz
 typedef CUresult (*fn_cuGLUnmapBufferObject)(unsigned int buffer);
 WEIR_BODY WEIR_RARE CUresult w_cuGLUnmapBufferObject(unsigned int buffer)
 {
-  fn_cuGLUnmapBufferObject real = (fn_cuGLUnmapBufferObject)(uintptr_t)hook_original(370);
+  fn_cuGLUnmapBufferObject real = (fn_cuGLUnmapBufferObject)(uintptr_t)hook_original(ROW_w_cuGLUnmapBufferObject);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1085, 0, WEIR_BANK_DRIVER)) return real(buffer);
@@ -7839,7 +7839,7 @@ WEIR_EXPORT(w_cuGLUnmapBufferObject, cuGLUnmapBufferObject, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGLUnmapBufferObjectAsync)(unsigned int buffer, CUstream hStream);
 WEIR_BODY WEIR_RARE CUresult w_cuGLUnmapBufferObjectAsync(unsigned int buffer, CUstream hStream)
 {
-  fn_cuGLUnmapBufferObjectAsync real = (fn_cuGLUnmapBufferObjectAsync)(uintptr_t)hook_original(371);
+  fn_cuGLUnmapBufferObjectAsync real = (fn_cuGLUnmapBufferObjectAsync)(uintptr_t)hook_original(ROW_w_cuGLUnmapBufferObjectAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1086, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(buffer, hStream);
@@ -7857,7 +7857,7 @@ WEIR_EXPORT(w_cuGLUnmapBufferObjectAsync, cuGLUnmapBufferObjectAsync, WEIR_NODE_
 typedef CUresult (*fn_cuGLUnregisterBufferObject)(unsigned int buffer);
 WEIR_BODY WEIR_RARE CUresult w_cuGLUnregisterBufferObject(unsigned int buffer)
 {
-  fn_cuGLUnregisterBufferObject real = (fn_cuGLUnregisterBufferObject)(uintptr_t)hook_original(372);
+  fn_cuGLUnregisterBufferObject real = (fn_cuGLUnregisterBufferObject)(uintptr_t)hook_original(ROW_w_cuGLUnregisterBufferObject);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1087, 0, WEIR_BANK_DRIVER)) return real(buffer);
@@ -7875,7 +7875,7 @@ WEIR_EXPORT(w_cuGLUnregisterBufferObject, cuGLUnregisterBufferObject, WEIR_NODE_
 typedef CUresult (*fn_cuEGLStreamConsumerConnect)(void **conn, void *stream);
 WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerConnect(void **conn, void *stream)
 {
-  fn_cuEGLStreamConsumerConnect real = (fn_cuEGLStreamConsumerConnect)(uintptr_t)hook_original(373);
+  fn_cuEGLStreamConsumerConnect real = (fn_cuEGLStreamConsumerConnect)(uintptr_t)hook_original(ROW_w_cuEGLStreamConsumerConnect);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1063, 0, WEIR_BANK_DRIVER)) return real(conn, stream);
@@ -7893,7 +7893,7 @@ WEIR_EXPORT(w_cuEGLStreamConsumerConnect, cuEGLStreamConsumerConnect, WEIR_NODE_
 typedef CUresult (*fn_cuEGLStreamConsumerConnectWithFlags)(void **conn, void *stream, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerConnectWithFlags(void **conn, void *stream, unsigned int flags)
 {
-  fn_cuEGLStreamConsumerConnectWithFlags real = (fn_cuEGLStreamConsumerConnectWithFlags)(uintptr_t)hook_original(374);
+  fn_cuEGLStreamConsumerConnectWithFlags real = (fn_cuEGLStreamConsumerConnectWithFlags)(uintptr_t)hook_original(ROW_w_cuEGLStreamConsumerConnectWithFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1064, 0, WEIR_BANK_DRIVER)) return real(conn, stream, flags);
@@ -7911,7 +7911,7 @@ WEIR_EXPORT(w_cuEGLStreamConsumerConnectWithFlags, cuEGLStreamConsumerConnectWit
 typedef CUresult (*fn_cuEGLStreamConsumerDisconnect)(void **conn);
 WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerDisconnect(void **conn)
 {
-  fn_cuEGLStreamConsumerDisconnect real = (fn_cuEGLStreamConsumerDisconnect)(uintptr_t)hook_original(375);
+  fn_cuEGLStreamConsumerDisconnect real = (fn_cuEGLStreamConsumerDisconnect)(uintptr_t)hook_original(ROW_w_cuEGLStreamConsumerDisconnect);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1065, 0, WEIR_BANK_DRIVER)) return real(conn);
@@ -7929,7 +7929,7 @@ WEIR_EXPORT(w_cuEGLStreamConsumerDisconnect, cuEGLStreamConsumerDisconnect, WEIR
 typedef CUresult (*fn_cuEGLStreamConsumerAcquireFrame)(void **conn, CUgraphicsResource *pCudaResource, CUstream *pStream, unsigned int timeout);
 WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerAcquireFrame(void **conn, CUgraphicsResource *pCudaResource, CUstream *pStream, unsigned int timeout)
 {
-  fn_cuEGLStreamConsumerAcquireFrame real = (fn_cuEGLStreamConsumerAcquireFrame)(uintptr_t)hook_original(376);
+  fn_cuEGLStreamConsumerAcquireFrame real = (fn_cuEGLStreamConsumerAcquireFrame)(uintptr_t)hook_original(ROW_w_cuEGLStreamConsumerAcquireFrame);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1062, 0, WEIR_BANK_DRIVER)) return real(conn, pCudaResource, pStream, timeout);
@@ -7947,7 +7947,7 @@ WEIR_EXPORT(w_cuEGLStreamConsumerAcquireFrame, cuEGLStreamConsumerAcquireFrame, 
 typedef CUresult (*fn_cuEGLStreamConsumerReleaseFrame)(void **conn, CUgraphicsResource pCudaResource, CUstream *pStream);
 WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamConsumerReleaseFrame(void **conn, CUgraphicsResource pCudaResource, CUstream *pStream)
 {
-  fn_cuEGLStreamConsumerReleaseFrame real = (fn_cuEGLStreamConsumerReleaseFrame)(uintptr_t)hook_original(377);
+  fn_cuEGLStreamConsumerReleaseFrame real = (fn_cuEGLStreamConsumerReleaseFrame)(uintptr_t)hook_original(ROW_w_cuEGLStreamConsumerReleaseFrame);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1066, 0, WEIR_BANK_DRIVER)) return real(conn, pCudaResource, pStream);
@@ -7965,7 +7965,7 @@ WEIR_EXPORT(w_cuEGLStreamConsumerReleaseFrame, cuEGLStreamConsumerReleaseFrame, 
 typedef CUresult (*fn_cuEGLStreamProducerConnect)(void **conn, void *stream, int width, int height);
 WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamProducerConnect(void **conn, void *stream, int width, int height)
 {
-  fn_cuEGLStreamProducerConnect real = (fn_cuEGLStreamProducerConnect)(uintptr_t)hook_original(378);
+  fn_cuEGLStreamProducerConnect real = (fn_cuEGLStreamProducerConnect)(uintptr_t)hook_original(ROW_w_cuEGLStreamProducerConnect);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1067, 0, WEIR_BANK_DRIVER)) return real(conn, stream, width, height);
@@ -7983,7 +7983,7 @@ WEIR_EXPORT(w_cuEGLStreamProducerConnect, cuEGLStreamProducerConnect, WEIR_NODE_
 typedef CUresult (*fn_cuEGLStreamProducerDisconnect)(void **conn);
 WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamProducerDisconnect(void **conn)
 {
-  fn_cuEGLStreamProducerDisconnect real = (fn_cuEGLStreamProducerDisconnect)(uintptr_t)hook_original(379);
+  fn_cuEGLStreamProducerDisconnect real = (fn_cuEGLStreamProducerDisconnect)(uintptr_t)hook_original(ROW_w_cuEGLStreamProducerDisconnect);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1068, 0, WEIR_BANK_DRIVER)) return real(conn);
@@ -8001,7 +8001,7 @@ WEIR_EXPORT(w_cuEGLStreamProducerDisconnect, cuEGLStreamProducerDisconnect, WEIR
 typedef CUresult (*fn_cuEGLStreamProducerReturnFrame)(void **conn, void *eglframe, CUstream *pStream);
 WEIR_BODY WEIR_RARE CUresult w_cuEGLStreamProducerReturnFrame(void **conn, void *eglframe, CUstream *pStream)
 {
-  fn_cuEGLStreamProducerReturnFrame real = (fn_cuEGLStreamProducerReturnFrame)(uintptr_t)hook_original(380);
+  fn_cuEGLStreamProducerReturnFrame real = (fn_cuEGLStreamProducerReturnFrame)(uintptr_t)hook_original(ROW_w_cuEGLStreamProducerReturnFrame);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1070, 0, WEIR_BANK_DRIVER)) return real(conn, eglframe, pStream);
@@ -8019,7 +8019,7 @@ WEIR_EXPORT(w_cuEGLStreamProducerReturnFrame, cuEGLStreamProducerReturnFrame, WE
 typedef CUresult (*fn_cuEventCreateFromEGLSync)(CUevent *phEvent, void *eglSync, unsigned int flags);
 WEIR_BODY CUresult w_cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags)
 {
-  fn_cuEventCreateFromEGLSync real = (fn_cuEventCreateFromEGLSync)(uintptr_t)hook_original(381);
+  fn_cuEventCreateFromEGLSync real = (fn_cuEventCreateFromEGLSync)(uintptr_t)hook_original(ROW_w_cuEventCreateFromEGLSync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1071, 0, WEIR_BANK_DRIVER)) return real(phEvent, eglSync, flags);
@@ -8037,7 +8037,7 @@ WEIR_EXPORT(w_cuEventCreateFromEGLSync, cuEventCreateFromEGLSync, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuModuleLoad)(CUmodule *module, const char *fname);
 WEIR_BODY WEIR_RARE CUresult w_cuModuleLoad(CUmodule *module, const char *fname)
 {
-  fn_cuModuleLoad real = (fn_cuModuleLoad)(uintptr_t)hook_original(382);
+  fn_cuModuleLoad real = (fn_cuModuleLoad)(uintptr_t)hook_original(ROW_w_cuModuleLoad);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 933, 0, WEIR_BANK_DRIVER)) return real(module, fname);
@@ -8057,7 +8057,7 @@ WEIR_EXPORT(w_cuModuleLoad, cuModuleLoad, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuModuleLoadData)(CUmodule *module, const void *image);
 WEIR_BODY WEIR_RARE CUresult w_cuModuleLoadData(CUmodule *module, const void *image)
 {
-  fn_cuModuleLoadData real = (fn_cuModuleLoadData)(uintptr_t)hook_original(383);
+  fn_cuModuleLoadData real = (fn_cuModuleLoadData)(uintptr_t)hook_original(ROW_w_cuModuleLoadData);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 934, 0, WEIR_BANK_DRIVER)) return real(module, image);
@@ -8077,7 +8077,7 @@ WEIR_EXPORT(w_cuModuleLoadData, cuModuleLoadData, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues);
 WEIR_BODY WEIR_RARE CUresult w_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuModuleLoadDataEx real = (fn_cuModuleLoadDataEx)(uintptr_t)hook_original(384);
+  fn_cuModuleLoadDataEx real = (fn_cuModuleLoadDataEx)(uintptr_t)hook_original(ROW_w_cuModuleLoadDataEx);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 935, 0, WEIR_BANK_DRIVER)) return real(module, image, numOptions, options, optionValues);
@@ -8097,7 +8097,7 @@ WEIR_EXPORT(w_cuModuleLoadDataEx, cuModuleLoadDataEx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuModuleLoadFatBinary)(CUmodule *module, const void *fatCubin);
 WEIR_BODY WEIR_RARE CUresult w_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
-  fn_cuModuleLoadFatBinary real = (fn_cuModuleLoadFatBinary)(uintptr_t)hook_original(385);
+  fn_cuModuleLoadFatBinary real = (fn_cuModuleLoadFatBinary)(uintptr_t)hook_original(ROW_w_cuModuleLoadFatBinary);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 936, 0, WEIR_BANK_DRIVER)) return real(module, fatCubin);
@@ -8117,7 +8117,7 @@ WEIR_EXPORT(w_cuModuleLoadFatBinary, cuModuleLoadFatBinary, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuModuleUnload)(CUmodule hmod);
 WEIR_BODY WEIR_RARE CUresult w_cuModuleUnload(CUmodule hmod)
 {
-  fn_cuModuleUnload real = (fn_cuModuleUnload)(uintptr_t)hook_original(386);
+  fn_cuModuleUnload real = (fn_cuModuleUnload)(uintptr_t)hook_original(ROW_w_cuModuleUnload);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 937, 0, WEIR_BANK_DRIVER)) return real(hmod);
@@ -8137,7 +8137,7 @@ WEIR_EXPORT(w_cuModuleUnload, cuModuleUnload, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryLoadData)(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions);
 WEIR_BODY WEIR_RARE CUresult w_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
 {
-  fn_cuLibraryLoadData real = (fn_cuLibraryLoadData)(uintptr_t)hook_original(387);
+  fn_cuLibraryLoadData real = (fn_cuLibraryLoadData)(uintptr_t)hook_original(ROW_w_cuLibraryLoadData);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 914, 0, WEIR_BANK_DRIVER)) return real(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
@@ -8157,7 +8157,7 @@ WEIR_EXPORT(w_cuLibraryLoadData, cuLibraryLoadData, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryLoadFromFile)(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions);
 WEIR_BODY WEIR_RARE CUresult w_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
 {
-  fn_cuLibraryLoadFromFile real = (fn_cuLibraryLoadFromFile)(uintptr_t)hook_original(388);
+  fn_cuLibraryLoadFromFile real = (fn_cuLibraryLoadFromFile)(uintptr_t)hook_original(ROW_w_cuLibraryLoadFromFile);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 915, 0, WEIR_BANK_DRIVER)) return real(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
@@ -8177,7 +8177,7 @@ WEIR_EXPORT(w_cuLibraryLoadFromFile, cuLibraryLoadFromFile, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuModuleGetGlobal)(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod, const char *name);
 WEIR_BODY WEIR_RARE CUresult w_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod, const char *name)
 {
-  fn_cuModuleGetGlobal real = (fn_cuModuleGetGlobal)(uintptr_t)hook_original(389);
+  fn_cuModuleGetGlobal real = (fn_cuModuleGetGlobal)(uintptr_t)hook_original(ROW_w_cuModuleGetGlobal);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 928, 0, WEIR_BANK_DRIVER)) return real(dptr, bytes, hmod, name);
@@ -8197,7 +8197,7 @@ WEIR_EXPORT(w_cuModuleGetGlobal, cuModuleGetGlobal, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuModuleGetGlobal_v2)(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
 WEIR_BODY WEIR_RARE CUresult w_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
-  fn_cuModuleGetGlobal_v2 real = (fn_cuModuleGetGlobal_v2)(uintptr_t)hook_original(390);
+  fn_cuModuleGetGlobal_v2 real = (fn_cuModuleGetGlobal_v2)(uintptr_t)hook_original(ROW_w_cuModuleGetGlobal_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 929, 0, WEIR_BANK_DRIVER)) return real(dptr, bytes, hmod, name);
@@ -8217,7 +8217,7 @@ WEIR_EXPORT(w_cuModuleGetGlobal_v2, cuModuleGetGlobal_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryGetGlobal)(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
 WEIR_BODY WEIR_RARE CUresult w_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
-  fn_cuLibraryGetGlobal real = (fn_cuLibraryGetGlobal)(uintptr_t)hook_original(391);
+  fn_cuLibraryGetGlobal real = (fn_cuLibraryGetGlobal)(uintptr_t)hook_original(ROW_w_cuLibraryGetGlobal);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 908, 0, WEIR_BANK_DRIVER)) return real(dptr, bytes, library, name);
@@ -8237,7 +8237,7 @@ WEIR_EXPORT(w_cuLibraryGetGlobal, cuLibraryGetGlobal, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkCreate)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 WEIR_BODY WEIR_RARE CUresult w_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
-  fn_cuLinkCreate real = (fn_cuLinkCreate)(uintptr_t)hook_original(392);
+  fn_cuLinkCreate real = (fn_cuLinkCreate)(uintptr_t)hook_original(ROW_w_cuLinkCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 922, 0, WEIR_BANK_DRIVER)) return real(numOptions, options, optionValues, stateOut);
@@ -8256,7 +8256,7 @@ WEIR_EXPORT(w_cuLinkCreate, cuLinkCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkCreate_v2)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 WEIR_BODY WEIR_RARE CUresult w_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
-  fn_cuLinkCreate_v2 real = (fn_cuLinkCreate_v2)(uintptr_t)hook_original(393);
+  fn_cuLinkCreate_v2 real = (fn_cuLinkCreate_v2)(uintptr_t)hook_original(ROW_w_cuLinkCreate_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 923, 0, WEIR_BANK_DRIVER)) return real(numOptions, options, optionValues, stateOut);
@@ -8275,7 +8275,7 @@ WEIR_EXPORT(w_cuLinkCreate_v2, cuLinkCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddData)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
 WEIR_BODY WEIR_RARE CUresult w_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddData real = (fn_cuLinkAddData)(uintptr_t)hook_original(394);
+  fn_cuLinkAddData real = (fn_cuLinkAddData)(uintptr_t)hook_original(ROW_w_cuLinkAddData);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 917, 0, WEIR_BANK_DRIVER)) return real(state, type, data, size, name, numOptions, options, optionValues);
@@ -8294,7 +8294,7 @@ WEIR_EXPORT(w_cuLinkAddData, cuLinkAddData, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddData_v2)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
 WEIR_BODY WEIR_RARE CUresult w_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddData_v2 real = (fn_cuLinkAddData_v2)(uintptr_t)hook_original(395);
+  fn_cuLinkAddData_v2 real = (fn_cuLinkAddData_v2)(uintptr_t)hook_original(ROW_w_cuLinkAddData_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 918, 0, WEIR_BANK_DRIVER)) return real(state, type, data, size, name, numOptions, options, optionValues);
@@ -8313,7 +8313,7 @@ WEIR_EXPORT(w_cuLinkAddData_v2, cuLinkAddData_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddFile)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
 WEIR_BODY WEIR_RARE CUresult w_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddFile real = (fn_cuLinkAddFile)(uintptr_t)hook_original(396);
+  fn_cuLinkAddFile real = (fn_cuLinkAddFile)(uintptr_t)hook_original(ROW_w_cuLinkAddFile);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 919, 0, WEIR_BANK_DRIVER)) return real(state, type, path, numOptions, options, optionValues);
@@ -8332,7 +8332,7 @@ WEIR_EXPORT(w_cuLinkAddFile, cuLinkAddFile, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddFile_v2)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
 WEIR_BODY WEIR_RARE CUresult w_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddFile_v2 real = (fn_cuLinkAddFile_v2)(uintptr_t)hook_original(397);
+  fn_cuLinkAddFile_v2 real = (fn_cuLinkAddFile_v2)(uintptr_t)hook_original(ROW_w_cuLinkAddFile_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 920, 0, WEIR_BANK_DRIVER)) return real(state, type, path, numOptions, options, optionValues);
@@ -8351,7 +8351,7 @@ WEIR_EXPORT(w_cuLinkAddFile_v2, cuLinkAddFile_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkComplete)(CUlinkState state, void **cubinOut, size_t *sizeOut);
 WEIR_BODY WEIR_RARE CUresult w_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
-  fn_cuLinkComplete real = (fn_cuLinkComplete)(uintptr_t)hook_original(398);
+  fn_cuLinkComplete real = (fn_cuLinkComplete)(uintptr_t)hook_original(ROW_w_cuLinkComplete);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 921, 0, WEIR_BANK_DRIVER)) return real(state, cubinOut, sizeOut);
@@ -8370,7 +8370,7 @@ WEIR_EXPORT(w_cuLinkComplete, cuLinkComplete, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkDestroy)(CUlinkState state);
 WEIR_BODY WEIR_RARE CUresult w_cuLinkDestroy(CUlinkState state)
 {
-  fn_cuLinkDestroy real = (fn_cuLinkDestroy)(uintptr_t)hook_original(399);
+  fn_cuLinkDestroy real = (fn_cuLinkDestroy)(uintptr_t)hook_original(ROW_w_cuLinkDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 924, 0, WEIR_BANK_DRIVER)) return real(state);
@@ -8389,7 +8389,7 @@ WEIR_EXPORT(w_cuLinkDestroy, cuLinkDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCheckpointProcessLock)(int pid, CUcheckpointLockArgs *args);
 WEIR_BODY WEIR_RARE CUresult w_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
-  fn_cuCheckpointProcessLock real = (fn_cuCheckpointProcessLock)(uintptr_t)hook_original(400);
+  fn_cuCheckpointProcessLock real = (fn_cuCheckpointProcessLock)(uintptr_t)hook_original(ROW_w_cuCheckpointProcessLock);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1000, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -8408,7 +8408,7 @@ WEIR_EXPORT(w_cuCheckpointProcessLock, cuCheckpointProcessLock, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCheckpointProcessCheckpoint)(int pid, CUcheckpointCheckpointArgs *args);
 WEIR_BODY WEIR_RARE CUresult w_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
-  fn_cuCheckpointProcessCheckpoint real = (fn_cuCheckpointProcessCheckpoint)(uintptr_t)hook_original(401);
+  fn_cuCheckpointProcessCheckpoint real = (fn_cuCheckpointProcessCheckpoint)(uintptr_t)hook_original(ROW_w_cuCheckpointProcessCheckpoint);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 997, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -8427,7 +8427,7 @@ WEIR_EXPORT(w_cuCheckpointProcessCheckpoint, cuCheckpointProcessCheckpoint, WEIR
 typedef CUresult (*fn_cuCheckpointProcessRestore)(int pid, CUcheckpointRestoreArgs *args);
 WEIR_BODY WEIR_RARE CUresult w_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
-  fn_cuCheckpointProcessRestore real = (fn_cuCheckpointProcessRestore)(uintptr_t)hook_original(402);
+  fn_cuCheckpointProcessRestore real = (fn_cuCheckpointProcessRestore)(uintptr_t)hook_original(ROW_w_cuCheckpointProcessRestore);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1001, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -8446,7 +8446,7 @@ WEIR_EXPORT(w_cuCheckpointProcessRestore, cuCheckpointProcessRestore, WEIR_NODE_
 typedef CUresult (*fn_cuCheckpointProcessUnlock)(int pid, CUcheckpointUnlockArgs *args);
 WEIR_BODY WEIR_RARE CUresult w_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
-  fn_cuCheckpointProcessUnlock real = (fn_cuCheckpointProcessUnlock)(uintptr_t)hook_original(403);
+  fn_cuCheckpointProcessUnlock real = (fn_cuCheckpointProcessUnlock)(uintptr_t)hook_original(ROW_w_cuCheckpointProcessUnlock);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1002, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -8465,7 +8465,7 @@ WEIR_EXPORT(w_cuCheckpointProcessUnlock, cuCheckpointProcessUnlock, WEIR_NODE_DR
 typedef CUresult (*fn_cuProfilerStart)(void);
 WEIR_BODY WEIR_RARE CUresult w_cuProfilerStart(void)
 {
-  fn_cuProfilerStart real = (fn_cuProfilerStart)(uintptr_t)hook_original(404);
+  fn_cuProfilerStart real = (fn_cuProfilerStart)(uintptr_t)hook_original(ROW_w_cuProfilerStart);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1095, 0, WEIR_BANK_DRIVER)) return real();
@@ -8484,7 +8484,7 @@ WEIR_EXPORT(w_cuProfilerStart, cuProfilerStart, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuProfilerStop)(void);
 WEIR_BODY WEIR_RARE CUresult w_cuProfilerStop(void)
 {
-  fn_cuProfilerStop real = (fn_cuProfilerStop)(uintptr_t)hook_original(405);
+  fn_cuProfilerStop real = (fn_cuProfilerStop)(uintptr_t)hook_original(ROW_w_cuProfilerStop);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1096, 0, WEIR_BANK_DRIVER)) return real();
@@ -8503,7 +8503,7 @@ WEIR_EXPORT(w_cuProfilerStop, cuProfilerStop, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuInit)(unsigned int Flags);
 WEIR_BODY WEIR_RARE CUresult w_cuInit(unsigned int Flags)
 {
-  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(406);
+  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(ROW_w_cuInit);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8528,7 +8528,7 @@ WEIR_EXPORT(w_cuInit, cuInit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(407);
+  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(ROW_w_cuCtxCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8549,7 +8549,7 @@ WEIR_EXPORT(w_cuCtxCreate, cuCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v2)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(408);
+  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(ROW_w_cuCtxCreate_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8570,7 +8570,7 @@ WEIR_EXPORT(w_cuCtxCreate_v2, cuCtxCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(409);
+  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(ROW_w_cuCtxCreate_v3);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8591,7 +8591,7 @@ WEIR_EXPORT(w_cuCtxCreate_v3, cuCtxCreate_v3, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(410);
+  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(ROW_w_cuCtxCreate_v4);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8612,7 +8612,7 @@ WEIR_EXPORT(w_cuCtxCreate_v4, cuCtxCreate_v4, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxAttach)(CUcontext *pctx, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
-  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(411);
+  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(ROW_w_cuCtxAttach);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8632,7 +8632,7 @@ WEIR_EXPORT(w_cuCtxAttach, cuCtxAttach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDetach)(CUcontext ctx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxDetach(CUcontext ctx)
 {
-  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(412);
+  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(ROW_w_cuCtxDetach);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8652,7 +8652,7 @@ WEIR_EXPORT(w_cuCtxDetach, cuCtxDetach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy)(CUcontext ctx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxDestroy(CUcontext ctx)
 {
-  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(413);
+  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(ROW_w_cuCtxDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8672,7 +8672,7 @@ WEIR_EXPORT(w_cuCtxDestroy, cuCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy_v2)(CUcontext ctx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
-  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(414);
+  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(ROW_w_cuCtxDestroy_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8692,7 +8692,7 @@ WEIR_EXPORT(w_cuCtxDestroy_v2, cuCtxDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent)(CUcontext ctx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(415);
+  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(ROW_w_cuCtxPushCurrent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8712,7 +8712,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent, cuCtxPushCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent_v2)(CUcontext ctx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(416);
+  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(ROW_w_cuCtxPushCurrent_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8732,7 +8732,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent_v2, cuCtxPushCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent)(CUcontext *pctx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(417);
+  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(ROW_w_cuCtxPopCurrent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8752,7 +8752,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent, cuCtxPopCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent_v2)(CUcontext *pctx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(418);
+  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(ROW_w_cuCtxPopCurrent_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8772,7 +8772,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent_v2, cuCtxPopCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCurrent)(CUcontext ctx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
-  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(419);
+  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(ROW_w_cuCtxSetCurrent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8792,7 +8792,7 @@ WEIR_EXPORT(w_cuCtxSetCurrent, cuCtxSetCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetFlags)(unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxSetFlags(unsigned int flags)
 {
-  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(420);
+  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(ROW_w_cuCtxSetFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8812,7 +8812,7 @@ WEIR_EXPORT(w_cuCtxSetFlags, cuCtxSetFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetLimit)(CUlimit limit, size_t value);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(421);
+  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(ROW_w_cuCtxSetLimit);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8832,7 +8832,7 @@ WEIR_EXPORT(w_cuCtxSetLimit, cuCtxSetLimit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCacheConfig)(CUfunc_cache config);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
-  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(422);
+  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(ROW_w_cuCtxSetCacheConfig);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8852,7 +8852,7 @@ WEIR_EXPORT(w_cuCtxSetCacheConfig, cuCtxSetCacheConfig, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetSharedMemConfig)(CUsharedconfig config);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
-  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(423);
+  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(ROW_w_cuCtxSetSharedMemConfig);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8872,7 +8872,7 @@ WEIR_EXPORT(w_cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxResetPersistingL2Cache)(void);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxResetPersistingL2Cache(void)
 {
-  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(424);
+  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(ROW_w_cuCtxResetPersistingL2Cache);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8892,7 +8892,7 @@ WEIR_EXPORT(w_cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, WEIR_NOD
 typedef CUresult (*fn_cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
-  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(425);
+  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(ROW_w_cuCtxFromGreenCtx);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8912,7 +8912,7 @@ WEIR_EXPORT(w_cuCtxFromGreenCtx, cuCtxFromGreenCtx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGreenCtxCreate)(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
-  fn_cuGreenCtxCreate real = (fn_cuGreenCtxCreate)(uintptr_t)hook_original(426);
+  fn_cuGreenCtxCreate real = (fn_cuGreenCtxCreate)(uintptr_t)hook_original(ROW_w_cuGreenCtxCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8932,7 +8932,7 @@ WEIR_EXPORT(w_cuGreenCtxCreate, cuGreenCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGreenCtxDestroy)(CUgreenCtx hCtx);
 WEIR_BODY WEIR_RARE CUresult w_cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
-  fn_cuGreenCtxDestroy real = (fn_cuGreenCtxDestroy)(uintptr_t)hook_original(427);
+  fn_cuGreenCtxDestroy real = (fn_cuGreenCtxDestroy)(uintptr_t)hook_original(ROW_w_cuGreenCtxDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8952,7 +8952,7 @@ WEIR_EXPORT(w_cuGreenCtxDestroy, cuGreenCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(428);
+  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(ROW_w_cuCtxEnablePeerAccess);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8972,7 +8972,7 @@ WEIR_EXPORT(w_cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDisablePeerAccess)(CUcontext peerContext);
 WEIR_BODY WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(429);
+  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(ROW_w_cuCtxDisablePeerAccess);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8992,7 +8992,7 @@ WEIR_EXPORT(w_cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent);
 WEIR_BODY CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(430);
+  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(ROW_w_cuCtxRecordEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -9011,7 +9011,7 @@ WEIR_EXPORT(w_cuCtxRecordEvent, cuCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent);
 WEIR_BODY CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(431);
+  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(ROW_w_cuCtxWaitEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -9030,7 +9030,7 @@ WEIR_EXPORT(w_cuCtxWaitEvent, cuCtxWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(432);
+  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(ROW_w_cuDevicePrimaryCtxRetain);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -9051,7 +9051,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease)(CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(433);
+  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(ROW_w_cuDevicePrimaryCtxRelease);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -9071,7 +9071,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, WEIR_NODE_DR
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease_v2)(CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(434);
+  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(ROW_w_cuDevicePrimaryCtxRelease_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -9091,7 +9091,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, WEIR_N
 typedef CUresult (*fn_cuDevicePrimaryCtxReset)(CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(435);
+  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(ROW_w_cuDevicePrimaryCtxReset);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -9111,7 +9111,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuDevicePrimaryCtxReset_v2)(CUdevice dev);
 WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(436);
+  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(ROW_w_cuDevicePrimaryCtxReset_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -9131,7 +9131,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(437);
+  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(ROW_w_cuDevicePrimaryCtxSetFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -9151,7 +9151,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags_v2)(CUdevice dev, unsigned int flags);
 WEIR_BODY WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(438);
+  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(ROW_w_cuDevicePrimaryCtxSetFlags_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -9171,7 +9171,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags_v2, WEIR
 typedef CUresult (*fn_cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 WEIR_BODY CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(439);
+  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(ROW_w_cuGetProcAddress);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags);
 }
@@ -9181,7 +9181,7 @@ WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGetProcAddress_v2)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 WEIR_BODY CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(440);
+  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(ROW_w_cuGetProcAddress_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress_v2(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags, symbolStatus);
 }
@@ -9191,7 +9191,7 @@ WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
 WEIR_BODY CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(441);
+  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(ROW_w_cuMemGetInfo_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
 }
@@ -9201,7 +9201,7 @@ WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 WEIR_BODY CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
-  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(442);
+  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(ROW_w_cuMemGetAddressRange_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
 }
@@ -9211,7 +9211,7 @@ WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemHostGetDevicePointer_v2)(CUdeviceptr *pdptr, void *p, unsigned int Flags);
 WEIR_BODY CUresult w_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
 {
-  fn_cuMemHostGetDevicePointer_v2 real = (fn_cuMemHostGetDevicePointer_v2)(uintptr_t)hook_original(443);
+  fn_cuMemHostGetDevicePointer_v2 real = (fn_cuMemHostGetDevicePointer_v2)(uintptr_t)hook_original(ROW_w_cuMemHostGetDevicePointer_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetDevicePointer_v2(real, pdptr, p, Flags) : real(pdptr, p, Flags);
 }
@@ -9221,7 +9221,7 @@ WEIR_EXPORT(w_cuMemHostGetDevicePointer_v2, cuMemHostGetDevicePointer_v2, WEIR_N
 typedef CUresult (*fn_cuMemHostGetFlags)(unsigned int *pFlags, void *p);
 WEIR_BODY CUresult w_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
-  fn_cuMemHostGetFlags real = (fn_cuMemHostGetFlags)(uintptr_t)hook_original(444);
+  fn_cuMemHostGetFlags real = (fn_cuMemHostGetFlags)(uintptr_t)hook_original(ROW_w_cuMemHostGetFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetFlags(real, pFlags, p) : real(pFlags, p);
 }
@@ -9231,7 +9231,7 @@ WEIR_EXPORT(w_cuMemHostGetFlags, cuMemHostGetFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 WEIR_BODY CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(445);
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(ROW_w_cuPointerGetAttribute);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   if (__builtin_expect(!(attribute==CU_POINTER_ATTRIBUTE_P2P_TOKENS), 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
   hook_call call, *c = &call;
@@ -9250,7 +9250,7 @@ WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 WEIR_BODY CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(446);
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(ROW_w_cuPointerGetAttributes);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   if (__builtin_expect(!(extract_asks_tokens(numAttributes,attributes)), 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
   hook_call call, *c = &call;
@@ -9269,7 +9269,7 @@ WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 WEIR_BODY WEIR_RARE CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(447);
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(ROW_w_cuPointerSetAttribute);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 330, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
@@ -9287,7 +9287,7 @@ WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 WEIR_BODY WEIR_RARE CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(448);
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(ROW_w_cuMemGetHandleForAddressRange);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 124, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
@@ -9305,7 +9305,7 @@ WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 WEIR_BODY WEIR_RARE CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(449);
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(ROW_w_cuIpcGetMemHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 146, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
@@ -9336,11 +9336,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(450, WEIR_BANK_RT11, devPtr, size); }
+WEIR_BODY cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(ROW_w11_cudaMalloc, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(594, WEIR_BANK_RT12, devPtr, size); }
+WEIR_BODY cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(ROW_w12_cudaMalloc, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(748, WEIR_BANK_RT13, devPtr, size); }
+WEIR_BODY cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(ROW_w13_cudaMalloc, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -9360,11 +9360,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(451, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(ROW_w11_cudaMallocPitch, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(595, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(ROW_w12_cudaMallocPitch, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(749, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+WEIR_BODY cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(ROW_w13_cudaMallocPitch, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -9384,11 +9384,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(452, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(ROW_w11_cudaMalloc3D, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(596, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(ROW_w12_cudaMalloc3D, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(750, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+WEIR_BODY cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(ROW_w13_cudaMalloc3D, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -9408,11 +9408,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(453, WEIR_BANK_RT11, devPtr, size, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(ROW_w11_cudaMallocManaged, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(597, WEIR_BANK_RT12, devPtr, size, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(ROW_w12_cudaMallocManaged, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(751, WEIR_BANK_RT13, devPtr, size, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(ROW_w13_cudaMallocManaged, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -9432,11 +9432,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(454, WEIR_BANK_RT11, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(ROW_w11_cudaMallocAsync, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(598, WEIR_BANK_RT12, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(ROW_w12_cudaMallocAsync, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(752, WEIR_BANK_RT13, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(ROW_w13_cudaMallocAsync, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -9456,11 +9456,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(455, WEIR_BANK_RT11, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(ROW_w11_cudaMallocAsync_ptsz, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(599, WEIR_BANK_RT12, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(ROW_w12_cudaMallocAsync_ptsz, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(753, WEIR_BANK_RT13, devPtr, size, hStream); }
+WEIR_BODY cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(ROW_w13_cudaMallocAsync_ptsz, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -9480,11 +9480,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(456, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(ROW_w11_cudaMallocFromPoolAsync, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(600, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(ROW_w12_cudaMallocFromPoolAsync, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(754, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(ROW_w13_cudaMallocFromPoolAsync, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -9504,11 +9504,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(457, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(ROW_w11_cudaMallocFromPoolAsync_ptsz, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(601, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(ROW_w12_cudaMallocFromPoolAsync_ptsz, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(755, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+WEIR_BODY cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(ROW_w13_cudaMallocFromPoolAsync_ptsz, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -9529,11 +9529,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(458, WEIR_BANK_RT11, devPtr); }
+WEIR_BODY cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(ROW_w11_cudaFree, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(602, WEIR_BANK_RT12, devPtr); }
+WEIR_BODY cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(ROW_w12_cudaFree, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(756, WEIR_BANK_RT13, devPtr); }
+WEIR_BODY cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(ROW_w13_cudaFree, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -9554,11 +9554,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(459, WEIR_BANK_RT11, devPtr, hStream); }
+WEIR_BODY cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(ROW_w11_cudaFreeAsync, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(603, WEIR_BANK_RT12, devPtr, hStream); }
+WEIR_BODY cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(ROW_w12_cudaFreeAsync, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(757, WEIR_BANK_RT13, devPtr, hStream); }
+WEIR_BODY cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(ROW_w13_cudaFreeAsync, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -9579,11 +9579,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(460, WEIR_BANK_RT11, devPtr, hStream); }
+WEIR_BODY cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(ROW_w11_cudaFreeAsync_ptsz, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(604, WEIR_BANK_RT12, devPtr, hStream); }
+WEIR_BODY cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(ROW_w12_cudaFreeAsync_ptsz, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(758, WEIR_BANK_RT13, devPtr, hStream); }
+WEIR_BODY cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(ROW_w13_cudaFreeAsync_ptsz, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
 
@@ -9603,11 +9603,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolTrimTo(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(461, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(ROW_w11_cudaMemPoolTrimTo, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w11_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(605, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(ROW_w12_cudaMemPoolTrimTo, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w12_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(759, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(ROW_w13_cudaMemPoolTrimTo, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w13_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo)), "cudaMemPoolTrimTo");
 
@@ -9628,11 +9628,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolDestroy(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(462, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(ROW_w11_cudaMemPoolDestroy, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w11_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(606, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(ROW_w12_cudaMemPoolDestroy, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w12_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(760, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(ROW_w13_cudaMemPoolDestroy, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w13_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy)), "cudaMemPoolDestroy");
 
@@ -9652,11 +9652,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceSetMemPool(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(463, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(ROW_w11_cudaDeviceSetMemPool, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w11_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(607, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(ROW_w12_cudaDeviceSetMemPool, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w12_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(761, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(ROW_w13_cudaDeviceSetMemPool, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w13_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMemPool)), "cudaDeviceSetMemPool");
 
@@ -9676,11 +9676,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(464, WEIR_BANK_RT11, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(ROW_w11_cudaMallocArray, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(608, WEIR_BANK_RT12, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(ROW_w12_cudaMallocArray, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(763, WEIR_BANK_RT13, array, desc, width, height, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(ROW_w13_cudaMallocArray, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -9700,11 +9700,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(465, WEIR_BANK_RT11, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(ROW_w11_cudaMalloc3DArray, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(609, WEIR_BANK_RT12, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(ROW_w12_cudaMalloc3DArray, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(764, WEIR_BANK_RT13, array, desc, extent, flags); }
+WEIR_BODY cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(ROW_w13_cudaMalloc3DArray, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -9724,11 +9724,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(466, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(ROW_w11_cudaMallocMipmappedArray, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(610, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(ROW_w12_cudaMallocMipmappedArray, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(765, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+WEIR_BODY cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(ROW_w13_cudaMallocMipmappedArray, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -9749,11 +9749,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(467, WEIR_BANK_RT11, array); }
+WEIR_BODY cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(ROW_w11_cudaFreeArray, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(611, WEIR_BANK_RT12, array); }
+WEIR_BODY cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(ROW_w12_cudaFreeArray, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(766, WEIR_BANK_RT13, array); }
+WEIR_BODY cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(ROW_w13_cudaFreeArray, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -9774,11 +9774,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(468, WEIR_BANK_RT11, mipmappedArray); }
+WEIR_BODY cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(ROW_w11_cudaFreeMipmappedArray, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(612, WEIR_BANK_RT12, mipmappedArray); }
+WEIR_BODY cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(ROW_w12_cudaFreeMipmappedArray, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(767, WEIR_BANK_RT13, mipmappedArray); }
+WEIR_BODY cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(ROW_w13_cudaFreeMipmappedArray, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
 
@@ -9798,11 +9798,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaIpcOpenMemHandle(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(469, WEIR_BANK_RT11, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(ROW_w11_cudaIpcOpenMemHandle, WEIR_BANK_RT11, devPtr, handle, flags); }
 WEIR_EXPORT(w11_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(613, WEIR_BANK_RT12, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(ROW_w12_cudaIpcOpenMemHandle, WEIR_BANK_RT12, devPtr, handle, flags); }
 WEIR_EXPORT(w12_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(768, WEIR_BANK_RT13, devPtr, handle, flags); }
+WEIR_BODY cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(ROW_w13_cudaIpcOpenMemHandle, WEIR_BANK_RT13, devPtr, handle, flags); }
 WEIR_EXPORT(w13_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaIpcOpenMemHandle, __typeof__(&cudaIpcOpenMemHandle)), "cudaIpcOpenMemHandle");
 
@@ -9823,11 +9823,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaIpcCloseMemHandle
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(470, WEIR_BANK_RT11, devPtr); }
+WEIR_BODY cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(ROW_w11_cudaIpcCloseMemHandle, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(614, WEIR_BANK_RT12, devPtr); }
+WEIR_BODY cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(ROW_w12_cudaIpcCloseMemHandle, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(769, WEIR_BANK_RT13, devPtr); }
+WEIR_BODY cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(ROW_w13_cudaIpcCloseMemHandle, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaIpcCloseMemHandle, __typeof__(&cudaIpcCloseMemHandle)), "cudaIpcCloseMemHandle");
 
@@ -9847,11 +9847,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolImportPoin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(471, WEIR_BANK_RT11, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(ROW_w11_cudaMemPoolImportPointer, WEIR_BANK_RT11, ptr, memPool, exportData); }
 WEIR_EXPORT(w11_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(615, WEIR_BANK_RT12, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(ROW_w12_cudaMemPoolImportPointer, WEIR_BANK_RT12, ptr, memPool, exportData); }
 WEIR_EXPORT(w12_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(770, WEIR_BANK_RT13, ptr, memPool, exportData); }
+WEIR_BODY cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(ROW_w13_cudaMemPoolImportPointer, WEIR_BANK_RT13, ptr, memPool, exportData); }
 WEIR_EXPORT(w13_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolImportPointer, __typeof__(&cudaMemPoolImportPointer)), "cudaMemPoolImportPointer");
 
@@ -9871,11 +9871,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaExternalMemoryGet
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(472, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(ROW_w11_cudaExternalMemoryGetMappedBuffer, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w11_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(616, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(ROW_w12_cudaExternalMemoryGetMappedBuffer, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w12_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(771, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
+WEIR_BODY cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(ROW_w13_cudaExternalMemoryGetMappedBuffer, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w13_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaExternalMemoryGetMappedBuffer, __typeof__(&cudaExternalMemoryGetMappedBuffer)), "cudaExternalMemoryGetMappedBuffer");
 
@@ -9895,11 +9895,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaImportExternalMemor
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(473, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(ROW_w11_cudaImportExternalMemory, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w11_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(617, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(ROW_w12_cudaImportExternalMemory, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w12_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(772, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(ROW_w13_cudaImportExternalMemory, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w13_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaImportExternalMemory, __typeof__(&cudaImportExternalMemory)), "cudaImportExternalMemory");
 
@@ -9919,11 +9919,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDestroyExternalMemo
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(474, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(ROW_w11_cudaDestroyExternalMemory, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w11_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(618, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(ROW_w12_cudaDestroyExternalMemory, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w12_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(773, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(ROW_w13_cudaDestroyExternalMemory, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w13_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDestroyExternalMemory, __typeof__(&cudaDestroyExternalMemory)), "cudaDestroyExternalMemory");
 
@@ -9943,11 +9943,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(475, WEIR_BANK_RT11, ptr, size); }
+WEIR_BODY cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(ROW_w11_cudaMallocHost, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(619, WEIR_BANK_RT12, ptr, size); }
+WEIR_BODY cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(ROW_w12_cudaMallocHost, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(774, WEIR_BANK_RT13, ptr, size); }
+WEIR_BODY cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(ROW_w13_cudaMallocHost, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -9967,11 +9967,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(476, WEIR_BANK_RT11, pHost, size, flags); }
+WEIR_BODY cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(ROW_w11_cudaHostAlloc, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(620, WEIR_BANK_RT12, pHost, size, flags); }
+WEIR_BODY cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(ROW_w12_cudaHostAlloc, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(775, WEIR_BANK_RT13, pHost, size, flags); }
+WEIR_BODY cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(ROW_w13_cudaHostAlloc, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -9992,11 +9992,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(477, WEIR_BANK_RT11, ptr); }
+WEIR_BODY cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(ROW_w11_cudaFreeHost, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(621, WEIR_BANK_RT12, ptr); }
+WEIR_BODY cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(ROW_w12_cudaFreeHost, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(776, WEIR_BANK_RT13, ptr); }
+WEIR_BODY cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(ROW_w13_cudaFreeHost, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -10016,11 +10016,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(478, WEIR_BANK_RT11, ptr, size, flags); }
+WEIR_BODY cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(ROW_w11_cudaHostRegister, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(622, WEIR_BANK_RT12, ptr, size, flags); }
+WEIR_BODY cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(ROW_w12_cudaHostRegister, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(777, WEIR_BANK_RT13, ptr, size, flags); }
+WEIR_BODY cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(ROW_w13_cudaHostRegister, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -10041,11 +10041,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(479, WEIR_BANK_RT11, ptr); }
+WEIR_BODY cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(ROW_w11_cudaHostUnregister, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(623, WEIR_BANK_RT12, ptr); }
+WEIR_BODY cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(ROW_w12_cudaHostUnregister, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(778, WEIR_BANK_RT13, ptr); }
+WEIR_BODY cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(ROW_w13_cudaHostUnregister, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
@@ -10065,9 +10065,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_11
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(480, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(ROW_w11_cudaMemPrefetchAsync, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(624, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(ROW_w12_cudaMemPrefetchAsync, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -10086,9 +10086,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(481, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(ROW_w11_cudaMemPrefetchAsync_ptsz, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(625, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(ROW_w12_cudaMemPrefetchAsync_ptsz, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
@@ -10107,9 +10107,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_1112(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(482, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(ROW_w11_cudaMemAdvise, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(628, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(ROW_w12_cudaMemAdvise, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
@@ -10128,11 +10128,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(483, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(ROW_w11_cudaStreamAttachMemAsync, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(630, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(ROW_w12_cudaStreamAttachMemAsync, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(782, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(ROW_w13_cudaStreamAttachMemAsync, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
@@ -10152,11 +10152,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(484, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(ROW_w11_cudaStreamAttachMemAsync_ptsz, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(631, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(ROW_w12_cudaStreamAttachMemAsync_ptsz, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(783, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(ROW_w13_cudaStreamAttachMemAsync_ptsz, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -10179,11 +10179,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(485, WEIR_BANK_RT11, dst, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(ROW_w11_cudaMemcpy, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(632, WEIR_BANK_RT12, dst, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(ROW_w12_cudaMemcpy, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(784, WEIR_BANK_RT13, dst, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(ROW_w13_cudaMemcpy, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -10206,11 +10206,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(486, WEIR_BANK_RT11, dst, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(ROW_w11_cudaMemcpy_ptds, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(633, WEIR_BANK_RT12, dst, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(ROW_w12_cudaMemcpy_ptds, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(785, WEIR_BANK_RT13, dst, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(ROW_w13_cudaMemcpy_ptds, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -10233,11 +10233,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(487, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(ROW_w11_cudaMemcpyAsync, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(634, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(ROW_w12_cudaMemcpyAsync, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(786, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(ROW_w13_cudaMemcpyAsync, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -10260,11 +10260,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(488, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(ROW_w11_cudaMemcpyAsync_ptsz, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(635, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(ROW_w12_cudaMemcpyAsync_ptsz, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(787, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(ROW_w13_cudaMemcpyAsync_ptsz, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -10287,11 +10287,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(489, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(ROW_w11_cudaMemcpy2D, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(636, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(ROW_w12_cudaMemcpy2D, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(788, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(ROW_w13_cudaMemcpy2D, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -10314,11 +10314,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(490, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(ROW_w11_cudaMemcpy2D_ptds, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(637, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(ROW_w12_cudaMemcpy2D_ptds, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(789, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(ROW_w13_cudaMemcpy2D_ptds, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -10341,11 +10341,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(491, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(ROW_w11_cudaMemcpy2DAsync, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(638, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(ROW_w12_cudaMemcpy2DAsync, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(790, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(ROW_w13_cudaMemcpy2DAsync, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -10368,11 +10368,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(492, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(ROW_w11_cudaMemcpy2DAsync_ptsz, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(639, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(ROW_w12_cudaMemcpy2DAsync_ptsz, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(791, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(ROW_w13_cudaMemcpy2DAsync_ptsz, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -10393,11 +10393,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(493, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(ROW_w11_cudaMemcpyToArray, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(640, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(ROW_w12_cudaMemcpyToArray, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(792, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(ROW_w13_cudaMemcpyToArray, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -10418,11 +10418,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(494, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(ROW_w11_cudaMemcpyToArray_ptds, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(641, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(ROW_w12_cudaMemcpyToArray_ptds, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(793, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(ROW_w13_cudaMemcpyToArray_ptds, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -10443,11 +10443,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(495, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(ROW_w11_cudaMemcpyToArrayAsync, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(642, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(ROW_w12_cudaMemcpyToArrayAsync, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(794, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(ROW_w13_cudaMemcpyToArrayAsync, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -10468,11 +10468,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(496, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(ROW_w11_cudaMemcpyToArrayAsync_ptsz, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(643, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(ROW_w12_cudaMemcpyToArrayAsync_ptsz, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(795, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(ROW_w13_cudaMemcpyToArrayAsync_ptsz, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -10493,11 +10493,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(497, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(ROW_w11_cudaMemcpyFromArray, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(644, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(ROW_w12_cudaMemcpyFromArray, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(796, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(ROW_w13_cudaMemcpyFromArray, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -10518,11 +10518,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(498, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(ROW_w11_cudaMemcpyFromArray_ptds, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(645, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(ROW_w12_cudaMemcpyFromArray_ptds, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(797, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(ROW_w13_cudaMemcpyFromArray_ptds, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -10543,11 +10543,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(499, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(ROW_w11_cudaMemcpyFromArrayAsync, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(646, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(ROW_w12_cudaMemcpyFromArrayAsync, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(798, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(ROW_w13_cudaMemcpyFromArrayAsync, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -10568,11 +10568,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(500, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(ROW_w11_cudaMemcpyFromArrayAsync_ptsz, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(647, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(ROW_w12_cudaMemcpyFromArrayAsync_ptsz, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(799, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(ROW_w13_cudaMemcpyFromArrayAsync_ptsz, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -10593,11 +10593,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(501, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(ROW_w11_cudaMemcpyArrayToArray, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(648, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(ROW_w12_cudaMemcpyArrayToArray, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(800, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(ROW_w13_cudaMemcpyArrayToArray, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -10618,11 +10618,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(502, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(ROW_w11_cudaMemcpyArrayToArray_ptds, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(649, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(ROW_w12_cudaMemcpyArrayToArray_ptds, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(801, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(ROW_w13_cudaMemcpyArrayToArray_ptds, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -10643,11 +10643,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(503, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(ROW_w11_cudaMemcpy2DToArray, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(650, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(ROW_w12_cudaMemcpy2DToArray, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(802, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(ROW_w13_cudaMemcpy2DToArray, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -10668,11 +10668,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(504, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(ROW_w11_cudaMemcpy2DToArray_ptds, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(651, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(ROW_w12_cudaMemcpy2DToArray_ptds, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(803, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(ROW_w13_cudaMemcpy2DToArray_ptds, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -10693,11 +10693,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(505, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(ROW_w11_cudaMemcpy2DToArrayAsync, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(652, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(ROW_w12_cudaMemcpy2DToArrayAsync, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(804, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(ROW_w13_cudaMemcpy2DToArrayAsync, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -10718,11 +10718,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(506, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(ROW_w11_cudaMemcpy2DToArrayAsync_ptsz, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(653, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(ROW_w12_cudaMemcpy2DToArrayAsync_ptsz, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(805, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(ROW_w13_cudaMemcpy2DToArrayAsync_ptsz, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -10743,11 +10743,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(507, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(ROW_w11_cudaMemcpy2DFromArray, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(654, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(ROW_w12_cudaMemcpy2DFromArray, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(806, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(ROW_w13_cudaMemcpy2DFromArray, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -10768,11 +10768,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(508, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(ROW_w11_cudaMemcpy2DFromArray_ptds, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(655, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(ROW_w12_cudaMemcpy2DFromArray_ptds, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(807, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(ROW_w13_cudaMemcpy2DFromArray_ptds, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -10793,11 +10793,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(509, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(ROW_w11_cudaMemcpy2DFromArrayAsync, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(656, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(ROW_w12_cudaMemcpy2DFromArrayAsync, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(808, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(ROW_w13_cudaMemcpy2DFromArrayAsync, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -10818,11 +10818,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(510, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(ROW_w11_cudaMemcpy2DFromArrayAsync_ptsz, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(657, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(ROW_w12_cudaMemcpy2DFromArrayAsync_ptsz, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(809, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(ROW_w13_cudaMemcpy2DFromArrayAsync_ptsz, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -10843,11 +10843,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(511, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(ROW_w11_cudaMemcpy2DArrayToArray, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(658, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(ROW_w12_cudaMemcpy2DArrayToArray, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(810, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(ROW_w13_cudaMemcpy2DArrayToArray, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -10868,11 +10868,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(512, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(ROW_w11_cudaMemcpy2DArrayToArray_ptds, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(659, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(ROW_w12_cudaMemcpy2DArrayToArray_ptds, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(811, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(ROW_w13_cudaMemcpy2DArrayToArray_ptds, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -10893,11 +10893,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(513, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(ROW_w11_cudaMemcpyToSymbol, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(660, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(ROW_w12_cudaMemcpyToSymbol, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(812, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(ROW_w13_cudaMemcpyToSymbol, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -10918,11 +10918,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(514, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(ROW_w11_cudaMemcpyToSymbol_ptds, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(661, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(ROW_w12_cudaMemcpyToSymbol_ptds, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(813, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(ROW_w13_cudaMemcpyToSymbol_ptds, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -10943,11 +10943,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(515, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(ROW_w11_cudaMemcpyToSymbolAsync, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(662, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(ROW_w12_cudaMemcpyToSymbolAsync, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(814, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(ROW_w13_cudaMemcpyToSymbolAsync, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -10968,11 +10968,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(516, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(ROW_w11_cudaMemcpyToSymbolAsync_ptsz, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(663, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(ROW_w12_cudaMemcpyToSymbolAsync_ptsz, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(815, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(ROW_w13_cudaMemcpyToSymbolAsync_ptsz, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -10993,11 +10993,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(517, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(ROW_w11_cudaMemcpyFromSymbol, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(664, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(ROW_w12_cudaMemcpyFromSymbol, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(816, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(ROW_w13_cudaMemcpyFromSymbol, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -11018,11 +11018,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(518, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(ROW_w11_cudaMemcpyFromSymbol_ptds, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(665, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(ROW_w12_cudaMemcpyFromSymbol_ptds, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(817, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(ROW_w13_cudaMemcpyFromSymbol_ptds, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -11043,11 +11043,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(519, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(ROW_w11_cudaMemcpyFromSymbolAsync, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(666, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(ROW_w12_cudaMemcpyFromSymbolAsync, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(818, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(ROW_w13_cudaMemcpyFromSymbolAsync, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -11068,11 +11068,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(520, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(ROW_w11_cudaMemcpyFromSymbolAsync_ptsz, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(667, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(ROW_w12_cudaMemcpyFromSymbolAsync_ptsz, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(819, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(ROW_w13_cudaMemcpyFromSymbolAsync_ptsz, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -11093,11 +11093,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(521, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(ROW_w11_cudaMemcpy3D, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(668, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(ROW_w12_cudaMemcpy3D, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(820, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(ROW_w13_cudaMemcpy3D, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -11118,11 +11118,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(522, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(ROW_w11_cudaMemcpy3D_ptds, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(669, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(ROW_w12_cudaMemcpy3D_ptds, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(821, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(ROW_w13_cudaMemcpy3D_ptds, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -11143,11 +11143,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(523, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(ROW_w11_cudaMemcpy3DAsync, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(670, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(ROW_w12_cudaMemcpy3DAsync, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(822, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(ROW_w13_cudaMemcpy3DAsync, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -11168,11 +11168,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(524, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(ROW_w11_cudaMemcpy3DAsync_ptsz, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(671, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(ROW_w12_cudaMemcpy3DAsync_ptsz, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(823, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(ROW_w13_cudaMemcpy3DAsync_ptsz, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -11195,11 +11195,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(525, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(ROW_w11_cudaMemcpyPeer, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(672, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(ROW_w12_cudaMemcpyPeer, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(824, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+WEIR_BODY cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(ROW_w13_cudaMemcpyPeer, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -11222,11 +11222,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(526, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(ROW_w11_cudaMemcpyPeerAsync, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(673, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(ROW_w12_cudaMemcpyPeerAsync, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(825, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(ROW_w13_cudaMemcpyPeerAsync, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -11247,11 +11247,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(527, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(ROW_w11_cudaMemcpy3DPeer, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(674, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(ROW_w12_cudaMemcpy3DPeer, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(826, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(ROW_w13_cudaMemcpy3DPeer, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -11272,11 +11272,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(528, WEIR_BANK_RT11, p); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(ROW_w11_cudaMemcpy3DPeer_ptds, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(675, WEIR_BANK_RT12, p); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(ROW_w12_cudaMemcpy3DPeer_ptds, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(827, WEIR_BANK_RT13, p); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(ROW_w13_cudaMemcpy3DPeer_ptds, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -11297,11 +11297,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(529, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(ROW_w11_cudaMemcpy3DPeerAsync, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(676, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(ROW_w12_cudaMemcpy3DPeerAsync, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(828, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(ROW_w13_cudaMemcpy3DPeerAsync, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -11322,11 +11322,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(530, WEIR_BANK_RT11, p, stream); }
+WEIR_BODY cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(ROW_w11_cudaMemcpy3DPeerAsync_ptsz, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(677, WEIR_BANK_RT12, p, stream); }
+WEIR_BODY cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(ROW_w12_cudaMemcpy3DPeerAsync_ptsz, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(829, WEIR_BANK_RT13, p, stream); }
+WEIR_BODY cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(ROW_w13_cudaMemcpy3DPeerAsync_ptsz, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -11346,11 +11346,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(531, WEIR_BANK_RT11, devPtr, value, count); }
+WEIR_BODY cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(ROW_w11_cudaMemset, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(678, WEIR_BANK_RT12, devPtr, value, count); }
+WEIR_BODY cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(ROW_w12_cudaMemset, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(830, WEIR_BANK_RT13, devPtr, value, count); }
+WEIR_BODY cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(ROW_w13_cudaMemset, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -11370,11 +11370,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(532, WEIR_BANK_RT11, devPtr, value, count); }
+WEIR_BODY cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(ROW_w11_cudaMemset_ptds, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(679, WEIR_BANK_RT12, devPtr, value, count); }
+WEIR_BODY cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(ROW_w12_cudaMemset_ptds, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(831, WEIR_BANK_RT13, devPtr, value, count); }
+WEIR_BODY cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(ROW_w13_cudaMemset_ptds, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -11394,11 +11394,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(533, WEIR_BANK_RT11, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(ROW_w11_cudaMemsetAsync, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(680, WEIR_BANK_RT12, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(ROW_w12_cudaMemsetAsync, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(832, WEIR_BANK_RT13, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(ROW_w13_cudaMemsetAsync, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -11418,11 +11418,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(534, WEIR_BANK_RT11, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(ROW_w11_cudaMemsetAsync_ptsz, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(681, WEIR_BANK_RT12, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(ROW_w12_cudaMemsetAsync_ptsz, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(833, WEIR_BANK_RT13, devPtr, value, count, stream); }
+WEIR_BODY cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(ROW_w13_cudaMemsetAsync_ptsz, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -11442,11 +11442,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(535, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(ROW_w11_cudaMemset2D, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(682, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(ROW_w12_cudaMemset2D, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(834, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(ROW_w13_cudaMemset2D, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -11466,11 +11466,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(536, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(ROW_w11_cudaMemset2D_ptds, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(683, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(ROW_w12_cudaMemset2D_ptds, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(835, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+WEIR_BODY cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(ROW_w13_cudaMemset2D_ptds, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -11490,11 +11490,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(537, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(ROW_w11_cudaMemset2DAsync, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(684, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(ROW_w12_cudaMemset2DAsync, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(836, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(ROW_w13_cudaMemset2DAsync, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -11514,11 +11514,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(538, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(ROW_w11_cudaMemset2DAsync_ptsz, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(685, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(ROW_w12_cudaMemset2DAsync_ptsz, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(837, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(ROW_w13_cudaMemset2DAsync_ptsz, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -11538,11 +11538,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(539, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(ROW_w11_cudaMemset3D, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(686, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(ROW_w12_cudaMemset3D, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(838, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(ROW_w13_cudaMemset3D, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -11562,11 +11562,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(540, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(ROW_w11_cudaMemset3D_ptds, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(687, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(ROW_w12_cudaMemset3D_ptds, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(839, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+WEIR_BODY cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(ROW_w13_cudaMemset3D_ptds, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -11586,11 +11586,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(541, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(ROW_w11_cudaMemset3DAsync, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(688, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(ROW_w12_cudaMemset3DAsync, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(840, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(ROW_w13_cudaMemset3DAsync, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -11610,11 +11610,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(542, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(ROW_w11_cudaMemset3DAsync_ptsz, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(689, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(ROW_w12_cudaMemset3DAsync_ptsz, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(841, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+WEIR_BODY cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(ROW_w13_cudaMemset3DAsync_ptsz, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -11634,11 +11634,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(543, WEIR_BANK_RT11); }
+WEIR_BODY cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(ROW_w11_cudaDeviceSynchronize, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(690, WEIR_BANK_RT12); }
+WEIR_BODY cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(ROW_w12_cudaDeviceSynchronize, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(842, WEIR_BANK_RT13); }
+WEIR_BODY cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(ROW_w13_cudaDeviceSynchronize, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -11658,9 +11658,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(544, WEIR_BANK_RT11); }
+WEIR_BODY cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(ROW_w11_cudaThreadSynchronize, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(691, WEIR_BANK_RT12); }
+WEIR_BODY cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(ROW_w12_cudaThreadSynchronize, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -11679,11 +11679,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(545, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(ROW_w11_cudaStreamSynchronize, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(692, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(ROW_w12_cudaStreamSynchronize, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(843, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(ROW_w13_cudaStreamSynchronize, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -11703,11 +11703,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(546, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(ROW_w11_cudaStreamSynchronize_ptsz, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(693, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(ROW_w12_cudaStreamSynchronize_ptsz, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(844, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(ROW_w13_cudaStreamSynchronize_ptsz, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -11727,11 +11727,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(547, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(ROW_w11_cudaStreamQuery, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(694, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(ROW_w12_cudaStreamQuery, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(845, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(ROW_w13_cudaStreamQuery, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -11751,11 +11751,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(548, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(ROW_w11_cudaStreamQuery_ptsz, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(695, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(ROW_w12_cudaStreamQuery_ptsz, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(846, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(ROW_w13_cudaStreamQuery_ptsz, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -11775,11 +11775,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(549, WEIR_BANK_RT11, stream, event, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(ROW_w11_cudaStreamWaitEvent, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(696, WEIR_BANK_RT12, stream, event, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(ROW_w12_cudaStreamWaitEvent, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(847, WEIR_BANK_RT13, stream, event, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(ROW_w13_cudaStreamWaitEvent, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -11799,11 +11799,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(550, WEIR_BANK_RT11, stream, event, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(ROW_w11_cudaStreamWaitEvent_ptsz, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(697, WEIR_BANK_RT12, stream, event, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(ROW_w12_cudaStreamWaitEvent_ptsz, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(848, WEIR_BANK_RT13, stream, event, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(ROW_w13_cudaStreamWaitEvent_ptsz, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -11823,11 +11823,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(551, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(ROW_w11_cudaEventSynchronize, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(698, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(ROW_w12_cudaEventSynchronize, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(849, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(ROW_w13_cudaEventSynchronize, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -11847,11 +11847,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(552, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(ROW_w11_cudaEventQuery, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(699, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(ROW_w12_cudaEventQuery, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(850, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(ROW_w13_cudaEventQuery, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -11871,11 +11871,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(553, WEIR_BANK_RT11, pStream); }
+WEIR_BODY cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(ROW_w11_cudaStreamCreate, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(700, WEIR_BANK_RT12, pStream); }
+WEIR_BODY cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(ROW_w12_cudaStreamCreate, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(851, WEIR_BANK_RT13, pStream); }
+WEIR_BODY cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(ROW_w13_cudaStreamCreate, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -11895,11 +11895,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(554, WEIR_BANK_RT11, pStream, flags); }
+WEIR_BODY cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(ROW_w11_cudaStreamCreateWithFlags, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(701, WEIR_BANK_RT12, pStream, flags); }
+WEIR_BODY cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(ROW_w12_cudaStreamCreateWithFlags, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(852, WEIR_BANK_RT13, pStream, flags); }
+WEIR_BODY cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(ROW_w13_cudaStreamCreateWithFlags, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -11919,11 +11919,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(555, WEIR_BANK_RT11, pStream, flags, priority); }
+WEIR_BODY cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(ROW_w11_cudaStreamCreateWithPriority, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(702, WEIR_BANK_RT12, pStream, flags, priority); }
+WEIR_BODY cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(ROW_w12_cudaStreamCreateWithPriority, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(853, WEIR_BANK_RT13, pStream, flags, priority); }
+WEIR_BODY cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(ROW_w13_cudaStreamCreateWithPriority, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -11943,11 +11943,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(556, WEIR_BANK_RT11, stream); }
+WEIR_BODY cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(ROW_w11_cudaStreamDestroy, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(703, WEIR_BANK_RT12, stream); }
+WEIR_BODY cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(ROW_w12_cudaStreamDestroy, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(854, WEIR_BANK_RT13, stream); }
+WEIR_BODY cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(ROW_w13_cudaStreamDestroy, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
@@ -11967,11 +11967,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback(u
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(557, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(ROW_w11_cudaStreamAddCallback, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(704, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(ROW_w12_cudaStreamAddCallback, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(855, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(ROW_w13_cudaStreamAddCallback, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
@@ -11991,11 +11991,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback_p
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(558, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(ROW_w11_cudaStreamAddCallback_ptsz, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(705, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(ROW_w12_cudaStreamAddCallback_ptsz, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(856, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(ROW_w13_cudaStreamAddCallback_ptsz, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -12021,11 +12021,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(559, WEIR_BANK_RT11, stream, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(ROW_w11_cudaStreamBeginCapture, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(706, WEIR_BANK_RT12, stream, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(ROW_w12_cudaStreamBeginCapture, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(857, WEIR_BANK_RT13, stream, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(ROW_w13_cudaStreamBeginCapture, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -12051,11 +12051,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(560, WEIR_BANK_RT11, stream, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(ROW_w11_cudaStreamBeginCapture_ptsz, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(707, WEIR_BANK_RT12, stream, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(ROW_w12_cudaStreamBeginCapture_ptsz, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(858, WEIR_BANK_RT13, stream, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(ROW_w13_cudaStreamBeginCapture_ptsz, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -12081,11 +12081,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(561, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(ROW_w11_cudaStreamBeginCaptureToGraph, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(708, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(ROW_w12_cudaStreamBeginCaptureToGraph, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(859, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(ROW_w13_cudaStreamBeginCaptureToGraph, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -12111,11 +12111,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(562, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(ROW_w11_cudaStreamBeginCaptureToGraph_ptsz, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(709, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(ROW_w12_cudaStreamBeginCaptureToGraph_ptsz, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(860, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+WEIR_BODY cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(ROW_w13_cudaStreamBeginCaptureToGraph_ptsz, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -12141,11 +12141,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(563, WEIR_BANK_RT11, stream, pGraph); }
+WEIR_BODY cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(ROW_w11_cudaStreamEndCapture, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(710, WEIR_BANK_RT12, stream, pGraph); }
+WEIR_BODY cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(ROW_w12_cudaStreamEndCapture, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(861, WEIR_BANK_RT13, stream, pGraph); }
+WEIR_BODY cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(ROW_w13_cudaStreamEndCapture, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -12171,11 +12171,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(564, WEIR_BANK_RT11, stream, pGraph); }
+WEIR_BODY cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(ROW_w11_cudaStreamEndCapture_ptsz, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(711, WEIR_BANK_RT12, stream, pGraph); }
+WEIR_BODY cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(ROW_w12_cudaStreamEndCapture_ptsz, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(862, WEIR_BANK_RT13, stream, pGraph); }
+WEIR_BODY cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(ROW_w13_cudaStreamEndCapture_ptsz, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -12195,11 +12195,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(565, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(ROW_w11_cudaEventCreate, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(712, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(ROW_w12_cudaEventCreate, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(863, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(ROW_w13_cudaEventCreate, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -12219,11 +12219,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(566, WEIR_BANK_RT11, event, flags); }
+WEIR_BODY cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(ROW_w11_cudaEventCreateWithFlags, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(713, WEIR_BANK_RT12, event, flags); }
+WEIR_BODY cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(ROW_w12_cudaEventCreateWithFlags, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(864, WEIR_BANK_RT13, event, flags); }
+WEIR_BODY cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(ROW_w13_cudaEventCreateWithFlags, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -12243,11 +12243,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(567, WEIR_BANK_RT11, event); }
+WEIR_BODY cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(ROW_w11_cudaEventDestroy, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(714, WEIR_BANK_RT12, event); }
+WEIR_BODY cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(ROW_w12_cudaEventDestroy, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(865, WEIR_BANK_RT13, event); }
+WEIR_BODY cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(ROW_w13_cudaEventDestroy, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -12267,11 +12267,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(568, WEIR_BANK_RT11, event, stream); }
+WEIR_BODY cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(ROW_w11_cudaEventRecord, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(715, WEIR_BANK_RT12, event, stream); }
+WEIR_BODY cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(ROW_w12_cudaEventRecord, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(866, WEIR_BANK_RT13, event, stream); }
+WEIR_BODY cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(ROW_w13_cudaEventRecord, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -12291,11 +12291,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(569, WEIR_BANK_RT11, event, stream); }
+WEIR_BODY cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(ROW_w11_cudaEventRecord_ptsz, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(716, WEIR_BANK_RT12, event, stream); }
+WEIR_BODY cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(ROW_w12_cudaEventRecord_ptsz, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(867, WEIR_BANK_RT13, event, stream); }
+WEIR_BODY cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(ROW_w13_cudaEventRecord_ptsz, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -12315,11 +12315,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(570, WEIR_BANK_RT11, event, stream, flags); }
+WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(ROW_w11_cudaEventRecordWithFlags, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(717, WEIR_BANK_RT12, event, stream, flags); }
+WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(ROW_w12_cudaEventRecordWithFlags, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(868, WEIR_BANK_RT13, event, stream, flags); }
+WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(ROW_w13_cudaEventRecordWithFlags, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -12339,11 +12339,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(571, WEIR_BANK_RT11, event, stream, flags); }
+WEIR_BODY cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(ROW_w11_cudaEventRecordWithFlags_ptsz, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(718, WEIR_BANK_RT12, event, stream, flags); }
+WEIR_BODY cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(ROW_w12_cudaEventRecordWithFlags_ptsz, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(869, WEIR_BANK_RT13, event, stream, flags); }
+WEIR_BODY cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(ROW_w13_cudaEventRecordWithFlags_ptsz, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -12363,11 +12363,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(572, WEIR_BANK_RT11, ms, start, end); }
+WEIR_BODY cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(ROW_w11_cudaEventElapsedTime, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(719, WEIR_BANK_RT12, ms, start, end); }
+WEIR_BODY cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(ROW_w12_cudaEventElapsedTime, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(870, WEIR_BANK_RT13, ms, start, end); }
+WEIR_BODY cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(ROW_w13_cudaEventElapsedTime, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -12387,11 +12387,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(573, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(ROW_w11_cudaLaunchKernel, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(720, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(ROW_w12_cudaLaunchKernel, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(871, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(ROW_w13_cudaLaunchKernel, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -12411,11 +12411,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(574, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(ROW_w11_cudaLaunchKernel_ptsz, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(721, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(ROW_w12_cudaLaunchKernel_ptsz, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(872, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(ROW_w13_cudaLaunchKernel_ptsz, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -12435,11 +12435,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(575, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(ROW_w11_cudaLaunchCooperativeKernel, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(722, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(ROW_w12_cudaLaunchCooperativeKernel, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(873, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(ROW_w13_cudaLaunchCooperativeKernel, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -12459,11 +12459,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(576, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(ROW_w11_cudaLaunchCooperativeKernel_ptsz, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(723, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(ROW_w12_cudaLaunchCooperativeKernel_ptsz, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(874, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(ROW_w13_cudaLaunchCooperativeKernel_ptsz, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -12483,11 +12483,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(577, WEIR_BANK_RT11, config, func, args); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(ROW_w11_cudaLaunchKernelExC, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(724, WEIR_BANK_RT12, config, func, args); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(ROW_w12_cudaLaunchKernelExC, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(875, WEIR_BANK_RT13, config, func, args); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(ROW_w13_cudaLaunchKernelExC, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -12507,11 +12507,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(578, WEIR_BANK_RT11, config, func, args); }
+WEIR_BODY cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(ROW_w11_cudaLaunchKernelExC_ptsz, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(725, WEIR_BANK_RT12, config, func, args); }
+WEIR_BODY cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(ROW_w12_cudaLaunchKernelExC_ptsz, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(876, WEIR_BANK_RT13, config, func, args); }
+WEIR_BODY cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(ROW_w13_cudaLaunchKernelExC_ptsz, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
@@ -12531,11 +12531,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(579, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(ROW_w11_cudaLaunchHostFunc, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(728, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(ROW_w12_cudaLaunchHostFunc, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(879, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(ROW_w13_cudaLaunchHostFunc, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
@@ -12555,11 +12555,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc_ptsz
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(580, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(ROW_w11_cudaLaunchHostFunc_ptsz, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(729, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(ROW_w12_cudaLaunchHostFunc_ptsz, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(880, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(ROW_w13_cudaLaunchHostFunc_ptsz, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -12570,11 +12570,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   handle___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-WEIR_BODY void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(581, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(ROW_w11___cudaRegisterFunction, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-WEIR_BODY void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(731, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(ROW_w12___cudaRegisterFunction, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-WEIR_BODY void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(882, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+WEIR_BODY void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(ROW_w13___cudaRegisterFunction, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -12584,11 +12584,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-WEIR_BODY cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(582, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(ROW_w11_cudaGetFuncBySymbol, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(734, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(ROW_w12_cudaGetFuncBySymbol, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(885, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+WEIR_BODY cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(ROW_w13_cudaGetFuncBySymbol, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
@@ -12609,11 +12609,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDevice(uint32_t 
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(583, WEIR_BANK_RT11, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(ROW_w11_cudaSetDevice, WEIR_BANK_RT11, __builtin_return_address(0), device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(735, WEIR_BANK_RT12, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(ROW_w12_cudaSetDevice, WEIR_BANK_RT12, __builtin_return_address(0), device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(886, WEIR_BANK_RT13, __builtin_return_address(0), device); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(ROW_w13_cudaSetDevice, WEIR_BANK_RT13, __builtin_return_address(0), device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
@@ -12634,11 +12634,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDeviceFlags(uint
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(584, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(ROW_w11_cudaSetDeviceFlags, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(736, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(ROW_w12_cudaSetDeviceFlags, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(887, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(ROW_w13_cudaSetDeviceFlags, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
@@ -12659,11 +12659,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetValidDevices(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(585, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(ROW_w11_cudaSetValidDevices, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(737, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(ROW_w12_cudaSetValidDevices, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(888, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(ROW_w13_cudaSetValidDevices, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
@@ -12684,11 +12684,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaInitDevice(uint32_t
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(586, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(ROW_w11_cudaInitDevice, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(738, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(ROW_w12_cudaInitDevice, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(889, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(ROW_w13_cudaInitDevice, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
@@ -12709,11 +12709,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaCtxResetPersistingL
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(587, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(ROW_w11_cudaCtxResetPersistingL2Cache, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(739, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(ROW_w12_cudaCtxResetPersistingL2Cache, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(890, WEIR_BANK_RT13, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(ROW_w13_cudaCtxResetPersistingL2Cache, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
@@ -12734,11 +12734,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(588, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(ROW_w11_cudaDeviceEnablePeerAccess, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(740, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(ROW_w12_cudaDeviceEnablePeerAccess, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(891, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(ROW_w13_cudaDeviceEnablePeerAccess, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
@@ -12759,11 +12759,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(589, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(ROW_w11_cudaDeviceDisablePeerAccess, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(741, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(ROW_w12_cudaDeviceDisablePeerAccess, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(892, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(ROW_w13_cudaDeviceDisablePeerAccess, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
@@ -12785,11 +12785,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceReset(uint32_
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(590, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(ROW_w11_cudaDeviceReset, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(742, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(ROW_w12_cudaDeviceReset, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(893, WEIR_BANK_RT13, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(ROW_w13_cudaDeviceReset, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
@@ -12811,9 +12811,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaThreadExit_1112(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(591, WEIR_BANK_RT11, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(ROW_w11_cudaThreadExit, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(743, WEIR_BANK_RT12, __builtin_return_address(0)); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(ROW_w12_cudaThreadExit, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -12823,11 +12823,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(592, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(ROW_w11_cudaGetDriverEntryPoint, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(744, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(ROW_w12_cudaGetDriverEntryPoint, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(894, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(ROW_w13_cudaGetDriverEntryPoint, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -12837,11 +12837,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(593, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(ROW_w11_cudaGetDriverEntryPoint_ptsz, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(745, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(ROW_w12_cudaGetDriverEntryPoint_ptsz, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(895, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(ROW_w13_cudaGetDriverEntryPoint_ptsz, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -12860,7 +12860,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(626, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(ROW_w12_cudaMemPrefetchAsync_v2, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -12879,7 +12879,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(627, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(ROW_w12_cudaMemPrefetchAsync_v2_ptsz, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
@@ -12898,7 +12898,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_v2_12(uin
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(629, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(ROW_w12_cudaMemAdvise_v2, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -12917,9 +12917,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(726, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(ROW_w12___cudaLaunchKernel, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(877, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(ROW_w13___cudaLaunchKernel, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -12938,9 +12938,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   call_leave(c);
   return r;
 }
-WEIR_BODY cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(727, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(ROW_w12___cudaLaunchKernel_ptsz, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(878, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+WEIR_BODY cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(ROW_w13___cudaLaunchKernel_ptsz, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
@@ -12959,9 +12959,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLibraryGetKernel_12
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(730, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
+WEIR_BODY WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(ROW_w12_cudaLibraryGetKernel, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(881, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(ROW_w13_cudaLibraryGetKernel, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -12972,9 +12972,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle___cudaGetKernel(bank, false, real, kernel, stub);
 }
-WEIR_BODY cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(732, WEIR_BANK_RT12, kernel, stub); }
+WEIR_BODY cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(ROW_w12___cudaGetKernel, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(883, WEIR_BANK_RT13, kernel, stub); }
+WEIR_BODY cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(ROW_w13___cudaGetKernel, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -12984,9 +12984,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-WEIR_BODY cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(733, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+WEIR_BODY cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(ROW_w12_cudaGetKernel, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(884, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+WEIR_BODY cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(ROW_w13_cudaGetKernel, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -12997,9 +12997,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(746, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(ROW_w12_cudaGetDriverEntryPointByVersion, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(896, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(ROW_w13_cudaGetDriverEntryPointByVersion, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -13010,9 +13010,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(747, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(ROW_w12_cudaGetDriverEntryPointByVersion_ptsz, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(897, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(ROW_w13_cudaGetDriverEntryPointByVersion_ptsz, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
 
@@ -13032,7 +13032,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(ui
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(762, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(ROW_w13_cudaMemSetMemPool, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
 WEIR_EXPORT(w13_cudaMemSetMemPool, cudaMemSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool)), "cudaMemSetMemPool");
 
@@ -13052,7 +13052,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_13
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(779, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(ROW_w13_cudaMemPrefetchAsync, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
@@ -13072,7 +13072,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(780, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(ROW_w13_cudaMemPrefetchAsync_ptsz, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
@@ -13092,909 +13092,911 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_13(uint32
   call_leave(c);
   return r;
 }
-WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(781, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
+WEIR_BODY WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(ROW_w13_cudaMemAdvise, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
+#define ROW(wrapper, symbol, api, bank) [ROW_##wrapper] = {symbol, FN(weir_e_##wrapper), &hook_originals[ROW_##wrapper], api, bank},
+
 const hook_row hook_rows[] = {
-  {"cuMemAlloc", FN(weir_e_w_cuMemAlloc), &hook_originals[0], 15, 0},
-  {"cuMemAlloc_v2", FN(weir_e_w_cuMemAlloc_v2), &hook_originals[1], 16, 0},
-  {"cuMemAllocPitch", FN(weir_e_w_cuMemAllocPitch), &hook_originals[2], 17, 0},
-  {"cuMemAllocPitch_v2", FN(weir_e_w_cuMemAllocPitch_v2), &hook_originals[3], 18, 0},
-  {"cuMemAllocManaged", FN(weir_e_w_cuMemAllocManaged), &hook_originals[4], 56, 0},
-  {"cuMemAllocAsync", FN(weir_e_w_cuMemAllocAsync), &hook_originals[5], 97, 0},
-  {"cuMemAllocAsync_ptsz", FN(weir_e_w_cuMemAllocAsync_ptsz), &hook_originals[6], 98, 0},
-  {"cuMemAllocFromPoolAsync", FN(weir_e_w_cuMemAllocFromPoolAsync), &hook_originals[7], 99, 0},
-  {"cuMemAllocFromPoolAsync_ptsz", FN(weir_e_w_cuMemAllocFromPoolAsync_ptsz), &hook_originals[8], 100, 0},
-  {"cuMemFree", FN(weir_e_w_cuMemFree), &hook_originals[9], 19, 0},
-  {"cuMemFree_v2", FN(weir_e_w_cuMemFree_v2), &hook_originals[10], 20, 0},
-  {"cuMemFreeAsync", FN(weir_e_w_cuMemFreeAsync), &hook_originals[11], 101, 0},
-  {"cuMemFreeAsync_ptsz", FN(weir_e_w_cuMemFreeAsync_ptsz), &hook_originals[12], 102, 0},
-  {"cuMemPoolTrimTo", FN(weir_e_w_cuMemPoolTrimTo), &hook_originals[13], 115, 0},
-  {"cuMemPoolDestroy", FN(weir_e_w_cuMemPoolDestroy), &hook_originals[14], 106, 0},
-  {"cuDeviceSetMemPool", FN(weir_e_w_cuDeviceSetMemPool), &hook_originals[15], 96, 0},
-  {"cuMemSetMemPool", FN(weir_e_w_cuMemSetMemPool), &hook_originals[16], 116, 0},
-  {"cuMemPoolCreate", FN(weir_e_w_cuMemPoolCreate), &hook_originals[17], 105, 0},
-  {"cuMemPoolSetAttribute", FN(weir_e_w_cuMemPoolSetAttribute), &hook_originals[18], 114, 0},
-  {"cuMemPoolSetAccess", FN(weir_e_w_cuMemPoolSetAccess), &hook_originals[19], 113, 0},
-  {"cuMemPoolExportToShareableHandle", FN(weir_e_w_cuMemPoolExportToShareableHandle), &hook_originals[20], 108, 0},
-  {"cuMemPoolImportFromShareableHandle", FN(weir_e_w_cuMemPoolImportFromShareableHandle), &hook_originals[21], 111, 0},
-  {"cuMemPoolExportPointer", FN(weir_e_w_cuMemPoolExportPointer), &hook_originals[22], 107, 0},
-  {"cuMulticastCreate", FN(weir_e_w_cuMulticastCreate), &hook_originals[23], 136, 0},
-  {"cuMulticastAddDevice", FN(weir_e_w_cuMulticastAddDevice), &hook_originals[24], 133, 0},
-  {"cuMulticastBindMem", FN(weir_e_w_cuMulticastBindMem), &hook_originals[25], 135, 0},
-  {"cuMulticastBindAddr", FN(weir_e_w_cuMulticastBindAddr), &hook_originals[26], 134, 0},
-  {"cuMulticastUnbind", FN(weir_e_w_cuMulticastUnbind), &hook_originals[27], 138, 0},
-  {"cuArrayCreate", FN(weir_e_w_cuArrayCreate), &hook_originals[28], 12, 0},
-  {"cuArrayCreate_v2", FN(weir_e_w_cuArrayCreate_v2), &hook_originals[29], 13, 0},
-  {"cuArray3DCreate", FN(weir_e_w_cuArray3DCreate), &hook_originals[30], 10, 0},
-  {"cuArray3DCreate_v2", FN(weir_e_w_cuArray3DCreate_v2), &hook_originals[31], 11, 0},
-  {"cuMipmappedArrayCreate", FN(weir_e_w_cuMipmappedArrayCreate), &hook_originals[32], 21, 0},
-  {"cuArrayDestroy", FN(weir_e_w_cuArrayDestroy), &hook_originals[33], 14, 0},
-  {"cuMipmappedArrayDestroy", FN(weir_e_w_cuMipmappedArrayDestroy), &hook_originals[34], 22, 0},
-  {"cuMemCreate", FN(weir_e_w_cuMemCreate), &hook_originals[35], 119, 0},
-  {"cuMemImportFromShareableHandle", FN(weir_e_w_cuMemImportFromShareableHandle), &hook_originals[36], 125, 0},
-  {"cuMemRetainAllocationHandle", FN(weir_e_w_cuMemRetainAllocationHandle), &hook_originals[37], 130, 0},
-  {"cuMemRelease", FN(weir_e_w_cuMemRelease), &hook_originals[38], 129, 0},
-  {"cuMemMap", FN(weir_e_w_cuMemMap), &hook_originals[39], 126, 0},
-  {"cuMemUnmap", FN(weir_e_w_cuMemUnmap), &hook_originals[40], 132, 0},
-  {"cuMemAddressReserve", FN(weir_e_w_cuMemAddressReserve), &hook_originals[41], 118, 0},
-  {"cuMemAddressFree", FN(weir_e_w_cuMemAddressFree), &hook_originals[42], 117, 0},
-  {"cuMemSetAccess", FN(weir_e_w_cuMemSetAccess), &hook_originals[43], 131, 0},
-  {"cuMemExportToShareableHandle", FN(weir_e_w_cuMemExportToShareableHandle), &hook_originals[44], 120, 0},
-  {"cuIpcOpenMemHandle", FN(weir_e_w_cuIpcOpenMemHandle), &hook_originals[45], 148, 0},
-  {"cuIpcOpenMemHandle_v2", FN(weir_e_w_cuIpcOpenMemHandle_v2), &hook_originals[46], 149, 0},
-  {"cuIpcCloseMemHandle", FN(weir_e_w_cuIpcCloseMemHandle), &hook_originals[47], 144, 0},
-  {"cuMemPoolImportPointer", FN(weir_e_w_cuMemPoolImportPointer), &hook_originals[48], 112, 0},
-  {"cuExternalMemoryGetMappedBuffer", FN(weir_e_w_cuExternalMemoryGetMappedBuffer), &hook_originals[49], 731, 0},
-  {"cuImportExternalMemory", FN(weir_e_w_cuImportExternalMemory), &hook_originals[50], 744, 0},
-  {"cuDestroyExternalMemory", FN(weir_e_w_cuDestroyExternalMemory), &hook_originals[51], 729, 0},
-  {"cuMemAllocHost", FN(weir_e_w_cuMemAllocHost), &hook_originals[52], 30, 0},
-  {"cuMemAllocHost_v2", FN(weir_e_w_cuMemAllocHost_v2), &hook_originals[53], 31, 0},
-  {"cuMemHostAlloc", FN(weir_e_w_cuMemHostAlloc), &hook_originals[54], 33, 0},
-  {"cuMemFreeHost", FN(weir_e_w_cuMemFreeHost), &hook_originals[55], 32, 0},
-  {"cuMemHostRegister", FN(weir_e_w_cuMemHostRegister), &hook_originals[56], 37, 0},
-  {"cuMemHostRegister_v2", FN(weir_e_w_cuMemHostRegister_v2), &hook_originals[57], 38, 0},
-  {"cuMemHostUnregister", FN(weir_e_w_cuMemHostUnregister), &hook_originals[58], 39, 0},
-  {"cuMemPrefetchAsync", FN(weir_e_w_cuMemPrefetchAsync), &hook_originals[59], 61, 0},
-  {"cuMemPrefetchAsync_ptsz", FN(weir_e_w_cuMemPrefetchAsync_ptsz), &hook_originals[60], 62, 0},
-  {"cuMemPrefetchAsync_v2", FN(weir_e_w_cuMemPrefetchAsync_v2), &hook_originals[61], 63, 0},
-  {"cuMemPrefetchAsync_v2_ptsz", FN(weir_e_w_cuMemPrefetchAsync_v2_ptsz), &hook_originals[62], 64, 0},
-  {"cuMemAdvise", FN(weir_e_w_cuMemAdvise), &hook_originals[63], 54, 0},
-  {"cuMemAdvise_v2", FN(weir_e_w_cuMemAdvise_v2), &hook_originals[64], 55, 0},
-  {"cuStreamAttachMemAsync", FN(weir_e_w_cuStreamAttachMemAsync), &hook_originals[65], 69, 0},
-  {"cuStreamAttachMemAsync_ptsz", FN(weir_e_w_cuStreamAttachMemAsync_ptsz), &hook_originals[66], 70, 0},
-  {"cuMemPrefetchBatchAsync", FN(weir_e_w_cuMemPrefetchBatchAsync), &hook_originals[67], 65, 0},
-  {"cuMemPrefetchBatchAsync_ptsz", FN(weir_e_w_cuMemPrefetchBatchAsync_ptsz), &hook_originals[68], 66, 0},
-  {"cuMemDiscardBatchAsync", FN(weir_e_w_cuMemDiscardBatchAsync), &hook_originals[69], 59, 0},
-  {"cuMemDiscardBatchAsync_ptsz", FN(weir_e_w_cuMemDiscardBatchAsync_ptsz), &hook_originals[70], 60, 0},
-  {"cuMemDiscardAndPrefetchBatchAsync", FN(weir_e_w_cuMemDiscardAndPrefetchBatchAsync), &hook_originals[71], 57, 0},
-  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", FN(weir_e_w_cuMemDiscardAndPrefetchBatchAsync_ptsz), &hook_originals[72], 58, 0},
-  {"cuMemcpy", FN(weir_e_w_cuMemcpy), &hook_originals[73], 202, 0},
-  {"cuMemcpy_ptds", FN(weir_e_w_cuMemcpy_ptds), &hook_originals[74], 203, 0},
-  {"cuMemcpyAsync", FN(weir_e_w_cuMemcpyAsync), &hook_originals[75], 227, 0},
-  {"cuMemcpyAsync_ptsz", FN(weir_e_w_cuMemcpyAsync_ptsz), &hook_originals[76], 228, 0},
-  {"cuMemcpyHtoD", FN(weir_e_w_cuMemcpyHtoD), &hook_originals[77], 266, 0},
-  {"cuMemcpyHtoD_v2", FN(weir_e_w_cuMemcpyHtoD_v2), &hook_originals[78], 267, 0},
-  {"cuMemcpyHtoD_v2_ptds", FN(weir_e_w_cuMemcpyHtoD_v2_ptds), &hook_originals[79], 268, 0},
-  {"cuMemcpyHtoDAsync", FN(weir_e_w_cuMemcpyHtoDAsync), &hook_originals[80], 269, 0},
-  {"cuMemcpyHtoDAsync_v2", FN(weir_e_w_cuMemcpyHtoDAsync_v2), &hook_originals[81], 270, 0},
-  {"cuMemcpyHtoDAsync_v2_ptsz", FN(weir_e_w_cuMemcpyHtoDAsync_v2_ptsz), &hook_originals[82], 271, 0},
-  {"cuMemcpyDtoH", FN(weir_e_w_cuMemcpyDtoH), &hook_originals[83], 254, 0},
-  {"cuMemcpyDtoH_v2", FN(weir_e_w_cuMemcpyDtoH_v2), &hook_originals[84], 255, 0},
-  {"cuMemcpyDtoH_v2_ptds", FN(weir_e_w_cuMemcpyDtoH_v2_ptds), &hook_originals[85], 256, 0},
-  {"cuMemcpyDtoHAsync", FN(weir_e_w_cuMemcpyDtoHAsync), &hook_originals[86], 257, 0},
-  {"cuMemcpyDtoHAsync_v2", FN(weir_e_w_cuMemcpyDtoHAsync_v2), &hook_originals[87], 258, 0},
-  {"cuMemcpyDtoHAsync_v2_ptsz", FN(weir_e_w_cuMemcpyDtoHAsync_v2_ptsz), &hook_originals[88], 259, 0},
-  {"cuMemcpyDtoD", FN(weir_e_w_cuMemcpyDtoD), &hook_originals[89], 248, 0},
-  {"cuMemcpyDtoD_v2", FN(weir_e_w_cuMemcpyDtoD_v2), &hook_originals[90], 249, 0},
-  {"cuMemcpyDtoD_v2_ptds", FN(weir_e_w_cuMemcpyDtoD_v2_ptds), &hook_originals[91], 250, 0},
-  {"cuMemcpyDtoDAsync", FN(weir_e_w_cuMemcpyDtoDAsync), &hook_originals[92], 251, 0},
-  {"cuMemcpyDtoDAsync_v2", FN(weir_e_w_cuMemcpyDtoDAsync_v2), &hook_originals[93], 252, 0},
-  {"cuMemcpyDtoDAsync_v2_ptsz", FN(weir_e_w_cuMemcpyDtoDAsync_v2_ptsz), &hook_originals[94], 253, 0},
-  {"cuMemcpyDtoA", FN(weir_e_w_cuMemcpyDtoA), &hook_originals[95], 245, 0},
-  {"cuMemcpyDtoA_v2", FN(weir_e_w_cuMemcpyDtoA_v2), &hook_originals[96], 246, 0},
-  {"cuMemcpyDtoA_v2_ptds", FN(weir_e_w_cuMemcpyDtoA_v2_ptds), &hook_originals[97], 247, 0},
-  {"cuMemcpyAtoD", FN(weir_e_w_cuMemcpyAtoD), &hook_originals[98], 232, 0},
-  {"cuMemcpyAtoD_v2", FN(weir_e_w_cuMemcpyAtoD_v2), &hook_originals[99], 233, 0},
-  {"cuMemcpyAtoD_v2_ptds", FN(weir_e_w_cuMemcpyAtoD_v2_ptds), &hook_originals[100], 234, 0},
-  {"cuMemcpyAtoA", FN(weir_e_w_cuMemcpyAtoA), &hook_originals[101], 229, 0},
-  {"cuMemcpyAtoA_v2", FN(weir_e_w_cuMemcpyAtoA_v2), &hook_originals[102], 230, 0},
-  {"cuMemcpyAtoA_v2_ptds", FN(weir_e_w_cuMemcpyAtoA_v2_ptds), &hook_originals[103], 231, 0},
-  {"cuMemcpyHtoA", FN(weir_e_w_cuMemcpyHtoA), &hook_originals[104], 260, 0},
-  {"cuMemcpyHtoA_v2", FN(weir_e_w_cuMemcpyHtoA_v2), &hook_originals[105], 261, 0},
-  {"cuMemcpyHtoA_v2_ptds", FN(weir_e_w_cuMemcpyHtoA_v2_ptds), &hook_originals[106], 262, 0},
-  {"cuMemcpyHtoAAsync", FN(weir_e_w_cuMemcpyHtoAAsync), &hook_originals[107], 263, 0},
-  {"cuMemcpyHtoAAsync_v2", FN(weir_e_w_cuMemcpyHtoAAsync_v2), &hook_originals[108], 264, 0},
-  {"cuMemcpyHtoAAsync_v2_ptsz", FN(weir_e_w_cuMemcpyHtoAAsync_v2_ptsz), &hook_originals[109], 265, 0},
-  {"cuMemcpyAtoH", FN(weir_e_w_cuMemcpyAtoH), &hook_originals[110], 235, 0},
-  {"cuMemcpyAtoH_v2", FN(weir_e_w_cuMemcpyAtoH_v2), &hook_originals[111], 236, 0},
-  {"cuMemcpyAtoH_v2_ptds", FN(weir_e_w_cuMemcpyAtoH_v2_ptds), &hook_originals[112], 237, 0},
-  {"cuMemcpyAtoHAsync", FN(weir_e_w_cuMemcpyAtoHAsync), &hook_originals[113], 238, 0},
-  {"cuMemcpyAtoHAsync_v2", FN(weir_e_w_cuMemcpyAtoHAsync_v2), &hook_originals[114], 239, 0},
-  {"cuMemcpyAtoHAsync_v2_ptsz", FN(weir_e_w_cuMemcpyAtoHAsync_v2_ptsz), &hook_originals[115], 240, 0},
-  {"cuMemcpy2D", FN(weir_e_w_cuMemcpy2D), &hook_originals[116], 204, 0},
-  {"cuMemcpy2D_v2", FN(weir_e_w_cuMemcpy2D_v2), &hook_originals[117], 205, 0},
-  {"cuMemcpy2D_v2_ptds", FN(weir_e_w_cuMemcpy2D_v2_ptds), &hook_originals[118], 206, 0},
-  {"cuMemcpy2DUnaligned", FN(weir_e_w_cuMemcpy2DUnaligned), &hook_originals[119], 210, 0},
-  {"cuMemcpy2DUnaligned_v2", FN(weir_e_w_cuMemcpy2DUnaligned_v2), &hook_originals[120], 211, 0},
-  {"cuMemcpy2DUnaligned_v2_ptds", FN(weir_e_w_cuMemcpy2DUnaligned_v2_ptds), &hook_originals[121], 212, 0},
-  {"cuMemcpy2DAsync", FN(weir_e_w_cuMemcpy2DAsync), &hook_originals[122], 207, 0},
-  {"cuMemcpy2DAsync_v2", FN(weir_e_w_cuMemcpy2DAsync_v2), &hook_originals[123], 208, 0},
-  {"cuMemcpy2DAsync_v2_ptsz", FN(weir_e_w_cuMemcpy2DAsync_v2_ptsz), &hook_originals[124], 209, 0},
-  {"cuMemcpy3D", FN(weir_e_w_cuMemcpy3D), &hook_originals[125], 213, 0},
-  {"cuMemcpy3D_v2", FN(weir_e_w_cuMemcpy3D_v2), &hook_originals[126], 214, 0},
-  {"cuMemcpy3D_v2_ptds", FN(weir_e_w_cuMemcpy3D_v2_ptds), &hook_originals[127], 215, 0},
-  {"cuMemcpy3DAsync", FN(weir_e_w_cuMemcpy3DAsync), &hook_originals[128], 216, 0},
-  {"cuMemcpy3DAsync_v2", FN(weir_e_w_cuMemcpy3DAsync_v2), &hook_originals[129], 217, 0},
-  {"cuMemcpy3DAsync_v2_ptsz", FN(weir_e_w_cuMemcpy3DAsync_v2_ptsz), &hook_originals[130], 218, 0},
-  {"cuMemcpyPeer", FN(weir_e_w_cuMemcpyPeer), &hook_originals[131], 272, 0},
-  {"cuMemcpyPeer_ptds", FN(weir_e_w_cuMemcpyPeer_ptds), &hook_originals[132], 273, 0},
-  {"cuMemcpyPeerAsync", FN(weir_e_w_cuMemcpyPeerAsync), &hook_originals[133], 274, 0},
-  {"cuMemcpyPeerAsync_ptsz", FN(weir_e_w_cuMemcpyPeerAsync_ptsz), &hook_originals[134], 275, 0},
-  {"cuMemcpy3DPeer", FN(weir_e_w_cuMemcpy3DPeer), &hook_originals[135], 223, 0},
-  {"cuMemcpy3DPeer_ptds", FN(weir_e_w_cuMemcpy3DPeer_ptds), &hook_originals[136], 224, 0},
-  {"cuMemcpy3DPeerAsync", FN(weir_e_w_cuMemcpy3DPeerAsync), &hook_originals[137], 225, 0},
-  {"cuMemcpy3DPeerAsync_ptsz", FN(weir_e_w_cuMemcpy3DPeerAsync_ptsz), &hook_originals[138], 226, 0},
-  {"cuMemsetD8", FN(weir_e_w_cuMemsetD8), &hook_originals[139], 313, 0},
-  {"cuMemsetD8_v2", FN(weir_e_w_cuMemsetD8_v2), &hook_originals[140], 314, 0},
-  {"cuMemsetD8_v2_ptds", FN(weir_e_w_cuMemsetD8_v2_ptds), &hook_originals[141], 315, 0},
-  {"cuMemsetD16", FN(weir_e_w_cuMemsetD16), &hook_originals[142], 288, 0},
-  {"cuMemsetD16_v2", FN(weir_e_w_cuMemsetD16_v2), &hook_originals[143], 289, 0},
-  {"cuMemsetD16_v2_ptds", FN(weir_e_w_cuMemsetD16_v2_ptds), &hook_originals[144], 290, 0},
-  {"cuMemsetD32", FN(weir_e_w_cuMemsetD32), &hook_originals[145], 308, 0},
-  {"cuMemsetD32_v2", FN(weir_e_w_cuMemsetD32_v2), &hook_originals[146], 309, 0},
-  {"cuMemsetD32_v2_ptds", FN(weir_e_w_cuMemsetD32_v2_ptds), &hook_originals[147], 310, 0},
-  {"cuMemsetD2D8", FN(weir_e_w_cuMemsetD2D8), &hook_originals[148], 303, 0},
-  {"cuMemsetD2D8_v2", FN(weir_e_w_cuMemsetD2D8_v2), &hook_originals[149], 304, 0},
-  {"cuMemsetD2D8_v2_ptds", FN(weir_e_w_cuMemsetD2D8_v2_ptds), &hook_originals[150], 305, 0},
-  {"cuMemsetD2D16", FN(weir_e_w_cuMemsetD2D16), &hook_originals[151], 293, 0},
-  {"cuMemsetD2D16_v2", FN(weir_e_w_cuMemsetD2D16_v2), &hook_originals[152], 294, 0},
-  {"cuMemsetD2D16_v2_ptds", FN(weir_e_w_cuMemsetD2D16_v2_ptds), &hook_originals[153], 295, 0},
-  {"cuMemsetD2D32", FN(weir_e_w_cuMemsetD2D32), &hook_originals[154], 298, 0},
-  {"cuMemsetD2D32_v2", FN(weir_e_w_cuMemsetD2D32_v2), &hook_originals[155], 299, 0},
-  {"cuMemsetD2D32_v2_ptds", FN(weir_e_w_cuMemsetD2D32_v2_ptds), &hook_originals[156], 300, 0},
-  {"cuMemsetD8Async", FN(weir_e_w_cuMemsetD8Async), &hook_originals[157], 316, 0},
-  {"cuMemsetD8Async_ptsz", FN(weir_e_w_cuMemsetD8Async_ptsz), &hook_originals[158], 317, 0},
-  {"cuMemsetD16Async", FN(weir_e_w_cuMemsetD16Async), &hook_originals[159], 291, 0},
-  {"cuMemsetD16Async_ptsz", FN(weir_e_w_cuMemsetD16Async_ptsz), &hook_originals[160], 292, 0},
-  {"cuMemsetD32Async", FN(weir_e_w_cuMemsetD32Async), &hook_originals[161], 311, 0},
-  {"cuMemsetD32Async_ptsz", FN(weir_e_w_cuMemsetD32Async_ptsz), &hook_originals[162], 312, 0},
-  {"cuMemsetD2D8Async", FN(weir_e_w_cuMemsetD2D8Async), &hook_originals[163], 306, 0},
-  {"cuMemsetD2D8Async_ptsz", FN(weir_e_w_cuMemsetD2D8Async_ptsz), &hook_originals[164], 307, 0},
-  {"cuMemsetD2D16Async", FN(weir_e_w_cuMemsetD2D16Async), &hook_originals[165], 296, 0},
-  {"cuMemsetD2D16Async_ptsz", FN(weir_e_w_cuMemsetD2D16Async_ptsz), &hook_originals[166], 297, 0},
-  {"cuMemsetD2D32Async", FN(weir_e_w_cuMemsetD2D32Async), &hook_originals[167], 301, 0},
-  {"cuMemsetD2D32Async_ptsz", FN(weir_e_w_cuMemsetD2D32Async_ptsz), &hook_originals[168], 302, 0},
-  {"cuCtxSynchronize", FN(weir_e_w_cuCtxSynchronize), &hook_originals[169], 342, 0},
-  {"cuCtxSynchronize_v2", FN(weir_e_w_cuCtxSynchronize_v2), &hook_originals[170], 343, 0},
-  {"cuStreamSynchronize", FN(weir_e_w_cuStreamSynchronize), &hook_originals[171], 354, 0},
-  {"cuStreamSynchronize_ptsz", FN(weir_e_w_cuStreamSynchronize_ptsz), &hook_originals[172], 355, 0},
-  {"cuStreamQuery", FN(weir_e_w_cuStreamQuery), &hook_originals[173], 352, 0},
-  {"cuStreamQuery_ptsz", FN(weir_e_w_cuStreamQuery_ptsz), &hook_originals[174], 353, 0},
-  {"cuStreamWaitEvent", FN(weir_e_w_cuStreamWaitEvent), &hook_originals[175], 356, 0},
-  {"cuStreamWaitEvent_ptsz", FN(weir_e_w_cuStreamWaitEvent_ptsz), &hook_originals[176], 357, 0},
-  {"cuEventSynchronize", FN(weir_e_w_cuEventSynchronize), &hook_originals[177], 346, 0},
-  {"cuEventQuery", FN(weir_e_w_cuEventQuery), &hook_originals[178], 345, 0},
-  {"cuStreamWaitValue32", FN(weir_e_w_cuStreamWaitValue32), &hook_originals[179], 358, 0},
-  {"cuStreamWaitValue32_ptsz", FN(weir_e_w_cuStreamWaitValue32_ptsz), &hook_originals[180], 359, 0},
-  {"cuStreamWaitValue32_v2", FN(weir_e_w_cuStreamWaitValue32_v2), &hook_originals[181], 360, 0},
-  {"cuStreamWaitValue32_v2_ptsz", FN(weir_e_w_cuStreamWaitValue32_v2_ptsz), &hook_originals[182], 361, 0},
-  {"cuStreamWaitValue64", FN(weir_e_w_cuStreamWaitValue64), &hook_originals[183], 362, 0},
-  {"cuStreamWaitValue64_ptsz", FN(weir_e_w_cuStreamWaitValue64_ptsz), &hook_originals[184], 363, 0},
-  {"cuStreamWaitValue64_v2", FN(weir_e_w_cuStreamWaitValue64_v2), &hook_originals[185], 364, 0},
-  {"cuStreamWaitValue64_v2_ptsz", FN(weir_e_w_cuStreamWaitValue64_v2_ptsz), &hook_originals[186], 365, 0},
-  {"cuStreamWriteValue32", FN(weir_e_w_cuStreamWriteValue32), &hook_originals[187], 366, 0},
-  {"cuStreamWriteValue32_ptsz", FN(weir_e_w_cuStreamWriteValue32_ptsz), &hook_originals[188], 367, 0},
-  {"cuStreamWriteValue32_v2", FN(weir_e_w_cuStreamWriteValue32_v2), &hook_originals[189], 368, 0},
-  {"cuStreamWriteValue32_v2_ptsz", FN(weir_e_w_cuStreamWriteValue32_v2_ptsz), &hook_originals[190], 369, 0},
-  {"cuStreamWriteValue64", FN(weir_e_w_cuStreamWriteValue64), &hook_originals[191], 370, 0},
-  {"cuStreamWriteValue64_ptsz", FN(weir_e_w_cuStreamWriteValue64_ptsz), &hook_originals[192], 371, 0},
-  {"cuStreamWriteValue64_v2", FN(weir_e_w_cuStreamWriteValue64_v2), &hook_originals[193], 372, 0},
-  {"cuStreamWriteValue64_v2_ptsz", FN(weir_e_w_cuStreamWriteValue64_v2_ptsz), &hook_originals[194], 373, 0},
-  {"cuGreenCtxWaitEvent", FN(weir_e_w_cuGreenCtxWaitEvent), &hook_originals[195], 801, 0},
-  {"cuFlushGPUDirectRDMAWrites", FN(weir_e_w_cuFlushGPUDirectRDMAWrites), &hook_originals[196], 347, 0},
-  {"cuStreamCreate", FN(weir_e_w_cuStreamCreate), &hook_originals[197], 399, 0},
-  {"cuStreamCreateWithPriority", FN(weir_e_w_cuStreamCreateWithPriority), &hook_originals[198], 400, 0},
-  {"cuGreenCtxStreamCreate", FN(weir_e_w_cuGreenCtxStreamCreate), &hook_originals[199], 394, 0},
-  {"cuStreamDestroy", FN(weir_e_w_cuStreamDestroy), &hook_originals[200], 401, 0},
-  {"cuStreamDestroy_v2", FN(weir_e_w_cuStreamDestroy_v2), &hook_originals[201], 402, 0},
-  {"cuStreamAddCallback", FN(weir_e_w_cuStreamAddCallback), &hook_originals[202], 395, 0},
-  {"cuStreamAddCallback_ptsz", FN(weir_e_w_cuStreamAddCallback_ptsz), &hook_originals[203], 396, 0},
-  {"cuStreamSetAttribute", FN(weir_e_w_cuStreamSetAttribute), &hook_originals[204], 418, 0},
-  {"cuStreamSetAttribute_ptsz", FN(weir_e_w_cuStreamSetAttribute_ptsz), &hook_originals[205], 419, 0},
-  {"cuStreamCopyAttributes", FN(weir_e_w_cuStreamCopyAttributes), &hook_originals[206], 397, 0},
-  {"cuStreamCopyAttributes_ptsz", FN(weir_e_w_cuStreamCopyAttributes_ptsz), &hook_originals[207], 398, 0},
-  {"cuStreamBeginCapture", FN(weir_e_w_cuStreamBeginCapture), &hook_originals[208], 637, 0},
-  {"cuStreamBeginCapture_ptsz", FN(weir_e_w_cuStreamBeginCapture_ptsz), &hook_originals[209], 638, 0},
-  {"cuStreamBeginCapture_v2", FN(weir_e_w_cuStreamBeginCapture_v2), &hook_originals[210], 639, 0},
-  {"cuStreamBeginCapture_v2_ptsz", FN(weir_e_w_cuStreamBeginCapture_v2_ptsz), &hook_originals[211], 640, 0},
-  {"cuStreamBeginCaptureToGraph", FN(weir_e_w_cuStreamBeginCaptureToGraph), &hook_originals[212], 641, 0},
-  {"cuStreamBeginCaptureToGraph_ptsz", FN(weir_e_w_cuStreamBeginCaptureToGraph_ptsz), &hook_originals[213], 642, 0},
-  {"cuStreamEndCapture", FN(weir_e_w_cuStreamEndCapture), &hook_originals[214], 643, 0},
-  {"cuStreamEndCapture_ptsz", FN(weir_e_w_cuStreamEndCapture_ptsz), &hook_originals[215], 644, 0},
-  {"cuEventCreate", FN(weir_e_w_cuEventCreate), &hook_originals[216], 429, 0},
-  {"cuEventDestroy", FN(weir_e_w_cuEventDestroy), &hook_originals[217], 430, 0},
-  {"cuEventDestroy_v2", FN(weir_e_w_cuEventDestroy_v2), &hook_originals[218], 431, 0},
-  {"cuEventRecord", FN(weir_e_w_cuEventRecord), &hook_originals[219], 434, 0},
-  {"cuEventRecord_ptsz", FN(weir_e_w_cuEventRecord_ptsz), &hook_originals[220], 435, 0},
-  {"cuEventRecordWithFlags", FN(weir_e_w_cuEventRecordWithFlags), &hook_originals[221], 436, 0},
-  {"cuEventRecordWithFlags_ptsz", FN(weir_e_w_cuEventRecordWithFlags_ptsz), &hook_originals[222], 437, 0},
-  {"cuEventElapsedTime", FN(weir_e_w_cuEventElapsedTime), &hook_originals[223], 432, 0},
-  {"cuEventElapsedTime_v2", FN(weir_e_w_cuEventElapsedTime_v2), &hook_originals[224], 433, 0},
-  {"cuIpcGetEventHandle", FN(weir_e_w_cuIpcGetEventHandle), &hook_originals[225], 145, 0},
-  {"cuIpcOpenEventHandle", FN(weir_e_w_cuIpcOpenEventHandle), &hook_originals[226], 147, 0},
-  {"cuGreenCtxRecordEvent", FN(weir_e_w_cuGreenCtxRecordEvent), &hook_originals[227], 800, 0},
-  {"cuLaunchKernel", FN(weir_e_w_cuLaunchKernel), &hook_originals[228], 692, 0},
-  {"cuLaunchKernel_ptsz", FN(weir_e_w_cuLaunchKernel_ptsz), &hook_originals[229], 693, 0},
-  {"cuLaunchCooperativeKernel", FN(weir_e_w_cuLaunchCooperativeKernel), &hook_originals[230], 685, 0},
-  {"cuLaunchCooperativeKernel_ptsz", FN(weir_e_w_cuLaunchCooperativeKernel_ptsz), &hook_originals[231], 686, 0},
-  {"cuLaunchKernelEx", FN(weir_e_w_cuLaunchKernelEx), &hook_originals[232], 694, 0},
-  {"cuLaunchKernelEx_ptsz", FN(weir_e_w_cuLaunchKernelEx_ptsz), &hook_originals[233], 695, 0},
-  {"cuLaunchCooperativeKernelMultiDevice", FN(weir_e_w_cuLaunchCooperativeKernelMultiDevice), &hook_originals[234], 687, 0},
-  {"cuLaunch", FN(weir_e_w_cuLaunch), &hook_originals[235], 684, 0},
-  {"cuLaunchGrid", FN(weir_e_w_cuLaunchGrid), &hook_originals[236], 688, 0},
-  {"cuLaunchGridAsync", FN(weir_e_w_cuLaunchGridAsync), &hook_originals[237], 689, 0},
-  {"cuLaunchHostFunc", FN(weir_e_w_cuLaunchHostFunc), &hook_originals[238], 690, 0},
-  {"cuLaunchHostFunc_ptsz", FN(weir_e_w_cuLaunchHostFunc_ptsz), &hook_originals[239], 691, 0},
-  {"cuMemcpyBatchAsync", FN(weir_e_w_cuMemcpyBatchAsync), &hook_originals[240], 241, 0},
-  {"cuMemcpyBatchAsync_ptsz", FN(weir_e_w_cuMemcpyBatchAsync_ptsz), &hook_originals[241], 242, 0},
-  {"cuMemcpyBatchAsync_v2", FN(weir_e_w_cuMemcpyBatchAsync_v2), &hook_originals[242], 243, 0},
-  {"cuMemcpyBatchAsync_v2_ptsz", FN(weir_e_w_cuMemcpyBatchAsync_v2_ptsz), &hook_originals[243], 244, 0},
-  {"cuMemcpy3DBatchAsync", FN(weir_e_w_cuMemcpy3DBatchAsync), &hook_originals[244], 219, 0},
-  {"cuMemcpy3DBatchAsync_ptsz", FN(weir_e_w_cuMemcpy3DBatchAsync_ptsz), &hook_originals[245], 220, 0},
-  {"cuMemcpy3DBatchAsync_v2", FN(weir_e_w_cuMemcpy3DBatchAsync_v2), &hook_originals[246], 221, 0},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(weir_e_w_cuMemcpy3DBatchAsync_v2_ptsz), &hook_originals[247], 222, 0},
-  {"cuMemBatchDecompressAsync", FN(weir_e_w_cuMemBatchDecompressAsync), &hook_originals[248], 200, 0},
-  {"cuMemBatchDecompressAsync_ptsz", FN(weir_e_w_cuMemBatchDecompressAsync_ptsz), &hook_originals[249], 201, 0},
-  {"cuMemMapArrayAsync", FN(weir_e_w_cuMemMapArrayAsync), &hook_originals[250], 127, 0},
-  {"cuMemMapArrayAsync_ptsz", FN(weir_e_w_cuMemMapArrayAsync_ptsz), &hook_originals[251], 128, 0},
-  {"cuStreamBatchMemOp", FN(weir_e_w_cuStreamBatchMemOp), &hook_originals[252], 348, 0},
-  {"cuStreamBatchMemOp_ptsz", FN(weir_e_w_cuStreamBatchMemOp_ptsz), &hook_originals[253], 349, 0},
-  {"cuStreamBatchMemOp_v2", FN(weir_e_w_cuStreamBatchMemOp_v2), &hook_originals[254], 350, 0},
-  {"cuStreamBatchMemOp_v2_ptsz", FN(weir_e_w_cuStreamBatchMemOp_v2_ptsz), &hook_originals[255], 351, 0},
-  {"cuSignalExternalSemaphoresAsync", FN(weir_e_w_cuSignalExternalSemaphoresAsync), &hook_originals[256], 746, 0},
-  {"cuSignalExternalSemaphoresAsync_ptsz", FN(weir_e_w_cuSignalExternalSemaphoresAsync_ptsz), &hook_originals[257], 747, 0},
-  {"cuWaitExternalSemaphoresAsync", FN(weir_e_w_cuWaitExternalSemaphoresAsync), &hook_originals[258], 748, 0},
-  {"cuWaitExternalSemaphoresAsync_ptsz", FN(weir_e_w_cuWaitExternalSemaphoresAsync_ptsz), &hook_originals[259], 749, 0},
-  {"cuExternalMemoryGetMappedMipmappedArray", FN(weir_e_w_cuExternalMemoryGetMappedMipmappedArray), &hook_originals[260], 732, 0},
-  {"cuImportExternalSemaphore", FN(weir_e_w_cuImportExternalSemaphore), &hook_originals[261], 745, 0},
-  {"cuDestroyExternalSemaphore", FN(weir_e_w_cuDestroyExternalSemaphore), &hook_originals[262], 730, 0},
-  {"cuGraphicsMapResources", FN(weir_e_w_cuGraphicsMapResources), &hook_originals[263], 733, 0},
-  {"cuGraphicsMapResources_ptsz", FN(weir_e_w_cuGraphicsMapResources_ptsz), &hook_originals[264], 734, 0},
-  {"cuGraphicsUnmapResources", FN(weir_e_w_cuGraphicsUnmapResources), &hook_originals[265], 741, 0},
-  {"cuGraphicsUnmapResources_ptsz", FN(weir_e_w_cuGraphicsUnmapResources_ptsz), &hook_originals[266], 742, 0},
-  {"cuGraphicsResourceGetMappedPointer", FN(weir_e_w_cuGraphicsResourceGetMappedPointer), &hook_originals[267], 736, 0},
-  {"cuGraphicsResourceGetMappedPointer_v2", FN(weir_e_w_cuGraphicsResourceGetMappedPointer_v2), &hook_originals[268], 737, 0},
-  {"cuGraphicsResourceGetMappedMipmappedArray", FN(weir_e_w_cuGraphicsResourceGetMappedMipmappedArray), &hook_originals[269], 735, 0},
-  {"cuGraphicsSubResourceGetMappedArray", FN(weir_e_w_cuGraphicsSubResourceGetMappedArray), &hook_originals[270], 740, 0},
-  {"cuGraphicsResourceSetMapFlags", FN(weir_e_w_cuGraphicsResourceSetMapFlags), &hook_originals[271], 738, 0},
-  {"cuGraphicsResourceSetMapFlags_v2", FN(weir_e_w_cuGraphicsResourceSetMapFlags_v2), &hook_originals[272], 739, 0},
-  {"cuGraphicsUnregisterResource", FN(weir_e_w_cuGraphicsUnregisterResource), &hook_originals[273], 743, 0},
-  {"cuGraphLaunch", FN(weir_e_w_cuGraphLaunch), &hook_originals[274], 614, 0},
-  {"cuGraphLaunch_ptsz", FN(weir_e_w_cuGraphLaunch_ptsz), &hook_originals[275], 615, 0},
-  {"cuGraphAddKernelNode", FN(weir_e_w_cuGraphAddKernelNode), &hook_originals[276], 555, 0},
-  {"cuGraphAddKernelNode_v2", FN(weir_e_w_cuGraphAddKernelNode_v2), &hook_originals[277], 556, 0},
-  {"cuGraphAddMemcpyNode", FN(weir_e_w_cuGraphAddMemcpyNode), &hook_originals[278], 559, 0},
-  {"cuGraphAddMemsetNode", FN(weir_e_w_cuGraphAddMemsetNode), &hook_originals[279], 560, 0},
-  {"cuGraphAddBatchMemOpNode", FN(weir_e_w_cuGraphAddBatchMemOpNode), &hook_originals[280], 545, 0},
-  {"cuGraphAddChildGraphNode", FN(weir_e_w_cuGraphAddChildGraphNode), &hook_originals[281], 546, 0},
-  {"cuGraphAddNode", FN(weir_e_w_cuGraphAddNode), &hook_originals[282], 561, 0},
-  {"cuGraphAddNode_v2", FN(weir_e_w_cuGraphAddNode_v2), &hook_originals[283], 562, 0},
-  {"cuGraphKernelNodeSetParams", FN(weir_e_w_cuGraphKernelNodeSetParams), &hook_originals[284], 612, 0},
-  {"cuGraphKernelNodeSetParams_v2", FN(weir_e_w_cuGraphKernelNodeSetParams_v2), &hook_originals[285], 613, 0},
-  {"cuGraphMemcpyNodeSetParams", FN(weir_e_w_cuGraphMemcpyNodeSetParams), &hook_originals[286], 619, 0},
-  {"cuGraphMemsetNodeSetParams", FN(weir_e_w_cuGraphMemsetNodeSetParams), &hook_originals[287], 621, 0},
-  {"cuGraphBatchMemOpNodeSetParams", FN(weir_e_w_cuGraphBatchMemOpNodeSetParams), &hook_originals[288], 564, 0},
-  {"cuGraphNodeSetParams", FN(weir_e_w_cuGraphNodeSetParams), &hook_originals[289], 630, 0},
-  {"cuGraphExecKernelNodeSetParams", FN(weir_e_w_cuGraphExecKernelNodeSetParams), &hook_originals[290], 585, 0},
-  {"cuGraphExecKernelNodeSetParams_v2", FN(weir_e_w_cuGraphExecKernelNodeSetParams_v2), &hook_originals[291], 586, 0},
-  {"cuGraphExecMemcpyNodeSetParams", FN(weir_e_w_cuGraphExecMemcpyNodeSetParams), &hook_originals[292], 587, 0},
-  {"cuGraphExecMemsetNodeSetParams", FN(weir_e_w_cuGraphExecMemsetNodeSetParams), &hook_originals[293], 588, 0},
-  {"cuGraphExecBatchMemOpNodeSetParams", FN(weir_e_w_cuGraphExecBatchMemOpNodeSetParams), &hook_originals[294], 576, 0},
-  {"cuGraphExecChildGraphNodeSetParams", FN(weir_e_w_cuGraphExecChildGraphNodeSetParams), &hook_originals[295], 577, 0},
-  {"cuGraphExecNodeSetParams", FN(weir_e_w_cuGraphExecNodeSetParams), &hook_originals[296], 589, 0},
-  {"cuGraphExecUpdate", FN(weir_e_w_cuGraphExecUpdate), &hook_originals[297], 590, 0},
-  {"cuGraphExecUpdate_v2", FN(weir_e_w_cuGraphExecUpdate_v2), &hook_originals[298], 591, 0},
-  {"cuGraphInstantiate", FN(weir_e_w_cuGraphInstantiate), &hook_originals[299], 602, 0},
-  {"cuGraphInstantiate_v2", FN(weir_e_w_cuGraphInstantiate_v2), &hook_originals[300], 603, 0},
-  {"cuGraphInstantiateWithFlags", FN(weir_e_w_cuGraphInstantiateWithFlags), &hook_originals[301], 604, 0},
-  {"cuGraphInstantiateWithParams", FN(weir_e_w_cuGraphInstantiateWithParams), &hook_originals[302], 605, 0},
-  {"cuGraphInstantiateWithParams_ptsz", FN(weir_e_w_cuGraphInstantiateWithParams_ptsz), &hook_originals[303], 606, 0},
-  {"cuGraphCreate", FN(weir_e_w_cuGraphCreate), &hook_originals[304], 568, 0},
-  {"cuGraphClone", FN(weir_e_w_cuGraphClone), &hook_originals[305], 566, 0},
-  {"cuGraphDestroy", FN(weir_e_w_cuGraphDestroy), &hook_originals[306], 570, 0},
-  {"cuGraphDestroyNode", FN(weir_e_w_cuGraphDestroyNode), &hook_originals[307], 571, 0},
-  {"cuGraphExecDestroy", FN(weir_e_w_cuGraphExecDestroy), &hook_originals[308], 578, 0},
-  {"cuGraphUpload", FN(weir_e_w_cuGraphUpload), &hook_originals[309], 635, 0},
-  {"cuGraphUpload_ptsz", FN(weir_e_w_cuGraphUpload_ptsz), &hook_originals[310], 636, 0},
-  {"cuGraphAddEmptyNode", FN(weir_e_w_cuGraphAddEmptyNode), &hook_originals[311], 549, 0},
-  {"cuGraphAddEventRecordNode", FN(weir_e_w_cuGraphAddEventRecordNode), &hook_originals[312], 550, 0},
-  {"cuGraphAddEventWaitNode", FN(weir_e_w_cuGraphAddEventWaitNode), &hook_originals[313], 551, 0},
-  {"cuGraphAddExternalSemaphoresSignalNode", FN(weir_e_w_cuGraphAddExternalSemaphoresSignalNode), &hook_originals[314], 552, 0},
-  {"cuGraphAddExternalSemaphoresWaitNode", FN(weir_e_w_cuGraphAddExternalSemaphoresWaitNode), &hook_originals[315], 553, 0},
-  {"cuGraphAddHostNode", FN(weir_e_w_cuGraphAddHostNode), &hook_originals[316], 554, 0},
-  {"cuGraphAddMemAllocNode", FN(weir_e_w_cuGraphAddMemAllocNode), &hook_originals[317], 557, 0},
-  {"cuGraphAddMemFreeNode", FN(weir_e_w_cuGraphAddMemFreeNode), &hook_originals[318], 558, 0},
-  {"cuGraphAddDependencies", FN(weir_e_w_cuGraphAddDependencies), &hook_originals[319], 547, 0},
-  {"cuGraphAddDependencies_v2", FN(weir_e_w_cuGraphAddDependencies_v2), &hook_originals[320], 548, 0},
-  {"cuGraphRemoveDependencies", FN(weir_e_w_cuGraphRemoveDependencies), &hook_originals[321], 632, 0},
-  {"cuGraphRemoveDependencies_v2", FN(weir_e_w_cuGraphRemoveDependencies_v2), &hook_originals[322], 633, 0},
-  {"cuGraphEventRecordNodeSetEvent", FN(weir_e_w_cuGraphEventRecordNodeSetEvent), &hook_originals[323], 573, 0},
-  {"cuGraphEventWaitNodeSetEvent", FN(weir_e_w_cuGraphEventWaitNodeSetEvent), &hook_originals[324], 575, 0},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", FN(weir_e_w_cuGraphExternalSemaphoresSignalNodeSetParams), &hook_originals[325], 593, 0},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", FN(weir_e_w_cuGraphExternalSemaphoresWaitNodeSetParams), &hook_originals[326], 595, 0},
-  {"cuGraphHostNodeSetParams", FN(weir_e_w_cuGraphHostNodeSetParams), &hook_originals[327], 601, 0},
-  {"cuGraphKernelNodeCopyAttributes", FN(weir_e_w_cuGraphKernelNodeCopyAttributes), &hook_originals[328], 607, 0},
-  {"cuGraphKernelNodeSetAttribute", FN(weir_e_w_cuGraphKernelNodeSetAttribute), &hook_originals[329], 611, 0},
-  {"cuGraphNodeSetEnabled", FN(weir_e_w_cuGraphNodeSetEnabled), &hook_originals[330], 629, 0},
-  {"cuGraphExecEventRecordNodeSetEvent", FN(weir_e_w_cuGraphExecEventRecordNodeSetEvent), &hook_originals[331], 579, 0},
-  {"cuGraphExecEventWaitNodeSetEvent", FN(weir_e_w_cuGraphExecEventWaitNodeSetEvent), &hook_originals[332], 580, 0},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", FN(weir_e_w_cuGraphExecExternalSemaphoresSignalNodeSetParams), &hook_originals[333], 581, 0},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", FN(weir_e_w_cuGraphExecExternalSemaphoresWaitNodeSetParams), &hook_originals[334], 582, 0},
-  {"cuGraphExecHostNodeSetParams", FN(weir_e_w_cuGraphExecHostNodeSetParams), &hook_originals[335], 584, 0},
-  {"cuGraphConditionalHandleCreate", FN(weir_e_w_cuGraphConditionalHandleCreate), &hook_originals[336], 567, 0},
-  {"cuGraphRetainUserObject", FN(weir_e_w_cuGraphRetainUserObject), &hook_originals[337], 634, 0},
-  {"cuGraphReleaseUserObject", FN(weir_e_w_cuGraphReleaseUserObject), &hook_originals[338], 631, 0},
-  {"cuUserObjectCreate", FN(weir_e_w_cuUserObjectCreate), &hook_originals[339], 658, 0},
-  {"cuUserObjectRetain", FN(weir_e_w_cuUserObjectRetain), &hook_originals[340], 660, 0},
-  {"cuUserObjectRelease", FN(weir_e_w_cuUserObjectRelease), &hook_originals[341], 659, 0},
-  {"cuStreamUpdateCaptureDependencies", FN(weir_e_w_cuStreamUpdateCaptureDependencies), &hook_originals[342], 653, 0},
-  {"cuStreamUpdateCaptureDependencies_ptsz", FN(weir_e_w_cuStreamUpdateCaptureDependencies_ptsz), &hook_originals[343], 654, 0},
-  {"cuStreamUpdateCaptureDependencies_v2", FN(weir_e_w_cuStreamUpdateCaptureDependencies_v2), &hook_originals[344], 655, 0},
-  {"cuStreamUpdateCaptureDependencies_v2_ptsz", FN(weir_e_w_cuStreamUpdateCaptureDependencies_v2_ptsz), &hook_originals[345], 656, 0},
-  {"cuDeviceGraphMemTrim", FN(weir_e_w_cuDeviceGraphMemTrim), &hook_originals[346], 543, 0},
-  {"cuDeviceSetGraphMemAttribute", FN(weir_e_w_cuDeviceSetGraphMemAttribute), &hook_originals[347], 544, 0},
-  {"cuModuleGetFunction", FN(weir_e_w_cuModuleGetFunction), &hook_originals[348], 926, 0},
-  {"cuLibraryGetKernel", FN(weir_e_w_cuLibraryGetKernel), &hook_originals[349], 909, 0},
-  {"cuLibraryEnumerateKernels", FN(weir_e_w_cuLibraryEnumerateKernels), &hook_originals[350], 907, 0},
-  {"cuKernelGetFunction", FN(weir_e_w_cuKernelGetFunction), &hook_originals[351], 901, 0},
-  {"cuGraphicsGLRegisterBuffer", FN(weir_e_w_cuGraphicsGLRegisterBuffer), &hook_originals[352], 1089, 0},
-  {"cuGraphicsGLRegisterImage", FN(weir_e_w_cuGraphicsGLRegisterImage), &hook_originals[353], 1090, 0},
-  {"cuGraphicsEGLRegisterImage", FN(weir_e_w_cuGraphicsEGLRegisterImage), &hook_originals[354], 1088, 0},
-  {"cuGraphicsVDPAURegisterVideoSurface", FN(weir_e_w_cuGraphicsVDPAURegisterVideoSurface), &hook_originals[355], 1093, 0},
-  {"cuGraphicsVDPAURegisterOutputSurface", FN(weir_e_w_cuGraphicsVDPAURegisterOutputSurface), &hook_originals[356], 1092, 0},
-  {"cuGLCtxCreate", FN(weir_e_w_cuGLCtxCreate), &hook_originals[357], 1072, 0},
-  {"cuGLCtxCreate_v2", FN(weir_e_w_cuGLCtxCreate_v2), &hook_originals[358], 1073, 0},
-  {"cuVDPAUCtxCreate", FN(weir_e_w_cuVDPAUCtxCreate), &hook_originals[359], 1097, 0},
-  {"cuVDPAUCtxCreate_v2", FN(weir_e_w_cuVDPAUCtxCreate_v2), &hook_originals[360], 1098, 0},
-  {"cuGLInit", FN(weir_e_w_cuGLInit), &hook_originals[361], 1076, 0},
-  {"cuGLRegisterBufferObject", FN(weir_e_w_cuGLRegisterBufferObject), &hook_originals[362], 1083, 0},
-  {"cuGLSetBufferObjectMapFlags", FN(weir_e_w_cuGLSetBufferObjectMapFlags), &hook_originals[363], 1084, 0},
-  {"cuGLMapBufferObject", FN(weir_e_w_cuGLMapBufferObject), &hook_originals[364], 1077, 0},
-  {"cuGLMapBufferObject_v2", FN(weir_e_w_cuGLMapBufferObject_v2), &hook_originals[365], 1078, 0},
-  {"cuGLMapBufferObject_v2_ptds", FN(weir_e_w_cuGLMapBufferObject_v2_ptds), &hook_originals[366], 1079, 0},
-  {"cuGLMapBufferObjectAsync", FN(weir_e_w_cuGLMapBufferObjectAsync), &hook_originals[367], 1080, 0},
-  {"cuGLMapBufferObjectAsync_v2", FN(weir_e_w_cuGLMapBufferObjectAsync_v2), &hook_originals[368], 1081, 0},
-  {"cuGLMapBufferObjectAsync_v2_ptsz", FN(weir_e_w_cuGLMapBufferObjectAsync_v2_ptsz), &hook_originals[369], 1082, 0},
-  {"cuGLUnmapBufferObject", FN(weir_e_w_cuGLUnmapBufferObject), &hook_originals[370], 1085, 0},
-  {"cuGLUnmapBufferObjectAsync", FN(weir_e_w_cuGLUnmapBufferObjectAsync), &hook_originals[371], 1086, 0},
-  {"cuGLUnregisterBufferObject", FN(weir_e_w_cuGLUnregisterBufferObject), &hook_originals[372], 1087, 0},
-  {"cuEGLStreamConsumerConnect", FN(weir_e_w_cuEGLStreamConsumerConnect), &hook_originals[373], 1063, 0},
-  {"cuEGLStreamConsumerConnectWithFlags", FN(weir_e_w_cuEGLStreamConsumerConnectWithFlags), &hook_originals[374], 1064, 0},
-  {"cuEGLStreamConsumerDisconnect", FN(weir_e_w_cuEGLStreamConsumerDisconnect), &hook_originals[375], 1065, 0},
-  {"cuEGLStreamConsumerAcquireFrame", FN(weir_e_w_cuEGLStreamConsumerAcquireFrame), &hook_originals[376], 1062, 0},
-  {"cuEGLStreamConsumerReleaseFrame", FN(weir_e_w_cuEGLStreamConsumerReleaseFrame), &hook_originals[377], 1066, 0},
-  {"cuEGLStreamProducerConnect", FN(weir_e_w_cuEGLStreamProducerConnect), &hook_originals[378], 1067, 0},
-  {"cuEGLStreamProducerDisconnect", FN(weir_e_w_cuEGLStreamProducerDisconnect), &hook_originals[379], 1068, 0},
-  {"cuEGLStreamProducerReturnFrame", FN(weir_e_w_cuEGLStreamProducerReturnFrame), &hook_originals[380], 1070, 0},
-  {"cuEventCreateFromEGLSync", FN(weir_e_w_cuEventCreateFromEGLSync), &hook_originals[381], 1071, 0},
-  {"cuModuleLoad", FN(weir_e_w_cuModuleLoad), &hook_originals[382], 933, 0},
-  {"cuModuleLoadData", FN(weir_e_w_cuModuleLoadData), &hook_originals[383], 934, 0},
-  {"cuModuleLoadDataEx", FN(weir_e_w_cuModuleLoadDataEx), &hook_originals[384], 935, 0},
-  {"cuModuleLoadFatBinary", FN(weir_e_w_cuModuleLoadFatBinary), &hook_originals[385], 936, 0},
-  {"cuModuleUnload", FN(weir_e_w_cuModuleUnload), &hook_originals[386], 937, 0},
-  {"cuLibraryLoadData", FN(weir_e_w_cuLibraryLoadData), &hook_originals[387], 914, 0},
-  {"cuLibraryLoadFromFile", FN(weir_e_w_cuLibraryLoadFromFile), &hook_originals[388], 915, 0},
-  {"cuModuleGetGlobal", FN(weir_e_w_cuModuleGetGlobal), &hook_originals[389], 928, 0},
-  {"cuModuleGetGlobal_v2", FN(weir_e_w_cuModuleGetGlobal_v2), &hook_originals[390], 929, 0},
-  {"cuLibraryGetGlobal", FN(weir_e_w_cuLibraryGetGlobal), &hook_originals[391], 908, 0},
-  {"cuLinkCreate", FN(weir_e_w_cuLinkCreate), &hook_originals[392], 922, 0},
-  {"cuLinkCreate_v2", FN(weir_e_w_cuLinkCreate_v2), &hook_originals[393], 923, 0},
-  {"cuLinkAddData", FN(weir_e_w_cuLinkAddData), &hook_originals[394], 917, 0},
-  {"cuLinkAddData_v2", FN(weir_e_w_cuLinkAddData_v2), &hook_originals[395], 918, 0},
-  {"cuLinkAddFile", FN(weir_e_w_cuLinkAddFile), &hook_originals[396], 919, 0},
-  {"cuLinkAddFile_v2", FN(weir_e_w_cuLinkAddFile_v2), &hook_originals[397], 920, 0},
-  {"cuLinkComplete", FN(weir_e_w_cuLinkComplete), &hook_originals[398], 921, 0},
-  {"cuLinkDestroy", FN(weir_e_w_cuLinkDestroy), &hook_originals[399], 924, 0},
-  {"cuCheckpointProcessLock", FN(weir_e_w_cuCheckpointProcessLock), &hook_originals[400], 1000, 0},
-  {"cuCheckpointProcessCheckpoint", FN(weir_e_w_cuCheckpointProcessCheckpoint), &hook_originals[401], 997, 0},
-  {"cuCheckpointProcessRestore", FN(weir_e_w_cuCheckpointProcessRestore), &hook_originals[402], 1001, 0},
-  {"cuCheckpointProcessUnlock", FN(weir_e_w_cuCheckpointProcessUnlock), &hook_originals[403], 1002, 0},
-  {"cuProfilerStart", FN(weir_e_w_cuProfilerStart), &hook_originals[404], 1095, 0},
-  {"cuProfilerStop", FN(weir_e_w_cuProfilerStop), &hook_originals[405], 1096, 0},
-  {"cuInit", FN(weir_e_w_cuInit), &hook_originals[406], 802, 0},
-  {"cuCtxCreate", FN(weir_e_w_cuCtxCreate), &hook_originals[407], 758, 0},
-  {"cuCtxCreate_v2", FN(weir_e_w_cuCtxCreate_v2), &hook_originals[408], 759, 0},
-  {"cuCtxCreate_v3", FN(weir_e_w_cuCtxCreate_v3), &hook_originals[409], 760, 0},
-  {"cuCtxCreate_v4", FN(weir_e_w_cuCtxCreate_v4), &hook_originals[410], 761, 0},
-  {"cuCtxAttach", FN(weir_e_w_cuCtxAttach), &hook_originals[411], 757, 0},
-  {"cuCtxDetach", FN(weir_e_w_cuCtxDetach), &hook_originals[412], 764, 0},
-  {"cuCtxDestroy", FN(weir_e_w_cuCtxDestroy), &hook_originals[413], 762, 0},
-  {"cuCtxDestroy_v2", FN(weir_e_w_cuCtxDestroy_v2), &hook_originals[414], 763, 0},
-  {"cuCtxPushCurrent", FN(weir_e_w_cuCtxPushCurrent), &hook_originals[415], 780, 0},
-  {"cuCtxPushCurrent_v2", FN(weir_e_w_cuCtxPushCurrent_v2), &hook_originals[416], 781, 0},
-  {"cuCtxPopCurrent", FN(weir_e_w_cuCtxPopCurrent), &hook_originals[417], 778, 0},
-  {"cuCtxPopCurrent_v2", FN(weir_e_w_cuCtxPopCurrent_v2), &hook_originals[418], 779, 0},
-  {"cuCtxSetCurrent", FN(weir_e_w_cuCtxSetCurrent), &hook_originals[419], 784, 0},
-  {"cuCtxSetFlags", FN(weir_e_w_cuCtxSetFlags), &hook_originals[420], 785, 0},
-  {"cuCtxSetLimit", FN(weir_e_w_cuCtxSetLimit), &hook_originals[421], 786, 0},
-  {"cuCtxSetCacheConfig", FN(weir_e_w_cuCtxSetCacheConfig), &hook_originals[422], 783, 0},
-  {"cuCtxSetSharedMemConfig", FN(weir_e_w_cuCtxSetSharedMemConfig), &hook_originals[423], 787, 0},
-  {"cuCtxResetPersistingL2Cache", FN(weir_e_w_cuCtxResetPersistingL2Cache), &hook_originals[424], 782, 0},
-  {"cuCtxFromGreenCtx", FN(weir_e_w_cuCtxFromGreenCtx), &hook_originals[425], 765, 0},
-  {"cuGreenCtxCreate", FN(weir_e_w_cuGreenCtxCreate), &hook_originals[426], 796, 0},
-  {"cuGreenCtxDestroy", FN(weir_e_w_cuGreenCtxDestroy), &hook_originals[427], 797, 0},
-  {"cuCtxEnablePeerAccess", FN(weir_e_w_cuCtxEnablePeerAccess), &hook_originals[428], 702, 0},
-  {"cuCtxDisablePeerAccess", FN(weir_e_w_cuCtxDisablePeerAccess), &hook_originals[429], 701, 0},
-  {"cuCtxRecordEvent", FN(weir_e_w_cuCtxRecordEvent), &hook_originals[430], 341, 0},
-  {"cuCtxWaitEvent", FN(weir_e_w_cuCtxWaitEvent), &hook_originals[431], 344, 0},
-  {"cuDevicePrimaryCtxRetain", FN(weir_e_w_cuDevicePrimaryCtxRetain), &hook_originals[432], 793, 0},
-  {"cuDevicePrimaryCtxRelease", FN(weir_e_w_cuDevicePrimaryCtxRelease), &hook_originals[433], 789, 0},
-  {"cuDevicePrimaryCtxRelease_v2", FN(weir_e_w_cuDevicePrimaryCtxRelease_v2), &hook_originals[434], 790, 0},
-  {"cuDevicePrimaryCtxReset", FN(weir_e_w_cuDevicePrimaryCtxReset), &hook_originals[435], 791, 0},
-  {"cuDevicePrimaryCtxReset_v2", FN(weir_e_w_cuDevicePrimaryCtxReset_v2), &hook_originals[436], 792, 0},
-  {"cuDevicePrimaryCtxSetFlags", FN(weir_e_w_cuDevicePrimaryCtxSetFlags), &hook_originals[437], 794, 0},
-  {"cuDevicePrimaryCtxSetFlags_v2", FN(weir_e_w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[438], 795, 0},
-  {"cuGetProcAddress", FN(weir_e_w_cuGetProcAddress), &hook_originals[439], 809, 0},
-  {"cuGetProcAddress_v2", FN(weir_e_w_cuGetProcAddress_v2), &hook_originals[440], 810, 0},
-  {"cuMemGetInfo_v2", FN(weir_e_w_cuMemGetInfo_v2), &hook_originals[441], 327, 0},
-  {"cuMemGetAddressRange_v2", FN(weir_e_w_cuMemGetAddressRange_v2), &hook_originals[442], 325, 0},
-  {"cuMemHostGetDevicePointer_v2", FN(weir_e_w_cuMemHostGetDevicePointer_v2), &hook_originals[443], 35, 0},
-  {"cuMemHostGetFlags", FN(weir_e_w_cuMemHostGetFlags), &hook_originals[444], 36, 0},
-  {"cuPointerGetAttribute", FN(weir_e_w_cuPointerGetAttribute), &hook_originals[445], 328, 0},
-  {"cuPointerGetAttributes", FN(weir_e_w_cuPointerGetAttributes), &hook_originals[446], 329, 0},
-  {"cuPointerSetAttribute", FN(weir_e_w_cuPointerSetAttribute), &hook_originals[447], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(weir_e_w_cuMemGetHandleForAddressRange), &hook_originals[448], 124, 0},
-  {"cuIpcGetMemHandle", FN(weir_e_w_cuIpcGetMemHandle), &hook_originals[449], 146, 0},
-  {"cudaMalloc", FN(weir_e_w11_cudaMalloc), &hook_originals[450], 4, 1},
-  {"cudaMallocPitch", FN(weir_e_w11_cudaMallocPitch), &hook_originals[451], 9, 1},
-  {"cudaMalloc3D", FN(weir_e_w11_cudaMalloc3D), &hook_originals[452], 5, 1},
-  {"cudaMallocManaged", FN(weir_e_w11_cudaMallocManaged), &hook_originals[453], 40, 1},
-  {"cudaMallocAsync", FN(weir_e_w11_cudaMallocAsync), &hook_originals[454], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(weir_e_w11_cudaMallocAsync_ptsz), &hook_originals[455], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(weir_e_w11_cudaMallocFromPoolAsync), &hook_originals[456], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[457], 79, 1},
-  {"cudaFree", FN(weir_e_w11_cudaFree), &hook_originals[458], 1, 1},
-  {"cudaFreeAsync", FN(weir_e_w11_cudaFreeAsync), &hook_originals[459], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(weir_e_w11_cudaFreeAsync_ptsz), &hook_originals[460], 75, 1},
-  {"cudaMemPoolTrimTo", FN(weir_e_w11_cudaMemPoolTrimTo), &hook_originals[461], 92, 1},
-  {"cudaMemPoolDestroy", FN(weir_e_w11_cudaMemPoolDestroy), &hook_originals[462], 83, 1},
-  {"cudaDeviceSetMemPool", FN(weir_e_w11_cudaDeviceSetMemPool), &hook_originals[463], 73, 1},
-  {"cudaMallocArray", FN(weir_e_w11_cudaMallocArray), &hook_originals[464], 7, 1},
-  {"cudaMalloc3DArray", FN(weir_e_w11_cudaMalloc3DArray), &hook_originals[465], 6, 1},
-  {"cudaMallocMipmappedArray", FN(weir_e_w11_cudaMallocMipmappedArray), &hook_originals[466], 8, 1},
-  {"cudaFreeArray", FN(weir_e_w11_cudaFreeArray), &hook_originals[467], 2, 1},
-  {"cudaFreeMipmappedArray", FN(weir_e_w11_cudaFreeMipmappedArray), &hook_originals[468], 3, 1},
-  {"cudaIpcOpenMemHandle", FN(weir_e_w11_cudaIpcOpenMemHandle), &hook_originals[469], 143, 1},
-  {"cudaIpcCloseMemHandle", FN(weir_e_w11_cudaIpcCloseMemHandle), &hook_originals[470], 139, 1},
-  {"cudaMemPoolImportPointer", FN(weir_e_w11_cudaMemPoolImportPointer), &hook_originals[471], 89, 1},
-  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w11_cudaExternalMemoryGetMappedBuffer), &hook_originals[472], 708, 1},
-  {"cudaImportExternalMemory", FN(weir_e_w11_cudaImportExternalMemory), &hook_originals[473], 723, 1},
-  {"cudaDestroyExternalMemory", FN(weir_e_w11_cudaDestroyExternalMemory), &hook_originals[474], 706, 1},
-  {"cudaMallocHost", FN(weir_e_w11_cudaMallocHost), &hook_originals[475], 29, 1},
-  {"cudaHostAlloc", FN(weir_e_w11_cudaHostAlloc), &hook_originals[476], 24, 1},
-  {"cudaFreeHost", FN(weir_e_w11_cudaFreeHost), &hook_originals[477], 23, 1},
-  {"cudaHostRegister", FN(weir_e_w11_cudaHostRegister), &hook_originals[478], 27, 1},
-  {"cudaHostUnregister", FN(weir_e_w11_cudaHostUnregister), &hook_originals[479], 28, 1},
-  {"cudaMemPrefetchAsync", FN(weir_e_w11_cudaMemPrefetchAsync), &hook_originals[480], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w11_cudaMemPrefetchAsync_ptsz), &hook_originals[481], 47, 1},
-  {"cudaMemAdvise", FN(weir_e_w11_cudaMemAdvise), &hook_originals[482], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(weir_e_w11_cudaStreamAttachMemAsync), &hook_originals[483], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[484], 53, 1},
-  {"cudaMemcpy", FN(weir_e_w11_cudaMemcpy), &hook_originals[485], 150, 1},
-  {"cudaMemcpy_ptds", FN(weir_e_w11_cudaMemcpy_ptds), &hook_originals[486], 151, 1},
-  {"cudaMemcpyAsync", FN(weir_e_w11_cudaMemcpyAsync), &hook_originals[487], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(weir_e_w11_cudaMemcpyAsync_ptsz), &hook_originals[488], 179, 1},
-  {"cudaMemcpy2D", FN(weir_e_w11_cudaMemcpy2D), &hook_originals[489], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(weir_e_w11_cudaMemcpy2D_ptds), &hook_originals[490], 153, 1},
-  {"cudaMemcpy2DAsync", FN(weir_e_w11_cudaMemcpy2DAsync), &hook_originals[491], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DAsync_ptsz), &hook_originals[492], 157, 1},
-  {"cudaMemcpyToArray", FN(weir_e_w11_cudaMemcpyToArray), &hook_originals[493], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(weir_e_w11_cudaMemcpyToArray_ptds), &hook_originals[494], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(weir_e_w11_cudaMemcpyToArrayAsync), &hook_originals[495], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[496], 195, 1},
-  {"cudaMemcpyFromArray", FN(weir_e_w11_cudaMemcpyFromArray), &hook_originals[497], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(weir_e_w11_cudaMemcpyFromArray_ptds), &hook_originals[498], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(weir_e_w11_cudaMemcpyFromArrayAsync), &hook_originals[499], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[500], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(weir_e_w11_cudaMemcpyArrayToArray), &hook_originals[501], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w11_cudaMemcpyArrayToArray_ptds), &hook_originals[502], 177, 1},
-  {"cudaMemcpy2DToArray", FN(weir_e_w11_cudaMemcpy2DToArray), &hook_originals[503], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w11_cudaMemcpy2DToArray_ptds), &hook_originals[504], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w11_cudaMemcpy2DToArrayAsync), &hook_originals[505], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[506], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(weir_e_w11_cudaMemcpy2DFromArray), &hook_originals[507], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w11_cudaMemcpy2DFromArray_ptds), &hook_originals[508], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w11_cudaMemcpy2DFromArrayAsync), &hook_originals[509], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[510], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(weir_e_w11_cudaMemcpy2DArrayToArray), &hook_originals[511], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[512], 155, 1},
-  {"cudaMemcpyToSymbol", FN(weir_e_w11_cudaMemcpyToSymbol), &hook_originals[513], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w11_cudaMemcpyToSymbol_ptds), &hook_originals[514], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(weir_e_w11_cudaMemcpyToSymbolAsync), &hook_originals[515], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[516], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(weir_e_w11_cudaMemcpyFromSymbol), &hook_originals[517], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w11_cudaMemcpyFromSymbol_ptds), &hook_originals[518], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w11_cudaMemcpyFromSymbolAsync), &hook_originals[519], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[520], 189, 1},
-  {"cudaMemcpy3D", FN(weir_e_w11_cudaMemcpy3D), &hook_originals[521], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(weir_e_w11_cudaMemcpy3D_ptds), &hook_originals[522], 167, 1},
-  {"cudaMemcpy3DAsync", FN(weir_e_w11_cudaMemcpy3DAsync), &hook_originals[523], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w11_cudaMemcpy3DAsync_ptsz), &hook_originals[524], 169, 1},
-  {"cudaMemcpyPeer", FN(weir_e_w11_cudaMemcpyPeer), &hook_originals[525], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(weir_e_w11_cudaMemcpyPeerAsync), &hook_originals[526], 191, 1},
-  {"cudaMemcpy3DPeer", FN(weir_e_w11_cudaMemcpy3DPeer), &hook_originals[527], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w11_cudaMemcpy3DPeer_ptds), &hook_originals[528], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(weir_e_w11_cudaMemcpy3DPeerAsync), &hook_originals[529], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[530], 175, 1},
-  {"cudaMemset", FN(weir_e_w11_cudaMemset), &hook_originals[531], 276, 1},
-  {"cudaMemset_ptds", FN(weir_e_w11_cudaMemset_ptds), &hook_originals[532], 277, 1},
-  {"cudaMemsetAsync", FN(weir_e_w11_cudaMemsetAsync), &hook_originals[533], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(weir_e_w11_cudaMemsetAsync_ptsz), &hook_originals[534], 287, 1},
-  {"cudaMemset2D", FN(weir_e_w11_cudaMemset2D), &hook_originals[535], 278, 1},
-  {"cudaMemset2D_ptds", FN(weir_e_w11_cudaMemset2D_ptds), &hook_originals[536], 279, 1},
-  {"cudaMemset2DAsync", FN(weir_e_w11_cudaMemset2DAsync), &hook_originals[537], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(weir_e_w11_cudaMemset2DAsync_ptsz), &hook_originals[538], 281, 1},
-  {"cudaMemset3D", FN(weir_e_w11_cudaMemset3D), &hook_originals[539], 282, 1},
-  {"cudaMemset3D_ptds", FN(weir_e_w11_cudaMemset3D_ptds), &hook_originals[540], 283, 1},
-  {"cudaMemset3DAsync", FN(weir_e_w11_cudaMemset3DAsync), &hook_originals[541], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(weir_e_w11_cudaMemset3DAsync_ptsz), &hook_originals[542], 285, 1},
-  {"cudaDeviceSynchronize", FN(weir_e_w11_cudaDeviceSynchronize), &hook_originals[543], 332, 1},
-  {"cudaThreadSynchronize", FN(weir_e_w11_cudaThreadSynchronize), &hook_originals[544], 1060, 1},
-  {"cudaStreamSynchronize", FN(weir_e_w11_cudaStreamSynchronize), &hook_originals[545], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(weir_e_w11_cudaStreamSynchronize_ptsz), &hook_originals[546], 338, 1},
-  {"cudaStreamQuery", FN(weir_e_w11_cudaStreamQuery), &hook_originals[547], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(weir_e_w11_cudaStreamQuery_ptsz), &hook_originals[548], 336, 1},
-  {"cudaStreamWaitEvent", FN(weir_e_w11_cudaStreamWaitEvent), &hook_originals[549], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w11_cudaStreamWaitEvent_ptsz), &hook_originals[550], 340, 1},
-  {"cudaEventSynchronize", FN(weir_e_w11_cudaEventSynchronize), &hook_originals[551], 334, 1},
-  {"cudaEventQuery", FN(weir_e_w11_cudaEventQuery), &hook_originals[552], 333, 1},
-  {"cudaStreamCreate", FN(weir_e_w11_cudaStreamCreate), &hook_originals[553], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(weir_e_w11_cudaStreamCreateWithFlags), &hook_originals[554], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(weir_e_w11_cudaStreamCreateWithPriority), &hook_originals[555], 380, 1},
-  {"cudaStreamDestroy", FN(weir_e_w11_cudaStreamDestroy), &hook_originals[556], 381, 1},
-  {"cudaStreamAddCallback", FN(weir_e_w11_cudaStreamAddCallback), &hook_originals[557], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(weir_e_w11_cudaStreamAddCallback_ptsz), &hook_originals[558], 375, 1},
-  {"cudaStreamBeginCapture", FN(weir_e_w11_cudaStreamBeginCapture), &hook_originals[559], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w11_cudaStreamBeginCapture_ptsz), &hook_originals[560], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w11_cudaStreamBeginCaptureToGraph), &hook_originals[561], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[562], 529, 1},
-  {"cudaStreamEndCapture", FN(weir_e_w11_cudaStreamEndCapture), &hook_originals[563], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(weir_e_w11_cudaStreamEndCapture_ptsz), &hook_originals[564], 531, 1},
-  {"cudaEventCreate", FN(weir_e_w11_cudaEventCreate), &hook_originals[565], 420, 1},
-  {"cudaEventCreateWithFlags", FN(weir_e_w11_cudaEventCreateWithFlags), &hook_originals[566], 422, 1},
-  {"cudaEventDestroy", FN(weir_e_w11_cudaEventDestroy), &hook_originals[567], 423, 1},
-  {"cudaEventRecord", FN(weir_e_w11_cudaEventRecord), &hook_originals[568], 425, 1},
-  {"cudaEventRecord_ptsz", FN(weir_e_w11_cudaEventRecord_ptsz), &hook_originals[569], 426, 1},
-  {"cudaEventRecordWithFlags", FN(weir_e_w11_cudaEventRecordWithFlags), &hook_originals[570], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w11_cudaEventRecordWithFlags_ptsz), &hook_originals[571], 428, 1},
-  {"cudaEventElapsedTime", FN(weir_e_w11_cudaEventElapsedTime), &hook_originals[572], 424, 1},
-  {"cudaLaunchKernel", FN(weir_e_w11_cudaLaunchKernel), &hook_originals[573], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(weir_e_w11_cudaLaunchKernel_ptsz), &hook_originals[574], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(weir_e_w11_cudaLaunchCooperativeKernel), &hook_originals[575], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[576], 677, 1},
-  {"cudaLaunchKernelExC", FN(weir_e_w11_cudaLaunchKernelExC), &hook_originals[577], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w11_cudaLaunchKernelExC_ptsz), &hook_originals[578], 683, 1},
-  {"cudaLaunchHostFunc", FN(weir_e_w11_cudaLaunchHostFunc), &hook_originals[579], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w11_cudaLaunchHostFunc_ptsz), &hook_originals[580], 679, 1},
-  {"__cudaRegisterFunction", FN(weir_e_w11___cudaRegisterFunction), &hook_originals[581], 670, 1},
-  {"cudaGetFuncBySymbol", FN(weir_e_w11_cudaGetFuncBySymbol), &hook_originals[582], 978, 1},
-  {"cudaSetDevice", FN(weir_e_w11_cudaSetDevice), &hook_originals[583], 754, 1},
-  {"cudaSetDeviceFlags", FN(weir_e_w11_cudaSetDeviceFlags), &hook_originals[584], 755, 1},
-  {"cudaSetValidDevices", FN(weir_e_w11_cudaSetValidDevices), &hook_originals[585], 756, 1},
-  {"cudaInitDevice", FN(weir_e_w11_cudaInitDevice), &hook_originals[586], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w11_cudaCtxResetPersistingL2Cache), &hook_originals[587], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(weir_e_w11_cudaDeviceEnablePeerAccess), &hook_originals[588], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(weir_e_w11_cudaDeviceDisablePeerAccess), &hook_originals[589], 697, 1},
-  {"cudaDeviceReset", FN(weir_e_w11_cudaDeviceReset), &hook_originals[590], 751, 1},
-  {"cudaThreadExit", FN(weir_e_w11_cudaThreadExit), &hook_originals[591], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(weir_e_w11_cudaGetDriverEntryPoint), &hook_originals[592], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[593], 804, 1},
-  {"cudaMalloc", FN(weir_e_w12_cudaMalloc), &hook_originals[594], 4, 2},
-  {"cudaMallocPitch", FN(weir_e_w12_cudaMallocPitch), &hook_originals[595], 9, 2},
-  {"cudaMalloc3D", FN(weir_e_w12_cudaMalloc3D), &hook_originals[596], 5, 2},
-  {"cudaMallocManaged", FN(weir_e_w12_cudaMallocManaged), &hook_originals[597], 40, 2},
-  {"cudaMallocAsync", FN(weir_e_w12_cudaMallocAsync), &hook_originals[598], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(weir_e_w12_cudaMallocAsync_ptsz), &hook_originals[599], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(weir_e_w12_cudaMallocFromPoolAsync), &hook_originals[600], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[601], 79, 2},
-  {"cudaFree", FN(weir_e_w12_cudaFree), &hook_originals[602], 1, 2},
-  {"cudaFreeAsync", FN(weir_e_w12_cudaFreeAsync), &hook_originals[603], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(weir_e_w12_cudaFreeAsync_ptsz), &hook_originals[604], 75, 2},
-  {"cudaMemPoolTrimTo", FN(weir_e_w12_cudaMemPoolTrimTo), &hook_originals[605], 92, 2},
-  {"cudaMemPoolDestroy", FN(weir_e_w12_cudaMemPoolDestroy), &hook_originals[606], 83, 2},
-  {"cudaDeviceSetMemPool", FN(weir_e_w12_cudaDeviceSetMemPool), &hook_originals[607], 73, 2},
-  {"cudaMallocArray", FN(weir_e_w12_cudaMallocArray), &hook_originals[608], 7, 2},
-  {"cudaMalloc3DArray", FN(weir_e_w12_cudaMalloc3DArray), &hook_originals[609], 6, 2},
-  {"cudaMallocMipmappedArray", FN(weir_e_w12_cudaMallocMipmappedArray), &hook_originals[610], 8, 2},
-  {"cudaFreeArray", FN(weir_e_w12_cudaFreeArray), &hook_originals[611], 2, 2},
-  {"cudaFreeMipmappedArray", FN(weir_e_w12_cudaFreeMipmappedArray), &hook_originals[612], 3, 2},
-  {"cudaIpcOpenMemHandle", FN(weir_e_w12_cudaIpcOpenMemHandle), &hook_originals[613], 143, 2},
-  {"cudaIpcCloseMemHandle", FN(weir_e_w12_cudaIpcCloseMemHandle), &hook_originals[614], 139, 2},
-  {"cudaMemPoolImportPointer", FN(weir_e_w12_cudaMemPoolImportPointer), &hook_originals[615], 89, 2},
-  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w12_cudaExternalMemoryGetMappedBuffer), &hook_originals[616], 708, 2},
-  {"cudaImportExternalMemory", FN(weir_e_w12_cudaImportExternalMemory), &hook_originals[617], 723, 2},
-  {"cudaDestroyExternalMemory", FN(weir_e_w12_cudaDestroyExternalMemory), &hook_originals[618], 706, 2},
-  {"cudaMallocHost", FN(weir_e_w12_cudaMallocHost), &hook_originals[619], 29, 2},
-  {"cudaHostAlloc", FN(weir_e_w12_cudaHostAlloc), &hook_originals[620], 24, 2},
-  {"cudaFreeHost", FN(weir_e_w12_cudaFreeHost), &hook_originals[621], 23, 2},
-  {"cudaHostRegister", FN(weir_e_w12_cudaHostRegister), &hook_originals[622], 27, 2},
-  {"cudaHostUnregister", FN(weir_e_w12_cudaHostUnregister), &hook_originals[623], 28, 2},
-  {"cudaMemPrefetchAsync", FN(weir_e_w12_cudaMemPrefetchAsync), &hook_originals[624], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w12_cudaMemPrefetchAsync_ptsz), &hook_originals[625], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(weir_e_w12_cudaMemPrefetchAsync_v2), &hook_originals[626], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(weir_e_w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[627], 1058, 2},
-  {"cudaMemAdvise", FN(weir_e_w12_cudaMemAdvise), &hook_originals[628], 41, 2},
-  {"cudaMemAdvise_v2", FN(weir_e_w12_cudaMemAdvise_v2), &hook_originals[629], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(weir_e_w12_cudaStreamAttachMemAsync), &hook_originals[630], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[631], 53, 2},
-  {"cudaMemcpy", FN(weir_e_w12_cudaMemcpy), &hook_originals[632], 150, 2},
-  {"cudaMemcpy_ptds", FN(weir_e_w12_cudaMemcpy_ptds), &hook_originals[633], 151, 2},
-  {"cudaMemcpyAsync", FN(weir_e_w12_cudaMemcpyAsync), &hook_originals[634], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(weir_e_w12_cudaMemcpyAsync_ptsz), &hook_originals[635], 179, 2},
-  {"cudaMemcpy2D", FN(weir_e_w12_cudaMemcpy2D), &hook_originals[636], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(weir_e_w12_cudaMemcpy2D_ptds), &hook_originals[637], 153, 2},
-  {"cudaMemcpy2DAsync", FN(weir_e_w12_cudaMemcpy2DAsync), &hook_originals[638], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DAsync_ptsz), &hook_originals[639], 157, 2},
-  {"cudaMemcpyToArray", FN(weir_e_w12_cudaMemcpyToArray), &hook_originals[640], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(weir_e_w12_cudaMemcpyToArray_ptds), &hook_originals[641], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(weir_e_w12_cudaMemcpyToArrayAsync), &hook_originals[642], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[643], 195, 2},
-  {"cudaMemcpyFromArray", FN(weir_e_w12_cudaMemcpyFromArray), &hook_originals[644], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(weir_e_w12_cudaMemcpyFromArray_ptds), &hook_originals[645], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(weir_e_w12_cudaMemcpyFromArrayAsync), &hook_originals[646], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[647], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(weir_e_w12_cudaMemcpyArrayToArray), &hook_originals[648], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w12_cudaMemcpyArrayToArray_ptds), &hook_originals[649], 177, 2},
-  {"cudaMemcpy2DToArray", FN(weir_e_w12_cudaMemcpy2DToArray), &hook_originals[650], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w12_cudaMemcpy2DToArray_ptds), &hook_originals[651], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w12_cudaMemcpy2DToArrayAsync), &hook_originals[652], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[653], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(weir_e_w12_cudaMemcpy2DFromArray), &hook_originals[654], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w12_cudaMemcpy2DFromArray_ptds), &hook_originals[655], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w12_cudaMemcpy2DFromArrayAsync), &hook_originals[656], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[657], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(weir_e_w12_cudaMemcpy2DArrayToArray), &hook_originals[658], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[659], 155, 2},
-  {"cudaMemcpyToSymbol", FN(weir_e_w12_cudaMemcpyToSymbol), &hook_originals[660], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w12_cudaMemcpyToSymbol_ptds), &hook_originals[661], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(weir_e_w12_cudaMemcpyToSymbolAsync), &hook_originals[662], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[663], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(weir_e_w12_cudaMemcpyFromSymbol), &hook_originals[664], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w12_cudaMemcpyFromSymbol_ptds), &hook_originals[665], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w12_cudaMemcpyFromSymbolAsync), &hook_originals[666], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[667], 189, 2},
-  {"cudaMemcpy3D", FN(weir_e_w12_cudaMemcpy3D), &hook_originals[668], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(weir_e_w12_cudaMemcpy3D_ptds), &hook_originals[669], 167, 2},
-  {"cudaMemcpy3DAsync", FN(weir_e_w12_cudaMemcpy3DAsync), &hook_originals[670], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w12_cudaMemcpy3DAsync_ptsz), &hook_originals[671], 169, 2},
-  {"cudaMemcpyPeer", FN(weir_e_w12_cudaMemcpyPeer), &hook_originals[672], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(weir_e_w12_cudaMemcpyPeerAsync), &hook_originals[673], 191, 2},
-  {"cudaMemcpy3DPeer", FN(weir_e_w12_cudaMemcpy3DPeer), &hook_originals[674], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w12_cudaMemcpy3DPeer_ptds), &hook_originals[675], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(weir_e_w12_cudaMemcpy3DPeerAsync), &hook_originals[676], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[677], 175, 2},
-  {"cudaMemset", FN(weir_e_w12_cudaMemset), &hook_originals[678], 276, 2},
-  {"cudaMemset_ptds", FN(weir_e_w12_cudaMemset_ptds), &hook_originals[679], 277, 2},
-  {"cudaMemsetAsync", FN(weir_e_w12_cudaMemsetAsync), &hook_originals[680], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(weir_e_w12_cudaMemsetAsync_ptsz), &hook_originals[681], 287, 2},
-  {"cudaMemset2D", FN(weir_e_w12_cudaMemset2D), &hook_originals[682], 278, 2},
-  {"cudaMemset2D_ptds", FN(weir_e_w12_cudaMemset2D_ptds), &hook_originals[683], 279, 2},
-  {"cudaMemset2DAsync", FN(weir_e_w12_cudaMemset2DAsync), &hook_originals[684], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(weir_e_w12_cudaMemset2DAsync_ptsz), &hook_originals[685], 281, 2},
-  {"cudaMemset3D", FN(weir_e_w12_cudaMemset3D), &hook_originals[686], 282, 2},
-  {"cudaMemset3D_ptds", FN(weir_e_w12_cudaMemset3D_ptds), &hook_originals[687], 283, 2},
-  {"cudaMemset3DAsync", FN(weir_e_w12_cudaMemset3DAsync), &hook_originals[688], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(weir_e_w12_cudaMemset3DAsync_ptsz), &hook_originals[689], 285, 2},
-  {"cudaDeviceSynchronize", FN(weir_e_w12_cudaDeviceSynchronize), &hook_originals[690], 332, 2},
-  {"cudaThreadSynchronize", FN(weir_e_w12_cudaThreadSynchronize), &hook_originals[691], 1060, 2},
-  {"cudaStreamSynchronize", FN(weir_e_w12_cudaStreamSynchronize), &hook_originals[692], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(weir_e_w12_cudaStreamSynchronize_ptsz), &hook_originals[693], 338, 2},
-  {"cudaStreamQuery", FN(weir_e_w12_cudaStreamQuery), &hook_originals[694], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(weir_e_w12_cudaStreamQuery_ptsz), &hook_originals[695], 336, 2},
-  {"cudaStreamWaitEvent", FN(weir_e_w12_cudaStreamWaitEvent), &hook_originals[696], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w12_cudaStreamWaitEvent_ptsz), &hook_originals[697], 340, 2},
-  {"cudaEventSynchronize", FN(weir_e_w12_cudaEventSynchronize), &hook_originals[698], 334, 2},
-  {"cudaEventQuery", FN(weir_e_w12_cudaEventQuery), &hook_originals[699], 333, 2},
-  {"cudaStreamCreate", FN(weir_e_w12_cudaStreamCreate), &hook_originals[700], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(weir_e_w12_cudaStreamCreateWithFlags), &hook_originals[701], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(weir_e_w12_cudaStreamCreateWithPriority), &hook_originals[702], 380, 2},
-  {"cudaStreamDestroy", FN(weir_e_w12_cudaStreamDestroy), &hook_originals[703], 381, 2},
-  {"cudaStreamAddCallback", FN(weir_e_w12_cudaStreamAddCallback), &hook_originals[704], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(weir_e_w12_cudaStreamAddCallback_ptsz), &hook_originals[705], 375, 2},
-  {"cudaStreamBeginCapture", FN(weir_e_w12_cudaStreamBeginCapture), &hook_originals[706], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w12_cudaStreamBeginCapture_ptsz), &hook_originals[707], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w12_cudaStreamBeginCaptureToGraph), &hook_originals[708], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[709], 529, 2},
-  {"cudaStreamEndCapture", FN(weir_e_w12_cudaStreamEndCapture), &hook_originals[710], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(weir_e_w12_cudaStreamEndCapture_ptsz), &hook_originals[711], 531, 2},
-  {"cudaEventCreate", FN(weir_e_w12_cudaEventCreate), &hook_originals[712], 420, 2},
-  {"cudaEventCreateWithFlags", FN(weir_e_w12_cudaEventCreateWithFlags), &hook_originals[713], 422, 2},
-  {"cudaEventDestroy", FN(weir_e_w12_cudaEventDestroy), &hook_originals[714], 423, 2},
-  {"cudaEventRecord", FN(weir_e_w12_cudaEventRecord), &hook_originals[715], 425, 2},
-  {"cudaEventRecord_ptsz", FN(weir_e_w12_cudaEventRecord_ptsz), &hook_originals[716], 426, 2},
-  {"cudaEventRecordWithFlags", FN(weir_e_w12_cudaEventRecordWithFlags), &hook_originals[717], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w12_cudaEventRecordWithFlags_ptsz), &hook_originals[718], 428, 2},
-  {"cudaEventElapsedTime", FN(weir_e_w12_cudaEventElapsedTime), &hook_originals[719], 424, 2},
-  {"cudaLaunchKernel", FN(weir_e_w12_cudaLaunchKernel), &hook_originals[720], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(weir_e_w12_cudaLaunchKernel_ptsz), &hook_originals[721], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(weir_e_w12_cudaLaunchCooperativeKernel), &hook_originals[722], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[723], 677, 2},
-  {"cudaLaunchKernelExC", FN(weir_e_w12_cudaLaunchKernelExC), &hook_originals[724], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w12_cudaLaunchKernelExC_ptsz), &hook_originals[725], 683, 2},
-  {"__cudaLaunchKernel", FN(weir_e_w12___cudaLaunchKernel), &hook_originals[726], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(weir_e_w12___cudaLaunchKernel_ptsz), &hook_originals[727], 665, 2},
-  {"cudaLaunchHostFunc", FN(weir_e_w12_cudaLaunchHostFunc), &hook_originals[728], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w12_cudaLaunchHostFunc_ptsz), &hook_originals[729], 679, 2},
-  {"cudaLibraryGetKernel", FN(weir_e_w12_cudaLibraryGetKernel), &hook_originals[730], 882, 2},
-  {"__cudaRegisterFunction", FN(weir_e_w12___cudaRegisterFunction), &hook_originals[731], 670, 2},
-  {"__cudaGetKernel", FN(weir_e_w12___cudaGetKernel), &hook_originals[732], 661, 2},
-  {"cudaGetKernel", FN(weir_e_w12_cudaGetKernel), &hook_originals[733], 979, 2},
-  {"cudaGetFuncBySymbol", FN(weir_e_w12_cudaGetFuncBySymbol), &hook_originals[734], 978, 2},
-  {"cudaSetDevice", FN(weir_e_w12_cudaSetDevice), &hook_originals[735], 754, 2},
-  {"cudaSetDeviceFlags", FN(weir_e_w12_cudaSetDeviceFlags), &hook_originals[736], 755, 2},
-  {"cudaSetValidDevices", FN(weir_e_w12_cudaSetValidDevices), &hook_originals[737], 756, 2},
-  {"cudaInitDevice", FN(weir_e_w12_cudaInitDevice), &hook_originals[738], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w12_cudaCtxResetPersistingL2Cache), &hook_originals[739], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(weir_e_w12_cudaDeviceEnablePeerAccess), &hook_originals[740], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(weir_e_w12_cudaDeviceDisablePeerAccess), &hook_originals[741], 697, 2},
-  {"cudaDeviceReset", FN(weir_e_w12_cudaDeviceReset), &hook_originals[742], 751, 2},
-  {"cudaThreadExit", FN(weir_e_w12_cudaThreadExit), &hook_originals[743], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(weir_e_w12_cudaGetDriverEntryPoint), &hook_originals[744], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[745], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(weir_e_w12_cudaGetDriverEntryPointByVersion), &hook_originals[746], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(weir_e_w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[747], 806, 2},
-  {"cudaMalloc", FN(weir_e_w13_cudaMalloc), &hook_originals[748], 4, 3},
-  {"cudaMallocPitch", FN(weir_e_w13_cudaMallocPitch), &hook_originals[749], 9, 3},
-  {"cudaMalloc3D", FN(weir_e_w13_cudaMalloc3D), &hook_originals[750], 5, 3},
-  {"cudaMallocManaged", FN(weir_e_w13_cudaMallocManaged), &hook_originals[751], 40, 3},
-  {"cudaMallocAsync", FN(weir_e_w13_cudaMallocAsync), &hook_originals[752], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(weir_e_w13_cudaMallocAsync_ptsz), &hook_originals[753], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(weir_e_w13_cudaMallocFromPoolAsync), &hook_originals[754], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(weir_e_w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[755], 79, 3},
-  {"cudaFree", FN(weir_e_w13_cudaFree), &hook_originals[756], 1, 3},
-  {"cudaFreeAsync", FN(weir_e_w13_cudaFreeAsync), &hook_originals[757], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(weir_e_w13_cudaFreeAsync_ptsz), &hook_originals[758], 75, 3},
-  {"cudaMemPoolTrimTo", FN(weir_e_w13_cudaMemPoolTrimTo), &hook_originals[759], 92, 3},
-  {"cudaMemPoolDestroy", FN(weir_e_w13_cudaMemPoolDestroy), &hook_originals[760], 83, 3},
-  {"cudaDeviceSetMemPool", FN(weir_e_w13_cudaDeviceSetMemPool), &hook_originals[761], 73, 3},
-  {"cudaMemSetMemPool", FN(weir_e_w13_cudaMemSetMemPool), &hook_originals[762], 93, 3},
-  {"cudaMallocArray", FN(weir_e_w13_cudaMallocArray), &hook_originals[763], 7, 3},
-  {"cudaMalloc3DArray", FN(weir_e_w13_cudaMalloc3DArray), &hook_originals[764], 6, 3},
-  {"cudaMallocMipmappedArray", FN(weir_e_w13_cudaMallocMipmappedArray), &hook_originals[765], 8, 3},
-  {"cudaFreeArray", FN(weir_e_w13_cudaFreeArray), &hook_originals[766], 2, 3},
-  {"cudaFreeMipmappedArray", FN(weir_e_w13_cudaFreeMipmappedArray), &hook_originals[767], 3, 3},
-  {"cudaIpcOpenMemHandle", FN(weir_e_w13_cudaIpcOpenMemHandle), &hook_originals[768], 143, 3},
-  {"cudaIpcCloseMemHandle", FN(weir_e_w13_cudaIpcCloseMemHandle), &hook_originals[769], 139, 3},
-  {"cudaMemPoolImportPointer", FN(weir_e_w13_cudaMemPoolImportPointer), &hook_originals[770], 89, 3},
-  {"cudaExternalMemoryGetMappedBuffer", FN(weir_e_w13_cudaExternalMemoryGetMappedBuffer), &hook_originals[771], 708, 3},
-  {"cudaImportExternalMemory", FN(weir_e_w13_cudaImportExternalMemory), &hook_originals[772], 723, 3},
-  {"cudaDestroyExternalMemory", FN(weir_e_w13_cudaDestroyExternalMemory), &hook_originals[773], 706, 3},
-  {"cudaMallocHost", FN(weir_e_w13_cudaMallocHost), &hook_originals[774], 29, 3},
-  {"cudaHostAlloc", FN(weir_e_w13_cudaHostAlloc), &hook_originals[775], 24, 3},
-  {"cudaFreeHost", FN(weir_e_w13_cudaFreeHost), &hook_originals[776], 23, 3},
-  {"cudaHostRegister", FN(weir_e_w13_cudaHostRegister), &hook_originals[777], 27, 3},
-  {"cudaHostUnregister", FN(weir_e_w13_cudaHostUnregister), &hook_originals[778], 28, 3},
-  {"cudaMemPrefetchAsync", FN(weir_e_w13_cudaMemPrefetchAsync), &hook_originals[779], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(weir_e_w13_cudaMemPrefetchAsync_ptsz), &hook_originals[780], 47, 3},
-  {"cudaMemAdvise", FN(weir_e_w13_cudaMemAdvise), &hook_originals[781], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(weir_e_w13_cudaStreamAttachMemAsync), &hook_originals[782], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(weir_e_w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[783], 53, 3},
-  {"cudaMemcpy", FN(weir_e_w13_cudaMemcpy), &hook_originals[784], 150, 3},
-  {"cudaMemcpy_ptds", FN(weir_e_w13_cudaMemcpy_ptds), &hook_originals[785], 151, 3},
-  {"cudaMemcpyAsync", FN(weir_e_w13_cudaMemcpyAsync), &hook_originals[786], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(weir_e_w13_cudaMemcpyAsync_ptsz), &hook_originals[787], 179, 3},
-  {"cudaMemcpy2D", FN(weir_e_w13_cudaMemcpy2D), &hook_originals[788], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(weir_e_w13_cudaMemcpy2D_ptds), &hook_originals[789], 153, 3},
-  {"cudaMemcpy2DAsync", FN(weir_e_w13_cudaMemcpy2DAsync), &hook_originals[790], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DAsync_ptsz), &hook_originals[791], 157, 3},
-  {"cudaMemcpyToArray", FN(weir_e_w13_cudaMemcpyToArray), &hook_originals[792], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(weir_e_w13_cudaMemcpyToArray_ptds), &hook_originals[793], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(weir_e_w13_cudaMemcpyToArrayAsync), &hook_originals[794], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[795], 195, 3},
-  {"cudaMemcpyFromArray", FN(weir_e_w13_cudaMemcpyFromArray), &hook_originals[796], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(weir_e_w13_cudaMemcpyFromArray_ptds), &hook_originals[797], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(weir_e_w13_cudaMemcpyFromArrayAsync), &hook_originals[798], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[799], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(weir_e_w13_cudaMemcpyArrayToArray), &hook_originals[800], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(weir_e_w13_cudaMemcpyArrayToArray_ptds), &hook_originals[801], 177, 3},
-  {"cudaMemcpy2DToArray", FN(weir_e_w13_cudaMemcpy2DToArray), &hook_originals[802], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(weir_e_w13_cudaMemcpy2DToArray_ptds), &hook_originals[803], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(weir_e_w13_cudaMemcpy2DToArrayAsync), &hook_originals[804], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[805], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(weir_e_w13_cudaMemcpy2DFromArray), &hook_originals[806], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(weir_e_w13_cudaMemcpy2DFromArray_ptds), &hook_originals[807], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(weir_e_w13_cudaMemcpy2DFromArrayAsync), &hook_originals[808], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(weir_e_w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[809], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(weir_e_w13_cudaMemcpy2DArrayToArray), &hook_originals[810], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(weir_e_w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[811], 155, 3},
-  {"cudaMemcpyToSymbol", FN(weir_e_w13_cudaMemcpyToSymbol), &hook_originals[812], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(weir_e_w13_cudaMemcpyToSymbol_ptds), &hook_originals[813], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(weir_e_w13_cudaMemcpyToSymbolAsync), &hook_originals[814], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(weir_e_w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[815], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(weir_e_w13_cudaMemcpyFromSymbol), &hook_originals[816], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(weir_e_w13_cudaMemcpyFromSymbol_ptds), &hook_originals[817], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(weir_e_w13_cudaMemcpyFromSymbolAsync), &hook_originals[818], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(weir_e_w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[819], 189, 3},
-  {"cudaMemcpy3D", FN(weir_e_w13_cudaMemcpy3D), &hook_originals[820], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(weir_e_w13_cudaMemcpy3D_ptds), &hook_originals[821], 167, 3},
-  {"cudaMemcpy3DAsync", FN(weir_e_w13_cudaMemcpy3DAsync), &hook_originals[822], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(weir_e_w13_cudaMemcpy3DAsync_ptsz), &hook_originals[823], 169, 3},
-  {"cudaMemcpyPeer", FN(weir_e_w13_cudaMemcpyPeer), &hook_originals[824], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(weir_e_w13_cudaMemcpyPeerAsync), &hook_originals[825], 191, 3},
-  {"cudaMemcpy3DPeer", FN(weir_e_w13_cudaMemcpy3DPeer), &hook_originals[826], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(weir_e_w13_cudaMemcpy3DPeer_ptds), &hook_originals[827], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(weir_e_w13_cudaMemcpy3DPeerAsync), &hook_originals[828], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(weir_e_w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[829], 175, 3},
-  {"cudaMemset", FN(weir_e_w13_cudaMemset), &hook_originals[830], 276, 3},
-  {"cudaMemset_ptds", FN(weir_e_w13_cudaMemset_ptds), &hook_originals[831], 277, 3},
-  {"cudaMemsetAsync", FN(weir_e_w13_cudaMemsetAsync), &hook_originals[832], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(weir_e_w13_cudaMemsetAsync_ptsz), &hook_originals[833], 287, 3},
-  {"cudaMemset2D", FN(weir_e_w13_cudaMemset2D), &hook_originals[834], 278, 3},
-  {"cudaMemset2D_ptds", FN(weir_e_w13_cudaMemset2D_ptds), &hook_originals[835], 279, 3},
-  {"cudaMemset2DAsync", FN(weir_e_w13_cudaMemset2DAsync), &hook_originals[836], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(weir_e_w13_cudaMemset2DAsync_ptsz), &hook_originals[837], 281, 3},
-  {"cudaMemset3D", FN(weir_e_w13_cudaMemset3D), &hook_originals[838], 282, 3},
-  {"cudaMemset3D_ptds", FN(weir_e_w13_cudaMemset3D_ptds), &hook_originals[839], 283, 3},
-  {"cudaMemset3DAsync", FN(weir_e_w13_cudaMemset3DAsync), &hook_originals[840], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(weir_e_w13_cudaMemset3DAsync_ptsz), &hook_originals[841], 285, 3},
-  {"cudaDeviceSynchronize", FN(weir_e_w13_cudaDeviceSynchronize), &hook_originals[842], 332, 3},
-  {"cudaStreamSynchronize", FN(weir_e_w13_cudaStreamSynchronize), &hook_originals[843], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(weir_e_w13_cudaStreamSynchronize_ptsz), &hook_originals[844], 338, 3},
-  {"cudaStreamQuery", FN(weir_e_w13_cudaStreamQuery), &hook_originals[845], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(weir_e_w13_cudaStreamQuery_ptsz), &hook_originals[846], 336, 3},
-  {"cudaStreamWaitEvent", FN(weir_e_w13_cudaStreamWaitEvent), &hook_originals[847], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(weir_e_w13_cudaStreamWaitEvent_ptsz), &hook_originals[848], 340, 3},
-  {"cudaEventSynchronize", FN(weir_e_w13_cudaEventSynchronize), &hook_originals[849], 334, 3},
-  {"cudaEventQuery", FN(weir_e_w13_cudaEventQuery), &hook_originals[850], 333, 3},
-  {"cudaStreamCreate", FN(weir_e_w13_cudaStreamCreate), &hook_originals[851], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(weir_e_w13_cudaStreamCreateWithFlags), &hook_originals[852], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(weir_e_w13_cudaStreamCreateWithPriority), &hook_originals[853], 380, 3},
-  {"cudaStreamDestroy", FN(weir_e_w13_cudaStreamDestroy), &hook_originals[854], 381, 3},
-  {"cudaStreamAddCallback", FN(weir_e_w13_cudaStreamAddCallback), &hook_originals[855], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(weir_e_w13_cudaStreamAddCallback_ptsz), &hook_originals[856], 375, 3},
-  {"cudaStreamBeginCapture", FN(weir_e_w13_cudaStreamBeginCapture), &hook_originals[857], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(weir_e_w13_cudaStreamBeginCapture_ptsz), &hook_originals[858], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(weir_e_w13_cudaStreamBeginCaptureToGraph), &hook_originals[859], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(weir_e_w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[860], 529, 3},
-  {"cudaStreamEndCapture", FN(weir_e_w13_cudaStreamEndCapture), &hook_originals[861], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(weir_e_w13_cudaStreamEndCapture_ptsz), &hook_originals[862], 531, 3},
-  {"cudaEventCreate", FN(weir_e_w13_cudaEventCreate), &hook_originals[863], 420, 3},
-  {"cudaEventCreateWithFlags", FN(weir_e_w13_cudaEventCreateWithFlags), &hook_originals[864], 422, 3},
-  {"cudaEventDestroy", FN(weir_e_w13_cudaEventDestroy), &hook_originals[865], 423, 3},
-  {"cudaEventRecord", FN(weir_e_w13_cudaEventRecord), &hook_originals[866], 425, 3},
-  {"cudaEventRecord_ptsz", FN(weir_e_w13_cudaEventRecord_ptsz), &hook_originals[867], 426, 3},
-  {"cudaEventRecordWithFlags", FN(weir_e_w13_cudaEventRecordWithFlags), &hook_originals[868], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(weir_e_w13_cudaEventRecordWithFlags_ptsz), &hook_originals[869], 428, 3},
-  {"cudaEventElapsedTime", FN(weir_e_w13_cudaEventElapsedTime), &hook_originals[870], 424, 3},
-  {"cudaLaunchKernel", FN(weir_e_w13_cudaLaunchKernel), &hook_originals[871], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(weir_e_w13_cudaLaunchKernel_ptsz), &hook_originals[872], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(weir_e_w13_cudaLaunchCooperativeKernel), &hook_originals[873], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(weir_e_w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[874], 677, 3},
-  {"cudaLaunchKernelExC", FN(weir_e_w13_cudaLaunchKernelExC), &hook_originals[875], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(weir_e_w13_cudaLaunchKernelExC_ptsz), &hook_originals[876], 683, 3},
-  {"__cudaLaunchKernel", FN(weir_e_w13___cudaLaunchKernel), &hook_originals[877], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(weir_e_w13___cudaLaunchKernel_ptsz), &hook_originals[878], 665, 3},
-  {"cudaLaunchHostFunc", FN(weir_e_w13_cudaLaunchHostFunc), &hook_originals[879], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(weir_e_w13_cudaLaunchHostFunc_ptsz), &hook_originals[880], 679, 3},
-  {"cudaLibraryGetKernel", FN(weir_e_w13_cudaLibraryGetKernel), &hook_originals[881], 882, 3},
-  {"__cudaRegisterFunction", FN(weir_e_w13___cudaRegisterFunction), &hook_originals[882], 670, 3},
-  {"__cudaGetKernel", FN(weir_e_w13___cudaGetKernel), &hook_originals[883], 661, 3},
-  {"cudaGetKernel", FN(weir_e_w13_cudaGetKernel), &hook_originals[884], 979, 3},
-  {"cudaGetFuncBySymbol", FN(weir_e_w13_cudaGetFuncBySymbol), &hook_originals[885], 978, 3},
-  {"cudaSetDevice", FN(weir_e_w13_cudaSetDevice), &hook_originals[886], 754, 3},
-  {"cudaSetDeviceFlags", FN(weir_e_w13_cudaSetDeviceFlags), &hook_originals[887], 755, 3},
-  {"cudaSetValidDevices", FN(weir_e_w13_cudaSetValidDevices), &hook_originals[888], 756, 3},
-  {"cudaInitDevice", FN(weir_e_w13_cudaInitDevice), &hook_originals[889], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(weir_e_w13_cudaCtxResetPersistingL2Cache), &hook_originals[890], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(weir_e_w13_cudaDeviceEnablePeerAccess), &hook_originals[891], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(weir_e_w13_cudaDeviceDisablePeerAccess), &hook_originals[892], 697, 3},
-  {"cudaDeviceReset", FN(weir_e_w13_cudaDeviceReset), &hook_originals[893], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(weir_e_w13_cudaGetDriverEntryPoint), &hook_originals[894], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(weir_e_w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[895], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(weir_e_w13_cudaGetDriverEntryPointByVersion), &hook_originals[896], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(weir_e_w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[897], 806, 3},
+  ROW(w_cuMemAlloc, "cuMemAlloc", 15, 0)
+  ROW(w_cuMemAlloc_v2, "cuMemAlloc_v2", 16, 0)
+  ROW(w_cuMemAllocPitch, "cuMemAllocPitch", 17, 0)
+  ROW(w_cuMemAllocPitch_v2, "cuMemAllocPitch_v2", 18, 0)
+  ROW(w_cuMemAllocManaged, "cuMemAllocManaged", 56, 0)
+  ROW(w_cuMemAllocAsync, "cuMemAllocAsync", 97, 0)
+  ROW(w_cuMemAllocAsync_ptsz, "cuMemAllocAsync_ptsz", 98, 0)
+  ROW(w_cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 99, 0)
+  ROW(w_cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync_ptsz", 100, 0)
+  ROW(w_cuMemFree, "cuMemFree", 19, 0)
+  ROW(w_cuMemFree_v2, "cuMemFree_v2", 20, 0)
+  ROW(w_cuMemFreeAsync, "cuMemFreeAsync", 101, 0)
+  ROW(w_cuMemFreeAsync_ptsz, "cuMemFreeAsync_ptsz", 102, 0)
+  ROW(w_cuMemPoolTrimTo, "cuMemPoolTrimTo", 115, 0)
+  ROW(w_cuMemPoolDestroy, "cuMemPoolDestroy", 106, 0)
+  ROW(w_cuDeviceSetMemPool, "cuDeviceSetMemPool", 96, 0)
+  ROW(w_cuMemSetMemPool, "cuMemSetMemPool", 116, 0)
+  ROW(w_cuMemPoolCreate, "cuMemPoolCreate", 105, 0)
+  ROW(w_cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 114, 0)
+  ROW(w_cuMemPoolSetAccess, "cuMemPoolSetAccess", 113, 0)
+  ROW(w_cuMemPoolExportToShareableHandle, "cuMemPoolExportToShareableHandle", 108, 0)
+  ROW(w_cuMemPoolImportFromShareableHandle, "cuMemPoolImportFromShareableHandle", 111, 0)
+  ROW(w_cuMemPoolExportPointer, "cuMemPoolExportPointer", 107, 0)
+  ROW(w_cuMulticastCreate, "cuMulticastCreate", 136, 0)
+  ROW(w_cuMulticastAddDevice, "cuMulticastAddDevice", 133, 0)
+  ROW(w_cuMulticastBindMem, "cuMulticastBindMem", 135, 0)
+  ROW(w_cuMulticastBindAddr, "cuMulticastBindAddr", 134, 0)
+  ROW(w_cuMulticastUnbind, "cuMulticastUnbind", 138, 0)
+  ROW(w_cuArrayCreate, "cuArrayCreate", 12, 0)
+  ROW(w_cuArrayCreate_v2, "cuArrayCreate_v2", 13, 0)
+  ROW(w_cuArray3DCreate, "cuArray3DCreate", 10, 0)
+  ROW(w_cuArray3DCreate_v2, "cuArray3DCreate_v2", 11, 0)
+  ROW(w_cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 21, 0)
+  ROW(w_cuArrayDestroy, "cuArrayDestroy", 14, 0)
+  ROW(w_cuMipmappedArrayDestroy, "cuMipmappedArrayDestroy", 22, 0)
+  ROW(w_cuMemCreate, "cuMemCreate", 119, 0)
+  ROW(w_cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 125, 0)
+  ROW(w_cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 130, 0)
+  ROW(w_cuMemRelease, "cuMemRelease", 129, 0)
+  ROW(w_cuMemMap, "cuMemMap", 126, 0)
+  ROW(w_cuMemUnmap, "cuMemUnmap", 132, 0)
+  ROW(w_cuMemAddressReserve, "cuMemAddressReserve", 118, 0)
+  ROW(w_cuMemAddressFree, "cuMemAddressFree", 117, 0)
+  ROW(w_cuMemSetAccess, "cuMemSetAccess", 131, 0)
+  ROW(w_cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 120, 0)
+  ROW(w_cuIpcOpenMemHandle, "cuIpcOpenMemHandle", 148, 0)
+  ROW(w_cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle_v2", 149, 0)
+  ROW(w_cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 144, 0)
+  ROW(w_cuMemPoolImportPointer, "cuMemPoolImportPointer", 112, 0)
+  ROW(w_cuExternalMemoryGetMappedBuffer, "cuExternalMemoryGetMappedBuffer", 731, 0)
+  ROW(w_cuImportExternalMemory, "cuImportExternalMemory", 744, 0)
+  ROW(w_cuDestroyExternalMemory, "cuDestroyExternalMemory", 729, 0)
+  ROW(w_cuMemAllocHost, "cuMemAllocHost", 30, 0)
+  ROW(w_cuMemAllocHost_v2, "cuMemAllocHost_v2", 31, 0)
+  ROW(w_cuMemHostAlloc, "cuMemHostAlloc", 33, 0)
+  ROW(w_cuMemFreeHost, "cuMemFreeHost", 32, 0)
+  ROW(w_cuMemHostRegister, "cuMemHostRegister", 37, 0)
+  ROW(w_cuMemHostRegister_v2, "cuMemHostRegister_v2", 38, 0)
+  ROW(w_cuMemHostUnregister, "cuMemHostUnregister", 39, 0)
+  ROW(w_cuMemPrefetchAsync, "cuMemPrefetchAsync", 61, 0)
+  ROW(w_cuMemPrefetchAsync_ptsz, "cuMemPrefetchAsync_ptsz", 62, 0)
+  ROW(w_cuMemPrefetchAsync_v2, "cuMemPrefetchAsync_v2", 63, 0)
+  ROW(w_cuMemPrefetchAsync_v2_ptsz, "cuMemPrefetchAsync_v2_ptsz", 64, 0)
+  ROW(w_cuMemAdvise, "cuMemAdvise", 54, 0)
+  ROW(w_cuMemAdvise_v2, "cuMemAdvise_v2", 55, 0)
+  ROW(w_cuStreamAttachMemAsync, "cuStreamAttachMemAsync", 69, 0)
+  ROW(w_cuStreamAttachMemAsync_ptsz, "cuStreamAttachMemAsync_ptsz", 70, 0)
+  ROW(w_cuMemPrefetchBatchAsync, "cuMemPrefetchBatchAsync", 65, 0)
+  ROW(w_cuMemPrefetchBatchAsync_ptsz, "cuMemPrefetchBatchAsync_ptsz", 66, 0)
+  ROW(w_cuMemDiscardBatchAsync, "cuMemDiscardBatchAsync", 59, 0)
+  ROW(w_cuMemDiscardBatchAsync_ptsz, "cuMemDiscardBatchAsync_ptsz", 60, 0)
+  ROW(w_cuMemDiscardAndPrefetchBatchAsync, "cuMemDiscardAndPrefetchBatchAsync", 57, 0)
+  ROW(w_cuMemDiscardAndPrefetchBatchAsync_ptsz, "cuMemDiscardAndPrefetchBatchAsync_ptsz", 58, 0)
+  ROW(w_cuMemcpy, "cuMemcpy", 202, 0)
+  ROW(w_cuMemcpy_ptds, "cuMemcpy_ptds", 203, 0)
+  ROW(w_cuMemcpyAsync, "cuMemcpyAsync", 227, 0)
+  ROW(w_cuMemcpyAsync_ptsz, "cuMemcpyAsync_ptsz", 228, 0)
+  ROW(w_cuMemcpyHtoD, "cuMemcpyHtoD", 266, 0)
+  ROW(w_cuMemcpyHtoD_v2, "cuMemcpyHtoD_v2", 267, 0)
+  ROW(w_cuMemcpyHtoD_v2_ptds, "cuMemcpyHtoD_v2_ptds", 268, 0)
+  ROW(w_cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync", 269, 0)
+  ROW(w_cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync_v2", 270, 0)
+  ROW(w_cuMemcpyHtoDAsync_v2_ptsz, "cuMemcpyHtoDAsync_v2_ptsz", 271, 0)
+  ROW(w_cuMemcpyDtoH, "cuMemcpyDtoH", 254, 0)
+  ROW(w_cuMemcpyDtoH_v2, "cuMemcpyDtoH_v2", 255, 0)
+  ROW(w_cuMemcpyDtoH_v2_ptds, "cuMemcpyDtoH_v2_ptds", 256, 0)
+  ROW(w_cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync", 257, 0)
+  ROW(w_cuMemcpyDtoHAsync_v2, "cuMemcpyDtoHAsync_v2", 258, 0)
+  ROW(w_cuMemcpyDtoHAsync_v2_ptsz, "cuMemcpyDtoHAsync_v2_ptsz", 259, 0)
+  ROW(w_cuMemcpyDtoD, "cuMemcpyDtoD", 248, 0)
+  ROW(w_cuMemcpyDtoD_v2, "cuMemcpyDtoD_v2", 249, 0)
+  ROW(w_cuMemcpyDtoD_v2_ptds, "cuMemcpyDtoD_v2_ptds", 250, 0)
+  ROW(w_cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync", 251, 0)
+  ROW(w_cuMemcpyDtoDAsync_v2, "cuMemcpyDtoDAsync_v2", 252, 0)
+  ROW(w_cuMemcpyDtoDAsync_v2_ptsz, "cuMemcpyDtoDAsync_v2_ptsz", 253, 0)
+  ROW(w_cuMemcpyDtoA, "cuMemcpyDtoA", 245, 0)
+  ROW(w_cuMemcpyDtoA_v2, "cuMemcpyDtoA_v2", 246, 0)
+  ROW(w_cuMemcpyDtoA_v2_ptds, "cuMemcpyDtoA_v2_ptds", 247, 0)
+  ROW(w_cuMemcpyAtoD, "cuMemcpyAtoD", 232, 0)
+  ROW(w_cuMemcpyAtoD_v2, "cuMemcpyAtoD_v2", 233, 0)
+  ROW(w_cuMemcpyAtoD_v2_ptds, "cuMemcpyAtoD_v2_ptds", 234, 0)
+  ROW(w_cuMemcpyAtoA, "cuMemcpyAtoA", 229, 0)
+  ROW(w_cuMemcpyAtoA_v2, "cuMemcpyAtoA_v2", 230, 0)
+  ROW(w_cuMemcpyAtoA_v2_ptds, "cuMemcpyAtoA_v2_ptds", 231, 0)
+  ROW(w_cuMemcpyHtoA, "cuMemcpyHtoA", 260, 0)
+  ROW(w_cuMemcpyHtoA_v2, "cuMemcpyHtoA_v2", 261, 0)
+  ROW(w_cuMemcpyHtoA_v2_ptds, "cuMemcpyHtoA_v2_ptds", 262, 0)
+  ROW(w_cuMemcpyHtoAAsync, "cuMemcpyHtoAAsync", 263, 0)
+  ROW(w_cuMemcpyHtoAAsync_v2, "cuMemcpyHtoAAsync_v2", 264, 0)
+  ROW(w_cuMemcpyHtoAAsync_v2_ptsz, "cuMemcpyHtoAAsync_v2_ptsz", 265, 0)
+  ROW(w_cuMemcpyAtoH, "cuMemcpyAtoH", 235, 0)
+  ROW(w_cuMemcpyAtoH_v2, "cuMemcpyAtoH_v2", 236, 0)
+  ROW(w_cuMemcpyAtoH_v2_ptds, "cuMemcpyAtoH_v2_ptds", 237, 0)
+  ROW(w_cuMemcpyAtoHAsync, "cuMemcpyAtoHAsync", 238, 0)
+  ROW(w_cuMemcpyAtoHAsync_v2, "cuMemcpyAtoHAsync_v2", 239, 0)
+  ROW(w_cuMemcpyAtoHAsync_v2_ptsz, "cuMemcpyAtoHAsync_v2_ptsz", 240, 0)
+  ROW(w_cuMemcpy2D, "cuMemcpy2D", 204, 0)
+  ROW(w_cuMemcpy2D_v2, "cuMemcpy2D_v2", 205, 0)
+  ROW(w_cuMemcpy2D_v2_ptds, "cuMemcpy2D_v2_ptds", 206, 0)
+  ROW(w_cuMemcpy2DUnaligned, "cuMemcpy2DUnaligned", 210, 0)
+  ROW(w_cuMemcpy2DUnaligned_v2, "cuMemcpy2DUnaligned_v2", 211, 0)
+  ROW(w_cuMemcpy2DUnaligned_v2_ptds, "cuMemcpy2DUnaligned_v2_ptds", 212, 0)
+  ROW(w_cuMemcpy2DAsync, "cuMemcpy2DAsync", 207, 0)
+  ROW(w_cuMemcpy2DAsync_v2, "cuMemcpy2DAsync_v2", 208, 0)
+  ROW(w_cuMemcpy2DAsync_v2_ptsz, "cuMemcpy2DAsync_v2_ptsz", 209, 0)
+  ROW(w_cuMemcpy3D, "cuMemcpy3D", 213, 0)
+  ROW(w_cuMemcpy3D_v2, "cuMemcpy3D_v2", 214, 0)
+  ROW(w_cuMemcpy3D_v2_ptds, "cuMemcpy3D_v2_ptds", 215, 0)
+  ROW(w_cuMemcpy3DAsync, "cuMemcpy3DAsync", 216, 0)
+  ROW(w_cuMemcpy3DAsync_v2, "cuMemcpy3DAsync_v2", 217, 0)
+  ROW(w_cuMemcpy3DAsync_v2_ptsz, "cuMemcpy3DAsync_v2_ptsz", 218, 0)
+  ROW(w_cuMemcpyPeer, "cuMemcpyPeer", 272, 0)
+  ROW(w_cuMemcpyPeer_ptds, "cuMemcpyPeer_ptds", 273, 0)
+  ROW(w_cuMemcpyPeerAsync, "cuMemcpyPeerAsync", 274, 0)
+  ROW(w_cuMemcpyPeerAsync_ptsz, "cuMemcpyPeerAsync_ptsz", 275, 0)
+  ROW(w_cuMemcpy3DPeer, "cuMemcpy3DPeer", 223, 0)
+  ROW(w_cuMemcpy3DPeer_ptds, "cuMemcpy3DPeer_ptds", 224, 0)
+  ROW(w_cuMemcpy3DPeerAsync, "cuMemcpy3DPeerAsync", 225, 0)
+  ROW(w_cuMemcpy3DPeerAsync_ptsz, "cuMemcpy3DPeerAsync_ptsz", 226, 0)
+  ROW(w_cuMemsetD8, "cuMemsetD8", 313, 0)
+  ROW(w_cuMemsetD8_v2, "cuMemsetD8_v2", 314, 0)
+  ROW(w_cuMemsetD8_v2_ptds, "cuMemsetD8_v2_ptds", 315, 0)
+  ROW(w_cuMemsetD16, "cuMemsetD16", 288, 0)
+  ROW(w_cuMemsetD16_v2, "cuMemsetD16_v2", 289, 0)
+  ROW(w_cuMemsetD16_v2_ptds, "cuMemsetD16_v2_ptds", 290, 0)
+  ROW(w_cuMemsetD32, "cuMemsetD32", 308, 0)
+  ROW(w_cuMemsetD32_v2, "cuMemsetD32_v2", 309, 0)
+  ROW(w_cuMemsetD32_v2_ptds, "cuMemsetD32_v2_ptds", 310, 0)
+  ROW(w_cuMemsetD2D8, "cuMemsetD2D8", 303, 0)
+  ROW(w_cuMemsetD2D8_v2, "cuMemsetD2D8_v2", 304, 0)
+  ROW(w_cuMemsetD2D8_v2_ptds, "cuMemsetD2D8_v2_ptds", 305, 0)
+  ROW(w_cuMemsetD2D16, "cuMemsetD2D16", 293, 0)
+  ROW(w_cuMemsetD2D16_v2, "cuMemsetD2D16_v2", 294, 0)
+  ROW(w_cuMemsetD2D16_v2_ptds, "cuMemsetD2D16_v2_ptds", 295, 0)
+  ROW(w_cuMemsetD2D32, "cuMemsetD2D32", 298, 0)
+  ROW(w_cuMemsetD2D32_v2, "cuMemsetD2D32_v2", 299, 0)
+  ROW(w_cuMemsetD2D32_v2_ptds, "cuMemsetD2D32_v2_ptds", 300, 0)
+  ROW(w_cuMemsetD8Async, "cuMemsetD8Async", 316, 0)
+  ROW(w_cuMemsetD8Async_ptsz, "cuMemsetD8Async_ptsz", 317, 0)
+  ROW(w_cuMemsetD16Async, "cuMemsetD16Async", 291, 0)
+  ROW(w_cuMemsetD16Async_ptsz, "cuMemsetD16Async_ptsz", 292, 0)
+  ROW(w_cuMemsetD32Async, "cuMemsetD32Async", 311, 0)
+  ROW(w_cuMemsetD32Async_ptsz, "cuMemsetD32Async_ptsz", 312, 0)
+  ROW(w_cuMemsetD2D8Async, "cuMemsetD2D8Async", 306, 0)
+  ROW(w_cuMemsetD2D8Async_ptsz, "cuMemsetD2D8Async_ptsz", 307, 0)
+  ROW(w_cuMemsetD2D16Async, "cuMemsetD2D16Async", 296, 0)
+  ROW(w_cuMemsetD2D16Async_ptsz, "cuMemsetD2D16Async_ptsz", 297, 0)
+  ROW(w_cuMemsetD2D32Async, "cuMemsetD2D32Async", 301, 0)
+  ROW(w_cuMemsetD2D32Async_ptsz, "cuMemsetD2D32Async_ptsz", 302, 0)
+  ROW(w_cuCtxSynchronize, "cuCtxSynchronize", 342, 0)
+  ROW(w_cuCtxSynchronize_v2, "cuCtxSynchronize_v2", 343, 0)
+  ROW(w_cuStreamSynchronize, "cuStreamSynchronize", 354, 0)
+  ROW(w_cuStreamSynchronize_ptsz, "cuStreamSynchronize_ptsz", 355, 0)
+  ROW(w_cuStreamQuery, "cuStreamQuery", 352, 0)
+  ROW(w_cuStreamQuery_ptsz, "cuStreamQuery_ptsz", 353, 0)
+  ROW(w_cuStreamWaitEvent, "cuStreamWaitEvent", 356, 0)
+  ROW(w_cuStreamWaitEvent_ptsz, "cuStreamWaitEvent_ptsz", 357, 0)
+  ROW(w_cuEventSynchronize, "cuEventSynchronize", 346, 0)
+  ROW(w_cuEventQuery, "cuEventQuery", 345, 0)
+  ROW(w_cuStreamWaitValue32, "cuStreamWaitValue32", 358, 0)
+  ROW(w_cuStreamWaitValue32_ptsz, "cuStreamWaitValue32_ptsz", 359, 0)
+  ROW(w_cuStreamWaitValue32_v2, "cuStreamWaitValue32_v2", 360, 0)
+  ROW(w_cuStreamWaitValue32_v2_ptsz, "cuStreamWaitValue32_v2_ptsz", 361, 0)
+  ROW(w_cuStreamWaitValue64, "cuStreamWaitValue64", 362, 0)
+  ROW(w_cuStreamWaitValue64_ptsz, "cuStreamWaitValue64_ptsz", 363, 0)
+  ROW(w_cuStreamWaitValue64_v2, "cuStreamWaitValue64_v2", 364, 0)
+  ROW(w_cuStreamWaitValue64_v2_ptsz, "cuStreamWaitValue64_v2_ptsz", 365, 0)
+  ROW(w_cuStreamWriteValue32, "cuStreamWriteValue32", 366, 0)
+  ROW(w_cuStreamWriteValue32_ptsz, "cuStreamWriteValue32_ptsz", 367, 0)
+  ROW(w_cuStreamWriteValue32_v2, "cuStreamWriteValue32_v2", 368, 0)
+  ROW(w_cuStreamWriteValue32_v2_ptsz, "cuStreamWriteValue32_v2_ptsz", 369, 0)
+  ROW(w_cuStreamWriteValue64, "cuStreamWriteValue64", 370, 0)
+  ROW(w_cuStreamWriteValue64_ptsz, "cuStreamWriteValue64_ptsz", 371, 0)
+  ROW(w_cuStreamWriteValue64_v2, "cuStreamWriteValue64_v2", 372, 0)
+  ROW(w_cuStreamWriteValue64_v2_ptsz, "cuStreamWriteValue64_v2_ptsz", 373, 0)
+  ROW(w_cuGreenCtxWaitEvent, "cuGreenCtxWaitEvent", 801, 0)
+  ROW(w_cuFlushGPUDirectRDMAWrites, "cuFlushGPUDirectRDMAWrites", 347, 0)
+  ROW(w_cuStreamCreate, "cuStreamCreate", 399, 0)
+  ROW(w_cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 400, 0)
+  ROW(w_cuGreenCtxStreamCreate, "cuGreenCtxStreamCreate", 394, 0)
+  ROW(w_cuStreamDestroy, "cuStreamDestroy", 401, 0)
+  ROW(w_cuStreamDestroy_v2, "cuStreamDestroy_v2", 402, 0)
+  ROW(w_cuStreamAddCallback, "cuStreamAddCallback", 395, 0)
+  ROW(w_cuStreamAddCallback_ptsz, "cuStreamAddCallback_ptsz", 396, 0)
+  ROW(w_cuStreamSetAttribute, "cuStreamSetAttribute", 418, 0)
+  ROW(w_cuStreamSetAttribute_ptsz, "cuStreamSetAttribute_ptsz", 419, 0)
+  ROW(w_cuStreamCopyAttributes, "cuStreamCopyAttributes", 397, 0)
+  ROW(w_cuStreamCopyAttributes_ptsz, "cuStreamCopyAttributes_ptsz", 398, 0)
+  ROW(w_cuStreamBeginCapture, "cuStreamBeginCapture", 637, 0)
+  ROW(w_cuStreamBeginCapture_ptsz, "cuStreamBeginCapture_ptsz", 638, 0)
+  ROW(w_cuStreamBeginCapture_v2, "cuStreamBeginCapture_v2", 639, 0)
+  ROW(w_cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture_v2_ptsz", 640, 0)
+  ROW(w_cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 641, 0)
+  ROW(w_cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph_ptsz", 642, 0)
+  ROW(w_cuStreamEndCapture, "cuStreamEndCapture", 643, 0)
+  ROW(w_cuStreamEndCapture_ptsz, "cuStreamEndCapture_ptsz", 644, 0)
+  ROW(w_cuEventCreate, "cuEventCreate", 429, 0)
+  ROW(w_cuEventDestroy, "cuEventDestroy", 430, 0)
+  ROW(w_cuEventDestroy_v2, "cuEventDestroy_v2", 431, 0)
+  ROW(w_cuEventRecord, "cuEventRecord", 434, 0)
+  ROW(w_cuEventRecord_ptsz, "cuEventRecord_ptsz", 435, 0)
+  ROW(w_cuEventRecordWithFlags, "cuEventRecordWithFlags", 436, 0)
+  ROW(w_cuEventRecordWithFlags_ptsz, "cuEventRecordWithFlags_ptsz", 437, 0)
+  ROW(w_cuEventElapsedTime, "cuEventElapsedTime", 432, 0)
+  ROW(w_cuEventElapsedTime_v2, "cuEventElapsedTime_v2", 433, 0)
+  ROW(w_cuIpcGetEventHandle, "cuIpcGetEventHandle", 145, 0)
+  ROW(w_cuIpcOpenEventHandle, "cuIpcOpenEventHandle", 147, 0)
+  ROW(w_cuGreenCtxRecordEvent, "cuGreenCtxRecordEvent", 800, 0)
+  ROW(w_cuLaunchKernel, "cuLaunchKernel", 692, 0)
+  ROW(w_cuLaunchKernel_ptsz, "cuLaunchKernel_ptsz", 693, 0)
+  ROW(w_cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 685, 0)
+  ROW(w_cuLaunchCooperativeKernel_ptsz, "cuLaunchCooperativeKernel_ptsz", 686, 0)
+  ROW(w_cuLaunchKernelEx, "cuLaunchKernelEx", 694, 0)
+  ROW(w_cuLaunchKernelEx_ptsz, "cuLaunchKernelEx_ptsz", 695, 0)
+  ROW(w_cuLaunchCooperativeKernelMultiDevice, "cuLaunchCooperativeKernelMultiDevice", 687, 0)
+  ROW(w_cuLaunch, "cuLaunch", 684, 0)
+  ROW(w_cuLaunchGrid, "cuLaunchGrid", 688, 0)
+  ROW(w_cuLaunchGridAsync, "cuLaunchGridAsync", 689, 0)
+  ROW(w_cuLaunchHostFunc, "cuLaunchHostFunc", 690, 0)
+  ROW(w_cuLaunchHostFunc_ptsz, "cuLaunchHostFunc_ptsz", 691, 0)
+  ROW(w_cuMemcpyBatchAsync, "cuMemcpyBatchAsync", 241, 0)
+  ROW(w_cuMemcpyBatchAsync_ptsz, "cuMemcpyBatchAsync_ptsz", 242, 0)
+  ROW(w_cuMemcpyBatchAsync_v2, "cuMemcpyBatchAsync_v2", 243, 0)
+  ROW(w_cuMemcpyBatchAsync_v2_ptsz, "cuMemcpyBatchAsync_v2_ptsz", 244, 0)
+  ROW(w_cuMemcpy3DBatchAsync, "cuMemcpy3DBatchAsync", 219, 0)
+  ROW(w_cuMemcpy3DBatchAsync_ptsz, "cuMemcpy3DBatchAsync_ptsz", 220, 0)
+  ROW(w_cuMemcpy3DBatchAsync_v2, "cuMemcpy3DBatchAsync_v2", 221, 0)
+  ROW(w_cuMemcpy3DBatchAsync_v2_ptsz, "cuMemcpy3DBatchAsync_v2_ptsz", 222, 0)
+  ROW(w_cuMemBatchDecompressAsync, "cuMemBatchDecompressAsync", 200, 0)
+  ROW(w_cuMemBatchDecompressAsync_ptsz, "cuMemBatchDecompressAsync_ptsz", 201, 0)
+  ROW(w_cuMemMapArrayAsync, "cuMemMapArrayAsync", 127, 0)
+  ROW(w_cuMemMapArrayAsync_ptsz, "cuMemMapArrayAsync_ptsz", 128, 0)
+  ROW(w_cuStreamBatchMemOp, "cuStreamBatchMemOp", 348, 0)
+  ROW(w_cuStreamBatchMemOp_ptsz, "cuStreamBatchMemOp_ptsz", 349, 0)
+  ROW(w_cuStreamBatchMemOp_v2, "cuStreamBatchMemOp_v2", 350, 0)
+  ROW(w_cuStreamBatchMemOp_v2_ptsz, "cuStreamBatchMemOp_v2_ptsz", 351, 0)
+  ROW(w_cuSignalExternalSemaphoresAsync, "cuSignalExternalSemaphoresAsync", 746, 0)
+  ROW(w_cuSignalExternalSemaphoresAsync_ptsz, "cuSignalExternalSemaphoresAsync_ptsz", 747, 0)
+  ROW(w_cuWaitExternalSemaphoresAsync, "cuWaitExternalSemaphoresAsync", 748, 0)
+  ROW(w_cuWaitExternalSemaphoresAsync_ptsz, "cuWaitExternalSemaphoresAsync_ptsz", 749, 0)
+  ROW(w_cuExternalMemoryGetMappedMipmappedArray, "cuExternalMemoryGetMappedMipmappedArray", 732, 0)
+  ROW(w_cuImportExternalSemaphore, "cuImportExternalSemaphore", 745, 0)
+  ROW(w_cuDestroyExternalSemaphore, "cuDestroyExternalSemaphore", 730, 0)
+  ROW(w_cuGraphicsMapResources, "cuGraphicsMapResources", 733, 0)
+  ROW(w_cuGraphicsMapResources_ptsz, "cuGraphicsMapResources_ptsz", 734, 0)
+  ROW(w_cuGraphicsUnmapResources, "cuGraphicsUnmapResources", 741, 0)
+  ROW(w_cuGraphicsUnmapResources_ptsz, "cuGraphicsUnmapResources_ptsz", 742, 0)
+  ROW(w_cuGraphicsResourceGetMappedPointer, "cuGraphicsResourceGetMappedPointer", 736, 0)
+  ROW(w_cuGraphicsResourceGetMappedPointer_v2, "cuGraphicsResourceGetMappedPointer_v2", 737, 0)
+  ROW(w_cuGraphicsResourceGetMappedMipmappedArray, "cuGraphicsResourceGetMappedMipmappedArray", 735, 0)
+  ROW(w_cuGraphicsSubResourceGetMappedArray, "cuGraphicsSubResourceGetMappedArray", 740, 0)
+  ROW(w_cuGraphicsResourceSetMapFlags, "cuGraphicsResourceSetMapFlags", 738, 0)
+  ROW(w_cuGraphicsResourceSetMapFlags_v2, "cuGraphicsResourceSetMapFlags_v2", 739, 0)
+  ROW(w_cuGraphicsUnregisterResource, "cuGraphicsUnregisterResource", 743, 0)
+  ROW(w_cuGraphLaunch, "cuGraphLaunch", 614, 0)
+  ROW(w_cuGraphLaunch_ptsz, "cuGraphLaunch_ptsz", 615, 0)
+  ROW(w_cuGraphAddKernelNode, "cuGraphAddKernelNode", 555, 0)
+  ROW(w_cuGraphAddKernelNode_v2, "cuGraphAddKernelNode_v2", 556, 0)
+  ROW(w_cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode", 559, 0)
+  ROW(w_cuGraphAddMemsetNode, "cuGraphAddMemsetNode", 560, 0)
+  ROW(w_cuGraphAddBatchMemOpNode, "cuGraphAddBatchMemOpNode", 545, 0)
+  ROW(w_cuGraphAddChildGraphNode, "cuGraphAddChildGraphNode", 546, 0)
+  ROW(w_cuGraphAddNode, "cuGraphAddNode", 561, 0)
+  ROW(w_cuGraphAddNode_v2, "cuGraphAddNode_v2", 562, 0)
+  ROW(w_cuGraphKernelNodeSetParams, "cuGraphKernelNodeSetParams", 612, 0)
+  ROW(w_cuGraphKernelNodeSetParams_v2, "cuGraphKernelNodeSetParams_v2", 613, 0)
+  ROW(w_cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams", 619, 0)
+  ROW(w_cuGraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams", 621, 0)
+  ROW(w_cuGraphBatchMemOpNodeSetParams, "cuGraphBatchMemOpNodeSetParams", 564, 0)
+  ROW(w_cuGraphNodeSetParams, "cuGraphNodeSetParams", 630, 0)
+  ROW(w_cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams", 585, 0)
+  ROW(w_cuGraphExecKernelNodeSetParams_v2, "cuGraphExecKernelNodeSetParams_v2", 586, 0)
+  ROW(w_cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams", 587, 0)
+  ROW(w_cuGraphExecMemsetNodeSetParams, "cuGraphExecMemsetNodeSetParams", 588, 0)
+  ROW(w_cuGraphExecBatchMemOpNodeSetParams, "cuGraphExecBatchMemOpNodeSetParams", 576, 0)
+  ROW(w_cuGraphExecChildGraphNodeSetParams, "cuGraphExecChildGraphNodeSetParams", 577, 0)
+  ROW(w_cuGraphExecNodeSetParams, "cuGraphExecNodeSetParams", 589, 0)
+  ROW(w_cuGraphExecUpdate, "cuGraphExecUpdate", 590, 0)
+  ROW(w_cuGraphExecUpdate_v2, "cuGraphExecUpdate_v2", 591, 0)
+  ROW(w_cuGraphInstantiate, "cuGraphInstantiate", 602, 0)
+  ROW(w_cuGraphInstantiate_v2, "cuGraphInstantiate_v2", 603, 0)
+  ROW(w_cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 604, 0)
+  ROW(w_cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 605, 0)
+  ROW(w_cuGraphInstantiateWithParams_ptsz, "cuGraphInstantiateWithParams_ptsz", 606, 0)
+  ROW(w_cuGraphCreate, "cuGraphCreate", 568, 0)
+  ROW(w_cuGraphClone, "cuGraphClone", 566, 0)
+  ROW(w_cuGraphDestroy, "cuGraphDestroy", 570, 0)
+  ROW(w_cuGraphDestroyNode, "cuGraphDestroyNode", 571, 0)
+  ROW(w_cuGraphExecDestroy, "cuGraphExecDestroy", 578, 0)
+  ROW(w_cuGraphUpload, "cuGraphUpload", 635, 0)
+  ROW(w_cuGraphUpload_ptsz, "cuGraphUpload_ptsz", 636, 0)
+  ROW(w_cuGraphAddEmptyNode, "cuGraphAddEmptyNode", 549, 0)
+  ROW(w_cuGraphAddEventRecordNode, "cuGraphAddEventRecordNode", 550, 0)
+  ROW(w_cuGraphAddEventWaitNode, "cuGraphAddEventWaitNode", 551, 0)
+  ROW(w_cuGraphAddExternalSemaphoresSignalNode, "cuGraphAddExternalSemaphoresSignalNode", 552, 0)
+  ROW(w_cuGraphAddExternalSemaphoresWaitNode, "cuGraphAddExternalSemaphoresWaitNode", 553, 0)
+  ROW(w_cuGraphAddHostNode, "cuGraphAddHostNode", 554, 0)
+  ROW(w_cuGraphAddMemAllocNode, "cuGraphAddMemAllocNode", 557, 0)
+  ROW(w_cuGraphAddMemFreeNode, "cuGraphAddMemFreeNode", 558, 0)
+  ROW(w_cuGraphAddDependencies, "cuGraphAddDependencies", 547, 0)
+  ROW(w_cuGraphAddDependencies_v2, "cuGraphAddDependencies_v2", 548, 0)
+  ROW(w_cuGraphRemoveDependencies, "cuGraphRemoveDependencies", 632, 0)
+  ROW(w_cuGraphRemoveDependencies_v2, "cuGraphRemoveDependencies_v2", 633, 0)
+  ROW(w_cuGraphEventRecordNodeSetEvent, "cuGraphEventRecordNodeSetEvent", 573, 0)
+  ROW(w_cuGraphEventWaitNodeSetEvent, "cuGraphEventWaitNodeSetEvent", 575, 0)
+  ROW(w_cuGraphExternalSemaphoresSignalNodeSetParams, "cuGraphExternalSemaphoresSignalNodeSetParams", 593, 0)
+  ROW(w_cuGraphExternalSemaphoresWaitNodeSetParams, "cuGraphExternalSemaphoresWaitNodeSetParams", 595, 0)
+  ROW(w_cuGraphHostNodeSetParams, "cuGraphHostNodeSetParams", 601, 0)
+  ROW(w_cuGraphKernelNodeCopyAttributes, "cuGraphKernelNodeCopyAttributes", 607, 0)
+  ROW(w_cuGraphKernelNodeSetAttribute, "cuGraphKernelNodeSetAttribute", 611, 0)
+  ROW(w_cuGraphNodeSetEnabled, "cuGraphNodeSetEnabled", 629, 0)
+  ROW(w_cuGraphExecEventRecordNodeSetEvent, "cuGraphExecEventRecordNodeSetEvent", 579, 0)
+  ROW(w_cuGraphExecEventWaitNodeSetEvent, "cuGraphExecEventWaitNodeSetEvent", 580, 0)
+  ROW(w_cuGraphExecExternalSemaphoresSignalNodeSetParams, "cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, 0)
+  ROW(w_cuGraphExecExternalSemaphoresWaitNodeSetParams, "cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, 0)
+  ROW(w_cuGraphExecHostNodeSetParams, "cuGraphExecHostNodeSetParams", 584, 0)
+  ROW(w_cuGraphConditionalHandleCreate, "cuGraphConditionalHandleCreate", 567, 0)
+  ROW(w_cuGraphRetainUserObject, "cuGraphRetainUserObject", 634, 0)
+  ROW(w_cuGraphReleaseUserObject, "cuGraphReleaseUserObject", 631, 0)
+  ROW(w_cuUserObjectCreate, "cuUserObjectCreate", 658, 0)
+  ROW(w_cuUserObjectRetain, "cuUserObjectRetain", 660, 0)
+  ROW(w_cuUserObjectRelease, "cuUserObjectRelease", 659, 0)
+  ROW(w_cuStreamUpdateCaptureDependencies, "cuStreamUpdateCaptureDependencies", 653, 0)
+  ROW(w_cuStreamUpdateCaptureDependencies_ptsz, "cuStreamUpdateCaptureDependencies_ptsz", 654, 0)
+  ROW(w_cuStreamUpdateCaptureDependencies_v2, "cuStreamUpdateCaptureDependencies_v2", 655, 0)
+  ROW(w_cuStreamUpdateCaptureDependencies_v2_ptsz, "cuStreamUpdateCaptureDependencies_v2_ptsz", 656, 0)
+  ROW(w_cuDeviceGraphMemTrim, "cuDeviceGraphMemTrim", 543, 0)
+  ROW(w_cuDeviceSetGraphMemAttribute, "cuDeviceSetGraphMemAttribute", 544, 0)
+  ROW(w_cuModuleGetFunction, "cuModuleGetFunction", 926, 0)
+  ROW(w_cuLibraryGetKernel, "cuLibraryGetKernel", 909, 0)
+  ROW(w_cuLibraryEnumerateKernels, "cuLibraryEnumerateKernels", 907, 0)
+  ROW(w_cuKernelGetFunction, "cuKernelGetFunction", 901, 0)
+  ROW(w_cuGraphicsGLRegisterBuffer, "cuGraphicsGLRegisterBuffer", 1089, 0)
+  ROW(w_cuGraphicsGLRegisterImage, "cuGraphicsGLRegisterImage", 1090, 0)
+  ROW(w_cuGraphicsEGLRegisterImage, "cuGraphicsEGLRegisterImage", 1088, 0)
+  ROW(w_cuGraphicsVDPAURegisterVideoSurface, "cuGraphicsVDPAURegisterVideoSurface", 1093, 0)
+  ROW(w_cuGraphicsVDPAURegisterOutputSurface, "cuGraphicsVDPAURegisterOutputSurface", 1092, 0)
+  ROW(w_cuGLCtxCreate, "cuGLCtxCreate", 1072, 0)
+  ROW(w_cuGLCtxCreate_v2, "cuGLCtxCreate_v2", 1073, 0)
+  ROW(w_cuVDPAUCtxCreate, "cuVDPAUCtxCreate", 1097, 0)
+  ROW(w_cuVDPAUCtxCreate_v2, "cuVDPAUCtxCreate_v2", 1098, 0)
+  ROW(w_cuGLInit, "cuGLInit", 1076, 0)
+  ROW(w_cuGLRegisterBufferObject, "cuGLRegisterBufferObject", 1083, 0)
+  ROW(w_cuGLSetBufferObjectMapFlags, "cuGLSetBufferObjectMapFlags", 1084, 0)
+  ROW(w_cuGLMapBufferObject, "cuGLMapBufferObject", 1077, 0)
+  ROW(w_cuGLMapBufferObject_v2, "cuGLMapBufferObject_v2", 1078, 0)
+  ROW(w_cuGLMapBufferObject_v2_ptds, "cuGLMapBufferObject_v2_ptds", 1079, 0)
+  ROW(w_cuGLMapBufferObjectAsync, "cuGLMapBufferObjectAsync", 1080, 0)
+  ROW(w_cuGLMapBufferObjectAsync_v2, "cuGLMapBufferObjectAsync_v2", 1081, 0)
+  ROW(w_cuGLMapBufferObjectAsync_v2_ptsz, "cuGLMapBufferObjectAsync_v2_ptsz", 1082, 0)
+  ROW(w_cuGLUnmapBufferObject, "cuGLUnmapBufferObject", 1085, 0)
+  ROW(w_cuGLUnmapBufferObjectAsync, "cuGLUnmapBufferObjectAsync", 1086, 0)
+  ROW(w_cuGLUnregisterBufferObject, "cuGLUnregisterBufferObject", 1087, 0)
+  ROW(w_cuEGLStreamConsumerConnect, "cuEGLStreamConsumerConnect", 1063, 0)
+  ROW(w_cuEGLStreamConsumerConnectWithFlags, "cuEGLStreamConsumerConnectWithFlags", 1064, 0)
+  ROW(w_cuEGLStreamConsumerDisconnect, "cuEGLStreamConsumerDisconnect", 1065, 0)
+  ROW(w_cuEGLStreamConsumerAcquireFrame, "cuEGLStreamConsumerAcquireFrame", 1062, 0)
+  ROW(w_cuEGLStreamConsumerReleaseFrame, "cuEGLStreamConsumerReleaseFrame", 1066, 0)
+  ROW(w_cuEGLStreamProducerConnect, "cuEGLStreamProducerConnect", 1067, 0)
+  ROW(w_cuEGLStreamProducerDisconnect, "cuEGLStreamProducerDisconnect", 1068, 0)
+  ROW(w_cuEGLStreamProducerReturnFrame, "cuEGLStreamProducerReturnFrame", 1070, 0)
+  ROW(w_cuEventCreateFromEGLSync, "cuEventCreateFromEGLSync", 1071, 0)
+  ROW(w_cuModuleLoad, "cuModuleLoad", 933, 0)
+  ROW(w_cuModuleLoadData, "cuModuleLoadData", 934, 0)
+  ROW(w_cuModuleLoadDataEx, "cuModuleLoadDataEx", 935, 0)
+  ROW(w_cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 936, 0)
+  ROW(w_cuModuleUnload, "cuModuleUnload", 937, 0)
+  ROW(w_cuLibraryLoadData, "cuLibraryLoadData", 914, 0)
+  ROW(w_cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 915, 0)
+  ROW(w_cuModuleGetGlobal, "cuModuleGetGlobal", 928, 0)
+  ROW(w_cuModuleGetGlobal_v2, "cuModuleGetGlobal_v2", 929, 0)
+  ROW(w_cuLibraryGetGlobal, "cuLibraryGetGlobal", 908, 0)
+  ROW(w_cuLinkCreate, "cuLinkCreate", 922, 0)
+  ROW(w_cuLinkCreate_v2, "cuLinkCreate_v2", 923, 0)
+  ROW(w_cuLinkAddData, "cuLinkAddData", 917, 0)
+  ROW(w_cuLinkAddData_v2, "cuLinkAddData_v2", 918, 0)
+  ROW(w_cuLinkAddFile, "cuLinkAddFile", 919, 0)
+  ROW(w_cuLinkAddFile_v2, "cuLinkAddFile_v2", 920, 0)
+  ROW(w_cuLinkComplete, "cuLinkComplete", 921, 0)
+  ROW(w_cuLinkDestroy, "cuLinkDestroy", 924, 0)
+  ROW(w_cuCheckpointProcessLock, "cuCheckpointProcessLock", 1000, 0)
+  ROW(w_cuCheckpointProcessCheckpoint, "cuCheckpointProcessCheckpoint", 997, 0)
+  ROW(w_cuCheckpointProcessRestore, "cuCheckpointProcessRestore", 1001, 0)
+  ROW(w_cuCheckpointProcessUnlock, "cuCheckpointProcessUnlock", 1002, 0)
+  ROW(w_cuProfilerStart, "cuProfilerStart", 1095, 0)
+  ROW(w_cuProfilerStop, "cuProfilerStop", 1096, 0)
+  ROW(w_cuInit, "cuInit", 802, 0)
+  ROW(w_cuCtxCreate, "cuCtxCreate", 758, 0)
+  ROW(w_cuCtxCreate_v2, "cuCtxCreate_v2", 759, 0)
+  ROW(w_cuCtxCreate_v3, "cuCtxCreate_v3", 760, 0)
+  ROW(w_cuCtxCreate_v4, "cuCtxCreate_v4", 761, 0)
+  ROW(w_cuCtxAttach, "cuCtxAttach", 757, 0)
+  ROW(w_cuCtxDetach, "cuCtxDetach", 764, 0)
+  ROW(w_cuCtxDestroy, "cuCtxDestroy", 762, 0)
+  ROW(w_cuCtxDestroy_v2, "cuCtxDestroy_v2", 763, 0)
+  ROW(w_cuCtxPushCurrent, "cuCtxPushCurrent", 780, 0)
+  ROW(w_cuCtxPushCurrent_v2, "cuCtxPushCurrent_v2", 781, 0)
+  ROW(w_cuCtxPopCurrent, "cuCtxPopCurrent", 778, 0)
+  ROW(w_cuCtxPopCurrent_v2, "cuCtxPopCurrent_v2", 779, 0)
+  ROW(w_cuCtxSetCurrent, "cuCtxSetCurrent", 784, 0)
+  ROW(w_cuCtxSetFlags, "cuCtxSetFlags", 785, 0)
+  ROW(w_cuCtxSetLimit, "cuCtxSetLimit", 786, 0)
+  ROW(w_cuCtxSetCacheConfig, "cuCtxSetCacheConfig", 783, 0)
+  ROW(w_cuCtxSetSharedMemConfig, "cuCtxSetSharedMemConfig", 787, 0)
+  ROW(w_cuCtxResetPersistingL2Cache, "cuCtxResetPersistingL2Cache", 782, 0)
+  ROW(w_cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 765, 0)
+  ROW(w_cuGreenCtxCreate, "cuGreenCtxCreate", 796, 0)
+  ROW(w_cuGreenCtxDestroy, "cuGreenCtxDestroy", 797, 0)
+  ROW(w_cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 702, 0)
+  ROW(w_cuCtxDisablePeerAccess, "cuCtxDisablePeerAccess", 701, 0)
+  ROW(w_cuCtxRecordEvent, "cuCtxRecordEvent", 341, 0)
+  ROW(w_cuCtxWaitEvent, "cuCtxWaitEvent", 344, 0)
+  ROW(w_cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 793, 0)
+  ROW(w_cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 789, 0)
+  ROW(w_cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease_v2", 790, 0)
+  ROW(w_cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 791, 0)
+  ROW(w_cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset_v2", 792, 0)
+  ROW(w_cuDevicePrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags", 794, 0)
+  ROW(w_cuDevicePrimaryCtxSetFlags_v2, "cuDevicePrimaryCtxSetFlags_v2", 795, 0)
+  ROW(w_cuGetProcAddress, "cuGetProcAddress", 809, 0)
+  ROW(w_cuGetProcAddress_v2, "cuGetProcAddress_v2", 810, 0)
+  ROW(w_cuMemGetInfo_v2, "cuMemGetInfo_v2", 327, 0)
+  ROW(w_cuMemGetAddressRange_v2, "cuMemGetAddressRange_v2", 325, 0)
+  ROW(w_cuMemHostGetDevicePointer_v2, "cuMemHostGetDevicePointer_v2", 35, 0)
+  ROW(w_cuMemHostGetFlags, "cuMemHostGetFlags", 36, 0)
+  ROW(w_cuPointerGetAttribute, "cuPointerGetAttribute", 328, 0)
+  ROW(w_cuPointerGetAttributes, "cuPointerGetAttributes", 329, 0)
+  ROW(w_cuPointerSetAttribute, "cuPointerSetAttribute", 330, 0)
+  ROW(w_cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", 124, 0)
+  ROW(w_cuIpcGetMemHandle, "cuIpcGetMemHandle", 146, 0)
+  ROW(w11_cudaMalloc, "cudaMalloc", 4, 1)
+  ROW(w11_cudaMallocPitch, "cudaMallocPitch", 9, 1)
+  ROW(w11_cudaMalloc3D, "cudaMalloc3D", 5, 1)
+  ROW(w11_cudaMallocManaged, "cudaMallocManaged", 40, 1)
+  ROW(w11_cudaMallocAsync, "cudaMallocAsync", 76, 1)
+  ROW(w11_cudaMallocAsync_ptsz, "cudaMallocAsync_ptsz", 77, 1)
+  ROW(w11_cudaMallocFromPoolAsync, "cudaMallocFromPoolAsync", 78, 1)
+  ROW(w11_cudaMallocFromPoolAsync_ptsz, "cudaMallocFromPoolAsync_ptsz", 79, 1)
+  ROW(w11_cudaFree, "cudaFree", 1, 1)
+  ROW(w11_cudaFreeAsync, "cudaFreeAsync", 74, 1)
+  ROW(w11_cudaFreeAsync_ptsz, "cudaFreeAsync_ptsz", 75, 1)
+  ROW(w11_cudaMemPoolTrimTo, "cudaMemPoolTrimTo", 92, 1)
+  ROW(w11_cudaMemPoolDestroy, "cudaMemPoolDestroy", 83, 1)
+  ROW(w11_cudaDeviceSetMemPool, "cudaDeviceSetMemPool", 73, 1)
+  ROW(w11_cudaMallocArray, "cudaMallocArray", 7, 1)
+  ROW(w11_cudaMalloc3DArray, "cudaMalloc3DArray", 6, 1)
+  ROW(w11_cudaMallocMipmappedArray, "cudaMallocMipmappedArray", 8, 1)
+  ROW(w11_cudaFreeArray, "cudaFreeArray", 2, 1)
+  ROW(w11_cudaFreeMipmappedArray, "cudaFreeMipmappedArray", 3, 1)
+  ROW(w11_cudaIpcOpenMemHandle, "cudaIpcOpenMemHandle", 143, 1)
+  ROW(w11_cudaIpcCloseMemHandle, "cudaIpcCloseMemHandle", 139, 1)
+  ROW(w11_cudaMemPoolImportPointer, "cudaMemPoolImportPointer", 89, 1)
+  ROW(w11_cudaExternalMemoryGetMappedBuffer, "cudaExternalMemoryGetMappedBuffer", 708, 1)
+  ROW(w11_cudaImportExternalMemory, "cudaImportExternalMemory", 723, 1)
+  ROW(w11_cudaDestroyExternalMemory, "cudaDestroyExternalMemory", 706, 1)
+  ROW(w11_cudaMallocHost, "cudaMallocHost", 29, 1)
+  ROW(w11_cudaHostAlloc, "cudaHostAlloc", 24, 1)
+  ROW(w11_cudaFreeHost, "cudaFreeHost", 23, 1)
+  ROW(w11_cudaHostRegister, "cudaHostRegister", 27, 1)
+  ROW(w11_cudaHostUnregister, "cudaHostUnregister", 28, 1)
+  ROW(w11_cudaMemPrefetchAsync, "cudaMemPrefetchAsync", 46, 1)
+  ROW(w11_cudaMemPrefetchAsync_ptsz, "cudaMemPrefetchAsync_ptsz", 47, 1)
+  ROW(w11_cudaMemAdvise, "cudaMemAdvise", 41, 1)
+  ROW(w11_cudaStreamAttachMemAsync, "cudaStreamAttachMemAsync", 52, 1)
+  ROW(w11_cudaStreamAttachMemAsync_ptsz, "cudaStreamAttachMemAsync_ptsz", 53, 1)
+  ROW(w11_cudaMemcpy, "cudaMemcpy", 150, 1)
+  ROW(w11_cudaMemcpy_ptds, "cudaMemcpy_ptds", 151, 1)
+  ROW(w11_cudaMemcpyAsync, "cudaMemcpyAsync", 178, 1)
+  ROW(w11_cudaMemcpyAsync_ptsz, "cudaMemcpyAsync_ptsz", 179, 1)
+  ROW(w11_cudaMemcpy2D, "cudaMemcpy2D", 152, 1)
+  ROW(w11_cudaMemcpy2D_ptds, "cudaMemcpy2D_ptds", 153, 1)
+  ROW(w11_cudaMemcpy2DAsync, "cudaMemcpy2DAsync", 156, 1)
+  ROW(w11_cudaMemcpy2DAsync_ptsz, "cudaMemcpy2DAsync_ptsz", 157, 1)
+  ROW(w11_cudaMemcpyToArray, "cudaMemcpyToArray", 192, 1)
+  ROW(w11_cudaMemcpyToArray_ptds, "cudaMemcpyToArray_ptds", 193, 1)
+  ROW(w11_cudaMemcpyToArrayAsync, "cudaMemcpyToArrayAsync", 194, 1)
+  ROW(w11_cudaMemcpyToArrayAsync_ptsz, "cudaMemcpyToArrayAsync_ptsz", 195, 1)
+  ROW(w11_cudaMemcpyFromArray, "cudaMemcpyFromArray", 182, 1)
+  ROW(w11_cudaMemcpyFromArray_ptds, "cudaMemcpyFromArray_ptds", 183, 1)
+  ROW(w11_cudaMemcpyFromArrayAsync, "cudaMemcpyFromArrayAsync", 184, 1)
+  ROW(w11_cudaMemcpyFromArrayAsync_ptsz, "cudaMemcpyFromArrayAsync_ptsz", 185, 1)
+  ROW(w11_cudaMemcpyArrayToArray, "cudaMemcpyArrayToArray", 176, 1)
+  ROW(w11_cudaMemcpyArrayToArray_ptds, "cudaMemcpyArrayToArray_ptds", 177, 1)
+  ROW(w11_cudaMemcpy2DToArray, "cudaMemcpy2DToArray", 162, 1)
+  ROW(w11_cudaMemcpy2DToArray_ptds, "cudaMemcpy2DToArray_ptds", 163, 1)
+  ROW(w11_cudaMemcpy2DToArrayAsync, "cudaMemcpy2DToArrayAsync", 164, 1)
+  ROW(w11_cudaMemcpy2DToArrayAsync_ptsz, "cudaMemcpy2DToArrayAsync_ptsz", 165, 1)
+  ROW(w11_cudaMemcpy2DFromArray, "cudaMemcpy2DFromArray", 158, 1)
+  ROW(w11_cudaMemcpy2DFromArray_ptds, "cudaMemcpy2DFromArray_ptds", 159, 1)
+  ROW(w11_cudaMemcpy2DFromArrayAsync, "cudaMemcpy2DFromArrayAsync", 160, 1)
+  ROW(w11_cudaMemcpy2DFromArrayAsync_ptsz, "cudaMemcpy2DFromArrayAsync_ptsz", 161, 1)
+  ROW(w11_cudaMemcpy2DArrayToArray, "cudaMemcpy2DArrayToArray", 154, 1)
+  ROW(w11_cudaMemcpy2DArrayToArray_ptds, "cudaMemcpy2DArrayToArray_ptds", 155, 1)
+  ROW(w11_cudaMemcpyToSymbol, "cudaMemcpyToSymbol", 196, 1)
+  ROW(w11_cudaMemcpyToSymbol_ptds, "cudaMemcpyToSymbol_ptds", 197, 1)
+  ROW(w11_cudaMemcpyToSymbolAsync, "cudaMemcpyToSymbolAsync", 198, 1)
+  ROW(w11_cudaMemcpyToSymbolAsync_ptsz, "cudaMemcpyToSymbolAsync_ptsz", 199, 1)
+  ROW(w11_cudaMemcpyFromSymbol, "cudaMemcpyFromSymbol", 186, 1)
+  ROW(w11_cudaMemcpyFromSymbol_ptds, "cudaMemcpyFromSymbol_ptds", 187, 1)
+  ROW(w11_cudaMemcpyFromSymbolAsync, "cudaMemcpyFromSymbolAsync", 188, 1)
+  ROW(w11_cudaMemcpyFromSymbolAsync_ptsz, "cudaMemcpyFromSymbolAsync_ptsz", 189, 1)
+  ROW(w11_cudaMemcpy3D, "cudaMemcpy3D", 166, 1)
+  ROW(w11_cudaMemcpy3D_ptds, "cudaMemcpy3D_ptds", 167, 1)
+  ROW(w11_cudaMemcpy3DAsync, "cudaMemcpy3DAsync", 168, 1)
+  ROW(w11_cudaMemcpy3DAsync_ptsz, "cudaMemcpy3DAsync_ptsz", 169, 1)
+  ROW(w11_cudaMemcpyPeer, "cudaMemcpyPeer", 190, 1)
+  ROW(w11_cudaMemcpyPeerAsync, "cudaMemcpyPeerAsync", 191, 1)
+  ROW(w11_cudaMemcpy3DPeer, "cudaMemcpy3DPeer", 172, 1)
+  ROW(w11_cudaMemcpy3DPeer_ptds, "cudaMemcpy3DPeer_ptds", 173, 1)
+  ROW(w11_cudaMemcpy3DPeerAsync, "cudaMemcpy3DPeerAsync", 174, 1)
+  ROW(w11_cudaMemcpy3DPeerAsync_ptsz, "cudaMemcpy3DPeerAsync_ptsz", 175, 1)
+  ROW(w11_cudaMemset, "cudaMemset", 276, 1)
+  ROW(w11_cudaMemset_ptds, "cudaMemset_ptds", 277, 1)
+  ROW(w11_cudaMemsetAsync, "cudaMemsetAsync", 286, 1)
+  ROW(w11_cudaMemsetAsync_ptsz, "cudaMemsetAsync_ptsz", 287, 1)
+  ROW(w11_cudaMemset2D, "cudaMemset2D", 278, 1)
+  ROW(w11_cudaMemset2D_ptds, "cudaMemset2D_ptds", 279, 1)
+  ROW(w11_cudaMemset2DAsync, "cudaMemset2DAsync", 280, 1)
+  ROW(w11_cudaMemset2DAsync_ptsz, "cudaMemset2DAsync_ptsz", 281, 1)
+  ROW(w11_cudaMemset3D, "cudaMemset3D", 282, 1)
+  ROW(w11_cudaMemset3D_ptds, "cudaMemset3D_ptds", 283, 1)
+  ROW(w11_cudaMemset3DAsync, "cudaMemset3DAsync", 284, 1)
+  ROW(w11_cudaMemset3DAsync_ptsz, "cudaMemset3DAsync_ptsz", 285, 1)
+  ROW(w11_cudaDeviceSynchronize, "cudaDeviceSynchronize", 332, 1)
+  ROW(w11_cudaThreadSynchronize, "cudaThreadSynchronize", 1060, 1)
+  ROW(w11_cudaStreamSynchronize, "cudaStreamSynchronize", 337, 1)
+  ROW(w11_cudaStreamSynchronize_ptsz, "cudaStreamSynchronize_ptsz", 338, 1)
+  ROW(w11_cudaStreamQuery, "cudaStreamQuery", 335, 1)
+  ROW(w11_cudaStreamQuery_ptsz, "cudaStreamQuery_ptsz", 336, 1)
+  ROW(w11_cudaStreamWaitEvent, "cudaStreamWaitEvent", 339, 1)
+  ROW(w11_cudaStreamWaitEvent_ptsz, "cudaStreamWaitEvent_ptsz", 340, 1)
+  ROW(w11_cudaEventSynchronize, "cudaEventSynchronize", 334, 1)
+  ROW(w11_cudaEventQuery, "cudaEventQuery", 333, 1)
+  ROW(w11_cudaStreamCreate, "cudaStreamCreate", 378, 1)
+  ROW(w11_cudaStreamCreateWithFlags, "cudaStreamCreateWithFlags", 379, 1)
+  ROW(w11_cudaStreamCreateWithPriority, "cudaStreamCreateWithPriority", 380, 1)
+  ROW(w11_cudaStreamDestroy, "cudaStreamDestroy", 381, 1)
+  ROW(w11_cudaStreamAddCallback, "cudaStreamAddCallback", 374, 1)
+  ROW(w11_cudaStreamAddCallback_ptsz, "cudaStreamAddCallback_ptsz", 375, 1)
+  ROW(w11_cudaStreamBeginCapture, "cudaStreamBeginCapture", 526, 1)
+  ROW(w11_cudaStreamBeginCapture_ptsz, "cudaStreamBeginCapture_ptsz", 527, 1)
+  ROW(w11_cudaStreamBeginCaptureToGraph, "cudaStreamBeginCaptureToGraph", 528, 1)
+  ROW(w11_cudaStreamBeginCaptureToGraph_ptsz, "cudaStreamBeginCaptureToGraph_ptsz", 529, 1)
+  ROW(w11_cudaStreamEndCapture, "cudaStreamEndCapture", 530, 1)
+  ROW(w11_cudaStreamEndCapture_ptsz, "cudaStreamEndCapture_ptsz", 531, 1)
+  ROW(w11_cudaEventCreate, "cudaEventCreate", 420, 1)
+  ROW(w11_cudaEventCreateWithFlags, "cudaEventCreateWithFlags", 422, 1)
+  ROW(w11_cudaEventDestroy, "cudaEventDestroy", 423, 1)
+  ROW(w11_cudaEventRecord, "cudaEventRecord", 425, 1)
+  ROW(w11_cudaEventRecord_ptsz, "cudaEventRecord_ptsz", 426, 1)
+  ROW(w11_cudaEventRecordWithFlags, "cudaEventRecordWithFlags", 427, 1)
+  ROW(w11_cudaEventRecordWithFlags_ptsz, "cudaEventRecordWithFlags_ptsz", 428, 1)
+  ROW(w11_cudaEventElapsedTime, "cudaEventElapsedTime", 424, 1)
+  ROW(w11_cudaLaunchKernel, "cudaLaunchKernel", 680, 1)
+  ROW(w11_cudaLaunchKernel_ptsz, "cudaLaunchKernel_ptsz", 681, 1)
+  ROW(w11_cudaLaunchCooperativeKernel, "cudaLaunchCooperativeKernel", 676, 1)
+  ROW(w11_cudaLaunchCooperativeKernel_ptsz, "cudaLaunchCooperativeKernel_ptsz", 677, 1)
+  ROW(w11_cudaLaunchKernelExC, "cudaLaunchKernelExC", 682, 1)
+  ROW(w11_cudaLaunchKernelExC_ptsz, "cudaLaunchKernelExC_ptsz", 683, 1)
+  ROW(w11_cudaLaunchHostFunc, "cudaLaunchHostFunc", 678, 1)
+  ROW(w11_cudaLaunchHostFunc_ptsz, "cudaLaunchHostFunc_ptsz", 679, 1)
+  ROW(w11___cudaRegisterFunction, "__cudaRegisterFunction", 670, 1)
+  ROW(w11_cudaGetFuncBySymbol, "cudaGetFuncBySymbol", 978, 1)
+  ROW(w11_cudaSetDevice, "cudaSetDevice", 754, 1)
+  ROW(w11_cudaSetDeviceFlags, "cudaSetDeviceFlags", 755, 1)
+  ROW(w11_cudaSetValidDevices, "cudaSetValidDevices", 756, 1)
+  ROW(w11_cudaInitDevice, "cudaInitDevice", 753, 1)
+  ROW(w11_cudaCtxResetPersistingL2Cache, "cudaCtxResetPersistingL2Cache", 750, 1)
+  ROW(w11_cudaDeviceEnablePeerAccess, "cudaDeviceEnablePeerAccess", 698, 1)
+  ROW(w11_cudaDeviceDisablePeerAccess, "cudaDeviceDisablePeerAccess", 697, 1)
+  ROW(w11_cudaDeviceReset, "cudaDeviceReset", 751, 1)
+  ROW(w11_cudaThreadExit, "cudaThreadExit", 1061, 1)
+  ROW(w11_cudaGetDriverEntryPoint, "cudaGetDriverEntryPoint", 803, 1)
+  ROW(w11_cudaGetDriverEntryPoint_ptsz, "cudaGetDriverEntryPoint_ptsz", 804, 1)
+  ROW(w12_cudaMalloc, "cudaMalloc", 4, 2)
+  ROW(w12_cudaMallocPitch, "cudaMallocPitch", 9, 2)
+  ROW(w12_cudaMalloc3D, "cudaMalloc3D", 5, 2)
+  ROW(w12_cudaMallocManaged, "cudaMallocManaged", 40, 2)
+  ROW(w12_cudaMallocAsync, "cudaMallocAsync", 76, 2)
+  ROW(w12_cudaMallocAsync_ptsz, "cudaMallocAsync_ptsz", 77, 2)
+  ROW(w12_cudaMallocFromPoolAsync, "cudaMallocFromPoolAsync", 78, 2)
+  ROW(w12_cudaMallocFromPoolAsync_ptsz, "cudaMallocFromPoolAsync_ptsz", 79, 2)
+  ROW(w12_cudaFree, "cudaFree", 1, 2)
+  ROW(w12_cudaFreeAsync, "cudaFreeAsync", 74, 2)
+  ROW(w12_cudaFreeAsync_ptsz, "cudaFreeAsync_ptsz", 75, 2)
+  ROW(w12_cudaMemPoolTrimTo, "cudaMemPoolTrimTo", 92, 2)
+  ROW(w12_cudaMemPoolDestroy, "cudaMemPoolDestroy", 83, 2)
+  ROW(w12_cudaDeviceSetMemPool, "cudaDeviceSetMemPool", 73, 2)
+  ROW(w12_cudaMallocArray, "cudaMallocArray", 7, 2)
+  ROW(w12_cudaMalloc3DArray, "cudaMalloc3DArray", 6, 2)
+  ROW(w12_cudaMallocMipmappedArray, "cudaMallocMipmappedArray", 8, 2)
+  ROW(w12_cudaFreeArray, "cudaFreeArray", 2, 2)
+  ROW(w12_cudaFreeMipmappedArray, "cudaFreeMipmappedArray", 3, 2)
+  ROW(w12_cudaIpcOpenMemHandle, "cudaIpcOpenMemHandle", 143, 2)
+  ROW(w12_cudaIpcCloseMemHandle, "cudaIpcCloseMemHandle", 139, 2)
+  ROW(w12_cudaMemPoolImportPointer, "cudaMemPoolImportPointer", 89, 2)
+  ROW(w12_cudaExternalMemoryGetMappedBuffer, "cudaExternalMemoryGetMappedBuffer", 708, 2)
+  ROW(w12_cudaImportExternalMemory, "cudaImportExternalMemory", 723, 2)
+  ROW(w12_cudaDestroyExternalMemory, "cudaDestroyExternalMemory", 706, 2)
+  ROW(w12_cudaMallocHost, "cudaMallocHost", 29, 2)
+  ROW(w12_cudaHostAlloc, "cudaHostAlloc", 24, 2)
+  ROW(w12_cudaFreeHost, "cudaFreeHost", 23, 2)
+  ROW(w12_cudaHostRegister, "cudaHostRegister", 27, 2)
+  ROW(w12_cudaHostUnregister, "cudaHostUnregister", 28, 2)
+  ROW(w12_cudaMemPrefetchAsync, "cudaMemPrefetchAsync", 46, 2)
+  ROW(w12_cudaMemPrefetchAsync_ptsz, "cudaMemPrefetchAsync_ptsz", 47, 2)
+  ROW(w12_cudaMemPrefetchAsync_v2, "cudaMemPrefetchAsync_v2", 1057, 2)
+  ROW(w12_cudaMemPrefetchAsync_v2_ptsz, "cudaMemPrefetchAsync_v2_ptsz", 1058, 2)
+  ROW(w12_cudaMemAdvise, "cudaMemAdvise", 41, 2)
+  ROW(w12_cudaMemAdvise_v2, "cudaMemAdvise_v2", 1059, 2)
+  ROW(w12_cudaStreamAttachMemAsync, "cudaStreamAttachMemAsync", 52, 2)
+  ROW(w12_cudaStreamAttachMemAsync_ptsz, "cudaStreamAttachMemAsync_ptsz", 53, 2)
+  ROW(w12_cudaMemcpy, "cudaMemcpy", 150, 2)
+  ROW(w12_cudaMemcpy_ptds, "cudaMemcpy_ptds", 151, 2)
+  ROW(w12_cudaMemcpyAsync, "cudaMemcpyAsync", 178, 2)
+  ROW(w12_cudaMemcpyAsync_ptsz, "cudaMemcpyAsync_ptsz", 179, 2)
+  ROW(w12_cudaMemcpy2D, "cudaMemcpy2D", 152, 2)
+  ROW(w12_cudaMemcpy2D_ptds, "cudaMemcpy2D_ptds", 153, 2)
+  ROW(w12_cudaMemcpy2DAsync, "cudaMemcpy2DAsync", 156, 2)
+  ROW(w12_cudaMemcpy2DAsync_ptsz, "cudaMemcpy2DAsync_ptsz", 157, 2)
+  ROW(w12_cudaMemcpyToArray, "cudaMemcpyToArray", 192, 2)
+  ROW(w12_cudaMemcpyToArray_ptds, "cudaMemcpyToArray_ptds", 193, 2)
+  ROW(w12_cudaMemcpyToArrayAsync, "cudaMemcpyToArrayAsync", 194, 2)
+  ROW(w12_cudaMemcpyToArrayAsync_ptsz, "cudaMemcpyToArrayAsync_ptsz", 195, 2)
+  ROW(w12_cudaMemcpyFromArray, "cudaMemcpyFromArray", 182, 2)
+  ROW(w12_cudaMemcpyFromArray_ptds, "cudaMemcpyFromArray_ptds", 183, 2)
+  ROW(w12_cudaMemcpyFromArrayAsync, "cudaMemcpyFromArrayAsync", 184, 2)
+  ROW(w12_cudaMemcpyFromArrayAsync_ptsz, "cudaMemcpyFromArrayAsync_ptsz", 185, 2)
+  ROW(w12_cudaMemcpyArrayToArray, "cudaMemcpyArrayToArray", 176, 2)
+  ROW(w12_cudaMemcpyArrayToArray_ptds, "cudaMemcpyArrayToArray_ptds", 177, 2)
+  ROW(w12_cudaMemcpy2DToArray, "cudaMemcpy2DToArray", 162, 2)
+  ROW(w12_cudaMemcpy2DToArray_ptds, "cudaMemcpy2DToArray_ptds", 163, 2)
+  ROW(w12_cudaMemcpy2DToArrayAsync, "cudaMemcpy2DToArrayAsync", 164, 2)
+  ROW(w12_cudaMemcpy2DToArrayAsync_ptsz, "cudaMemcpy2DToArrayAsync_ptsz", 165, 2)
+  ROW(w12_cudaMemcpy2DFromArray, "cudaMemcpy2DFromArray", 158, 2)
+  ROW(w12_cudaMemcpy2DFromArray_ptds, "cudaMemcpy2DFromArray_ptds", 159, 2)
+  ROW(w12_cudaMemcpy2DFromArrayAsync, "cudaMemcpy2DFromArrayAsync", 160, 2)
+  ROW(w12_cudaMemcpy2DFromArrayAsync_ptsz, "cudaMemcpy2DFromArrayAsync_ptsz", 161, 2)
+  ROW(w12_cudaMemcpy2DArrayToArray, "cudaMemcpy2DArrayToArray", 154, 2)
+  ROW(w12_cudaMemcpy2DArrayToArray_ptds, "cudaMemcpy2DArrayToArray_ptds", 155, 2)
+  ROW(w12_cudaMemcpyToSymbol, "cudaMemcpyToSymbol", 196, 2)
+  ROW(w12_cudaMemcpyToSymbol_ptds, "cudaMemcpyToSymbol_ptds", 197, 2)
+  ROW(w12_cudaMemcpyToSymbolAsync, "cudaMemcpyToSymbolAsync", 198, 2)
+  ROW(w12_cudaMemcpyToSymbolAsync_ptsz, "cudaMemcpyToSymbolAsync_ptsz", 199, 2)
+  ROW(w12_cudaMemcpyFromSymbol, "cudaMemcpyFromSymbol", 186, 2)
+  ROW(w12_cudaMemcpyFromSymbol_ptds, "cudaMemcpyFromSymbol_ptds", 187, 2)
+  ROW(w12_cudaMemcpyFromSymbolAsync, "cudaMemcpyFromSymbolAsync", 188, 2)
+  ROW(w12_cudaMemcpyFromSymbolAsync_ptsz, "cudaMemcpyFromSymbolAsync_ptsz", 189, 2)
+  ROW(w12_cudaMemcpy3D, "cudaMemcpy3D", 166, 2)
+  ROW(w12_cudaMemcpy3D_ptds, "cudaMemcpy3D_ptds", 167, 2)
+  ROW(w12_cudaMemcpy3DAsync, "cudaMemcpy3DAsync", 168, 2)
+  ROW(w12_cudaMemcpy3DAsync_ptsz, "cudaMemcpy3DAsync_ptsz", 169, 2)
+  ROW(w12_cudaMemcpyPeer, "cudaMemcpyPeer", 190, 2)
+  ROW(w12_cudaMemcpyPeerAsync, "cudaMemcpyPeerAsync", 191, 2)
+  ROW(w12_cudaMemcpy3DPeer, "cudaMemcpy3DPeer", 172, 2)
+  ROW(w12_cudaMemcpy3DPeer_ptds, "cudaMemcpy3DPeer_ptds", 173, 2)
+  ROW(w12_cudaMemcpy3DPeerAsync, "cudaMemcpy3DPeerAsync", 174, 2)
+  ROW(w12_cudaMemcpy3DPeerAsync_ptsz, "cudaMemcpy3DPeerAsync_ptsz", 175, 2)
+  ROW(w12_cudaMemset, "cudaMemset", 276, 2)
+  ROW(w12_cudaMemset_ptds, "cudaMemset_ptds", 277, 2)
+  ROW(w12_cudaMemsetAsync, "cudaMemsetAsync", 286, 2)
+  ROW(w12_cudaMemsetAsync_ptsz, "cudaMemsetAsync_ptsz", 287, 2)
+  ROW(w12_cudaMemset2D, "cudaMemset2D", 278, 2)
+  ROW(w12_cudaMemset2D_ptds, "cudaMemset2D_ptds", 279, 2)
+  ROW(w12_cudaMemset2DAsync, "cudaMemset2DAsync", 280, 2)
+  ROW(w12_cudaMemset2DAsync_ptsz, "cudaMemset2DAsync_ptsz", 281, 2)
+  ROW(w12_cudaMemset3D, "cudaMemset3D", 282, 2)
+  ROW(w12_cudaMemset3D_ptds, "cudaMemset3D_ptds", 283, 2)
+  ROW(w12_cudaMemset3DAsync, "cudaMemset3DAsync", 284, 2)
+  ROW(w12_cudaMemset3DAsync_ptsz, "cudaMemset3DAsync_ptsz", 285, 2)
+  ROW(w12_cudaDeviceSynchronize, "cudaDeviceSynchronize", 332, 2)
+  ROW(w12_cudaThreadSynchronize, "cudaThreadSynchronize", 1060, 2)
+  ROW(w12_cudaStreamSynchronize, "cudaStreamSynchronize", 337, 2)
+  ROW(w12_cudaStreamSynchronize_ptsz, "cudaStreamSynchronize_ptsz", 338, 2)
+  ROW(w12_cudaStreamQuery, "cudaStreamQuery", 335, 2)
+  ROW(w12_cudaStreamQuery_ptsz, "cudaStreamQuery_ptsz", 336, 2)
+  ROW(w12_cudaStreamWaitEvent, "cudaStreamWaitEvent", 339, 2)
+  ROW(w12_cudaStreamWaitEvent_ptsz, "cudaStreamWaitEvent_ptsz", 340, 2)
+  ROW(w12_cudaEventSynchronize, "cudaEventSynchronize", 334, 2)
+  ROW(w12_cudaEventQuery, "cudaEventQuery", 333, 2)
+  ROW(w12_cudaStreamCreate, "cudaStreamCreate", 378, 2)
+  ROW(w12_cudaStreamCreateWithFlags, "cudaStreamCreateWithFlags", 379, 2)
+  ROW(w12_cudaStreamCreateWithPriority, "cudaStreamCreateWithPriority", 380, 2)
+  ROW(w12_cudaStreamDestroy, "cudaStreamDestroy", 381, 2)
+  ROW(w12_cudaStreamAddCallback, "cudaStreamAddCallback", 374, 2)
+  ROW(w12_cudaStreamAddCallback_ptsz, "cudaStreamAddCallback_ptsz", 375, 2)
+  ROW(w12_cudaStreamBeginCapture, "cudaStreamBeginCapture", 526, 2)
+  ROW(w12_cudaStreamBeginCapture_ptsz, "cudaStreamBeginCapture_ptsz", 527, 2)
+  ROW(w12_cudaStreamBeginCaptureToGraph, "cudaStreamBeginCaptureToGraph", 528, 2)
+  ROW(w12_cudaStreamBeginCaptureToGraph_ptsz, "cudaStreamBeginCaptureToGraph_ptsz", 529, 2)
+  ROW(w12_cudaStreamEndCapture, "cudaStreamEndCapture", 530, 2)
+  ROW(w12_cudaStreamEndCapture_ptsz, "cudaStreamEndCapture_ptsz", 531, 2)
+  ROW(w12_cudaEventCreate, "cudaEventCreate", 420, 2)
+  ROW(w12_cudaEventCreateWithFlags, "cudaEventCreateWithFlags", 422, 2)
+  ROW(w12_cudaEventDestroy, "cudaEventDestroy", 423, 2)
+  ROW(w12_cudaEventRecord, "cudaEventRecord", 425, 2)
+  ROW(w12_cudaEventRecord_ptsz, "cudaEventRecord_ptsz", 426, 2)
+  ROW(w12_cudaEventRecordWithFlags, "cudaEventRecordWithFlags", 427, 2)
+  ROW(w12_cudaEventRecordWithFlags_ptsz, "cudaEventRecordWithFlags_ptsz", 428, 2)
+  ROW(w12_cudaEventElapsedTime, "cudaEventElapsedTime", 424, 2)
+  ROW(w12_cudaLaunchKernel, "cudaLaunchKernel", 680, 2)
+  ROW(w12_cudaLaunchKernel_ptsz, "cudaLaunchKernel_ptsz", 681, 2)
+  ROW(w12_cudaLaunchCooperativeKernel, "cudaLaunchCooperativeKernel", 676, 2)
+  ROW(w12_cudaLaunchCooperativeKernel_ptsz, "cudaLaunchCooperativeKernel_ptsz", 677, 2)
+  ROW(w12_cudaLaunchKernelExC, "cudaLaunchKernelExC", 682, 2)
+  ROW(w12_cudaLaunchKernelExC_ptsz, "cudaLaunchKernelExC_ptsz", 683, 2)
+  ROW(w12___cudaLaunchKernel, "__cudaLaunchKernel", 664, 2)
+  ROW(w12___cudaLaunchKernel_ptsz, "__cudaLaunchKernel_ptsz", 665, 2)
+  ROW(w12_cudaLaunchHostFunc, "cudaLaunchHostFunc", 678, 2)
+  ROW(w12_cudaLaunchHostFunc_ptsz, "cudaLaunchHostFunc_ptsz", 679, 2)
+  ROW(w12_cudaLibraryGetKernel, "cudaLibraryGetKernel", 882, 2)
+  ROW(w12___cudaRegisterFunction, "__cudaRegisterFunction", 670, 2)
+  ROW(w12___cudaGetKernel, "__cudaGetKernel", 661, 2)
+  ROW(w12_cudaGetKernel, "cudaGetKernel", 979, 2)
+  ROW(w12_cudaGetFuncBySymbol, "cudaGetFuncBySymbol", 978, 2)
+  ROW(w12_cudaSetDevice, "cudaSetDevice", 754, 2)
+  ROW(w12_cudaSetDeviceFlags, "cudaSetDeviceFlags", 755, 2)
+  ROW(w12_cudaSetValidDevices, "cudaSetValidDevices", 756, 2)
+  ROW(w12_cudaInitDevice, "cudaInitDevice", 753, 2)
+  ROW(w12_cudaCtxResetPersistingL2Cache, "cudaCtxResetPersistingL2Cache", 750, 2)
+  ROW(w12_cudaDeviceEnablePeerAccess, "cudaDeviceEnablePeerAccess", 698, 2)
+  ROW(w12_cudaDeviceDisablePeerAccess, "cudaDeviceDisablePeerAccess", 697, 2)
+  ROW(w12_cudaDeviceReset, "cudaDeviceReset", 751, 2)
+  ROW(w12_cudaThreadExit, "cudaThreadExit", 1061, 2)
+  ROW(w12_cudaGetDriverEntryPoint, "cudaGetDriverEntryPoint", 803, 2)
+  ROW(w12_cudaGetDriverEntryPoint_ptsz, "cudaGetDriverEntryPoint_ptsz", 804, 2)
+  ROW(w12_cudaGetDriverEntryPointByVersion, "cudaGetDriverEntryPointByVersion", 805, 2)
+  ROW(w12_cudaGetDriverEntryPointByVersion_ptsz, "cudaGetDriverEntryPointByVersion_ptsz", 806, 2)
+  ROW(w13_cudaMalloc, "cudaMalloc", 4, 3)
+  ROW(w13_cudaMallocPitch, "cudaMallocPitch", 9, 3)
+  ROW(w13_cudaMalloc3D, "cudaMalloc3D", 5, 3)
+  ROW(w13_cudaMallocManaged, "cudaMallocManaged", 40, 3)
+  ROW(w13_cudaMallocAsync, "cudaMallocAsync", 76, 3)
+  ROW(w13_cudaMallocAsync_ptsz, "cudaMallocAsync_ptsz", 77, 3)
+  ROW(w13_cudaMallocFromPoolAsync, "cudaMallocFromPoolAsync", 78, 3)
+  ROW(w13_cudaMallocFromPoolAsync_ptsz, "cudaMallocFromPoolAsync_ptsz", 79, 3)
+  ROW(w13_cudaFree, "cudaFree", 1, 3)
+  ROW(w13_cudaFreeAsync, "cudaFreeAsync", 74, 3)
+  ROW(w13_cudaFreeAsync_ptsz, "cudaFreeAsync_ptsz", 75, 3)
+  ROW(w13_cudaMemPoolTrimTo, "cudaMemPoolTrimTo", 92, 3)
+  ROW(w13_cudaMemPoolDestroy, "cudaMemPoolDestroy", 83, 3)
+  ROW(w13_cudaDeviceSetMemPool, "cudaDeviceSetMemPool", 73, 3)
+  ROW(w13_cudaMemSetMemPool, "cudaMemSetMemPool", 93, 3)
+  ROW(w13_cudaMallocArray, "cudaMallocArray", 7, 3)
+  ROW(w13_cudaMalloc3DArray, "cudaMalloc3DArray", 6, 3)
+  ROW(w13_cudaMallocMipmappedArray, "cudaMallocMipmappedArray", 8, 3)
+  ROW(w13_cudaFreeArray, "cudaFreeArray", 2, 3)
+  ROW(w13_cudaFreeMipmappedArray, "cudaFreeMipmappedArray", 3, 3)
+  ROW(w13_cudaIpcOpenMemHandle, "cudaIpcOpenMemHandle", 143, 3)
+  ROW(w13_cudaIpcCloseMemHandle, "cudaIpcCloseMemHandle", 139, 3)
+  ROW(w13_cudaMemPoolImportPointer, "cudaMemPoolImportPointer", 89, 3)
+  ROW(w13_cudaExternalMemoryGetMappedBuffer, "cudaExternalMemoryGetMappedBuffer", 708, 3)
+  ROW(w13_cudaImportExternalMemory, "cudaImportExternalMemory", 723, 3)
+  ROW(w13_cudaDestroyExternalMemory, "cudaDestroyExternalMemory", 706, 3)
+  ROW(w13_cudaMallocHost, "cudaMallocHost", 29, 3)
+  ROW(w13_cudaHostAlloc, "cudaHostAlloc", 24, 3)
+  ROW(w13_cudaFreeHost, "cudaFreeHost", 23, 3)
+  ROW(w13_cudaHostRegister, "cudaHostRegister", 27, 3)
+  ROW(w13_cudaHostUnregister, "cudaHostUnregister", 28, 3)
+  ROW(w13_cudaMemPrefetchAsync, "cudaMemPrefetchAsync", 46, 3)
+  ROW(w13_cudaMemPrefetchAsync_ptsz, "cudaMemPrefetchAsync_ptsz", 47, 3)
+  ROW(w13_cudaMemAdvise, "cudaMemAdvise", 41, 3)
+  ROW(w13_cudaStreamAttachMemAsync, "cudaStreamAttachMemAsync", 52, 3)
+  ROW(w13_cudaStreamAttachMemAsync_ptsz, "cudaStreamAttachMemAsync_ptsz", 53, 3)
+  ROW(w13_cudaMemcpy, "cudaMemcpy", 150, 3)
+  ROW(w13_cudaMemcpy_ptds, "cudaMemcpy_ptds", 151, 3)
+  ROW(w13_cudaMemcpyAsync, "cudaMemcpyAsync", 178, 3)
+  ROW(w13_cudaMemcpyAsync_ptsz, "cudaMemcpyAsync_ptsz", 179, 3)
+  ROW(w13_cudaMemcpy2D, "cudaMemcpy2D", 152, 3)
+  ROW(w13_cudaMemcpy2D_ptds, "cudaMemcpy2D_ptds", 153, 3)
+  ROW(w13_cudaMemcpy2DAsync, "cudaMemcpy2DAsync", 156, 3)
+  ROW(w13_cudaMemcpy2DAsync_ptsz, "cudaMemcpy2DAsync_ptsz", 157, 3)
+  ROW(w13_cudaMemcpyToArray, "cudaMemcpyToArray", 192, 3)
+  ROW(w13_cudaMemcpyToArray_ptds, "cudaMemcpyToArray_ptds", 193, 3)
+  ROW(w13_cudaMemcpyToArrayAsync, "cudaMemcpyToArrayAsync", 194, 3)
+  ROW(w13_cudaMemcpyToArrayAsync_ptsz, "cudaMemcpyToArrayAsync_ptsz", 195, 3)
+  ROW(w13_cudaMemcpyFromArray, "cudaMemcpyFromArray", 182, 3)
+  ROW(w13_cudaMemcpyFromArray_ptds, "cudaMemcpyFromArray_ptds", 183, 3)
+  ROW(w13_cudaMemcpyFromArrayAsync, "cudaMemcpyFromArrayAsync", 184, 3)
+  ROW(w13_cudaMemcpyFromArrayAsync_ptsz, "cudaMemcpyFromArrayAsync_ptsz", 185, 3)
+  ROW(w13_cudaMemcpyArrayToArray, "cudaMemcpyArrayToArray", 176, 3)
+  ROW(w13_cudaMemcpyArrayToArray_ptds, "cudaMemcpyArrayToArray_ptds", 177, 3)
+  ROW(w13_cudaMemcpy2DToArray, "cudaMemcpy2DToArray", 162, 3)
+  ROW(w13_cudaMemcpy2DToArray_ptds, "cudaMemcpy2DToArray_ptds", 163, 3)
+  ROW(w13_cudaMemcpy2DToArrayAsync, "cudaMemcpy2DToArrayAsync", 164, 3)
+  ROW(w13_cudaMemcpy2DToArrayAsync_ptsz, "cudaMemcpy2DToArrayAsync_ptsz", 165, 3)
+  ROW(w13_cudaMemcpy2DFromArray, "cudaMemcpy2DFromArray", 158, 3)
+  ROW(w13_cudaMemcpy2DFromArray_ptds, "cudaMemcpy2DFromArray_ptds", 159, 3)
+  ROW(w13_cudaMemcpy2DFromArrayAsync, "cudaMemcpy2DFromArrayAsync", 160, 3)
+  ROW(w13_cudaMemcpy2DFromArrayAsync_ptsz, "cudaMemcpy2DFromArrayAsync_ptsz", 161, 3)
+  ROW(w13_cudaMemcpy2DArrayToArray, "cudaMemcpy2DArrayToArray", 154, 3)
+  ROW(w13_cudaMemcpy2DArrayToArray_ptds, "cudaMemcpy2DArrayToArray_ptds", 155, 3)
+  ROW(w13_cudaMemcpyToSymbol, "cudaMemcpyToSymbol", 196, 3)
+  ROW(w13_cudaMemcpyToSymbol_ptds, "cudaMemcpyToSymbol_ptds", 197, 3)
+  ROW(w13_cudaMemcpyToSymbolAsync, "cudaMemcpyToSymbolAsync", 198, 3)
+  ROW(w13_cudaMemcpyToSymbolAsync_ptsz, "cudaMemcpyToSymbolAsync_ptsz", 199, 3)
+  ROW(w13_cudaMemcpyFromSymbol, "cudaMemcpyFromSymbol", 186, 3)
+  ROW(w13_cudaMemcpyFromSymbol_ptds, "cudaMemcpyFromSymbol_ptds", 187, 3)
+  ROW(w13_cudaMemcpyFromSymbolAsync, "cudaMemcpyFromSymbolAsync", 188, 3)
+  ROW(w13_cudaMemcpyFromSymbolAsync_ptsz, "cudaMemcpyFromSymbolAsync_ptsz", 189, 3)
+  ROW(w13_cudaMemcpy3D, "cudaMemcpy3D", 166, 3)
+  ROW(w13_cudaMemcpy3D_ptds, "cudaMemcpy3D_ptds", 167, 3)
+  ROW(w13_cudaMemcpy3DAsync, "cudaMemcpy3DAsync", 168, 3)
+  ROW(w13_cudaMemcpy3DAsync_ptsz, "cudaMemcpy3DAsync_ptsz", 169, 3)
+  ROW(w13_cudaMemcpyPeer, "cudaMemcpyPeer", 190, 3)
+  ROW(w13_cudaMemcpyPeerAsync, "cudaMemcpyPeerAsync", 191, 3)
+  ROW(w13_cudaMemcpy3DPeer, "cudaMemcpy3DPeer", 172, 3)
+  ROW(w13_cudaMemcpy3DPeer_ptds, "cudaMemcpy3DPeer_ptds", 173, 3)
+  ROW(w13_cudaMemcpy3DPeerAsync, "cudaMemcpy3DPeerAsync", 174, 3)
+  ROW(w13_cudaMemcpy3DPeerAsync_ptsz, "cudaMemcpy3DPeerAsync_ptsz", 175, 3)
+  ROW(w13_cudaMemset, "cudaMemset", 276, 3)
+  ROW(w13_cudaMemset_ptds, "cudaMemset_ptds", 277, 3)
+  ROW(w13_cudaMemsetAsync, "cudaMemsetAsync", 286, 3)
+  ROW(w13_cudaMemsetAsync_ptsz, "cudaMemsetAsync_ptsz", 287, 3)
+  ROW(w13_cudaMemset2D, "cudaMemset2D", 278, 3)
+  ROW(w13_cudaMemset2D_ptds, "cudaMemset2D_ptds", 279, 3)
+  ROW(w13_cudaMemset2DAsync, "cudaMemset2DAsync", 280, 3)
+  ROW(w13_cudaMemset2DAsync_ptsz, "cudaMemset2DAsync_ptsz", 281, 3)
+  ROW(w13_cudaMemset3D, "cudaMemset3D", 282, 3)
+  ROW(w13_cudaMemset3D_ptds, "cudaMemset3D_ptds", 283, 3)
+  ROW(w13_cudaMemset3DAsync, "cudaMemset3DAsync", 284, 3)
+  ROW(w13_cudaMemset3DAsync_ptsz, "cudaMemset3DAsync_ptsz", 285, 3)
+  ROW(w13_cudaDeviceSynchronize, "cudaDeviceSynchronize", 332, 3)
+  ROW(w13_cudaStreamSynchronize, "cudaStreamSynchronize", 337, 3)
+  ROW(w13_cudaStreamSynchronize_ptsz, "cudaStreamSynchronize_ptsz", 338, 3)
+  ROW(w13_cudaStreamQuery, "cudaStreamQuery", 335, 3)
+  ROW(w13_cudaStreamQuery_ptsz, "cudaStreamQuery_ptsz", 336, 3)
+  ROW(w13_cudaStreamWaitEvent, "cudaStreamWaitEvent", 339, 3)
+  ROW(w13_cudaStreamWaitEvent_ptsz, "cudaStreamWaitEvent_ptsz", 340, 3)
+  ROW(w13_cudaEventSynchronize, "cudaEventSynchronize", 334, 3)
+  ROW(w13_cudaEventQuery, "cudaEventQuery", 333, 3)
+  ROW(w13_cudaStreamCreate, "cudaStreamCreate", 378, 3)
+  ROW(w13_cudaStreamCreateWithFlags, "cudaStreamCreateWithFlags", 379, 3)
+  ROW(w13_cudaStreamCreateWithPriority, "cudaStreamCreateWithPriority", 380, 3)
+  ROW(w13_cudaStreamDestroy, "cudaStreamDestroy", 381, 3)
+  ROW(w13_cudaStreamAddCallback, "cudaStreamAddCallback", 374, 3)
+  ROW(w13_cudaStreamAddCallback_ptsz, "cudaStreamAddCallback_ptsz", 375, 3)
+  ROW(w13_cudaStreamBeginCapture, "cudaStreamBeginCapture", 526, 3)
+  ROW(w13_cudaStreamBeginCapture_ptsz, "cudaStreamBeginCapture_ptsz", 527, 3)
+  ROW(w13_cudaStreamBeginCaptureToGraph, "cudaStreamBeginCaptureToGraph", 528, 3)
+  ROW(w13_cudaStreamBeginCaptureToGraph_ptsz, "cudaStreamBeginCaptureToGraph_ptsz", 529, 3)
+  ROW(w13_cudaStreamEndCapture, "cudaStreamEndCapture", 530, 3)
+  ROW(w13_cudaStreamEndCapture_ptsz, "cudaStreamEndCapture_ptsz", 531, 3)
+  ROW(w13_cudaEventCreate, "cudaEventCreate", 420, 3)
+  ROW(w13_cudaEventCreateWithFlags, "cudaEventCreateWithFlags", 422, 3)
+  ROW(w13_cudaEventDestroy, "cudaEventDestroy", 423, 3)
+  ROW(w13_cudaEventRecord, "cudaEventRecord", 425, 3)
+  ROW(w13_cudaEventRecord_ptsz, "cudaEventRecord_ptsz", 426, 3)
+  ROW(w13_cudaEventRecordWithFlags, "cudaEventRecordWithFlags", 427, 3)
+  ROW(w13_cudaEventRecordWithFlags_ptsz, "cudaEventRecordWithFlags_ptsz", 428, 3)
+  ROW(w13_cudaEventElapsedTime, "cudaEventElapsedTime", 424, 3)
+  ROW(w13_cudaLaunchKernel, "cudaLaunchKernel", 680, 3)
+  ROW(w13_cudaLaunchKernel_ptsz, "cudaLaunchKernel_ptsz", 681, 3)
+  ROW(w13_cudaLaunchCooperativeKernel, "cudaLaunchCooperativeKernel", 676, 3)
+  ROW(w13_cudaLaunchCooperativeKernel_ptsz, "cudaLaunchCooperativeKernel_ptsz", 677, 3)
+  ROW(w13_cudaLaunchKernelExC, "cudaLaunchKernelExC", 682, 3)
+  ROW(w13_cudaLaunchKernelExC_ptsz, "cudaLaunchKernelExC_ptsz", 683, 3)
+  ROW(w13___cudaLaunchKernel, "__cudaLaunchKernel", 664, 3)
+  ROW(w13___cudaLaunchKernel_ptsz, "__cudaLaunchKernel_ptsz", 665, 3)
+  ROW(w13_cudaLaunchHostFunc, "cudaLaunchHostFunc", 678, 3)
+  ROW(w13_cudaLaunchHostFunc_ptsz, "cudaLaunchHostFunc_ptsz", 679, 3)
+  ROW(w13_cudaLibraryGetKernel, "cudaLibraryGetKernel", 882, 3)
+  ROW(w13___cudaRegisterFunction, "__cudaRegisterFunction", 670, 3)
+  ROW(w13___cudaGetKernel, "__cudaGetKernel", 661, 3)
+  ROW(w13_cudaGetKernel, "cudaGetKernel", 979, 3)
+  ROW(w13_cudaGetFuncBySymbol, "cudaGetFuncBySymbol", 978, 3)
+  ROW(w13_cudaSetDevice, "cudaSetDevice", 754, 3)
+  ROW(w13_cudaSetDeviceFlags, "cudaSetDeviceFlags", 755, 3)
+  ROW(w13_cudaSetValidDevices, "cudaSetValidDevices", 756, 3)
+  ROW(w13_cudaInitDevice, "cudaInitDevice", 753, 3)
+  ROW(w13_cudaCtxResetPersistingL2Cache, "cudaCtxResetPersistingL2Cache", 750, 3)
+  ROW(w13_cudaDeviceEnablePeerAccess, "cudaDeviceEnablePeerAccess", 698, 3)
+  ROW(w13_cudaDeviceDisablePeerAccess, "cudaDeviceDisablePeerAccess", 697, 3)
+  ROW(w13_cudaDeviceReset, "cudaDeviceReset", 751, 3)
+  ROW(w13_cudaGetDriverEntryPoint, "cudaGetDriverEntryPoint", 803, 3)
+  ROW(w13_cudaGetDriverEntryPoint_ptsz, "cudaGetDriverEntryPoint_ptsz", 804, 3)
+  ROW(w13_cudaGetDriverEntryPointByVersion, "cudaGetDriverEntryPointByVersion", 805, 3)
+  ROW(w13_cudaGetDriverEntryPointByVersion_ptsz, "cudaGetDriverEntryPointByVersion_ptsz", 806, 3)
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
@@ -14029,323 +14031,323 @@ const void *const hook_copy_entries[] = {
 };
 
 const hook_name hook_names[] = {
-  {"cudaFree", 1, {0, 459, 603, 757}},
-  {"cudaFreeArray", 2, {0, 468, 612, 767}},
-  {"cudaFreeMipmappedArray", 3, {0, 469, 613, 768}},
-  {"cudaMalloc", 4, {0, 451, 595, 749}},
-  {"cudaMalloc3D", 5, {0, 453, 597, 751}},
-  {"cudaMalloc3DArray", 6, {0, 466, 610, 765}},
-  {"cudaMallocArray", 7, {0, 465, 609, 764}},
-  {"cudaMallocMipmappedArray", 8, {0, 467, 611, 766}},
-  {"cudaMallocPitch", 9, {0, 452, 596, 750}},
-  {"cuArray3DCreate", 10, {31, 0, 0, 0}},
-  {"cuArray3DCreate_v2", 11, {32, 0, 0, 0}},
-  {"cuArrayCreate", 12, {29, 0, 0, 0}},
-  {"cuArrayCreate_v2", 13, {30, 0, 0, 0}},
-  {"cuArrayDestroy", 14, {34, 0, 0, 0}},
-  {"cuMemAlloc", 15, {1, 0, 0, 0}},
-  {"cuMemAlloc_v2", 16, {2, 0, 0, 0}},
-  {"cuMemAllocPitch", 17, {3, 0, 0, 0}},
-  {"cuMemAllocPitch_v2", 18, {4, 0, 0, 0}},
-  {"cuMemFree", 19, {10, 0, 0, 0}},
-  {"cuMemFree_v2", 20, {11, 0, 0, 0}},
-  {"cuMipmappedArrayCreate", 21, {33, 0, 0, 0}},
-  {"cuMipmappedArrayDestroy", 22, {35, 0, 0, 0}},
-  {"cudaFreeHost", 23, {0, 478, 622, 777}},
-  {"cudaHostAlloc", 24, {0, 477, 621, 776}},
+  {"cudaFree", 1, {0, ROW_w11_cudaFree + 1, ROW_w12_cudaFree + 1, ROW_w13_cudaFree + 1}},
+  {"cudaFreeArray", 2, {0, ROW_w11_cudaFreeArray + 1, ROW_w12_cudaFreeArray + 1, ROW_w13_cudaFreeArray + 1}},
+  {"cudaFreeMipmappedArray", 3, {0, ROW_w11_cudaFreeMipmappedArray + 1, ROW_w12_cudaFreeMipmappedArray + 1, ROW_w13_cudaFreeMipmappedArray + 1}},
+  {"cudaMalloc", 4, {0, ROW_w11_cudaMalloc + 1, ROW_w12_cudaMalloc + 1, ROW_w13_cudaMalloc + 1}},
+  {"cudaMalloc3D", 5, {0, ROW_w11_cudaMalloc3D + 1, ROW_w12_cudaMalloc3D + 1, ROW_w13_cudaMalloc3D + 1}},
+  {"cudaMalloc3DArray", 6, {0, ROW_w11_cudaMalloc3DArray + 1, ROW_w12_cudaMalloc3DArray + 1, ROW_w13_cudaMalloc3DArray + 1}},
+  {"cudaMallocArray", 7, {0, ROW_w11_cudaMallocArray + 1, ROW_w12_cudaMallocArray + 1, ROW_w13_cudaMallocArray + 1}},
+  {"cudaMallocMipmappedArray", 8, {0, ROW_w11_cudaMallocMipmappedArray + 1, ROW_w12_cudaMallocMipmappedArray + 1, ROW_w13_cudaMallocMipmappedArray + 1}},
+  {"cudaMallocPitch", 9, {0, ROW_w11_cudaMallocPitch + 1, ROW_w12_cudaMallocPitch + 1, ROW_w13_cudaMallocPitch + 1}},
+  {"cuArray3DCreate", 10, {ROW_w_cuArray3DCreate + 1, 0, 0, 0}},
+  {"cuArray3DCreate_v2", 11, {ROW_w_cuArray3DCreate_v2 + 1, 0, 0, 0}},
+  {"cuArrayCreate", 12, {ROW_w_cuArrayCreate + 1, 0, 0, 0}},
+  {"cuArrayCreate_v2", 13, {ROW_w_cuArrayCreate_v2 + 1, 0, 0, 0}},
+  {"cuArrayDestroy", 14, {ROW_w_cuArrayDestroy + 1, 0, 0, 0}},
+  {"cuMemAlloc", 15, {ROW_w_cuMemAlloc + 1, 0, 0, 0}},
+  {"cuMemAlloc_v2", 16, {ROW_w_cuMemAlloc_v2 + 1, 0, 0, 0}},
+  {"cuMemAllocPitch", 17, {ROW_w_cuMemAllocPitch + 1, 0, 0, 0}},
+  {"cuMemAllocPitch_v2", 18, {ROW_w_cuMemAllocPitch_v2 + 1, 0, 0, 0}},
+  {"cuMemFree", 19, {ROW_w_cuMemFree + 1, 0, 0, 0}},
+  {"cuMemFree_v2", 20, {ROW_w_cuMemFree_v2 + 1, 0, 0, 0}},
+  {"cuMipmappedArrayCreate", 21, {ROW_w_cuMipmappedArrayCreate + 1, 0, 0, 0}},
+  {"cuMipmappedArrayDestroy", 22, {ROW_w_cuMipmappedArrayDestroy + 1, 0, 0, 0}},
+  {"cudaFreeHost", 23, {0, ROW_w11_cudaFreeHost + 1, ROW_w12_cudaFreeHost + 1, ROW_w13_cudaFreeHost + 1}},
+  {"cudaHostAlloc", 24, {0, ROW_w11_cudaHostAlloc + 1, ROW_w12_cudaHostAlloc + 1, ROW_w13_cudaHostAlloc + 1}},
   {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
   {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
-  {"cudaHostRegister", 27, {0, 479, 623, 778}},
-  {"cudaHostUnregister", 28, {0, 480, 624, 779}},
-  {"cudaMallocHost", 29, {0, 476, 620, 775}},
-  {"cuMemAllocHost", 30, {53, 0, 0, 0}},
-  {"cuMemAllocHost_v2", 31, {54, 0, 0, 0}},
-  {"cuMemFreeHost", 32, {56, 0, 0, 0}},
-  {"cuMemHostAlloc", 33, {55, 0, 0, 0}},
+  {"cudaHostRegister", 27, {0, ROW_w11_cudaHostRegister + 1, ROW_w12_cudaHostRegister + 1, ROW_w13_cudaHostRegister + 1}},
+  {"cudaHostUnregister", 28, {0, ROW_w11_cudaHostUnregister + 1, ROW_w12_cudaHostUnregister + 1, ROW_w13_cudaHostUnregister + 1}},
+  {"cudaMallocHost", 29, {0, ROW_w11_cudaMallocHost + 1, ROW_w12_cudaMallocHost + 1, ROW_w13_cudaMallocHost + 1}},
+  {"cuMemAllocHost", 30, {ROW_w_cuMemAllocHost + 1, 0, 0, 0}},
+  {"cuMemAllocHost_v2", 31, {ROW_w_cuMemAllocHost_v2 + 1, 0, 0, 0}},
+  {"cuMemFreeHost", 32, {ROW_w_cuMemFreeHost + 1, 0, 0, 0}},
+  {"cuMemHostAlloc", 33, {ROW_w_cuMemHostAlloc + 1, 0, 0, 0}},
   {"cuMemHostGetDevicePointer", 34, {0, 0, 0, 0}},
-  {"cuMemHostGetDevicePointer_v2", 35, {444, 0, 0, 0}},
-  {"cuMemHostGetFlags", 36, {445, 0, 0, 0}},
-  {"cuMemHostRegister", 37, {57, 0, 0, 0}},
-  {"cuMemHostRegister_v2", 38, {58, 0, 0, 0}},
-  {"cuMemHostUnregister", 39, {59, 0, 0, 0}},
-  {"cudaMallocManaged", 40, {0, 454, 598, 752}},
-  {"cudaMemAdvise", 41, {0, 483, 629, 782}},
+  {"cuMemHostGetDevicePointer_v2", 35, {ROW_w_cuMemHostGetDevicePointer_v2 + 1, 0, 0, 0}},
+  {"cuMemHostGetFlags", 36, {ROW_w_cuMemHostGetFlags + 1, 0, 0, 0}},
+  {"cuMemHostRegister", 37, {ROW_w_cuMemHostRegister + 1, 0, 0, 0}},
+  {"cuMemHostRegister_v2", 38, {ROW_w_cuMemHostRegister_v2 + 1, 0, 0, 0}},
+  {"cuMemHostUnregister", 39, {ROW_w_cuMemHostUnregister + 1, 0, 0, 0}},
+  {"cudaMallocManaged", 40, {0, ROW_w11_cudaMallocManaged + 1, ROW_w12_cudaMallocManaged + 1, ROW_w13_cudaMallocManaged + 1}},
+  {"cudaMemAdvise", 41, {0, ROW_w11_cudaMemAdvise + 1, ROW_w12_cudaMemAdvise + 1, ROW_w13_cudaMemAdvise + 1}},
   {"cudaMemDiscardAndPrefetchBatchAsync", 42, {0, 0, 0, 0}},
   {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", 43, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync", 44, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync_ptsz", 45, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync", 46, {0, 481, 625, 780}},
-  {"cudaMemPrefetchAsync_ptsz", 47, {0, 482, 626, 781}},
+  {"cudaMemPrefetchAsync", 46, {0, ROW_w11_cudaMemPrefetchAsync + 1, ROW_w12_cudaMemPrefetchAsync + 1, ROW_w13_cudaMemPrefetchAsync + 1}},
+  {"cudaMemPrefetchAsync_ptsz", 47, {0, ROW_w11_cudaMemPrefetchAsync_ptsz + 1, ROW_w12_cudaMemPrefetchAsync_ptsz + 1, ROW_w13_cudaMemPrefetchAsync_ptsz + 1}},
   {"cudaMemPrefetchBatchAsync", 48, {0, 0, 0, 0}},
   {"cudaMemPrefetchBatchAsync_ptsz", 49, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttribute", 50, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttributes", 51, {0, 0, 0, 0}},
-  {"cudaStreamAttachMemAsync", 52, {0, 484, 631, 783}},
-  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 485, 632, 784}},
-  {"cuMemAdvise", 54, {64, 0, 0, 0}},
-  {"cuMemAdvise_v2", 55, {65, 0, 0, 0}},
-  {"cuMemAllocManaged", 56, {5, 0, 0, 0}},
-  {"cuMemDiscardAndPrefetchBatchAsync", 57, {72, 0, 0, 0}},
-  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", 58, {73, 0, 0, 0}},
-  {"cuMemDiscardBatchAsync", 59, {70, 0, 0, 0}},
-  {"cuMemDiscardBatchAsync_ptsz", 60, {71, 0, 0, 0}},
-  {"cuMemPrefetchAsync", 61, {60, 0, 0, 0}},
-  {"cuMemPrefetchAsync_ptsz", 62, {61, 0, 0, 0}},
-  {"cuMemPrefetchAsync_v2", 63, {62, 0, 0, 0}},
-  {"cuMemPrefetchAsync_v2_ptsz", 64, {63, 0, 0, 0}},
-  {"cuMemPrefetchBatchAsync", 65, {68, 0, 0, 0}},
-  {"cuMemPrefetchBatchAsync_ptsz", 66, {69, 0, 0, 0}},
+  {"cudaStreamAttachMemAsync", 52, {0, ROW_w11_cudaStreamAttachMemAsync + 1, ROW_w12_cudaStreamAttachMemAsync + 1, ROW_w13_cudaStreamAttachMemAsync + 1}},
+  {"cudaStreamAttachMemAsync_ptsz", 53, {0, ROW_w11_cudaStreamAttachMemAsync_ptsz + 1, ROW_w12_cudaStreamAttachMemAsync_ptsz + 1, ROW_w13_cudaStreamAttachMemAsync_ptsz + 1}},
+  {"cuMemAdvise", 54, {ROW_w_cuMemAdvise + 1, 0, 0, 0}},
+  {"cuMemAdvise_v2", 55, {ROW_w_cuMemAdvise_v2 + 1, 0, 0, 0}},
+  {"cuMemAllocManaged", 56, {ROW_w_cuMemAllocManaged + 1, 0, 0, 0}},
+  {"cuMemDiscardAndPrefetchBatchAsync", 57, {ROW_w_cuMemDiscardAndPrefetchBatchAsync + 1, 0, 0, 0}},
+  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", 58, {ROW_w_cuMemDiscardAndPrefetchBatchAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemDiscardBatchAsync", 59, {ROW_w_cuMemDiscardBatchAsync + 1, 0, 0, 0}},
+  {"cuMemDiscardBatchAsync_ptsz", 60, {ROW_w_cuMemDiscardBatchAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemPrefetchAsync", 61, {ROW_w_cuMemPrefetchAsync + 1, 0, 0, 0}},
+  {"cuMemPrefetchAsync_ptsz", 62, {ROW_w_cuMemPrefetchAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemPrefetchAsync_v2", 63, {ROW_w_cuMemPrefetchAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemPrefetchAsync_v2_ptsz", 64, {ROW_w_cuMemPrefetchAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemPrefetchBatchAsync", 65, {ROW_w_cuMemPrefetchBatchAsync + 1, 0, 0, 0}},
+  {"cuMemPrefetchBatchAsync_ptsz", 66, {ROW_w_cuMemPrefetchBatchAsync_ptsz + 1, 0, 0, 0}},
   {"cuMemRangeGetAttribute", 67, {0, 0, 0, 0}},
   {"cuMemRangeGetAttributes", 68, {0, 0, 0, 0}},
-  {"cuStreamAttachMemAsync", 69, {66, 0, 0, 0}},
-  {"cuStreamAttachMemAsync_ptsz", 70, {67, 0, 0, 0}},
+  {"cuStreamAttachMemAsync", 69, {ROW_w_cuStreamAttachMemAsync + 1, 0, 0, 0}},
+  {"cuStreamAttachMemAsync_ptsz", 70, {ROW_w_cuStreamAttachMemAsync_ptsz + 1, 0, 0, 0}},
   {"cudaDeviceGetDefaultMemPool", 71, {0, 0, 0, 0}},
   {"cudaDeviceGetMemPool", 72, {0, 0, 0, 0}},
-  {"cudaDeviceSetMemPool", 73, {0, 464, 608, 762}},
-  {"cudaFreeAsync", 74, {0, 460, 604, 758}},
-  {"cudaFreeAsync_ptsz", 75, {0, 461, 605, 759}},
-  {"cudaMallocAsync", 76, {0, 455, 599, 753}},
-  {"cudaMallocAsync_ptsz", 77, {0, 456, 600, 754}},
-  {"cudaMallocFromPoolAsync", 78, {0, 457, 601, 755}},
-  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 458, 602, 756}},
+  {"cudaDeviceSetMemPool", 73, {0, ROW_w11_cudaDeviceSetMemPool + 1, ROW_w12_cudaDeviceSetMemPool + 1, ROW_w13_cudaDeviceSetMemPool + 1}},
+  {"cudaFreeAsync", 74, {0, ROW_w11_cudaFreeAsync + 1, ROW_w12_cudaFreeAsync + 1, ROW_w13_cudaFreeAsync + 1}},
+  {"cudaFreeAsync_ptsz", 75, {0, ROW_w11_cudaFreeAsync_ptsz + 1, ROW_w12_cudaFreeAsync_ptsz + 1, ROW_w13_cudaFreeAsync_ptsz + 1}},
+  {"cudaMallocAsync", 76, {0, ROW_w11_cudaMallocAsync + 1, ROW_w12_cudaMallocAsync + 1, ROW_w13_cudaMallocAsync + 1}},
+  {"cudaMallocAsync_ptsz", 77, {0, ROW_w11_cudaMallocAsync_ptsz + 1, ROW_w12_cudaMallocAsync_ptsz + 1, ROW_w13_cudaMallocAsync_ptsz + 1}},
+  {"cudaMallocFromPoolAsync", 78, {0, ROW_w11_cudaMallocFromPoolAsync + 1, ROW_w12_cudaMallocFromPoolAsync + 1, ROW_w13_cudaMallocFromPoolAsync + 1}},
+  {"cudaMallocFromPoolAsync_ptsz", 79, {0, ROW_w11_cudaMallocFromPoolAsync_ptsz + 1, ROW_w12_cudaMallocFromPoolAsync_ptsz + 1, ROW_w13_cudaMallocFromPoolAsync_ptsz + 1}},
   {"cudaMemGetDefaultMemPool", 80, {0, 0, 0, 0}},
   {"cudaMemGetMemPool", 81, {0, 0, 0, 0}},
   {"cudaMemPoolCreate", 82, {0, 0, 0, 0}},
-  {"cudaMemPoolDestroy", 83, {0, 463, 607, 761}},
+  {"cudaMemPoolDestroy", 83, {0, ROW_w11_cudaMemPoolDestroy + 1, ROW_w12_cudaMemPoolDestroy + 1, ROW_w13_cudaMemPoolDestroy + 1}},
   {"cudaMemPoolExportPointer", 84, {0, 0, 0, 0}},
   {"cudaMemPoolExportToShareableHandle", 85, {0, 0, 0, 0}},
   {"cudaMemPoolGetAccess", 86, {0, 0, 0, 0}},
   {"cudaMemPoolGetAttribute", 87, {0, 0, 0, 0}},
   {"cudaMemPoolImportFromShareableHandle", 88, {0, 0, 0, 0}},
-  {"cudaMemPoolImportPointer", 89, {0, 472, 616, 771}},
+  {"cudaMemPoolImportPointer", 89, {0, ROW_w11_cudaMemPoolImportPointer + 1, ROW_w12_cudaMemPoolImportPointer + 1, ROW_w13_cudaMemPoolImportPointer + 1}},
   {"cudaMemPoolSetAccess", 90, {0, 0, 0, 0}},
   {"cudaMemPoolSetAttribute", 91, {0, 0, 0, 0}},
-  {"cudaMemPoolTrimTo", 92, {0, 462, 606, 760}},
-  {"cudaMemSetMemPool", 93, {0, 0, 0, 763}},
+  {"cudaMemPoolTrimTo", 92, {0, ROW_w11_cudaMemPoolTrimTo + 1, ROW_w12_cudaMemPoolTrimTo + 1, ROW_w13_cudaMemPoolTrimTo + 1}},
+  {"cudaMemSetMemPool", 93, {0, 0, 0, ROW_w13_cudaMemSetMemPool + 1}},
   {"cuDeviceGetDefaultMemPool", 94, {0, 0, 0, 0}},
   {"cuDeviceGetMemPool", 95, {0, 0, 0, 0}},
-  {"cuDeviceSetMemPool", 96, {16, 0, 0, 0}},
-  {"cuMemAllocAsync", 97, {6, 0, 0, 0}},
-  {"cuMemAllocAsync_ptsz", 98, {7, 0, 0, 0}},
-  {"cuMemAllocFromPoolAsync", 99, {8, 0, 0, 0}},
-  {"cuMemAllocFromPoolAsync_ptsz", 100, {9, 0, 0, 0}},
-  {"cuMemFreeAsync", 101, {12, 0, 0, 0}},
-  {"cuMemFreeAsync_ptsz", 102, {13, 0, 0, 0}},
+  {"cuDeviceSetMemPool", 96, {ROW_w_cuDeviceSetMemPool + 1, 0, 0, 0}},
+  {"cuMemAllocAsync", 97, {ROW_w_cuMemAllocAsync + 1, 0, 0, 0}},
+  {"cuMemAllocAsync_ptsz", 98, {ROW_w_cuMemAllocAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemAllocFromPoolAsync", 99, {ROW_w_cuMemAllocFromPoolAsync + 1, 0, 0, 0}},
+  {"cuMemAllocFromPoolAsync_ptsz", 100, {ROW_w_cuMemAllocFromPoolAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemFreeAsync", 101, {ROW_w_cuMemFreeAsync + 1, 0, 0, 0}},
+  {"cuMemFreeAsync_ptsz", 102, {ROW_w_cuMemFreeAsync_ptsz + 1, 0, 0, 0}},
   {"cuMemGetDefaultMemPool", 103, {0, 0, 0, 0}},
   {"cuMemGetMemPool", 104, {0, 0, 0, 0}},
-  {"cuMemPoolCreate", 105, {18, 0, 0, 0}},
-  {"cuMemPoolDestroy", 106, {15, 0, 0, 0}},
-  {"cuMemPoolExportPointer", 107, {23, 0, 0, 0}},
-  {"cuMemPoolExportToShareableHandle", 108, {21, 0, 0, 0}},
+  {"cuMemPoolCreate", 105, {ROW_w_cuMemPoolCreate + 1, 0, 0, 0}},
+  {"cuMemPoolDestroy", 106, {ROW_w_cuMemPoolDestroy + 1, 0, 0, 0}},
+  {"cuMemPoolExportPointer", 107, {ROW_w_cuMemPoolExportPointer + 1, 0, 0, 0}},
+  {"cuMemPoolExportToShareableHandle", 108, {ROW_w_cuMemPoolExportToShareableHandle + 1, 0, 0, 0}},
   {"cuMemPoolGetAccess", 109, {0, 0, 0, 0}},
   {"cuMemPoolGetAttribute", 110, {0, 0, 0, 0}},
-  {"cuMemPoolImportFromShareableHandle", 111, {22, 0, 0, 0}},
-  {"cuMemPoolImportPointer", 112, {49, 0, 0, 0}},
-  {"cuMemPoolSetAccess", 113, {20, 0, 0, 0}},
-  {"cuMemPoolSetAttribute", 114, {19, 0, 0, 0}},
-  {"cuMemPoolTrimTo", 115, {14, 0, 0, 0}},
-  {"cuMemSetMemPool", 116, {17, 0, 0, 0}},
-  {"cuMemAddressFree", 117, {43, 0, 0, 0}},
-  {"cuMemAddressReserve", 118, {42, 0, 0, 0}},
-  {"cuMemCreate", 119, {36, 0, 0, 0}},
-  {"cuMemExportToShareableHandle", 120, {45, 0, 0, 0}},
+  {"cuMemPoolImportFromShareableHandle", 111, {ROW_w_cuMemPoolImportFromShareableHandle + 1, 0, 0, 0}},
+  {"cuMemPoolImportPointer", 112, {ROW_w_cuMemPoolImportPointer + 1, 0, 0, 0}},
+  {"cuMemPoolSetAccess", 113, {ROW_w_cuMemPoolSetAccess + 1, 0, 0, 0}},
+  {"cuMemPoolSetAttribute", 114, {ROW_w_cuMemPoolSetAttribute + 1, 0, 0, 0}},
+  {"cuMemPoolTrimTo", 115, {ROW_w_cuMemPoolTrimTo + 1, 0, 0, 0}},
+  {"cuMemSetMemPool", 116, {ROW_w_cuMemSetMemPool + 1, 0, 0, 0}},
+  {"cuMemAddressFree", 117, {ROW_w_cuMemAddressFree + 1, 0, 0, 0}},
+  {"cuMemAddressReserve", 118, {ROW_w_cuMemAddressReserve + 1, 0, 0, 0}},
+  {"cuMemCreate", 119, {ROW_w_cuMemCreate + 1, 0, 0, 0}},
+  {"cuMemExportToShareableHandle", 120, {ROW_w_cuMemExportToShareableHandle + 1, 0, 0, 0}},
   {"cuMemGetAccess", 121, {0, 0, 0, 0}},
   {"cuMemGetAllocationGranularity", 122, {0, 0, 0, 0}},
   {"cuMemGetAllocationPropertiesFromHandle", 123, {0, 0, 0, 0}},
-  {"cuMemGetHandleForAddressRange", 124, {449, 0, 0, 0}},
-  {"cuMemImportFromShareableHandle", 125, {37, 0, 0, 0}},
-  {"cuMemMap", 126, {40, 0, 0, 0}},
-  {"cuMemMapArrayAsync", 127, {251, 0, 0, 0}},
-  {"cuMemMapArrayAsync_ptsz", 128, {252, 0, 0, 0}},
-  {"cuMemRelease", 129, {39, 0, 0, 0}},
-  {"cuMemRetainAllocationHandle", 130, {38, 0, 0, 0}},
-  {"cuMemSetAccess", 131, {44, 0, 0, 0}},
-  {"cuMemUnmap", 132, {41, 0, 0, 0}},
-  {"cuMulticastAddDevice", 133, {25, 0, 0, 0}},
-  {"cuMulticastBindAddr", 134, {27, 0, 0, 0}},
-  {"cuMulticastBindMem", 135, {26, 0, 0, 0}},
-  {"cuMulticastCreate", 136, {24, 0, 0, 0}},
+  {"cuMemGetHandleForAddressRange", 124, {ROW_w_cuMemGetHandleForAddressRange + 1, 0, 0, 0}},
+  {"cuMemImportFromShareableHandle", 125, {ROW_w_cuMemImportFromShareableHandle + 1, 0, 0, 0}},
+  {"cuMemMap", 126, {ROW_w_cuMemMap + 1, 0, 0, 0}},
+  {"cuMemMapArrayAsync", 127, {ROW_w_cuMemMapArrayAsync + 1, 0, 0, 0}},
+  {"cuMemMapArrayAsync_ptsz", 128, {ROW_w_cuMemMapArrayAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemRelease", 129, {ROW_w_cuMemRelease + 1, 0, 0, 0}},
+  {"cuMemRetainAllocationHandle", 130, {ROW_w_cuMemRetainAllocationHandle + 1, 0, 0, 0}},
+  {"cuMemSetAccess", 131, {ROW_w_cuMemSetAccess + 1, 0, 0, 0}},
+  {"cuMemUnmap", 132, {ROW_w_cuMemUnmap + 1, 0, 0, 0}},
+  {"cuMulticastAddDevice", 133, {ROW_w_cuMulticastAddDevice + 1, 0, 0, 0}},
+  {"cuMulticastBindAddr", 134, {ROW_w_cuMulticastBindAddr + 1, 0, 0, 0}},
+  {"cuMulticastBindMem", 135, {ROW_w_cuMulticastBindMem + 1, 0, 0, 0}},
+  {"cuMulticastCreate", 136, {ROW_w_cuMulticastCreate + 1, 0, 0, 0}},
   {"cuMulticastGetGranularity", 137, {0, 0, 0, 0}},
-  {"cuMulticastUnbind", 138, {28, 0, 0, 0}},
-  {"cudaIpcCloseMemHandle", 139, {0, 471, 615, 770}},
+  {"cuMulticastUnbind", 138, {ROW_w_cuMulticastUnbind + 1, 0, 0, 0}},
+  {"cudaIpcCloseMemHandle", 139, {0, ROW_w11_cudaIpcCloseMemHandle + 1, ROW_w12_cudaIpcCloseMemHandle + 1, ROW_w13_cudaIpcCloseMemHandle + 1}},
   {"cudaIpcGetEventHandle", 140, {0, 0, 0, 0}},
   {"cudaIpcGetMemHandle", 141, {0, 0, 0, 0}},
   {"cudaIpcOpenEventHandle", 142, {0, 0, 0, 0}},
-  {"cudaIpcOpenMemHandle", 143, {0, 470, 614, 769}},
-  {"cuIpcCloseMemHandle", 144, {48, 0, 0, 0}},
-  {"cuIpcGetEventHandle", 145, {226, 0, 0, 0}},
-  {"cuIpcGetMemHandle", 146, {450, 0, 0, 0}},
-  {"cuIpcOpenEventHandle", 147, {227, 0, 0, 0}},
-  {"cuIpcOpenMemHandle", 148, {46, 0, 0, 0}},
-  {"cuIpcOpenMemHandle_v2", 149, {47, 0, 0, 0}},
-  {"cudaMemcpy", 150, {0, 486, 633, 785}},
-  {"cudaMemcpy_ptds", 151, {0, 487, 634, 786}},
-  {"cudaMemcpy2D", 152, {0, 490, 637, 789}},
-  {"cudaMemcpy2D_ptds", 153, {0, 491, 638, 790}},
-  {"cudaMemcpy2DArrayToArray", 154, {0, 512, 659, 811}},
-  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 513, 660, 812}},
-  {"cudaMemcpy2DAsync", 156, {0, 492, 639, 791}},
-  {"cudaMemcpy2DAsync_ptsz", 157, {0, 493, 640, 792}},
-  {"cudaMemcpy2DFromArray", 158, {0, 508, 655, 807}},
-  {"cudaMemcpy2DFromArray_ptds", 159, {0, 509, 656, 808}},
-  {"cudaMemcpy2DFromArrayAsync", 160, {0, 510, 657, 809}},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 511, 658, 810}},
-  {"cudaMemcpy2DToArray", 162, {0, 504, 651, 803}},
-  {"cudaMemcpy2DToArray_ptds", 163, {0, 505, 652, 804}},
-  {"cudaMemcpy2DToArrayAsync", 164, {0, 506, 653, 805}},
-  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 507, 654, 806}},
-  {"cudaMemcpy3D", 166, {0, 522, 669, 821}},
-  {"cudaMemcpy3D_ptds", 167, {0, 523, 670, 822}},
-  {"cudaMemcpy3DAsync", 168, {0, 524, 671, 823}},
-  {"cudaMemcpy3DAsync_ptsz", 169, {0, 525, 672, 824}},
+  {"cudaIpcOpenMemHandle", 143, {0, ROW_w11_cudaIpcOpenMemHandle + 1, ROW_w12_cudaIpcOpenMemHandle + 1, ROW_w13_cudaIpcOpenMemHandle + 1}},
+  {"cuIpcCloseMemHandle", 144, {ROW_w_cuIpcCloseMemHandle + 1, 0, 0, 0}},
+  {"cuIpcGetEventHandle", 145, {ROW_w_cuIpcGetEventHandle + 1, 0, 0, 0}},
+  {"cuIpcGetMemHandle", 146, {ROW_w_cuIpcGetMemHandle + 1, 0, 0, 0}},
+  {"cuIpcOpenEventHandle", 147, {ROW_w_cuIpcOpenEventHandle + 1, 0, 0, 0}},
+  {"cuIpcOpenMemHandle", 148, {ROW_w_cuIpcOpenMemHandle + 1, 0, 0, 0}},
+  {"cuIpcOpenMemHandle_v2", 149, {ROW_w_cuIpcOpenMemHandle_v2 + 1, 0, 0, 0}},
+  {"cudaMemcpy", 150, {0, ROW_w11_cudaMemcpy + 1, ROW_w12_cudaMemcpy + 1, ROW_w13_cudaMemcpy + 1}},
+  {"cudaMemcpy_ptds", 151, {0, ROW_w11_cudaMemcpy_ptds + 1, ROW_w12_cudaMemcpy_ptds + 1, ROW_w13_cudaMemcpy_ptds + 1}},
+  {"cudaMemcpy2D", 152, {0, ROW_w11_cudaMemcpy2D + 1, ROW_w12_cudaMemcpy2D + 1, ROW_w13_cudaMemcpy2D + 1}},
+  {"cudaMemcpy2D_ptds", 153, {0, ROW_w11_cudaMemcpy2D_ptds + 1, ROW_w12_cudaMemcpy2D_ptds + 1, ROW_w13_cudaMemcpy2D_ptds + 1}},
+  {"cudaMemcpy2DArrayToArray", 154, {0, ROW_w11_cudaMemcpy2DArrayToArray + 1, ROW_w12_cudaMemcpy2DArrayToArray + 1, ROW_w13_cudaMemcpy2DArrayToArray + 1}},
+  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, ROW_w11_cudaMemcpy2DArrayToArray_ptds + 1, ROW_w12_cudaMemcpy2DArrayToArray_ptds + 1, ROW_w13_cudaMemcpy2DArrayToArray_ptds + 1}},
+  {"cudaMemcpy2DAsync", 156, {0, ROW_w11_cudaMemcpy2DAsync + 1, ROW_w12_cudaMemcpy2DAsync + 1, ROW_w13_cudaMemcpy2DAsync + 1}},
+  {"cudaMemcpy2DAsync_ptsz", 157, {0, ROW_w11_cudaMemcpy2DAsync_ptsz + 1, ROW_w12_cudaMemcpy2DAsync_ptsz + 1, ROW_w13_cudaMemcpy2DAsync_ptsz + 1}},
+  {"cudaMemcpy2DFromArray", 158, {0, ROW_w11_cudaMemcpy2DFromArray + 1, ROW_w12_cudaMemcpy2DFromArray + 1, ROW_w13_cudaMemcpy2DFromArray + 1}},
+  {"cudaMemcpy2DFromArray_ptds", 159, {0, ROW_w11_cudaMemcpy2DFromArray_ptds + 1, ROW_w12_cudaMemcpy2DFromArray_ptds + 1, ROW_w13_cudaMemcpy2DFromArray_ptds + 1}},
+  {"cudaMemcpy2DFromArrayAsync", 160, {0, ROW_w11_cudaMemcpy2DFromArrayAsync + 1, ROW_w12_cudaMemcpy2DFromArrayAsync + 1, ROW_w13_cudaMemcpy2DFromArrayAsync + 1}},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, ROW_w11_cudaMemcpy2DFromArrayAsync_ptsz + 1, ROW_w12_cudaMemcpy2DFromArrayAsync_ptsz + 1, ROW_w13_cudaMemcpy2DFromArrayAsync_ptsz + 1}},
+  {"cudaMemcpy2DToArray", 162, {0, ROW_w11_cudaMemcpy2DToArray + 1, ROW_w12_cudaMemcpy2DToArray + 1, ROW_w13_cudaMemcpy2DToArray + 1}},
+  {"cudaMemcpy2DToArray_ptds", 163, {0, ROW_w11_cudaMemcpy2DToArray_ptds + 1, ROW_w12_cudaMemcpy2DToArray_ptds + 1, ROW_w13_cudaMemcpy2DToArray_ptds + 1}},
+  {"cudaMemcpy2DToArrayAsync", 164, {0, ROW_w11_cudaMemcpy2DToArrayAsync + 1, ROW_w12_cudaMemcpy2DToArrayAsync + 1, ROW_w13_cudaMemcpy2DToArrayAsync + 1}},
+  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, ROW_w11_cudaMemcpy2DToArrayAsync_ptsz + 1, ROW_w12_cudaMemcpy2DToArrayAsync_ptsz + 1, ROW_w13_cudaMemcpy2DToArrayAsync_ptsz + 1}},
+  {"cudaMemcpy3D", 166, {0, ROW_w11_cudaMemcpy3D + 1, ROW_w12_cudaMemcpy3D + 1, ROW_w13_cudaMemcpy3D + 1}},
+  {"cudaMemcpy3D_ptds", 167, {0, ROW_w11_cudaMemcpy3D_ptds + 1, ROW_w12_cudaMemcpy3D_ptds + 1, ROW_w13_cudaMemcpy3D_ptds + 1}},
+  {"cudaMemcpy3DAsync", 168, {0, ROW_w11_cudaMemcpy3DAsync + 1, ROW_w12_cudaMemcpy3DAsync + 1, ROW_w13_cudaMemcpy3DAsync + 1}},
+  {"cudaMemcpy3DAsync_ptsz", 169, {0, ROW_w11_cudaMemcpy3DAsync_ptsz + 1, ROW_w12_cudaMemcpy3DAsync_ptsz + 1, ROW_w13_cudaMemcpy3DAsync_ptsz + 1}},
   {"cudaMemcpy3DBatchAsync", 170, {0, 0, 0, 0}},
   {"cudaMemcpy3DBatchAsync_ptsz", 171, {0, 0, 0, 0}},
-  {"cudaMemcpy3DPeer", 172, {0, 528, 675, 827}},
-  {"cudaMemcpy3DPeer_ptds", 173, {0, 529, 676, 828}},
-  {"cudaMemcpy3DPeerAsync", 174, {0, 530, 677, 829}},
-  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 531, 678, 830}},
-  {"cudaMemcpyArrayToArray", 176, {0, 502, 649, 801}},
-  {"cudaMemcpyArrayToArray_ptds", 177, {0, 503, 650, 802}},
-  {"cudaMemcpyAsync", 178, {0, 488, 635, 787}},
-  {"cudaMemcpyAsync_ptsz", 179, {0, 489, 636, 788}},
+  {"cudaMemcpy3DPeer", 172, {0, ROW_w11_cudaMemcpy3DPeer + 1, ROW_w12_cudaMemcpy3DPeer + 1, ROW_w13_cudaMemcpy3DPeer + 1}},
+  {"cudaMemcpy3DPeer_ptds", 173, {0, ROW_w11_cudaMemcpy3DPeer_ptds + 1, ROW_w12_cudaMemcpy3DPeer_ptds + 1, ROW_w13_cudaMemcpy3DPeer_ptds + 1}},
+  {"cudaMemcpy3DPeerAsync", 174, {0, ROW_w11_cudaMemcpy3DPeerAsync + 1, ROW_w12_cudaMemcpy3DPeerAsync + 1, ROW_w13_cudaMemcpy3DPeerAsync + 1}},
+  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, ROW_w11_cudaMemcpy3DPeerAsync_ptsz + 1, ROW_w12_cudaMemcpy3DPeerAsync_ptsz + 1, ROW_w13_cudaMemcpy3DPeerAsync_ptsz + 1}},
+  {"cudaMemcpyArrayToArray", 176, {0, ROW_w11_cudaMemcpyArrayToArray + 1, ROW_w12_cudaMemcpyArrayToArray + 1, ROW_w13_cudaMemcpyArrayToArray + 1}},
+  {"cudaMemcpyArrayToArray_ptds", 177, {0, ROW_w11_cudaMemcpyArrayToArray_ptds + 1, ROW_w12_cudaMemcpyArrayToArray_ptds + 1, ROW_w13_cudaMemcpyArrayToArray_ptds + 1}},
+  {"cudaMemcpyAsync", 178, {0, ROW_w11_cudaMemcpyAsync + 1, ROW_w12_cudaMemcpyAsync + 1, ROW_w13_cudaMemcpyAsync + 1}},
+  {"cudaMemcpyAsync_ptsz", 179, {0, ROW_w11_cudaMemcpyAsync_ptsz + 1, ROW_w12_cudaMemcpyAsync_ptsz + 1, ROW_w13_cudaMemcpyAsync_ptsz + 1}},
   {"cudaMemcpyBatchAsync", 180, {0, 0, 0, 0}},
   {"cudaMemcpyBatchAsync_ptsz", 181, {0, 0, 0, 0}},
-  {"cudaMemcpyFromArray", 182, {0, 498, 645, 797}},
-  {"cudaMemcpyFromArray_ptds", 183, {0, 499, 646, 798}},
-  {"cudaMemcpyFromArrayAsync", 184, {0, 500, 647, 799}},
-  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 501, 648, 800}},
-  {"cudaMemcpyFromSymbol", 186, {0, 518, 665, 817}},
-  {"cudaMemcpyFromSymbol_ptds", 187, {0, 519, 666, 818}},
-  {"cudaMemcpyFromSymbolAsync", 188, {0, 520, 667, 819}},
-  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 521, 668, 820}},
-  {"cudaMemcpyPeer", 190, {0, 526, 673, 825}},
-  {"cudaMemcpyPeerAsync", 191, {0, 527, 674, 826}},
-  {"cudaMemcpyToArray", 192, {0, 494, 641, 793}},
-  {"cudaMemcpyToArray_ptds", 193, {0, 495, 642, 794}},
-  {"cudaMemcpyToArrayAsync", 194, {0, 496, 643, 795}},
-  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 497, 644, 796}},
-  {"cudaMemcpyToSymbol", 196, {0, 514, 661, 813}},
-  {"cudaMemcpyToSymbol_ptds", 197, {0, 515, 662, 814}},
-  {"cudaMemcpyToSymbolAsync", 198, {0, 516, 663, 815}},
-  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 517, 664, 816}},
-  {"cuMemBatchDecompressAsync", 200, {249, 0, 0, 0}},
-  {"cuMemBatchDecompressAsync_ptsz", 201, {250, 0, 0, 0}},
-  {"cuMemcpy", 202, {74, 0, 0, 0}},
-  {"cuMemcpy_ptds", 203, {75, 0, 0, 0}},
-  {"cuMemcpy2D", 204, {117, 0, 0, 0}},
-  {"cuMemcpy2D_v2", 205, {118, 0, 0, 0}},
-  {"cuMemcpy2D_v2_ptds", 206, {119, 0, 0, 0}},
-  {"cuMemcpy2DAsync", 207, {123, 0, 0, 0}},
-  {"cuMemcpy2DAsync_v2", 208, {124, 0, 0, 0}},
-  {"cuMemcpy2DAsync_v2_ptsz", 209, {125, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned", 210, {120, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned_v2", 211, {121, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned_v2_ptds", 212, {122, 0, 0, 0}},
-  {"cuMemcpy3D", 213, {126, 0, 0, 0}},
-  {"cuMemcpy3D_v2", 214, {127, 0, 0, 0}},
-  {"cuMemcpy3D_v2_ptds", 215, {128, 0, 0, 0}},
-  {"cuMemcpy3DAsync", 216, {129, 0, 0, 0}},
-  {"cuMemcpy3DAsync_v2", 217, {130, 0, 0, 0}},
-  {"cuMemcpy3DAsync_v2_ptsz", 218, {131, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync", 219, {245, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_ptsz", 220, {246, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_v2", 221, {247, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", 222, {248, 0, 0, 0}},
-  {"cuMemcpy3DPeer", 223, {136, 0, 0, 0}},
-  {"cuMemcpy3DPeer_ptds", 224, {137, 0, 0, 0}},
-  {"cuMemcpy3DPeerAsync", 225, {138, 0, 0, 0}},
-  {"cuMemcpy3DPeerAsync_ptsz", 226, {139, 0, 0, 0}},
-  {"cuMemcpyAsync", 227, {76, 0, 0, 0}},
-  {"cuMemcpyAsync_ptsz", 228, {77, 0, 0, 0}},
-  {"cuMemcpyAtoA", 229, {102, 0, 0, 0}},
-  {"cuMemcpyAtoA_v2", 230, {103, 0, 0, 0}},
-  {"cuMemcpyAtoA_v2_ptds", 231, {104, 0, 0, 0}},
-  {"cuMemcpyAtoD", 232, {99, 0, 0, 0}},
-  {"cuMemcpyAtoD_v2", 233, {100, 0, 0, 0}},
-  {"cuMemcpyAtoD_v2_ptds", 234, {101, 0, 0, 0}},
-  {"cuMemcpyAtoH", 235, {111, 0, 0, 0}},
-  {"cuMemcpyAtoH_v2", 236, {112, 0, 0, 0}},
-  {"cuMemcpyAtoH_v2_ptds", 237, {113, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync", 238, {114, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync_v2", 239, {115, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync_v2_ptsz", 240, {116, 0, 0, 0}},
-  {"cuMemcpyBatchAsync", 241, {241, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_ptsz", 242, {242, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_v2", 243, {243, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_v2_ptsz", 244, {244, 0, 0, 0}},
-  {"cuMemcpyDtoA", 245, {96, 0, 0, 0}},
-  {"cuMemcpyDtoA_v2", 246, {97, 0, 0, 0}},
-  {"cuMemcpyDtoA_v2_ptds", 247, {98, 0, 0, 0}},
-  {"cuMemcpyDtoD", 248, {90, 0, 0, 0}},
-  {"cuMemcpyDtoD_v2", 249, {91, 0, 0, 0}},
-  {"cuMemcpyDtoD_v2_ptds", 250, {92, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync", 251, {93, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync_v2", 252, {94, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync_v2_ptsz", 253, {95, 0, 0, 0}},
-  {"cuMemcpyDtoH", 254, {84, 0, 0, 0}},
-  {"cuMemcpyDtoH_v2", 255, {85, 0, 0, 0}},
-  {"cuMemcpyDtoH_v2_ptds", 256, {86, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync", 257, {87, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync_v2", 258, {88, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync_v2_ptsz", 259, {89, 0, 0, 0}},
-  {"cuMemcpyHtoA", 260, {105, 0, 0, 0}},
-  {"cuMemcpyHtoA_v2", 261, {106, 0, 0, 0}},
-  {"cuMemcpyHtoA_v2_ptds", 262, {107, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync", 263, {108, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync_v2", 264, {109, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync_v2_ptsz", 265, {110, 0, 0, 0}},
-  {"cuMemcpyHtoD", 266, {78, 0, 0, 0}},
-  {"cuMemcpyHtoD_v2", 267, {79, 0, 0, 0}},
-  {"cuMemcpyHtoD_v2_ptds", 268, {80, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync", 269, {81, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync_v2", 270, {82, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync_v2_ptsz", 271, {83, 0, 0, 0}},
-  {"cuMemcpyPeer", 272, {132, 0, 0, 0}},
-  {"cuMemcpyPeer_ptds", 273, {133, 0, 0, 0}},
-  {"cuMemcpyPeerAsync", 274, {134, 0, 0, 0}},
-  {"cuMemcpyPeerAsync_ptsz", 275, {135, 0, 0, 0}},
-  {"cudaMemset", 276, {0, 532, 679, 831}},
-  {"cudaMemset_ptds", 277, {0, 533, 680, 832}},
-  {"cudaMemset2D", 278, {0, 536, 683, 835}},
-  {"cudaMemset2D_ptds", 279, {0, 537, 684, 836}},
-  {"cudaMemset2DAsync", 280, {0, 538, 685, 837}},
-  {"cudaMemset2DAsync_ptsz", 281, {0, 539, 686, 838}},
-  {"cudaMemset3D", 282, {0, 540, 687, 839}},
-  {"cudaMemset3D_ptds", 283, {0, 541, 688, 840}},
-  {"cudaMemset3DAsync", 284, {0, 542, 689, 841}},
-  {"cudaMemset3DAsync_ptsz", 285, {0, 543, 690, 842}},
-  {"cudaMemsetAsync", 286, {0, 534, 681, 833}},
-  {"cudaMemsetAsync_ptsz", 287, {0, 535, 682, 834}},
-  {"cuMemsetD16", 288, {143, 0, 0, 0}},
-  {"cuMemsetD16_v2", 289, {144, 0, 0, 0}},
-  {"cuMemsetD16_v2_ptds", 290, {145, 0, 0, 0}},
-  {"cuMemsetD16Async", 291, {160, 0, 0, 0}},
-  {"cuMemsetD16Async_ptsz", 292, {161, 0, 0, 0}},
-  {"cuMemsetD2D16", 293, {152, 0, 0, 0}},
-  {"cuMemsetD2D16_v2", 294, {153, 0, 0, 0}},
-  {"cuMemsetD2D16_v2_ptds", 295, {154, 0, 0, 0}},
-  {"cuMemsetD2D16Async", 296, {166, 0, 0, 0}},
-  {"cuMemsetD2D16Async_ptsz", 297, {167, 0, 0, 0}},
-  {"cuMemsetD2D32", 298, {155, 0, 0, 0}},
-  {"cuMemsetD2D32_v2", 299, {156, 0, 0, 0}},
-  {"cuMemsetD2D32_v2_ptds", 300, {157, 0, 0, 0}},
-  {"cuMemsetD2D32Async", 301, {168, 0, 0, 0}},
-  {"cuMemsetD2D32Async_ptsz", 302, {169, 0, 0, 0}},
-  {"cuMemsetD2D8", 303, {149, 0, 0, 0}},
-  {"cuMemsetD2D8_v2", 304, {150, 0, 0, 0}},
-  {"cuMemsetD2D8_v2_ptds", 305, {151, 0, 0, 0}},
-  {"cuMemsetD2D8Async", 306, {164, 0, 0, 0}},
-  {"cuMemsetD2D8Async_ptsz", 307, {165, 0, 0, 0}},
-  {"cuMemsetD32", 308, {146, 0, 0, 0}},
-  {"cuMemsetD32_v2", 309, {147, 0, 0, 0}},
-  {"cuMemsetD32_v2_ptds", 310, {148, 0, 0, 0}},
-  {"cuMemsetD32Async", 311, {162, 0, 0, 0}},
-  {"cuMemsetD32Async_ptsz", 312, {163, 0, 0, 0}},
-  {"cuMemsetD8", 313, {140, 0, 0, 0}},
-  {"cuMemsetD8_v2", 314, {141, 0, 0, 0}},
-  {"cuMemsetD8_v2_ptds", 315, {142, 0, 0, 0}},
-  {"cuMemsetD8Async", 316, {158, 0, 0, 0}},
-  {"cuMemsetD8Async_ptsz", 317, {159, 0, 0, 0}},
+  {"cudaMemcpyFromArray", 182, {0, ROW_w11_cudaMemcpyFromArray + 1, ROW_w12_cudaMemcpyFromArray + 1, ROW_w13_cudaMemcpyFromArray + 1}},
+  {"cudaMemcpyFromArray_ptds", 183, {0, ROW_w11_cudaMemcpyFromArray_ptds + 1, ROW_w12_cudaMemcpyFromArray_ptds + 1, ROW_w13_cudaMemcpyFromArray_ptds + 1}},
+  {"cudaMemcpyFromArrayAsync", 184, {0, ROW_w11_cudaMemcpyFromArrayAsync + 1, ROW_w12_cudaMemcpyFromArrayAsync + 1, ROW_w13_cudaMemcpyFromArrayAsync + 1}},
+  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, ROW_w11_cudaMemcpyFromArrayAsync_ptsz + 1, ROW_w12_cudaMemcpyFromArrayAsync_ptsz + 1, ROW_w13_cudaMemcpyFromArrayAsync_ptsz + 1}},
+  {"cudaMemcpyFromSymbol", 186, {0, ROW_w11_cudaMemcpyFromSymbol + 1, ROW_w12_cudaMemcpyFromSymbol + 1, ROW_w13_cudaMemcpyFromSymbol + 1}},
+  {"cudaMemcpyFromSymbol_ptds", 187, {0, ROW_w11_cudaMemcpyFromSymbol_ptds + 1, ROW_w12_cudaMemcpyFromSymbol_ptds + 1, ROW_w13_cudaMemcpyFromSymbol_ptds + 1}},
+  {"cudaMemcpyFromSymbolAsync", 188, {0, ROW_w11_cudaMemcpyFromSymbolAsync + 1, ROW_w12_cudaMemcpyFromSymbolAsync + 1, ROW_w13_cudaMemcpyFromSymbolAsync + 1}},
+  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, ROW_w11_cudaMemcpyFromSymbolAsync_ptsz + 1, ROW_w12_cudaMemcpyFromSymbolAsync_ptsz + 1, ROW_w13_cudaMemcpyFromSymbolAsync_ptsz + 1}},
+  {"cudaMemcpyPeer", 190, {0, ROW_w11_cudaMemcpyPeer + 1, ROW_w12_cudaMemcpyPeer + 1, ROW_w13_cudaMemcpyPeer + 1}},
+  {"cudaMemcpyPeerAsync", 191, {0, ROW_w11_cudaMemcpyPeerAsync + 1, ROW_w12_cudaMemcpyPeerAsync + 1, ROW_w13_cudaMemcpyPeerAsync + 1}},
+  {"cudaMemcpyToArray", 192, {0, ROW_w11_cudaMemcpyToArray + 1, ROW_w12_cudaMemcpyToArray + 1, ROW_w13_cudaMemcpyToArray + 1}},
+  {"cudaMemcpyToArray_ptds", 193, {0, ROW_w11_cudaMemcpyToArray_ptds + 1, ROW_w12_cudaMemcpyToArray_ptds + 1, ROW_w13_cudaMemcpyToArray_ptds + 1}},
+  {"cudaMemcpyToArrayAsync", 194, {0, ROW_w11_cudaMemcpyToArrayAsync + 1, ROW_w12_cudaMemcpyToArrayAsync + 1, ROW_w13_cudaMemcpyToArrayAsync + 1}},
+  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, ROW_w11_cudaMemcpyToArrayAsync_ptsz + 1, ROW_w12_cudaMemcpyToArrayAsync_ptsz + 1, ROW_w13_cudaMemcpyToArrayAsync_ptsz + 1}},
+  {"cudaMemcpyToSymbol", 196, {0, ROW_w11_cudaMemcpyToSymbol + 1, ROW_w12_cudaMemcpyToSymbol + 1, ROW_w13_cudaMemcpyToSymbol + 1}},
+  {"cudaMemcpyToSymbol_ptds", 197, {0, ROW_w11_cudaMemcpyToSymbol_ptds + 1, ROW_w12_cudaMemcpyToSymbol_ptds + 1, ROW_w13_cudaMemcpyToSymbol_ptds + 1}},
+  {"cudaMemcpyToSymbolAsync", 198, {0, ROW_w11_cudaMemcpyToSymbolAsync + 1, ROW_w12_cudaMemcpyToSymbolAsync + 1, ROW_w13_cudaMemcpyToSymbolAsync + 1}},
+  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, ROW_w11_cudaMemcpyToSymbolAsync_ptsz + 1, ROW_w12_cudaMemcpyToSymbolAsync_ptsz + 1, ROW_w13_cudaMemcpyToSymbolAsync_ptsz + 1}},
+  {"cuMemBatchDecompressAsync", 200, {ROW_w_cuMemBatchDecompressAsync + 1, 0, 0, 0}},
+  {"cuMemBatchDecompressAsync_ptsz", 201, {ROW_w_cuMemBatchDecompressAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpy", 202, {ROW_w_cuMemcpy + 1, 0, 0, 0}},
+  {"cuMemcpy_ptds", 203, {ROW_w_cuMemcpy_ptds + 1, 0, 0, 0}},
+  {"cuMemcpy2D", 204, {ROW_w_cuMemcpy2D + 1, 0, 0, 0}},
+  {"cuMemcpy2D_v2", 205, {ROW_w_cuMemcpy2D_v2 + 1, 0, 0, 0}},
+  {"cuMemcpy2D_v2_ptds", 206, {ROW_w_cuMemcpy2D_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpy2DAsync", 207, {ROW_w_cuMemcpy2DAsync + 1, 0, 0, 0}},
+  {"cuMemcpy2DAsync_v2", 208, {ROW_w_cuMemcpy2DAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpy2DAsync_v2_ptsz", 209, {ROW_w_cuMemcpy2DAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned", 210, {ROW_w_cuMemcpy2DUnaligned + 1, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned_v2", 211, {ROW_w_cuMemcpy2DUnaligned_v2 + 1, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned_v2_ptds", 212, {ROW_w_cuMemcpy2DUnaligned_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpy3D", 213, {ROW_w_cuMemcpy3D + 1, 0, 0, 0}},
+  {"cuMemcpy3D_v2", 214, {ROW_w_cuMemcpy3D_v2 + 1, 0, 0, 0}},
+  {"cuMemcpy3D_v2_ptds", 215, {ROW_w_cuMemcpy3D_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpy3DAsync", 216, {ROW_w_cuMemcpy3DAsync + 1, 0, 0, 0}},
+  {"cuMemcpy3DAsync_v2", 217, {ROW_w_cuMemcpy3DAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpy3DAsync_v2_ptsz", 218, {ROW_w_cuMemcpy3DAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync", 219, {ROW_w_cuMemcpy3DBatchAsync + 1, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_ptsz", 220, {ROW_w_cuMemcpy3DBatchAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_v2", 221, {ROW_w_cuMemcpy3DBatchAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", 222, {ROW_w_cuMemcpy3DBatchAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpy3DPeer", 223, {ROW_w_cuMemcpy3DPeer + 1, 0, 0, 0}},
+  {"cuMemcpy3DPeer_ptds", 224, {ROW_w_cuMemcpy3DPeer_ptds + 1, 0, 0, 0}},
+  {"cuMemcpy3DPeerAsync", 225, {ROW_w_cuMemcpy3DPeerAsync + 1, 0, 0, 0}},
+  {"cuMemcpy3DPeerAsync_ptsz", 226, {ROW_w_cuMemcpy3DPeerAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyAsync", 227, {ROW_w_cuMemcpyAsync + 1, 0, 0, 0}},
+  {"cuMemcpyAsync_ptsz", 228, {ROW_w_cuMemcpyAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyAtoA", 229, {ROW_w_cuMemcpyAtoA + 1, 0, 0, 0}},
+  {"cuMemcpyAtoA_v2", 230, {ROW_w_cuMemcpyAtoA_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyAtoA_v2_ptds", 231, {ROW_w_cuMemcpyAtoA_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyAtoD", 232, {ROW_w_cuMemcpyAtoD + 1, 0, 0, 0}},
+  {"cuMemcpyAtoD_v2", 233, {ROW_w_cuMemcpyAtoD_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyAtoD_v2_ptds", 234, {ROW_w_cuMemcpyAtoD_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyAtoH", 235, {ROW_w_cuMemcpyAtoH + 1, 0, 0, 0}},
+  {"cuMemcpyAtoH_v2", 236, {ROW_w_cuMemcpyAtoH_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyAtoH_v2_ptds", 237, {ROW_w_cuMemcpyAtoH_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync", 238, {ROW_w_cuMemcpyAtoHAsync + 1, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync_v2", 239, {ROW_w_cuMemcpyAtoHAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync_v2_ptsz", 240, {ROW_w_cuMemcpyAtoHAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyBatchAsync", 241, {ROW_w_cuMemcpyBatchAsync + 1, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_ptsz", 242, {ROW_w_cuMemcpyBatchAsync_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_v2", 243, {ROW_w_cuMemcpyBatchAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_v2_ptsz", 244, {ROW_w_cuMemcpyBatchAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyDtoA", 245, {ROW_w_cuMemcpyDtoA + 1, 0, 0, 0}},
+  {"cuMemcpyDtoA_v2", 246, {ROW_w_cuMemcpyDtoA_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyDtoA_v2_ptds", 247, {ROW_w_cuMemcpyDtoA_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyDtoD", 248, {ROW_w_cuMemcpyDtoD + 1, 0, 0, 0}},
+  {"cuMemcpyDtoD_v2", 249, {ROW_w_cuMemcpyDtoD_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyDtoD_v2_ptds", 250, {ROW_w_cuMemcpyDtoD_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync", 251, {ROW_w_cuMemcpyDtoDAsync + 1, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync_v2", 252, {ROW_w_cuMemcpyDtoDAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync_v2_ptsz", 253, {ROW_w_cuMemcpyDtoDAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyDtoH", 254, {ROW_w_cuMemcpyDtoH + 1, 0, 0, 0}},
+  {"cuMemcpyDtoH_v2", 255, {ROW_w_cuMemcpyDtoH_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyDtoH_v2_ptds", 256, {ROW_w_cuMemcpyDtoH_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync", 257, {ROW_w_cuMemcpyDtoHAsync + 1, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync_v2", 258, {ROW_w_cuMemcpyDtoHAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync_v2_ptsz", 259, {ROW_w_cuMemcpyDtoHAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyHtoA", 260, {ROW_w_cuMemcpyHtoA + 1, 0, 0, 0}},
+  {"cuMemcpyHtoA_v2", 261, {ROW_w_cuMemcpyHtoA_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyHtoA_v2_ptds", 262, {ROW_w_cuMemcpyHtoA_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync", 263, {ROW_w_cuMemcpyHtoAAsync + 1, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync_v2", 264, {ROW_w_cuMemcpyHtoAAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync_v2_ptsz", 265, {ROW_w_cuMemcpyHtoAAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyHtoD", 266, {ROW_w_cuMemcpyHtoD + 1, 0, 0, 0}},
+  {"cuMemcpyHtoD_v2", 267, {ROW_w_cuMemcpyHtoD_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyHtoD_v2_ptds", 268, {ROW_w_cuMemcpyHtoD_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync", 269, {ROW_w_cuMemcpyHtoDAsync + 1, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync_v2", 270, {ROW_w_cuMemcpyHtoDAsync_v2 + 1, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync_v2_ptsz", 271, {ROW_w_cuMemcpyHtoDAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuMemcpyPeer", 272, {ROW_w_cuMemcpyPeer + 1, 0, 0, 0}},
+  {"cuMemcpyPeer_ptds", 273, {ROW_w_cuMemcpyPeer_ptds + 1, 0, 0, 0}},
+  {"cuMemcpyPeerAsync", 274, {ROW_w_cuMemcpyPeerAsync + 1, 0, 0, 0}},
+  {"cuMemcpyPeerAsync_ptsz", 275, {ROW_w_cuMemcpyPeerAsync_ptsz + 1, 0, 0, 0}},
+  {"cudaMemset", 276, {0, ROW_w11_cudaMemset + 1, ROW_w12_cudaMemset + 1, ROW_w13_cudaMemset + 1}},
+  {"cudaMemset_ptds", 277, {0, ROW_w11_cudaMemset_ptds + 1, ROW_w12_cudaMemset_ptds + 1, ROW_w13_cudaMemset_ptds + 1}},
+  {"cudaMemset2D", 278, {0, ROW_w11_cudaMemset2D + 1, ROW_w12_cudaMemset2D + 1, ROW_w13_cudaMemset2D + 1}},
+  {"cudaMemset2D_ptds", 279, {0, ROW_w11_cudaMemset2D_ptds + 1, ROW_w12_cudaMemset2D_ptds + 1, ROW_w13_cudaMemset2D_ptds + 1}},
+  {"cudaMemset2DAsync", 280, {0, ROW_w11_cudaMemset2DAsync + 1, ROW_w12_cudaMemset2DAsync + 1, ROW_w13_cudaMemset2DAsync + 1}},
+  {"cudaMemset2DAsync_ptsz", 281, {0, ROW_w11_cudaMemset2DAsync_ptsz + 1, ROW_w12_cudaMemset2DAsync_ptsz + 1, ROW_w13_cudaMemset2DAsync_ptsz + 1}},
+  {"cudaMemset3D", 282, {0, ROW_w11_cudaMemset3D + 1, ROW_w12_cudaMemset3D + 1, ROW_w13_cudaMemset3D + 1}},
+  {"cudaMemset3D_ptds", 283, {0, ROW_w11_cudaMemset3D_ptds + 1, ROW_w12_cudaMemset3D_ptds + 1, ROW_w13_cudaMemset3D_ptds + 1}},
+  {"cudaMemset3DAsync", 284, {0, ROW_w11_cudaMemset3DAsync + 1, ROW_w12_cudaMemset3DAsync + 1, ROW_w13_cudaMemset3DAsync + 1}},
+  {"cudaMemset3DAsync_ptsz", 285, {0, ROW_w11_cudaMemset3DAsync_ptsz + 1, ROW_w12_cudaMemset3DAsync_ptsz + 1, ROW_w13_cudaMemset3DAsync_ptsz + 1}},
+  {"cudaMemsetAsync", 286, {0, ROW_w11_cudaMemsetAsync + 1, ROW_w12_cudaMemsetAsync + 1, ROW_w13_cudaMemsetAsync + 1}},
+  {"cudaMemsetAsync_ptsz", 287, {0, ROW_w11_cudaMemsetAsync_ptsz + 1, ROW_w12_cudaMemsetAsync_ptsz + 1, ROW_w13_cudaMemsetAsync_ptsz + 1}},
+  {"cuMemsetD16", 288, {ROW_w_cuMemsetD16 + 1, 0, 0, 0}},
+  {"cuMemsetD16_v2", 289, {ROW_w_cuMemsetD16_v2 + 1, 0, 0, 0}},
+  {"cuMemsetD16_v2_ptds", 290, {ROW_w_cuMemsetD16_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemsetD16Async", 291, {ROW_w_cuMemsetD16Async + 1, 0, 0, 0}},
+  {"cuMemsetD16Async_ptsz", 292, {ROW_w_cuMemsetD16Async_ptsz + 1, 0, 0, 0}},
+  {"cuMemsetD2D16", 293, {ROW_w_cuMemsetD2D16 + 1, 0, 0, 0}},
+  {"cuMemsetD2D16_v2", 294, {ROW_w_cuMemsetD2D16_v2 + 1, 0, 0, 0}},
+  {"cuMemsetD2D16_v2_ptds", 295, {ROW_w_cuMemsetD2D16_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemsetD2D16Async", 296, {ROW_w_cuMemsetD2D16Async + 1, 0, 0, 0}},
+  {"cuMemsetD2D16Async_ptsz", 297, {ROW_w_cuMemsetD2D16Async_ptsz + 1, 0, 0, 0}},
+  {"cuMemsetD2D32", 298, {ROW_w_cuMemsetD2D32 + 1, 0, 0, 0}},
+  {"cuMemsetD2D32_v2", 299, {ROW_w_cuMemsetD2D32_v2 + 1, 0, 0, 0}},
+  {"cuMemsetD2D32_v2_ptds", 300, {ROW_w_cuMemsetD2D32_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemsetD2D32Async", 301, {ROW_w_cuMemsetD2D32Async + 1, 0, 0, 0}},
+  {"cuMemsetD2D32Async_ptsz", 302, {ROW_w_cuMemsetD2D32Async_ptsz + 1, 0, 0, 0}},
+  {"cuMemsetD2D8", 303, {ROW_w_cuMemsetD2D8 + 1, 0, 0, 0}},
+  {"cuMemsetD2D8_v2", 304, {ROW_w_cuMemsetD2D8_v2 + 1, 0, 0, 0}},
+  {"cuMemsetD2D8_v2_ptds", 305, {ROW_w_cuMemsetD2D8_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemsetD2D8Async", 306, {ROW_w_cuMemsetD2D8Async + 1, 0, 0, 0}},
+  {"cuMemsetD2D8Async_ptsz", 307, {ROW_w_cuMemsetD2D8Async_ptsz + 1, 0, 0, 0}},
+  {"cuMemsetD32", 308, {ROW_w_cuMemsetD32 + 1, 0, 0, 0}},
+  {"cuMemsetD32_v2", 309, {ROW_w_cuMemsetD32_v2 + 1, 0, 0, 0}},
+  {"cuMemsetD32_v2_ptds", 310, {ROW_w_cuMemsetD32_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemsetD32Async", 311, {ROW_w_cuMemsetD32Async + 1, 0, 0, 0}},
+  {"cuMemsetD32Async_ptsz", 312, {ROW_w_cuMemsetD32Async_ptsz + 1, 0, 0, 0}},
+  {"cuMemsetD8", 313, {ROW_w_cuMemsetD8 + 1, 0, 0, 0}},
+  {"cuMemsetD8_v2", 314, {ROW_w_cuMemsetD8_v2 + 1, 0, 0, 0}},
+  {"cuMemsetD8_v2_ptds", 315, {ROW_w_cuMemsetD8_v2_ptds + 1, 0, 0, 0}},
+  {"cuMemsetD8Async", 316, {ROW_w_cuMemsetD8Async + 1, 0, 0, 0}},
+  {"cuMemsetD8Async_ptsz", 317, {ROW_w_cuMemsetD8Async_ptsz + 1, 0, 0, 0}},
   {"cudaGetSymbolAddress", 318, {0, 0, 0, 0}},
   {"cudaGetSymbolSize", 319, {0, 0, 0, 0}},
   {"cudaMemGetInfo", 320, {0, 0, 0, 0}},
@@ -14353,63 +14355,63 @@ const hook_name hook_names[] = {
   {"cuDeviceTotalMem", 322, {0, 0, 0, 0}},
   {"cuDeviceTotalMem_v2", 323, {0, 0, 0, 0}},
   {"cuMemGetAddressRange", 324, {0, 0, 0, 0}},
-  {"cuMemGetAddressRange_v2", 325, {443, 0, 0, 0}},
+  {"cuMemGetAddressRange_v2", 325, {ROW_w_cuMemGetAddressRange_v2 + 1, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
-  {"cuMemGetInfo_v2", 327, {442, 0, 0, 0}},
-  {"cuPointerGetAttribute", 328, {446, 0, 0, 0}},
-  {"cuPointerGetAttributes", 329, {447, 0, 0, 0}},
-  {"cuPointerSetAttribute", 330, {448, 0, 0, 0}},
+  {"cuMemGetInfo_v2", 327, {ROW_w_cuMemGetInfo_v2 + 1, 0, 0, 0}},
+  {"cuPointerGetAttribute", 328, {ROW_w_cuPointerGetAttribute + 1, 0, 0, 0}},
+  {"cuPointerGetAttributes", 329, {ROW_w_cuPointerGetAttributes + 1, 0, 0, 0}},
+  {"cuPointerSetAttribute", 330, {ROW_w_cuPointerSetAttribute + 1, 0, 0, 0}},
   {"cudaDeviceFlushGPUDirectRDMAWrites", 331, {0, 0, 0, 0}},
-  {"cudaDeviceSynchronize", 332, {0, 544, 691, 843}},
-  {"cudaEventQuery", 333, {0, 553, 700, 851}},
-  {"cudaEventSynchronize", 334, {0, 552, 699, 850}},
-  {"cudaStreamQuery", 335, {0, 548, 695, 846}},
-  {"cudaStreamQuery_ptsz", 336, {0, 549, 696, 847}},
-  {"cudaStreamSynchronize", 337, {0, 546, 693, 844}},
-  {"cudaStreamSynchronize_ptsz", 338, {0, 547, 694, 845}},
-  {"cudaStreamWaitEvent", 339, {0, 550, 697, 848}},
-  {"cudaStreamWaitEvent_ptsz", 340, {0, 551, 698, 849}},
-  {"cuCtxRecordEvent", 341, {431, 0, 0, 0}},
-  {"cuCtxSynchronize", 342, {170, 0, 0, 0}},
-  {"cuCtxSynchronize_v2", 343, {171, 0, 0, 0}},
-  {"cuCtxWaitEvent", 344, {432, 0, 0, 0}},
-  {"cuEventQuery", 345, {179, 0, 0, 0}},
-  {"cuEventSynchronize", 346, {178, 0, 0, 0}},
-  {"cuFlushGPUDirectRDMAWrites", 347, {197, 0, 0, 0}},
-  {"cuStreamBatchMemOp", 348, {253, 0, 0, 0}},
-  {"cuStreamBatchMemOp_ptsz", 349, {254, 0, 0, 0}},
-  {"cuStreamBatchMemOp_v2", 350, {255, 0, 0, 0}},
-  {"cuStreamBatchMemOp_v2_ptsz", 351, {256, 0, 0, 0}},
-  {"cuStreamQuery", 352, {174, 0, 0, 0}},
-  {"cuStreamQuery_ptsz", 353, {175, 0, 0, 0}},
-  {"cuStreamSynchronize", 354, {172, 0, 0, 0}},
-  {"cuStreamSynchronize_ptsz", 355, {173, 0, 0, 0}},
-  {"cuStreamWaitEvent", 356, {176, 0, 0, 0}},
-  {"cuStreamWaitEvent_ptsz", 357, {177, 0, 0, 0}},
-  {"cuStreamWaitValue32", 358, {180, 0, 0, 0}},
-  {"cuStreamWaitValue32_ptsz", 359, {181, 0, 0, 0}},
-  {"cuStreamWaitValue32_v2", 360, {182, 0, 0, 0}},
-  {"cuStreamWaitValue32_v2_ptsz", 361, {183, 0, 0, 0}},
-  {"cuStreamWaitValue64", 362, {184, 0, 0, 0}},
-  {"cuStreamWaitValue64_ptsz", 363, {185, 0, 0, 0}},
-  {"cuStreamWaitValue64_v2", 364, {186, 0, 0, 0}},
-  {"cuStreamWaitValue64_v2_ptsz", 365, {187, 0, 0, 0}},
-  {"cuStreamWriteValue32", 366, {188, 0, 0, 0}},
-  {"cuStreamWriteValue32_ptsz", 367, {189, 0, 0, 0}},
-  {"cuStreamWriteValue32_v2", 368, {190, 0, 0, 0}},
-  {"cuStreamWriteValue32_v2_ptsz", 369, {191, 0, 0, 0}},
-  {"cuStreamWriteValue64", 370, {192, 0, 0, 0}},
-  {"cuStreamWriteValue64_ptsz", 371, {193, 0, 0, 0}},
-  {"cuStreamWriteValue64_v2", 372, {194, 0, 0, 0}},
-  {"cuStreamWriteValue64_v2_ptsz", 373, {195, 0, 0, 0}},
-  {"cudaStreamAddCallback", 374, {0, 558, 705, 856}},
-  {"cudaStreamAddCallback_ptsz", 375, {0, 559, 706, 857}},
+  {"cudaDeviceSynchronize", 332, {0, ROW_w11_cudaDeviceSynchronize + 1, ROW_w12_cudaDeviceSynchronize + 1, ROW_w13_cudaDeviceSynchronize + 1}},
+  {"cudaEventQuery", 333, {0, ROW_w11_cudaEventQuery + 1, ROW_w12_cudaEventQuery + 1, ROW_w13_cudaEventQuery + 1}},
+  {"cudaEventSynchronize", 334, {0, ROW_w11_cudaEventSynchronize + 1, ROW_w12_cudaEventSynchronize + 1, ROW_w13_cudaEventSynchronize + 1}},
+  {"cudaStreamQuery", 335, {0, ROW_w11_cudaStreamQuery + 1, ROW_w12_cudaStreamQuery + 1, ROW_w13_cudaStreamQuery + 1}},
+  {"cudaStreamQuery_ptsz", 336, {0, ROW_w11_cudaStreamQuery_ptsz + 1, ROW_w12_cudaStreamQuery_ptsz + 1, ROW_w13_cudaStreamQuery_ptsz + 1}},
+  {"cudaStreamSynchronize", 337, {0, ROW_w11_cudaStreamSynchronize + 1, ROW_w12_cudaStreamSynchronize + 1, ROW_w13_cudaStreamSynchronize + 1}},
+  {"cudaStreamSynchronize_ptsz", 338, {0, ROW_w11_cudaStreamSynchronize_ptsz + 1, ROW_w12_cudaStreamSynchronize_ptsz + 1, ROW_w13_cudaStreamSynchronize_ptsz + 1}},
+  {"cudaStreamWaitEvent", 339, {0, ROW_w11_cudaStreamWaitEvent + 1, ROW_w12_cudaStreamWaitEvent + 1, ROW_w13_cudaStreamWaitEvent + 1}},
+  {"cudaStreamWaitEvent_ptsz", 340, {0, ROW_w11_cudaStreamWaitEvent_ptsz + 1, ROW_w12_cudaStreamWaitEvent_ptsz + 1, ROW_w13_cudaStreamWaitEvent_ptsz + 1}},
+  {"cuCtxRecordEvent", 341, {ROW_w_cuCtxRecordEvent + 1, 0, 0, 0}},
+  {"cuCtxSynchronize", 342, {ROW_w_cuCtxSynchronize + 1, 0, 0, 0}},
+  {"cuCtxSynchronize_v2", 343, {ROW_w_cuCtxSynchronize_v2 + 1, 0, 0, 0}},
+  {"cuCtxWaitEvent", 344, {ROW_w_cuCtxWaitEvent + 1, 0, 0, 0}},
+  {"cuEventQuery", 345, {ROW_w_cuEventQuery + 1, 0, 0, 0}},
+  {"cuEventSynchronize", 346, {ROW_w_cuEventSynchronize + 1, 0, 0, 0}},
+  {"cuFlushGPUDirectRDMAWrites", 347, {ROW_w_cuFlushGPUDirectRDMAWrites + 1, 0, 0, 0}},
+  {"cuStreamBatchMemOp", 348, {ROW_w_cuStreamBatchMemOp + 1, 0, 0, 0}},
+  {"cuStreamBatchMemOp_ptsz", 349, {ROW_w_cuStreamBatchMemOp_ptsz + 1, 0, 0, 0}},
+  {"cuStreamBatchMemOp_v2", 350, {ROW_w_cuStreamBatchMemOp_v2 + 1, 0, 0, 0}},
+  {"cuStreamBatchMemOp_v2_ptsz", 351, {ROW_w_cuStreamBatchMemOp_v2_ptsz + 1, 0, 0, 0}},
+  {"cuStreamQuery", 352, {ROW_w_cuStreamQuery + 1, 0, 0, 0}},
+  {"cuStreamQuery_ptsz", 353, {ROW_w_cuStreamQuery_ptsz + 1, 0, 0, 0}},
+  {"cuStreamSynchronize", 354, {ROW_w_cuStreamSynchronize + 1, 0, 0, 0}},
+  {"cuStreamSynchronize_ptsz", 355, {ROW_w_cuStreamSynchronize_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWaitEvent", 356, {ROW_w_cuStreamWaitEvent + 1, 0, 0, 0}},
+  {"cuStreamWaitEvent_ptsz", 357, {ROW_w_cuStreamWaitEvent_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWaitValue32", 358, {ROW_w_cuStreamWaitValue32 + 1, 0, 0, 0}},
+  {"cuStreamWaitValue32_ptsz", 359, {ROW_w_cuStreamWaitValue32_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWaitValue32_v2", 360, {ROW_w_cuStreamWaitValue32_v2 + 1, 0, 0, 0}},
+  {"cuStreamWaitValue32_v2_ptsz", 361, {ROW_w_cuStreamWaitValue32_v2_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWaitValue64", 362, {ROW_w_cuStreamWaitValue64 + 1, 0, 0, 0}},
+  {"cuStreamWaitValue64_ptsz", 363, {ROW_w_cuStreamWaitValue64_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWaitValue64_v2", 364, {ROW_w_cuStreamWaitValue64_v2 + 1, 0, 0, 0}},
+  {"cuStreamWaitValue64_v2_ptsz", 365, {ROW_w_cuStreamWaitValue64_v2_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWriteValue32", 366, {ROW_w_cuStreamWriteValue32 + 1, 0, 0, 0}},
+  {"cuStreamWriteValue32_ptsz", 367, {ROW_w_cuStreamWriteValue32_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWriteValue32_v2", 368, {ROW_w_cuStreamWriteValue32_v2 + 1, 0, 0, 0}},
+  {"cuStreamWriteValue32_v2_ptsz", 369, {ROW_w_cuStreamWriteValue32_v2_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWriteValue64", 370, {ROW_w_cuStreamWriteValue64 + 1, 0, 0, 0}},
+  {"cuStreamWriteValue64_ptsz", 371, {ROW_w_cuStreamWriteValue64_ptsz + 1, 0, 0, 0}},
+  {"cuStreamWriteValue64_v2", 372, {ROW_w_cuStreamWriteValue64_v2 + 1, 0, 0, 0}},
+  {"cuStreamWriteValue64_v2_ptsz", 373, {ROW_w_cuStreamWriteValue64_v2_ptsz + 1, 0, 0, 0}},
+  {"cudaStreamAddCallback", 374, {0, ROW_w11_cudaStreamAddCallback + 1, ROW_w12_cudaStreamAddCallback + 1, ROW_w13_cudaStreamAddCallback + 1}},
+  {"cudaStreamAddCallback_ptsz", 375, {0, ROW_w11_cudaStreamAddCallback_ptsz + 1, ROW_w12_cudaStreamAddCallback_ptsz + 1, ROW_w13_cudaStreamAddCallback_ptsz + 1}},
   {"cudaStreamCopyAttributes", 376, {0, 0, 0, 0}},
   {"cudaStreamCopyAttributes_ptsz", 377, {0, 0, 0, 0}},
-  {"cudaStreamCreate", 378, {0, 554, 701, 852}},
-  {"cudaStreamCreateWithFlags", 379, {0, 555, 702, 853}},
-  {"cudaStreamCreateWithPriority", 380, {0, 556, 703, 854}},
-  {"cudaStreamDestroy", 381, {0, 557, 704, 855}},
+  {"cudaStreamCreate", 378, {0, ROW_w11_cudaStreamCreate + 1, ROW_w12_cudaStreamCreate + 1, ROW_w13_cudaStreamCreate + 1}},
+  {"cudaStreamCreateWithFlags", 379, {0, ROW_w11_cudaStreamCreateWithFlags + 1, ROW_w12_cudaStreamCreateWithFlags + 1, ROW_w13_cudaStreamCreateWithFlags + 1}},
+  {"cudaStreamCreateWithPriority", 380, {0, ROW_w11_cudaStreamCreateWithPriority + 1, ROW_w12_cudaStreamCreateWithPriority + 1, ROW_w13_cudaStreamCreateWithPriority + 1}},
+  {"cudaStreamDestroy", 381, {0, ROW_w11_cudaStreamDestroy + 1, ROW_w12_cudaStreamDestroy + 1, ROW_w13_cudaStreamDestroy + 1}},
   {"cudaStreamGetAttribute", 382, {0, 0, 0, 0}},
   {"cudaStreamGetAttribute_ptsz", 383, {0, 0, 0, 0}},
   {"cudaStreamGetDevice", 384, {0, 0, 0, 0}},
@@ -14422,15 +14424,15 @@ const hook_name hook_names[] = {
   {"cudaStreamGetPriority_ptsz", 391, {0, 0, 0, 0}},
   {"cudaStreamSetAttribute", 392, {0, 0, 0, 0}},
   {"cudaStreamSetAttribute_ptsz", 393, {0, 0, 0, 0}},
-  {"cuGreenCtxStreamCreate", 394, {200, 0, 0, 0}},
-  {"cuStreamAddCallback", 395, {203, 0, 0, 0}},
-  {"cuStreamAddCallback_ptsz", 396, {204, 0, 0, 0}},
-  {"cuStreamCopyAttributes", 397, {207, 0, 0, 0}},
-  {"cuStreamCopyAttributes_ptsz", 398, {208, 0, 0, 0}},
-  {"cuStreamCreate", 399, {198, 0, 0, 0}},
-  {"cuStreamCreateWithPriority", 400, {199, 0, 0, 0}},
-  {"cuStreamDestroy", 401, {201, 0, 0, 0}},
-  {"cuStreamDestroy_v2", 402, {202, 0, 0, 0}},
+  {"cuGreenCtxStreamCreate", 394, {ROW_w_cuGreenCtxStreamCreate + 1, 0, 0, 0}},
+  {"cuStreamAddCallback", 395, {ROW_w_cuStreamAddCallback + 1, 0, 0, 0}},
+  {"cuStreamAddCallback_ptsz", 396, {ROW_w_cuStreamAddCallback_ptsz + 1, 0, 0, 0}},
+  {"cuStreamCopyAttributes", 397, {ROW_w_cuStreamCopyAttributes + 1, 0, 0, 0}},
+  {"cuStreamCopyAttributes_ptsz", 398, {ROW_w_cuStreamCopyAttributes_ptsz + 1, 0, 0, 0}},
+  {"cuStreamCreate", 399, {ROW_w_cuStreamCreate + 1, 0, 0, 0}},
+  {"cuStreamCreateWithPriority", 400, {ROW_w_cuStreamCreateWithPriority + 1, 0, 0, 0}},
+  {"cuStreamDestroy", 401, {ROW_w_cuStreamDestroy + 1, 0, 0, 0}},
+  {"cuStreamDestroy_v2", 402, {ROW_w_cuStreamDestroy_v2 + 1, 0, 0, 0}},
   {"cuStreamGetAttribute", 403, {0, 0, 0, 0}},
   {"cuStreamGetAttribute_ptsz", 404, {0, 0, 0, 0}},
   {"cuStreamGetCtx", 405, {0, 0, 0, 0}},
@@ -14446,26 +14448,26 @@ const hook_name hook_names[] = {
   {"cuStreamGetId_ptsz", 415, {0, 0, 0, 0}},
   {"cuStreamGetPriority", 416, {0, 0, 0, 0}},
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
-  {"cuStreamSetAttribute", 418, {205, 0, 0, 0}},
-  {"cuStreamSetAttribute_ptsz", 419, {206, 0, 0, 0}},
-  {"cudaEventCreate", 420, {0, 566, 713, 864}},
+  {"cuStreamSetAttribute", 418, {ROW_w_cuStreamSetAttribute + 1, 0, 0, 0}},
+  {"cuStreamSetAttribute_ptsz", 419, {ROW_w_cuStreamSetAttribute_ptsz + 1, 0, 0, 0}},
+  {"cudaEventCreate", 420, {0, ROW_w11_cudaEventCreate + 1, ROW_w12_cudaEventCreate + 1, ROW_w13_cudaEventCreate + 1}},
   {"cudaEventCreateFromEGLSync", 421, {0, 0, 0, 0}},
-  {"cudaEventCreateWithFlags", 422, {0, 567, 714, 865}},
-  {"cudaEventDestroy", 423, {0, 568, 715, 866}},
-  {"cudaEventElapsedTime", 424, {0, 573, 720, 871}},
-  {"cudaEventRecord", 425, {0, 569, 716, 867}},
-  {"cudaEventRecord_ptsz", 426, {0, 570, 717, 868}},
-  {"cudaEventRecordWithFlags", 427, {0, 571, 718, 869}},
-  {"cudaEventRecordWithFlags_ptsz", 428, {0, 572, 719, 870}},
-  {"cuEventCreate", 429, {217, 0, 0, 0}},
-  {"cuEventDestroy", 430, {218, 0, 0, 0}},
-  {"cuEventDestroy_v2", 431, {219, 0, 0, 0}},
-  {"cuEventElapsedTime", 432, {224, 0, 0, 0}},
-  {"cuEventElapsedTime_v2", 433, {225, 0, 0, 0}},
-  {"cuEventRecord", 434, {220, 0, 0, 0}},
-  {"cuEventRecord_ptsz", 435, {221, 0, 0, 0}},
-  {"cuEventRecordWithFlags", 436, {222, 0, 0, 0}},
-  {"cuEventRecordWithFlags_ptsz", 437, {223, 0, 0, 0}},
+  {"cudaEventCreateWithFlags", 422, {0, ROW_w11_cudaEventCreateWithFlags + 1, ROW_w12_cudaEventCreateWithFlags + 1, ROW_w13_cudaEventCreateWithFlags + 1}},
+  {"cudaEventDestroy", 423, {0, ROW_w11_cudaEventDestroy + 1, ROW_w12_cudaEventDestroy + 1, ROW_w13_cudaEventDestroy + 1}},
+  {"cudaEventElapsedTime", 424, {0, ROW_w11_cudaEventElapsedTime + 1, ROW_w12_cudaEventElapsedTime + 1, ROW_w13_cudaEventElapsedTime + 1}},
+  {"cudaEventRecord", 425, {0, ROW_w11_cudaEventRecord + 1, ROW_w12_cudaEventRecord + 1, ROW_w13_cudaEventRecord + 1}},
+  {"cudaEventRecord_ptsz", 426, {0, ROW_w11_cudaEventRecord_ptsz + 1, ROW_w12_cudaEventRecord_ptsz + 1, ROW_w13_cudaEventRecord_ptsz + 1}},
+  {"cudaEventRecordWithFlags", 427, {0, ROW_w11_cudaEventRecordWithFlags + 1, ROW_w12_cudaEventRecordWithFlags + 1, ROW_w13_cudaEventRecordWithFlags + 1}},
+  {"cudaEventRecordWithFlags_ptsz", 428, {0, ROW_w11_cudaEventRecordWithFlags_ptsz + 1, ROW_w12_cudaEventRecordWithFlags_ptsz + 1, ROW_w13_cudaEventRecordWithFlags_ptsz + 1}},
+  {"cuEventCreate", 429, {ROW_w_cuEventCreate + 1, 0, 0, 0}},
+  {"cuEventDestroy", 430, {ROW_w_cuEventDestroy + 1, 0, 0, 0}},
+  {"cuEventDestroy_v2", 431, {ROW_w_cuEventDestroy_v2 + 1, 0, 0, 0}},
+  {"cuEventElapsedTime", 432, {ROW_w_cuEventElapsedTime + 1, 0, 0, 0}},
+  {"cuEventElapsedTime_v2", 433, {ROW_w_cuEventElapsedTime_v2 + 1, 0, 0, 0}},
+  {"cuEventRecord", 434, {ROW_w_cuEventRecord + 1, 0, 0, 0}},
+  {"cuEventRecord_ptsz", 435, {ROW_w_cuEventRecord_ptsz + 1, 0, 0, 0}},
+  {"cuEventRecordWithFlags", 436, {ROW_w_cuEventRecordWithFlags + 1, 0, 0, 0}},
+  {"cuEventRecordWithFlags_ptsz", 437, {ROW_w_cuEventRecordWithFlags_ptsz + 1, 0, 0, 0}},
   {"cudaDeviceGetGraphMemAttribute", 438, {0, 0, 0, 0}},
   {"cudaDeviceGraphMemTrim", 439, {0, 0, 0, 0}},
   {"cudaDeviceSetGraphMemAttribute", 440, {0, 0, 0, 0}},
@@ -14554,12 +14556,12 @@ const hook_name hook_names[] = {
   {"cudaGraphRetainUserObject", 523, {0, 0, 0, 0}},
   {"cudaGraphUpload", 524, {0, 0, 0, 0}},
   {"cudaGraphUpload_ptsz", 525, {0, 0, 0, 0}},
-  {"cudaStreamBeginCapture", 526, {0, 560, 707, 858}},
-  {"cudaStreamBeginCapture_ptsz", 527, {0, 561, 708, 859}},
-  {"cudaStreamBeginCaptureToGraph", 528, {0, 562, 709, 860}},
-  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 563, 710, 861}},
-  {"cudaStreamEndCapture", 530, {0, 564, 711, 862}},
-  {"cudaStreamEndCapture_ptsz", 531, {0, 565, 712, 863}},
+  {"cudaStreamBeginCapture", 526, {0, ROW_w11_cudaStreamBeginCapture + 1, ROW_w12_cudaStreamBeginCapture + 1, ROW_w13_cudaStreamBeginCapture + 1}},
+  {"cudaStreamBeginCapture_ptsz", 527, {0, ROW_w11_cudaStreamBeginCapture_ptsz + 1, ROW_w12_cudaStreamBeginCapture_ptsz + 1, ROW_w13_cudaStreamBeginCapture_ptsz + 1}},
+  {"cudaStreamBeginCaptureToGraph", 528, {0, ROW_w11_cudaStreamBeginCaptureToGraph + 1, ROW_w12_cudaStreamBeginCaptureToGraph + 1, ROW_w13_cudaStreamBeginCaptureToGraph + 1}},
+  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, ROW_w11_cudaStreamBeginCaptureToGraph_ptsz + 1, ROW_w12_cudaStreamBeginCaptureToGraph_ptsz + 1, ROW_w13_cudaStreamBeginCaptureToGraph_ptsz + 1}},
+  {"cudaStreamEndCapture", 530, {0, ROW_w11_cudaStreamEndCapture + 1, ROW_w12_cudaStreamEndCapture + 1, ROW_w13_cudaStreamEndCapture + 1}},
+  {"cudaStreamEndCapture_ptsz", 531, {0, ROW_w11_cudaStreamEndCapture_ptsz + 1, ROW_w12_cudaStreamEndCapture_ptsz + 1, ROW_w13_cudaStreamEndCapture_ptsz + 1}},
   {"cudaStreamGetCaptureInfo", 532, {0, 0, 0, 0}},
   {"cudaStreamGetCaptureInfo_ptsz", 533, {0, 0, 0, 0}},
   {"cudaStreamIsCapturing", 534, {0, 0, 0, 0}},
@@ -14571,85 +14573,85 @@ const hook_name hook_names[] = {
   {"cudaUserObjectRelease", 540, {0, 0, 0, 0}},
   {"cudaUserObjectRetain", 541, {0, 0, 0, 0}},
   {"cuDeviceGetGraphMemAttribute", 542, {0, 0, 0, 0}},
-  {"cuDeviceGraphMemTrim", 543, {347, 0, 0, 0}},
-  {"cuDeviceSetGraphMemAttribute", 544, {348, 0, 0, 0}},
-  {"cuGraphAddBatchMemOpNode", 545, {281, 0, 0, 0}},
-  {"cuGraphAddChildGraphNode", 546, {282, 0, 0, 0}},
-  {"cuGraphAddDependencies", 547, {320, 0, 0, 0}},
-  {"cuGraphAddDependencies_v2", 548, {321, 0, 0, 0}},
-  {"cuGraphAddEmptyNode", 549, {312, 0, 0, 0}},
-  {"cuGraphAddEventRecordNode", 550, {313, 0, 0, 0}},
-  {"cuGraphAddEventWaitNode", 551, {314, 0, 0, 0}},
-  {"cuGraphAddExternalSemaphoresSignalNode", 552, {315, 0, 0, 0}},
-  {"cuGraphAddExternalSemaphoresWaitNode", 553, {316, 0, 0, 0}},
-  {"cuGraphAddHostNode", 554, {317, 0, 0, 0}},
-  {"cuGraphAddKernelNode", 555, {277, 0, 0, 0}},
-  {"cuGraphAddKernelNode_v2", 556, {278, 0, 0, 0}},
-  {"cuGraphAddMemAllocNode", 557, {318, 0, 0, 0}},
-  {"cuGraphAddMemFreeNode", 558, {319, 0, 0, 0}},
-  {"cuGraphAddMemcpyNode", 559, {279, 0, 0, 0}},
-  {"cuGraphAddMemsetNode", 560, {280, 0, 0, 0}},
-  {"cuGraphAddNode", 561, {283, 0, 0, 0}},
-  {"cuGraphAddNode_v2", 562, {284, 0, 0, 0}},
+  {"cuDeviceGraphMemTrim", 543, {ROW_w_cuDeviceGraphMemTrim + 1, 0, 0, 0}},
+  {"cuDeviceSetGraphMemAttribute", 544, {ROW_w_cuDeviceSetGraphMemAttribute + 1, 0, 0, 0}},
+  {"cuGraphAddBatchMemOpNode", 545, {ROW_w_cuGraphAddBatchMemOpNode + 1, 0, 0, 0}},
+  {"cuGraphAddChildGraphNode", 546, {ROW_w_cuGraphAddChildGraphNode + 1, 0, 0, 0}},
+  {"cuGraphAddDependencies", 547, {ROW_w_cuGraphAddDependencies + 1, 0, 0, 0}},
+  {"cuGraphAddDependencies_v2", 548, {ROW_w_cuGraphAddDependencies_v2 + 1, 0, 0, 0}},
+  {"cuGraphAddEmptyNode", 549, {ROW_w_cuGraphAddEmptyNode + 1, 0, 0, 0}},
+  {"cuGraphAddEventRecordNode", 550, {ROW_w_cuGraphAddEventRecordNode + 1, 0, 0, 0}},
+  {"cuGraphAddEventWaitNode", 551, {ROW_w_cuGraphAddEventWaitNode + 1, 0, 0, 0}},
+  {"cuGraphAddExternalSemaphoresSignalNode", 552, {ROW_w_cuGraphAddExternalSemaphoresSignalNode + 1, 0, 0, 0}},
+  {"cuGraphAddExternalSemaphoresWaitNode", 553, {ROW_w_cuGraphAddExternalSemaphoresWaitNode + 1, 0, 0, 0}},
+  {"cuGraphAddHostNode", 554, {ROW_w_cuGraphAddHostNode + 1, 0, 0, 0}},
+  {"cuGraphAddKernelNode", 555, {ROW_w_cuGraphAddKernelNode + 1, 0, 0, 0}},
+  {"cuGraphAddKernelNode_v2", 556, {ROW_w_cuGraphAddKernelNode_v2 + 1, 0, 0, 0}},
+  {"cuGraphAddMemAllocNode", 557, {ROW_w_cuGraphAddMemAllocNode + 1, 0, 0, 0}},
+  {"cuGraphAddMemFreeNode", 558, {ROW_w_cuGraphAddMemFreeNode + 1, 0, 0, 0}},
+  {"cuGraphAddMemcpyNode", 559, {ROW_w_cuGraphAddMemcpyNode + 1, 0, 0, 0}},
+  {"cuGraphAddMemsetNode", 560, {ROW_w_cuGraphAddMemsetNode + 1, 0, 0, 0}},
+  {"cuGraphAddNode", 561, {ROW_w_cuGraphAddNode + 1, 0, 0, 0}},
+  {"cuGraphAddNode_v2", 562, {ROW_w_cuGraphAddNode_v2 + 1, 0, 0, 0}},
   {"cuGraphBatchMemOpNodeGetParams", 563, {0, 0, 0, 0}},
-  {"cuGraphBatchMemOpNodeSetParams", 564, {289, 0, 0, 0}},
+  {"cuGraphBatchMemOpNodeSetParams", 564, {ROW_w_cuGraphBatchMemOpNodeSetParams + 1, 0, 0, 0}},
   {"cuGraphChildGraphNodeGetGraph", 565, {0, 0, 0, 0}},
-  {"cuGraphClone", 566, {306, 0, 0, 0}},
-  {"cuGraphConditionalHandleCreate", 567, {337, 0, 0, 0}},
-  {"cuGraphCreate", 568, {305, 0, 0, 0}},
+  {"cuGraphClone", 566, {ROW_w_cuGraphClone + 1, 0, 0, 0}},
+  {"cuGraphConditionalHandleCreate", 567, {ROW_w_cuGraphConditionalHandleCreate + 1, 0, 0, 0}},
+  {"cuGraphCreate", 568, {ROW_w_cuGraphCreate + 1, 0, 0, 0}},
   {"cuGraphDebugDotPrint", 569, {0, 0, 0, 0}},
-  {"cuGraphDestroy", 570, {307, 0, 0, 0}},
-  {"cuGraphDestroyNode", 571, {308, 0, 0, 0}},
+  {"cuGraphDestroy", 570, {ROW_w_cuGraphDestroy + 1, 0, 0, 0}},
+  {"cuGraphDestroyNode", 571, {ROW_w_cuGraphDestroyNode + 1, 0, 0, 0}},
   {"cuGraphEventRecordNodeGetEvent", 572, {0, 0, 0, 0}},
-  {"cuGraphEventRecordNodeSetEvent", 573, {324, 0, 0, 0}},
+  {"cuGraphEventRecordNodeSetEvent", 573, {ROW_w_cuGraphEventRecordNodeSetEvent + 1, 0, 0, 0}},
   {"cuGraphEventWaitNodeGetEvent", 574, {0, 0, 0, 0}},
-  {"cuGraphEventWaitNodeSetEvent", 575, {325, 0, 0, 0}},
-  {"cuGraphExecBatchMemOpNodeSetParams", 576, {295, 0, 0, 0}},
-  {"cuGraphExecChildGraphNodeSetParams", 577, {296, 0, 0, 0}},
-  {"cuGraphExecDestroy", 578, {309, 0, 0, 0}},
-  {"cuGraphExecEventRecordNodeSetEvent", 579, {332, 0, 0, 0}},
-  {"cuGraphExecEventWaitNodeSetEvent", 580, {333, 0, 0, 0}},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, {334, 0, 0, 0}},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {335, 0, 0, 0}},
+  {"cuGraphEventWaitNodeSetEvent", 575, {ROW_w_cuGraphEventWaitNodeSetEvent + 1, 0, 0, 0}},
+  {"cuGraphExecBatchMemOpNodeSetParams", 576, {ROW_w_cuGraphExecBatchMemOpNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphExecChildGraphNodeSetParams", 577, {ROW_w_cuGraphExecChildGraphNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphExecDestroy", 578, {ROW_w_cuGraphExecDestroy + 1, 0, 0, 0}},
+  {"cuGraphExecEventRecordNodeSetEvent", 579, {ROW_w_cuGraphExecEventRecordNodeSetEvent + 1, 0, 0, 0}},
+  {"cuGraphExecEventWaitNodeSetEvent", 580, {ROW_w_cuGraphExecEventWaitNodeSetEvent + 1, 0, 0, 0}},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, {ROW_w_cuGraphExecExternalSemaphoresSignalNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {ROW_w_cuGraphExecExternalSemaphoresWaitNodeSetParams + 1, 0, 0, 0}},
   {"cuGraphExecGetFlags", 583, {0, 0, 0, 0}},
-  {"cuGraphExecHostNodeSetParams", 584, {336, 0, 0, 0}},
-  {"cuGraphExecKernelNodeSetParams", 585, {291, 0, 0, 0}},
-  {"cuGraphExecKernelNodeSetParams_v2", 586, {292, 0, 0, 0}},
-  {"cuGraphExecMemcpyNodeSetParams", 587, {293, 0, 0, 0}},
-  {"cuGraphExecMemsetNodeSetParams", 588, {294, 0, 0, 0}},
-  {"cuGraphExecNodeSetParams", 589, {297, 0, 0, 0}},
-  {"cuGraphExecUpdate", 590, {298, 0, 0, 0}},
-  {"cuGraphExecUpdate_v2", 591, {299, 0, 0, 0}},
+  {"cuGraphExecHostNodeSetParams", 584, {ROW_w_cuGraphExecHostNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphExecKernelNodeSetParams", 585, {ROW_w_cuGraphExecKernelNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphExecKernelNodeSetParams_v2", 586, {ROW_w_cuGraphExecKernelNodeSetParams_v2 + 1, 0, 0, 0}},
+  {"cuGraphExecMemcpyNodeSetParams", 587, {ROW_w_cuGraphExecMemcpyNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphExecMemsetNodeSetParams", 588, {ROW_w_cuGraphExecMemsetNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphExecNodeSetParams", 589, {ROW_w_cuGraphExecNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphExecUpdate", 590, {ROW_w_cuGraphExecUpdate + 1, 0, 0, 0}},
+  {"cuGraphExecUpdate_v2", 591, {ROW_w_cuGraphExecUpdate_v2 + 1, 0, 0, 0}},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 592, {0, 0, 0, 0}},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {326, 0, 0, 0}},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {ROW_w_cuGraphExternalSemaphoresSignalNodeSetParams + 1, 0, 0, 0}},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 594, {0, 0, 0, 0}},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", 595, {327, 0, 0, 0}},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", 595, {ROW_w_cuGraphExternalSemaphoresWaitNodeSetParams + 1, 0, 0, 0}},
   {"cuGraphGetEdges", 596, {0, 0, 0, 0}},
   {"cuGraphGetEdges_v2", 597, {0, 0, 0, 0}},
   {"cuGraphGetNodes", 598, {0, 0, 0, 0}},
   {"cuGraphGetRootNodes", 599, {0, 0, 0, 0}},
   {"cuGraphHostNodeGetParams", 600, {0, 0, 0, 0}},
-  {"cuGraphHostNodeSetParams", 601, {328, 0, 0, 0}},
-  {"cuGraphInstantiate", 602, {300, 0, 0, 0}},
-  {"cuGraphInstantiate_v2", 603, {301, 0, 0, 0}},
-  {"cuGraphInstantiateWithFlags", 604, {302, 0, 0, 0}},
-  {"cuGraphInstantiateWithParams", 605, {303, 0, 0, 0}},
-  {"cuGraphInstantiateWithParams_ptsz", 606, {304, 0, 0, 0}},
-  {"cuGraphKernelNodeCopyAttributes", 607, {329, 0, 0, 0}},
+  {"cuGraphHostNodeSetParams", 601, {ROW_w_cuGraphHostNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphInstantiate", 602, {ROW_w_cuGraphInstantiate + 1, 0, 0, 0}},
+  {"cuGraphInstantiate_v2", 603, {ROW_w_cuGraphInstantiate_v2 + 1, 0, 0, 0}},
+  {"cuGraphInstantiateWithFlags", 604, {ROW_w_cuGraphInstantiateWithFlags + 1, 0, 0, 0}},
+  {"cuGraphInstantiateWithParams", 605, {ROW_w_cuGraphInstantiateWithParams + 1, 0, 0, 0}},
+  {"cuGraphInstantiateWithParams_ptsz", 606, {ROW_w_cuGraphInstantiateWithParams_ptsz + 1, 0, 0, 0}},
+  {"cuGraphKernelNodeCopyAttributes", 607, {ROW_w_cuGraphKernelNodeCopyAttributes + 1, 0, 0, 0}},
   {"cuGraphKernelNodeGetAttribute", 608, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams", 609, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams_v2", 610, {0, 0, 0, 0}},
-  {"cuGraphKernelNodeSetAttribute", 611, {330, 0, 0, 0}},
-  {"cuGraphKernelNodeSetParams", 612, {285, 0, 0, 0}},
-  {"cuGraphKernelNodeSetParams_v2", 613, {286, 0, 0, 0}},
-  {"cuGraphLaunch", 614, {275, 0, 0, 0}},
-  {"cuGraphLaunch_ptsz", 615, {276, 0, 0, 0}},
+  {"cuGraphKernelNodeSetAttribute", 611, {ROW_w_cuGraphKernelNodeSetAttribute + 1, 0, 0, 0}},
+  {"cuGraphKernelNodeSetParams", 612, {ROW_w_cuGraphKernelNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphKernelNodeSetParams_v2", 613, {ROW_w_cuGraphKernelNodeSetParams_v2 + 1, 0, 0, 0}},
+  {"cuGraphLaunch", 614, {ROW_w_cuGraphLaunch + 1, 0, 0, 0}},
+  {"cuGraphLaunch_ptsz", 615, {ROW_w_cuGraphLaunch_ptsz + 1, 0, 0, 0}},
   {"cuGraphMemAllocNodeGetParams", 616, {0, 0, 0, 0}},
   {"cuGraphMemFreeNodeGetParams", 617, {0, 0, 0, 0}},
   {"cuGraphMemcpyNodeGetParams", 618, {0, 0, 0, 0}},
-  {"cuGraphMemcpyNodeSetParams", 619, {287, 0, 0, 0}},
+  {"cuGraphMemcpyNodeSetParams", 619, {ROW_w_cuGraphMemcpyNodeSetParams + 1, 0, 0, 0}},
   {"cuGraphMemsetNodeGetParams", 620, {0, 0, 0, 0}},
-  {"cuGraphMemsetNodeSetParams", 621, {288, 0, 0, 0}},
+  {"cuGraphMemsetNodeSetParams", 621, {ROW_w_cuGraphMemsetNodeSetParams + 1, 0, 0, 0}},
   {"cuGraphNodeFindInClone", 622, {0, 0, 0, 0}},
   {"cuGraphNodeGetDependencies", 623, {0, 0, 0, 0}},
   {"cuGraphNodeGetDependencies_v2", 624, {0, 0, 0, 0}},
@@ -14657,22 +14659,22 @@ const hook_name hook_names[] = {
   {"cuGraphNodeGetDependentNodes_v2", 626, {0, 0, 0, 0}},
   {"cuGraphNodeGetEnabled", 627, {0, 0, 0, 0}},
   {"cuGraphNodeGetType", 628, {0, 0, 0, 0}},
-  {"cuGraphNodeSetEnabled", 629, {331, 0, 0, 0}},
-  {"cuGraphNodeSetParams", 630, {290, 0, 0, 0}},
-  {"cuGraphReleaseUserObject", 631, {339, 0, 0, 0}},
-  {"cuGraphRemoveDependencies", 632, {322, 0, 0, 0}},
-  {"cuGraphRemoveDependencies_v2", 633, {323, 0, 0, 0}},
-  {"cuGraphRetainUserObject", 634, {338, 0, 0, 0}},
-  {"cuGraphUpload", 635, {310, 0, 0, 0}},
-  {"cuGraphUpload_ptsz", 636, {311, 0, 0, 0}},
-  {"cuStreamBeginCapture", 637, {209, 0, 0, 0}},
-  {"cuStreamBeginCapture_ptsz", 638, {210, 0, 0, 0}},
-  {"cuStreamBeginCapture_v2", 639, {211, 0, 0, 0}},
-  {"cuStreamBeginCapture_v2_ptsz", 640, {212, 0, 0, 0}},
-  {"cuStreamBeginCaptureToGraph", 641, {213, 0, 0, 0}},
-  {"cuStreamBeginCaptureToGraph_ptsz", 642, {214, 0, 0, 0}},
-  {"cuStreamEndCapture", 643, {215, 0, 0, 0}},
-  {"cuStreamEndCapture_ptsz", 644, {216, 0, 0, 0}},
+  {"cuGraphNodeSetEnabled", 629, {ROW_w_cuGraphNodeSetEnabled + 1, 0, 0, 0}},
+  {"cuGraphNodeSetParams", 630, {ROW_w_cuGraphNodeSetParams + 1, 0, 0, 0}},
+  {"cuGraphReleaseUserObject", 631, {ROW_w_cuGraphReleaseUserObject + 1, 0, 0, 0}},
+  {"cuGraphRemoveDependencies", 632, {ROW_w_cuGraphRemoveDependencies + 1, 0, 0, 0}},
+  {"cuGraphRemoveDependencies_v2", 633, {ROW_w_cuGraphRemoveDependencies_v2 + 1, 0, 0, 0}},
+  {"cuGraphRetainUserObject", 634, {ROW_w_cuGraphRetainUserObject + 1, 0, 0, 0}},
+  {"cuGraphUpload", 635, {ROW_w_cuGraphUpload + 1, 0, 0, 0}},
+  {"cuGraphUpload_ptsz", 636, {ROW_w_cuGraphUpload_ptsz + 1, 0, 0, 0}},
+  {"cuStreamBeginCapture", 637, {ROW_w_cuStreamBeginCapture + 1, 0, 0, 0}},
+  {"cuStreamBeginCapture_ptsz", 638, {ROW_w_cuStreamBeginCapture_ptsz + 1, 0, 0, 0}},
+  {"cuStreamBeginCapture_v2", 639, {ROW_w_cuStreamBeginCapture_v2 + 1, 0, 0, 0}},
+  {"cuStreamBeginCapture_v2_ptsz", 640, {ROW_w_cuStreamBeginCapture_v2_ptsz + 1, 0, 0, 0}},
+  {"cuStreamBeginCaptureToGraph", 641, {ROW_w_cuStreamBeginCaptureToGraph + 1, 0, 0, 0}},
+  {"cuStreamBeginCaptureToGraph_ptsz", 642, {ROW_w_cuStreamBeginCaptureToGraph_ptsz + 1, 0, 0, 0}},
+  {"cuStreamEndCapture", 643, {ROW_w_cuStreamEndCapture + 1, 0, 0, 0}},
+  {"cuStreamEndCapture_ptsz", 644, {ROW_w_cuStreamEndCapture_ptsz + 1, 0, 0, 0}},
   {"cuStreamGetCaptureInfo", 645, {0, 0, 0, 0}},
   {"cuStreamGetCaptureInfo_ptsz", 646, {0, 0, 0, 0}},
   {"cuStreamGetCaptureInfo_v2", 647, {0, 0, 0, 0}},
@@ -14681,62 +14683,62 @@ const hook_name hook_names[] = {
   {"cuStreamGetCaptureInfo_v3_ptsz", 650, {0, 0, 0, 0}},
   {"cuStreamIsCapturing", 651, {0, 0, 0, 0}},
   {"cuStreamIsCapturing_ptsz", 652, {0, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies", 653, {343, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_ptsz", 654, {344, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_v2", 655, {345, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_v2_ptsz", 656, {346, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies", 653, {ROW_w_cuStreamUpdateCaptureDependencies + 1, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_ptsz", 654, {ROW_w_cuStreamUpdateCaptureDependencies_ptsz + 1, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_v2", 655, {ROW_w_cuStreamUpdateCaptureDependencies_v2 + 1, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_v2_ptsz", 656, {ROW_w_cuStreamUpdateCaptureDependencies_v2_ptsz + 1, 0, 0, 0}},
   {"cuThreadExchangeStreamCaptureMode", 657, {0, 0, 0, 0}},
-  {"cuUserObjectCreate", 658, {340, 0, 0, 0}},
-  {"cuUserObjectRelease", 659, {342, 0, 0, 0}},
-  {"cuUserObjectRetain", 660, {341, 0, 0, 0}},
-  {"__cudaGetKernel", 661, {0, 0, 733, 884}},
+  {"cuUserObjectCreate", 658, {ROW_w_cuUserObjectCreate + 1, 0, 0, 0}},
+  {"cuUserObjectRelease", 659, {ROW_w_cuUserObjectRelease + 1, 0, 0, 0}},
+  {"cuUserObjectRetain", 660, {ROW_w_cuUserObjectRetain + 1, 0, 0, 0}},
+  {"__cudaGetKernel", 661, {0, 0, ROW_w12___cudaGetKernel + 1, ROW_w13___cudaGetKernel + 1}},
   {"__cudaGetProcAddress", 662, {0, 0, 0, 0}},
   {"__cudaInitModule", 663, {0, 0, 0, 0}},
-  {"__cudaLaunchKernel", 664, {0, 0, 727, 878}},
-  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 728, 879}},
+  {"__cudaLaunchKernel", 664, {0, 0, ROW_w12___cudaLaunchKernel + 1, ROW_w13___cudaLaunchKernel + 1}},
+  {"__cudaLaunchKernel_ptsz", 665, {0, 0, ROW_w12___cudaLaunchKernel_ptsz + 1, ROW_w13___cudaLaunchKernel_ptsz + 1}},
   {"__cudaPopCallConfiguration", 666, {0, 0, 0, 0}},
   {"__cudaPushCallConfiguration", 667, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinary", 668, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinaryEnd", 669, {0, 0, 0, 0}},
-  {"__cudaRegisterFunction", 670, {0, 582, 732, 883}},
+  {"__cudaRegisterFunction", 670, {0, ROW_w11___cudaRegisterFunction + 1, ROW_w12___cudaRegisterFunction + 1, ROW_w13___cudaRegisterFunction + 1}},
   {"__cudaRegisterHostVar", 671, {0, 0, 0, 0}},
   {"__cudaRegisterManagedVar", 672, {0, 0, 0, 0}},
   {"__cudaRegisterUnifiedTable", 673, {0, 0, 0, 0}},
   {"__cudaRegisterVar", 674, {0, 0, 0, 0}},
   {"__cudaUnregisterFatBinary", 675, {0, 0, 0, 0}},
-  {"cudaLaunchCooperativeKernel", 676, {0, 576, 723, 874}},
-  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 577, 724, 875}},
-  {"cudaLaunchHostFunc", 678, {0, 580, 729, 880}},
-  {"cudaLaunchHostFunc_ptsz", 679, {0, 581, 730, 881}},
-  {"cudaLaunchKernel", 680, {0, 574, 721, 872}},
-  {"cudaLaunchKernel_ptsz", 681, {0, 575, 722, 873}},
-  {"cudaLaunchKernelExC", 682, {0, 578, 725, 876}},
-  {"cudaLaunchKernelExC_ptsz", 683, {0, 579, 726, 877}},
-  {"cuLaunch", 684, {236, 0, 0, 0}},
-  {"cuLaunchCooperativeKernel", 685, {231, 0, 0, 0}},
-  {"cuLaunchCooperativeKernel_ptsz", 686, {232, 0, 0, 0}},
-  {"cuLaunchCooperativeKernelMultiDevice", 687, {235, 0, 0, 0}},
-  {"cuLaunchGrid", 688, {237, 0, 0, 0}},
-  {"cuLaunchGridAsync", 689, {238, 0, 0, 0}},
-  {"cuLaunchHostFunc", 690, {239, 0, 0, 0}},
-  {"cuLaunchHostFunc_ptsz", 691, {240, 0, 0, 0}},
-  {"cuLaunchKernel", 692, {229, 0, 0, 0}},
-  {"cuLaunchKernel_ptsz", 693, {230, 0, 0, 0}},
-  {"cuLaunchKernelEx", 694, {233, 0, 0, 0}},
-  {"cuLaunchKernelEx_ptsz", 695, {234, 0, 0, 0}},
+  {"cudaLaunchCooperativeKernel", 676, {0, ROW_w11_cudaLaunchCooperativeKernel + 1, ROW_w12_cudaLaunchCooperativeKernel + 1, ROW_w13_cudaLaunchCooperativeKernel + 1}},
+  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, ROW_w11_cudaLaunchCooperativeKernel_ptsz + 1, ROW_w12_cudaLaunchCooperativeKernel_ptsz + 1, ROW_w13_cudaLaunchCooperativeKernel_ptsz + 1}},
+  {"cudaLaunchHostFunc", 678, {0, ROW_w11_cudaLaunchHostFunc + 1, ROW_w12_cudaLaunchHostFunc + 1, ROW_w13_cudaLaunchHostFunc + 1}},
+  {"cudaLaunchHostFunc_ptsz", 679, {0, ROW_w11_cudaLaunchHostFunc_ptsz + 1, ROW_w12_cudaLaunchHostFunc_ptsz + 1, ROW_w13_cudaLaunchHostFunc_ptsz + 1}},
+  {"cudaLaunchKernel", 680, {0, ROW_w11_cudaLaunchKernel + 1, ROW_w12_cudaLaunchKernel + 1, ROW_w13_cudaLaunchKernel + 1}},
+  {"cudaLaunchKernel_ptsz", 681, {0, ROW_w11_cudaLaunchKernel_ptsz + 1, ROW_w12_cudaLaunchKernel_ptsz + 1, ROW_w13_cudaLaunchKernel_ptsz + 1}},
+  {"cudaLaunchKernelExC", 682, {0, ROW_w11_cudaLaunchKernelExC + 1, ROW_w12_cudaLaunchKernelExC + 1, ROW_w13_cudaLaunchKernelExC + 1}},
+  {"cudaLaunchKernelExC_ptsz", 683, {0, ROW_w11_cudaLaunchKernelExC_ptsz + 1, ROW_w12_cudaLaunchKernelExC_ptsz + 1, ROW_w13_cudaLaunchKernelExC_ptsz + 1}},
+  {"cuLaunch", 684, {ROW_w_cuLaunch + 1, 0, 0, 0}},
+  {"cuLaunchCooperativeKernel", 685, {ROW_w_cuLaunchCooperativeKernel + 1, 0, 0, 0}},
+  {"cuLaunchCooperativeKernel_ptsz", 686, {ROW_w_cuLaunchCooperativeKernel_ptsz + 1, 0, 0, 0}},
+  {"cuLaunchCooperativeKernelMultiDevice", 687, {ROW_w_cuLaunchCooperativeKernelMultiDevice + 1, 0, 0, 0}},
+  {"cuLaunchGrid", 688, {ROW_w_cuLaunchGrid + 1, 0, 0, 0}},
+  {"cuLaunchGridAsync", 689, {ROW_w_cuLaunchGridAsync + 1, 0, 0, 0}},
+  {"cuLaunchHostFunc", 690, {ROW_w_cuLaunchHostFunc + 1, 0, 0, 0}},
+  {"cuLaunchHostFunc_ptsz", 691, {ROW_w_cuLaunchHostFunc_ptsz + 1, 0, 0, 0}},
+  {"cuLaunchKernel", 692, {ROW_w_cuLaunchKernel + 1, 0, 0, 0}},
+  {"cuLaunchKernel_ptsz", 693, {ROW_w_cuLaunchKernel_ptsz + 1, 0, 0, 0}},
+  {"cuLaunchKernelEx", 694, {ROW_w_cuLaunchKernelEx + 1, 0, 0, 0}},
+  {"cuLaunchKernelEx_ptsz", 695, {ROW_w_cuLaunchKernelEx_ptsz + 1, 0, 0, 0}},
   {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
-  {"cudaDeviceDisablePeerAccess", 697, {0, 590, 742, 893}},
-  {"cudaDeviceEnablePeerAccess", 698, {0, 589, 741, 892}},
+  {"cudaDeviceDisablePeerAccess", 697, {0, ROW_w11_cudaDeviceDisablePeerAccess + 1, ROW_w12_cudaDeviceDisablePeerAccess + 1, ROW_w13_cudaDeviceDisablePeerAccess + 1}},
+  {"cudaDeviceEnablePeerAccess", 698, {0, ROW_w11_cudaDeviceEnablePeerAccess + 1, ROW_w12_cudaDeviceEnablePeerAccess + 1, ROW_w13_cudaDeviceEnablePeerAccess + 1}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
   {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
-  {"cuCtxDisablePeerAccess", 701, {430, 0, 0, 0}},
-  {"cuCtxEnablePeerAccess", 702, {429, 0, 0, 0}},
+  {"cuCtxDisablePeerAccess", 701, {ROW_w_cuCtxDisablePeerAccess + 1, 0, 0, 0}},
+  {"cuCtxEnablePeerAccess", 702, {ROW_w_cuCtxEnablePeerAccess + 1, 0, 0, 0}},
   {"cuDeviceCanAccessPeer", 703, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAtomicCapabilities", 704, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAttribute", 705, {0, 0, 0, 0}},
-  {"cudaDestroyExternalMemory", 706, {0, 475, 619, 774}},
+  {"cudaDestroyExternalMemory", 706, {0, ROW_w11_cudaDestroyExternalMemory + 1, ROW_w12_cudaDestroyExternalMemory + 1, ROW_w13_cudaDestroyExternalMemory + 1}},
   {"cudaDestroyExternalSemaphore", 707, {0, 0, 0, 0}},
-  {"cudaExternalMemoryGetMappedBuffer", 708, {0, 473, 617, 772}},
+  {"cudaExternalMemoryGetMappedBuffer", 708, {0, ROW_w11_cudaExternalMemoryGetMappedBuffer + 1, ROW_w12_cudaExternalMemoryGetMappedBuffer + 1, ROW_w13_cudaExternalMemoryGetMappedBuffer + 1}},
   {"cudaExternalMemoryGetMappedMipmappedArray", 709, {0, 0, 0, 0}},
   {"cudaGraphicsEGLRegisterImage", 710, {0, 0, 0, 0}},
   {"cudaGraphicsGLRegisterBuffer", 711, {0, 0, 0, 0}},
@@ -14751,49 +14753,49 @@ const hook_name hook_names[] = {
   {"cudaGraphicsUnregisterResource", 720, {0, 0, 0, 0}},
   {"cudaGraphicsVDPAURegisterOutputSurface", 721, {0, 0, 0, 0}},
   {"cudaGraphicsVDPAURegisterVideoSurface", 722, {0, 0, 0, 0}},
-  {"cudaImportExternalMemory", 723, {0, 474, 618, 773}},
+  {"cudaImportExternalMemory", 723, {0, ROW_w11_cudaImportExternalMemory + 1, ROW_w12_cudaImportExternalMemory + 1, ROW_w13_cudaImportExternalMemory + 1}},
   {"cudaImportExternalSemaphore", 724, {0, 0, 0, 0}},
   {"cudaSignalExternalSemaphoresAsync", 725, {0, 0, 0, 0}},
   {"cudaSignalExternalSemaphoresAsync_ptsz", 726, {0, 0, 0, 0}},
   {"cudaWaitExternalSemaphoresAsync", 727, {0, 0, 0, 0}},
   {"cudaWaitExternalSemaphoresAsync_ptsz", 728, {0, 0, 0, 0}},
-  {"cuDestroyExternalMemory", 729, {52, 0, 0, 0}},
-  {"cuDestroyExternalSemaphore", 730, {263, 0, 0, 0}},
-  {"cuExternalMemoryGetMappedBuffer", 731, {50, 0, 0, 0}},
-  {"cuExternalMemoryGetMappedMipmappedArray", 732, {261, 0, 0, 0}},
-  {"cuGraphicsMapResources", 733, {264, 0, 0, 0}},
-  {"cuGraphicsMapResources_ptsz", 734, {265, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedMipmappedArray", 735, {270, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedPointer", 736, {268, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedPointer_v2", 737, {269, 0, 0, 0}},
-  {"cuGraphicsResourceSetMapFlags", 738, {272, 0, 0, 0}},
-  {"cuGraphicsResourceSetMapFlags_v2", 739, {273, 0, 0, 0}},
-  {"cuGraphicsSubResourceGetMappedArray", 740, {271, 0, 0, 0}},
-  {"cuGraphicsUnmapResources", 741, {266, 0, 0, 0}},
-  {"cuGraphicsUnmapResources_ptsz", 742, {267, 0, 0, 0}},
-  {"cuGraphicsUnregisterResource", 743, {274, 0, 0, 0}},
-  {"cuImportExternalMemory", 744, {51, 0, 0, 0}},
-  {"cuImportExternalSemaphore", 745, {262, 0, 0, 0}},
-  {"cuSignalExternalSemaphoresAsync", 746, {257, 0, 0, 0}},
-  {"cuSignalExternalSemaphoresAsync_ptsz", 747, {258, 0, 0, 0}},
-  {"cuWaitExternalSemaphoresAsync", 748, {259, 0, 0, 0}},
-  {"cuWaitExternalSemaphoresAsync_ptsz", 749, {260, 0, 0, 0}},
-  {"cudaCtxResetPersistingL2Cache", 750, {0, 588, 740, 891}},
-  {"cudaDeviceReset", 751, {0, 591, 743, 894}},
+  {"cuDestroyExternalMemory", 729, {ROW_w_cuDestroyExternalMemory + 1, 0, 0, 0}},
+  {"cuDestroyExternalSemaphore", 730, {ROW_w_cuDestroyExternalSemaphore + 1, 0, 0, 0}},
+  {"cuExternalMemoryGetMappedBuffer", 731, {ROW_w_cuExternalMemoryGetMappedBuffer + 1, 0, 0, 0}},
+  {"cuExternalMemoryGetMappedMipmappedArray", 732, {ROW_w_cuExternalMemoryGetMappedMipmappedArray + 1, 0, 0, 0}},
+  {"cuGraphicsMapResources", 733, {ROW_w_cuGraphicsMapResources + 1, 0, 0, 0}},
+  {"cuGraphicsMapResources_ptsz", 734, {ROW_w_cuGraphicsMapResources_ptsz + 1, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedMipmappedArray", 735, {ROW_w_cuGraphicsResourceGetMappedMipmappedArray + 1, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedPointer", 736, {ROW_w_cuGraphicsResourceGetMappedPointer + 1, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedPointer_v2", 737, {ROW_w_cuGraphicsResourceGetMappedPointer_v2 + 1, 0, 0, 0}},
+  {"cuGraphicsResourceSetMapFlags", 738, {ROW_w_cuGraphicsResourceSetMapFlags + 1, 0, 0, 0}},
+  {"cuGraphicsResourceSetMapFlags_v2", 739, {ROW_w_cuGraphicsResourceSetMapFlags_v2 + 1, 0, 0, 0}},
+  {"cuGraphicsSubResourceGetMappedArray", 740, {ROW_w_cuGraphicsSubResourceGetMappedArray + 1, 0, 0, 0}},
+  {"cuGraphicsUnmapResources", 741, {ROW_w_cuGraphicsUnmapResources + 1, 0, 0, 0}},
+  {"cuGraphicsUnmapResources_ptsz", 742, {ROW_w_cuGraphicsUnmapResources_ptsz + 1, 0, 0, 0}},
+  {"cuGraphicsUnregisterResource", 743, {ROW_w_cuGraphicsUnregisterResource + 1, 0, 0, 0}},
+  {"cuImportExternalMemory", 744, {ROW_w_cuImportExternalMemory + 1, 0, 0, 0}},
+  {"cuImportExternalSemaphore", 745, {ROW_w_cuImportExternalSemaphore + 1, 0, 0, 0}},
+  {"cuSignalExternalSemaphoresAsync", 746, {ROW_w_cuSignalExternalSemaphoresAsync + 1, 0, 0, 0}},
+  {"cuSignalExternalSemaphoresAsync_ptsz", 747, {ROW_w_cuSignalExternalSemaphoresAsync_ptsz + 1, 0, 0, 0}},
+  {"cuWaitExternalSemaphoresAsync", 748, {ROW_w_cuWaitExternalSemaphoresAsync + 1, 0, 0, 0}},
+  {"cuWaitExternalSemaphoresAsync_ptsz", 749, {ROW_w_cuWaitExternalSemaphoresAsync_ptsz + 1, 0, 0, 0}},
+  {"cudaCtxResetPersistingL2Cache", 750, {0, ROW_w11_cudaCtxResetPersistingL2Cache + 1, ROW_w12_cudaCtxResetPersistingL2Cache + 1, ROW_w13_cudaCtxResetPersistingL2Cache + 1}},
+  {"cudaDeviceReset", 751, {0, ROW_w11_cudaDeviceReset + 1, ROW_w12_cudaDeviceReset + 1, ROW_w13_cudaDeviceReset + 1}},
   {"cudaGetDevice", 752, {0, 0, 0, 0}},
-  {"cudaInitDevice", 753, {0, 587, 739, 890}},
-  {"cudaSetDevice", 754, {0, 584, 736, 887}},
-  {"cudaSetDeviceFlags", 755, {0, 585, 737, 888}},
-  {"cudaSetValidDevices", 756, {0, 586, 738, 889}},
-  {"cuCtxAttach", 757, {412, 0, 0, 0}},
-  {"cuCtxCreate", 758, {408, 0, 0, 0}},
-  {"cuCtxCreate_v2", 759, {409, 0, 0, 0}},
-  {"cuCtxCreate_v3", 760, {410, 0, 0, 0}},
-  {"cuCtxCreate_v4", 761, {411, 0, 0, 0}},
-  {"cuCtxDestroy", 762, {414, 0, 0, 0}},
-  {"cuCtxDestroy_v2", 763, {415, 0, 0, 0}},
-  {"cuCtxDetach", 764, {413, 0, 0, 0}},
-  {"cuCtxFromGreenCtx", 765, {426, 0, 0, 0}},
+  {"cudaInitDevice", 753, {0, ROW_w11_cudaInitDevice + 1, ROW_w12_cudaInitDevice + 1, ROW_w13_cudaInitDevice + 1}},
+  {"cudaSetDevice", 754, {0, ROW_w11_cudaSetDevice + 1, ROW_w12_cudaSetDevice + 1, ROW_w13_cudaSetDevice + 1}},
+  {"cudaSetDeviceFlags", 755, {0, ROW_w11_cudaSetDeviceFlags + 1, ROW_w12_cudaSetDeviceFlags + 1, ROW_w13_cudaSetDeviceFlags + 1}},
+  {"cudaSetValidDevices", 756, {0, ROW_w11_cudaSetValidDevices + 1, ROW_w12_cudaSetValidDevices + 1, ROW_w13_cudaSetValidDevices + 1}},
+  {"cuCtxAttach", 757, {ROW_w_cuCtxAttach + 1, 0, 0, 0}},
+  {"cuCtxCreate", 758, {ROW_w_cuCtxCreate + 1, 0, 0, 0}},
+  {"cuCtxCreate_v2", 759, {ROW_w_cuCtxCreate_v2 + 1, 0, 0, 0}},
+  {"cuCtxCreate_v3", 760, {ROW_w_cuCtxCreate_v3 + 1, 0, 0, 0}},
+  {"cuCtxCreate_v4", 761, {ROW_w_cuCtxCreate_v4 + 1, 0, 0, 0}},
+  {"cuCtxDestroy", 762, {ROW_w_cuCtxDestroy + 1, 0, 0, 0}},
+  {"cuCtxDestroy_v2", 763, {ROW_w_cuCtxDestroy_v2 + 1, 0, 0, 0}},
+  {"cuCtxDetach", 764, {ROW_w_cuCtxDetach + 1, 0, 0, 0}},
+  {"cuCtxFromGreenCtx", 765, {ROW_w_cuCtxFromGreenCtx + 1, 0, 0, 0}},
   {"cuCtxGetApiVersion", 766, {0, 0, 0, 0}},
   {"cuCtxGetCacheConfig", 767, {0, 0, 0, 0}},
   {"cuCtxGetCurrent", 768, {0, 0, 0, 0}},
@@ -14806,39 +14808,39 @@ const hook_name hook_names[] = {
   {"cuCtxGetLimit", 775, {0, 0, 0, 0}},
   {"cuCtxGetSharedMemConfig", 776, {0, 0, 0, 0}},
   {"cuCtxGetStreamPriorityRange", 777, {0, 0, 0, 0}},
-  {"cuCtxPopCurrent", 778, {418, 0, 0, 0}},
-  {"cuCtxPopCurrent_v2", 779, {419, 0, 0, 0}},
-  {"cuCtxPushCurrent", 780, {416, 0, 0, 0}},
-  {"cuCtxPushCurrent_v2", 781, {417, 0, 0, 0}},
-  {"cuCtxResetPersistingL2Cache", 782, {425, 0, 0, 0}},
-  {"cuCtxSetCacheConfig", 783, {423, 0, 0, 0}},
-  {"cuCtxSetCurrent", 784, {420, 0, 0, 0}},
-  {"cuCtxSetFlags", 785, {421, 0, 0, 0}},
-  {"cuCtxSetLimit", 786, {422, 0, 0, 0}},
-  {"cuCtxSetSharedMemConfig", 787, {424, 0, 0, 0}},
+  {"cuCtxPopCurrent", 778, {ROW_w_cuCtxPopCurrent + 1, 0, 0, 0}},
+  {"cuCtxPopCurrent_v2", 779, {ROW_w_cuCtxPopCurrent_v2 + 1, 0, 0, 0}},
+  {"cuCtxPushCurrent", 780, {ROW_w_cuCtxPushCurrent + 1, 0, 0, 0}},
+  {"cuCtxPushCurrent_v2", 781, {ROW_w_cuCtxPushCurrent_v2 + 1, 0, 0, 0}},
+  {"cuCtxResetPersistingL2Cache", 782, {ROW_w_cuCtxResetPersistingL2Cache + 1, 0, 0, 0}},
+  {"cuCtxSetCacheConfig", 783, {ROW_w_cuCtxSetCacheConfig + 1, 0, 0, 0}},
+  {"cuCtxSetCurrent", 784, {ROW_w_cuCtxSetCurrent + 1, 0, 0, 0}},
+  {"cuCtxSetFlags", 785, {ROW_w_cuCtxSetFlags + 1, 0, 0, 0}},
+  {"cuCtxSetLimit", 786, {ROW_w_cuCtxSetLimit + 1, 0, 0, 0}},
+  {"cuCtxSetSharedMemConfig", 787, {ROW_w_cuCtxSetSharedMemConfig + 1, 0, 0, 0}},
   {"cuDevicePrimaryCtxGetState", 788, {0, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease", 789, {434, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease_v2", 790, {435, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset", 791, {436, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset_v2", 792, {437, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRetain", 793, {433, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags", 794, {438, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags_v2", 795, {439, 0, 0, 0}},
-  {"cuGreenCtxCreate", 796, {427, 0, 0, 0}},
-  {"cuGreenCtxDestroy", 797, {428, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease", 789, {ROW_w_cuDevicePrimaryCtxRelease + 1, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease_v2", 790, {ROW_w_cuDevicePrimaryCtxRelease_v2 + 1, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset", 791, {ROW_w_cuDevicePrimaryCtxReset + 1, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset_v2", 792, {ROW_w_cuDevicePrimaryCtxReset_v2 + 1, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRetain", 793, {ROW_w_cuDevicePrimaryCtxRetain + 1, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags", 794, {ROW_w_cuDevicePrimaryCtxSetFlags + 1, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags_v2", 795, {ROW_w_cuDevicePrimaryCtxSetFlags_v2 + 1, 0, 0, 0}},
+  {"cuGreenCtxCreate", 796, {ROW_w_cuGreenCtxCreate + 1, 0, 0, 0}},
+  {"cuGreenCtxDestroy", 797, {ROW_w_cuGreenCtxDestroy + 1, 0, 0, 0}},
   {"cuGreenCtxGetDevResource", 798, {0, 0, 0, 0}},
   {"cuGreenCtxGetId", 799, {0, 0, 0, 0}},
-  {"cuGreenCtxRecordEvent", 800, {228, 0, 0, 0}},
-  {"cuGreenCtxWaitEvent", 801, {196, 0, 0, 0}},
-  {"cuInit", 802, {407, 0, 0, 0}},
-  {"cudaGetDriverEntryPoint", 803, {0, 593, 745, 895}},
-  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 594, 746, 896}},
-  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 747, 897}},
-  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 748, 898}},
+  {"cuGreenCtxRecordEvent", 800, {ROW_w_cuGreenCtxRecordEvent + 1, 0, 0, 0}},
+  {"cuGreenCtxWaitEvent", 801, {ROW_w_cuGreenCtxWaitEvent + 1, 0, 0, 0}},
+  {"cuInit", 802, {ROW_w_cuInit + 1, 0, 0, 0}},
+  {"cudaGetDriverEntryPoint", 803, {0, ROW_w11_cudaGetDriverEntryPoint + 1, ROW_w12_cudaGetDriverEntryPoint + 1, ROW_w13_cudaGetDriverEntryPoint + 1}},
+  {"cudaGetDriverEntryPoint_ptsz", 804, {0, ROW_w11_cudaGetDriverEntryPoint_ptsz + 1, ROW_w12_cudaGetDriverEntryPoint_ptsz + 1, ROW_w13_cudaGetDriverEntryPoint_ptsz + 1}},
+  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, ROW_w12_cudaGetDriverEntryPointByVersion + 1, ROW_w13_cudaGetDriverEntryPointByVersion + 1}},
+  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, ROW_w12_cudaGetDriverEntryPointByVersion_ptsz + 1, ROW_w13_cudaGetDriverEntryPointByVersion_ptsz + 1}},
   {"cudaGetExportTable", 807, {0, 0, 0, 0}},
   {"cuGetExportTable", 808, {0, 0, 0, 0}},
-  {"cuGetProcAddress", 809, {440, 0, 0, 0}},
-  {"cuGetProcAddress_v2", 810, {441, 0, 0, 0}},
+  {"cuGetProcAddress", 809, {ROW_w_cuGetProcAddress + 1, 0, 0, 0}},
+  {"cuGetProcAddress_v2", 810, {ROW_w_cuGetProcAddress_v2 + 1, 0, 0, 0}},
   {"cudaArrayGetInfo", 811, {0, 0, 0, 0}},
   {"cudaArrayGetMemoryRequirements", 812, {0, 0, 0, 0}},
   {"cudaArrayGetPlane", 813, {0, 0, 0, 0}},
@@ -14910,7 +14912,7 @@ const hook_name hook_names[] = {
   {"cudaKernelSetAttributeForDevice", 879, {0, 0, 0, 0}},
   {"cudaLibraryEnumerateKernels", 880, {0, 0, 0, 0}},
   {"cudaLibraryGetGlobal", 881, {0, 0, 0, 0}},
-  {"cudaLibraryGetKernel", 882, {0, 0, 731, 882}},
+  {"cudaLibraryGetKernel", 882, {0, 0, ROW_w12_cudaLibraryGetKernel + 1, ROW_w13_cudaLibraryGetKernel + 1}},
   {"cudaLibraryGetKernelCount", 883, {0, 0, 0, 0}},
   {"cudaLibraryGetManaged", 884, {0, 0, 0, 0}},
   {"cudaLibraryGetUnifiedFunction", 885, {0, 0, 0, 0}},
@@ -14929,43 +14931,43 @@ const hook_name hook_names[] = {
   {"cuFuncSetSharedMemConfig", 898, {0, 0, 0, 0}},
   {"cuFuncSetSharedSize", 899, {0, 0, 0, 0}},
   {"cuKernelGetAttribute", 900, {0, 0, 0, 0}},
-  {"cuKernelGetFunction", 901, {352, 0, 0, 0}},
+  {"cuKernelGetFunction", 901, {ROW_w_cuKernelGetFunction + 1, 0, 0, 0}},
   {"cuKernelGetLibrary", 902, {0, 0, 0, 0}},
   {"cuKernelGetName", 903, {0, 0, 0, 0}},
   {"cuKernelGetParamInfo", 904, {0, 0, 0, 0}},
   {"cuKernelSetAttribute", 905, {0, 0, 0, 0}},
   {"cuKernelSetCacheConfig", 906, {0, 0, 0, 0}},
-  {"cuLibraryEnumerateKernels", 907, {351, 0, 0, 0}},
-  {"cuLibraryGetGlobal", 908, {392, 0, 0, 0}},
-  {"cuLibraryGetKernel", 909, {350, 0, 0, 0}},
+  {"cuLibraryEnumerateKernels", 907, {ROW_w_cuLibraryEnumerateKernels + 1, 0, 0, 0}},
+  {"cuLibraryGetGlobal", 908, {ROW_w_cuLibraryGetGlobal + 1, 0, 0, 0}},
+  {"cuLibraryGetKernel", 909, {ROW_w_cuLibraryGetKernel + 1, 0, 0, 0}},
   {"cuLibraryGetKernelCount", 910, {0, 0, 0, 0}},
   {"cuLibraryGetManaged", 911, {0, 0, 0, 0}},
   {"cuLibraryGetModule", 912, {0, 0, 0, 0}},
   {"cuLibraryGetUnifiedFunction", 913, {0, 0, 0, 0}},
-  {"cuLibraryLoadData", 914, {388, 0, 0, 0}},
-  {"cuLibraryLoadFromFile", 915, {389, 0, 0, 0}},
+  {"cuLibraryLoadData", 914, {ROW_w_cuLibraryLoadData + 1, 0, 0, 0}},
+  {"cuLibraryLoadFromFile", 915, {ROW_w_cuLibraryLoadFromFile + 1, 0, 0, 0}},
   {"cuLibraryUnload", 916, {0, 0, 0, 0}},
-  {"cuLinkAddData", 917, {395, 0, 0, 0}},
-  {"cuLinkAddData_v2", 918, {396, 0, 0, 0}},
-  {"cuLinkAddFile", 919, {397, 0, 0, 0}},
-  {"cuLinkAddFile_v2", 920, {398, 0, 0, 0}},
-  {"cuLinkComplete", 921, {399, 0, 0, 0}},
-  {"cuLinkCreate", 922, {393, 0, 0, 0}},
-  {"cuLinkCreate_v2", 923, {394, 0, 0, 0}},
-  {"cuLinkDestroy", 924, {400, 0, 0, 0}},
+  {"cuLinkAddData", 917, {ROW_w_cuLinkAddData + 1, 0, 0, 0}},
+  {"cuLinkAddData_v2", 918, {ROW_w_cuLinkAddData_v2 + 1, 0, 0, 0}},
+  {"cuLinkAddFile", 919, {ROW_w_cuLinkAddFile + 1, 0, 0, 0}},
+  {"cuLinkAddFile_v2", 920, {ROW_w_cuLinkAddFile_v2 + 1, 0, 0, 0}},
+  {"cuLinkComplete", 921, {ROW_w_cuLinkComplete + 1, 0, 0, 0}},
+  {"cuLinkCreate", 922, {ROW_w_cuLinkCreate + 1, 0, 0, 0}},
+  {"cuLinkCreate_v2", 923, {ROW_w_cuLinkCreate_v2 + 1, 0, 0, 0}},
+  {"cuLinkDestroy", 924, {ROW_w_cuLinkDestroy + 1, 0, 0, 0}},
   {"cuModuleEnumerateFunctions", 925, {0, 0, 0, 0}},
-  {"cuModuleGetFunction", 926, {349, 0, 0, 0}},
+  {"cuModuleGetFunction", 926, {ROW_w_cuModuleGetFunction + 1, 0, 0, 0}},
   {"cuModuleGetFunctionCount", 927, {0, 0, 0, 0}},
-  {"cuModuleGetGlobal", 928, {390, 0, 0, 0}},
-  {"cuModuleGetGlobal_v2", 929, {391, 0, 0, 0}},
+  {"cuModuleGetGlobal", 928, {ROW_w_cuModuleGetGlobal + 1, 0, 0, 0}},
+  {"cuModuleGetGlobal_v2", 929, {ROW_w_cuModuleGetGlobal_v2 + 1, 0, 0, 0}},
   {"cuModuleGetLoadingMode", 930, {0, 0, 0, 0}},
   {"cuModuleGetSurfRef", 931, {0, 0, 0, 0}},
   {"cuModuleGetTexRef", 932, {0, 0, 0, 0}},
-  {"cuModuleLoad", 933, {383, 0, 0, 0}},
-  {"cuModuleLoadData", 934, {384, 0, 0, 0}},
-  {"cuModuleLoadDataEx", 935, {385, 0, 0, 0}},
-  {"cuModuleLoadFatBinary", 936, {386, 0, 0, 0}},
-  {"cuModuleUnload", 937, {387, 0, 0, 0}},
+  {"cuModuleLoad", 933, {ROW_w_cuModuleLoad + 1, 0, 0, 0}},
+  {"cuModuleLoadData", 934, {ROW_w_cuModuleLoadData + 1, 0, 0, 0}},
+  {"cuModuleLoadDataEx", 935, {ROW_w_cuModuleLoadDataEx + 1, 0, 0, 0}},
+  {"cuModuleLoadFatBinary", 936, {ROW_w_cuModuleLoadFatBinary + 1, 0, 0, 0}},
+  {"cuModuleUnload", 937, {ROW_w_cuModuleUnload + 1, 0, 0, 0}},
   {"cudaChooseDevice", 938, {0, 0, 0, 0}},
   {"cudaDeviceGetAttribute", 939, {0, 0, 0, 0}},
   {"cudaDeviceGetByPCIBusId", 940, {0, 0, 0, 0}},
@@ -15006,8 +15008,8 @@ const hook_name hook_names[] = {
   {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
-  {"cudaGetFuncBySymbol", 978, {0, 583, 735, 886}},
-  {"cudaGetKernel", 979, {0, 0, 734, 885}},
+  {"cudaGetFuncBySymbol", 978, {0, ROW_w11_cudaGetFuncBySymbol + 1, ROW_w12_cudaGetFuncBySymbol + 1, ROW_w13_cudaGetFuncBySymbol + 1}},
+  {"cudaGetKernel", 979, {0, 0, ROW_w12_cudaGetKernel + 1, ROW_w13_cudaGetKernel + 1}},
   {"cudaGetLastError", 980, {0, 0, 0, 0}},
   {"cudaLogsCurrent", 981, {0, 0, 0, 0}},
   {"cudaLogsDumpToFile", 982, {0, 0, 0, 0}},
@@ -15025,12 +15027,12 @@ const hook_name hook_names[] = {
   {"cudaRuntimeGetVersion", 994, {0, 0, 0, 0}},
   {"cudaVDPAUGetDevice", 995, {0, 0, 0, 0}},
   {"cudaVDPAUSetVDPAUDevice", 996, {0, 0, 0, 0}},
-  {"cuCheckpointProcessCheckpoint", 997, {402, 0, 0, 0}},
+  {"cuCheckpointProcessCheckpoint", 997, {ROW_w_cuCheckpointProcessCheckpoint + 1, 0, 0, 0}},
   {"cuCheckpointProcessGetRestoreThreadId", 998, {0, 0, 0, 0}},
   {"cuCheckpointProcessGetState", 999, {0, 0, 0, 0}},
-  {"cuCheckpointProcessLock", 1000, {401, 0, 0, 0}},
-  {"cuCheckpointProcessRestore", 1001, {403, 0, 0, 0}},
-  {"cuCheckpointProcessUnlock", 1002, {404, 0, 0, 0}},
+  {"cuCheckpointProcessLock", 1000, {ROW_w_cuCheckpointProcessLock + 1, 0, 0, 0}},
+  {"cuCheckpointProcessRestore", 1001, {ROW_w_cuCheckpointProcessRestore + 1, 0, 0, 0}},
+  {"cuCheckpointProcessUnlock", 1002, {ROW_w_cuCheckpointProcessUnlock + 1, 0, 0, 0}},
   {"cuCoredumpGetAttribute", 1003, {0, 0, 0, 0}},
   {"cuCoredumpGetAttributeGlobal", 1004, {0, 0, 0, 0}},
   {"cuCoredumpSetAttribute", 1005, {0, 0, 0, 0}},
@@ -15085,48 +15087,48 @@ const hook_name hook_names[] = {
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 627, 0}},
-  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 628, 0}},
-  {"cudaMemAdvise_v2", 1059, {0, 0, 630, 0}},
-  {"cudaThreadSynchronize", 1060, {0, 545, 692, 0}},
-  {"cudaThreadExit", 1061, {0, 592, 744, 0}},
-  {"cuEGLStreamConsumerAcquireFrame", 1062, {377, 0, 0, 0}},
-  {"cuEGLStreamConsumerConnect", 1063, {374, 0, 0, 0}},
-  {"cuEGLStreamConsumerConnectWithFlags", 1064, {375, 0, 0, 0}},
-  {"cuEGLStreamConsumerDisconnect", 1065, {376, 0, 0, 0}},
-  {"cuEGLStreamConsumerReleaseFrame", 1066, {378, 0, 0, 0}},
-  {"cuEGLStreamProducerConnect", 1067, {379, 0, 0, 0}},
-  {"cuEGLStreamProducerDisconnect", 1068, {380, 0, 0, 0}},
+  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, ROW_w12_cudaMemPrefetchAsync_v2 + 1, 0}},
+  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, ROW_w12_cudaMemPrefetchAsync_v2_ptsz + 1, 0}},
+  {"cudaMemAdvise_v2", 1059, {0, 0, ROW_w12_cudaMemAdvise_v2 + 1, 0}},
+  {"cudaThreadSynchronize", 1060, {0, ROW_w11_cudaThreadSynchronize + 1, ROW_w12_cudaThreadSynchronize + 1, 0}},
+  {"cudaThreadExit", 1061, {0, ROW_w11_cudaThreadExit + 1, ROW_w12_cudaThreadExit + 1, 0}},
+  {"cuEGLStreamConsumerAcquireFrame", 1062, {ROW_w_cuEGLStreamConsumerAcquireFrame + 1, 0, 0, 0}},
+  {"cuEGLStreamConsumerConnect", 1063, {ROW_w_cuEGLStreamConsumerConnect + 1, 0, 0, 0}},
+  {"cuEGLStreamConsumerConnectWithFlags", 1064, {ROW_w_cuEGLStreamConsumerConnectWithFlags + 1, 0, 0, 0}},
+  {"cuEGLStreamConsumerDisconnect", 1065, {ROW_w_cuEGLStreamConsumerDisconnect + 1, 0, 0, 0}},
+  {"cuEGLStreamConsumerReleaseFrame", 1066, {ROW_w_cuEGLStreamConsumerReleaseFrame + 1, 0, 0, 0}},
+  {"cuEGLStreamProducerConnect", 1067, {ROW_w_cuEGLStreamProducerConnect + 1, 0, 0, 0}},
+  {"cuEGLStreamProducerDisconnect", 1068, {ROW_w_cuEGLStreamProducerDisconnect + 1, 0, 0, 0}},
   {"cuEGLStreamProducerPresentFrame", 1069, {0, 0, 0, 0}},
-  {"cuEGLStreamProducerReturnFrame", 1070, {381, 0, 0, 0}},
-  {"cuEventCreateFromEGLSync", 1071, {382, 0, 0, 0}},
-  {"cuGLCtxCreate", 1072, {358, 0, 0, 0}},
-  {"cuGLCtxCreate_v2", 1073, {359, 0, 0, 0}},
+  {"cuEGLStreamProducerReturnFrame", 1070, {ROW_w_cuEGLStreamProducerReturnFrame + 1, 0, 0, 0}},
+  {"cuEventCreateFromEGLSync", 1071, {ROW_w_cuEventCreateFromEGLSync + 1, 0, 0, 0}},
+  {"cuGLCtxCreate", 1072, {ROW_w_cuGLCtxCreate + 1, 0, 0, 0}},
+  {"cuGLCtxCreate_v2", 1073, {ROW_w_cuGLCtxCreate_v2 + 1, 0, 0, 0}},
   {"cuGLGetDevices", 1074, {0, 0, 0, 0}},
   {"cuGLGetDevices_v2", 1075, {0, 0, 0, 0}},
-  {"cuGLInit", 1076, {362, 0, 0, 0}},
-  {"cuGLMapBufferObject", 1077, {365, 0, 0, 0}},
-  {"cuGLMapBufferObject_v2", 1078, {366, 0, 0, 0}},
-  {"cuGLMapBufferObject_v2_ptds", 1079, {367, 0, 0, 0}},
-  {"cuGLMapBufferObjectAsync", 1080, {368, 0, 0, 0}},
-  {"cuGLMapBufferObjectAsync_v2", 1081, {369, 0, 0, 0}},
-  {"cuGLMapBufferObjectAsync_v2_ptsz", 1082, {370, 0, 0, 0}},
-  {"cuGLRegisterBufferObject", 1083, {363, 0, 0, 0}},
-  {"cuGLSetBufferObjectMapFlags", 1084, {364, 0, 0, 0}},
-  {"cuGLUnmapBufferObject", 1085, {371, 0, 0, 0}},
-  {"cuGLUnmapBufferObjectAsync", 1086, {372, 0, 0, 0}},
-  {"cuGLUnregisterBufferObject", 1087, {373, 0, 0, 0}},
-  {"cuGraphicsEGLRegisterImage", 1088, {355, 0, 0, 0}},
-  {"cuGraphicsGLRegisterBuffer", 1089, {353, 0, 0, 0}},
-  {"cuGraphicsGLRegisterImage", 1090, {354, 0, 0, 0}},
+  {"cuGLInit", 1076, {ROW_w_cuGLInit + 1, 0, 0, 0}},
+  {"cuGLMapBufferObject", 1077, {ROW_w_cuGLMapBufferObject + 1, 0, 0, 0}},
+  {"cuGLMapBufferObject_v2", 1078, {ROW_w_cuGLMapBufferObject_v2 + 1, 0, 0, 0}},
+  {"cuGLMapBufferObject_v2_ptds", 1079, {ROW_w_cuGLMapBufferObject_v2_ptds + 1, 0, 0, 0}},
+  {"cuGLMapBufferObjectAsync", 1080, {ROW_w_cuGLMapBufferObjectAsync + 1, 0, 0, 0}},
+  {"cuGLMapBufferObjectAsync_v2", 1081, {ROW_w_cuGLMapBufferObjectAsync_v2 + 1, 0, 0, 0}},
+  {"cuGLMapBufferObjectAsync_v2_ptsz", 1082, {ROW_w_cuGLMapBufferObjectAsync_v2_ptsz + 1, 0, 0, 0}},
+  {"cuGLRegisterBufferObject", 1083, {ROW_w_cuGLRegisterBufferObject + 1, 0, 0, 0}},
+  {"cuGLSetBufferObjectMapFlags", 1084, {ROW_w_cuGLSetBufferObjectMapFlags + 1, 0, 0, 0}},
+  {"cuGLUnmapBufferObject", 1085, {ROW_w_cuGLUnmapBufferObject + 1, 0, 0, 0}},
+  {"cuGLUnmapBufferObjectAsync", 1086, {ROW_w_cuGLUnmapBufferObjectAsync + 1, 0, 0, 0}},
+  {"cuGLUnregisterBufferObject", 1087, {ROW_w_cuGLUnregisterBufferObject + 1, 0, 0, 0}},
+  {"cuGraphicsEGLRegisterImage", 1088, {ROW_w_cuGraphicsEGLRegisterImage + 1, 0, 0, 0}},
+  {"cuGraphicsGLRegisterBuffer", 1089, {ROW_w_cuGraphicsGLRegisterBuffer + 1, 0, 0, 0}},
+  {"cuGraphicsGLRegisterImage", 1090, {ROW_w_cuGraphicsGLRegisterImage + 1, 0, 0, 0}},
   {"cuGraphicsResourceGetMappedEglFrame", 1091, {0, 0, 0, 0}},
-  {"cuGraphicsVDPAURegisterOutputSurface", 1092, {357, 0, 0, 0}},
-  {"cuGraphicsVDPAURegisterVideoSurface", 1093, {356, 0, 0, 0}},
+  {"cuGraphicsVDPAURegisterOutputSurface", 1092, {ROW_w_cuGraphicsVDPAURegisterOutputSurface + 1, 0, 0, 0}},
+  {"cuGraphicsVDPAURegisterVideoSurface", 1093, {ROW_w_cuGraphicsVDPAURegisterVideoSurface + 1, 0, 0, 0}},
   {"cuProfilerInitialize", 1094, {0, 0, 0, 0}},
-  {"cuProfilerStart", 1095, {405, 0, 0, 0}},
-  {"cuProfilerStop", 1096, {406, 0, 0, 0}},
-  {"cuVDPAUCtxCreate", 1097, {360, 0, 0, 0}},
-  {"cuVDPAUCtxCreate_v2", 1098, {361, 0, 0, 0}},
+  {"cuProfilerStart", 1095, {ROW_w_cuProfilerStart + 1, 0, 0, 0}},
+  {"cuProfilerStop", 1096, {ROW_w_cuProfilerStop + 1, 0, 0, 0}},
+  {"cuVDPAUCtxCreate", 1097, {ROW_w_cuVDPAUCtxCreate + 1, 0, 0, 0}},
+  {"cuVDPAUCtxCreate_v2", 1098, {ROW_w_cuVDPAUCtxCreate_v2 + 1, 0, 0, 0}},
   {"cuVDPAUGetDevice", 1099, {0, 0, 0, 0}},
   {"cudaGraphAddDependencies_v2", 1104, {0, 0, 0, 0}},
   {"cudaGraphAddNode_v2", 1105, {0, 0, 0, 0}},
@@ -15402,39 +15404,39 @@ const uint16_t hook_name_slots[4096] = {
 };
 
 const hook_abi hook_abis[] = {
-  {"cuArray3DCreate", 2000, 0, 30, 10},
-  {"cuArray3DCreate", 3020, 0, 31, 11},
+  {"cuArray3DCreate", 2000, 0, ROW_w_cuArray3DCreate, 10},
+  {"cuArray3DCreate", 3020, 0, ROW_w_cuArray3DCreate_v2, 11},
   {"cuArray3DGetDescriptor", 2000, 0, -1, 828},
   {"cuArray3DGetDescriptor", 3020, 0, -1, 829},
-  {"cuArrayCreate", 2000, 0, 28, 12},
-  {"cuArrayCreate", 3020, 0, 29, 13},
-  {"cuArrayDestroy", 2000, 0, 33, 14},
+  {"cuArrayCreate", 2000, 0, ROW_w_cuArrayCreate, 12},
+  {"cuArrayCreate", 3020, 0, ROW_w_cuArrayCreate_v2, 13},
+  {"cuArrayDestroy", 2000, 0, ROW_w_cuArrayDestroy, 14},
   {"cuArrayGetDescriptor", 2000, 0, -1, 830},
   {"cuArrayGetDescriptor", 3020, 0, -1, 831},
   {"cuArrayGetMemoryRequirements", 11060, 0, -1, 832},
   {"cuArrayGetPlane", 11020, 0, -1, 833},
   {"cuArrayGetSparseProperties", 11010, 0, -1, 834},
-  {"cuCheckpointProcessCheckpoint", 12080, 0, 401, 997},
+  {"cuCheckpointProcessCheckpoint", 12080, 0, ROW_w_cuCheckpointProcessCheckpoint, 997},
   {"cuCheckpointProcessGetRestoreThreadId", 12080, 0, -1, 998},
   {"cuCheckpointProcessGetState", 12080, 0, -1, 999},
-  {"cuCheckpointProcessLock", 12080, 0, 400, 1000},
-  {"cuCheckpointProcessRestore", 12080, 0, 402, 1001},
-  {"cuCheckpointProcessUnlock", 12080, 0, 403, 1002},
+  {"cuCheckpointProcessLock", 12080, 0, ROW_w_cuCheckpointProcessLock, 1000},
+  {"cuCheckpointProcessRestore", 12080, 0, ROW_w_cuCheckpointProcessRestore, 1001},
+  {"cuCheckpointProcessUnlock", 12080, 0, ROW_w_cuCheckpointProcessUnlock, 1002},
   {"cuCoredumpGetAttribute", 12010, 0, -1, 1003},
   {"cuCoredumpGetAttributeGlobal", 12010, 0, -1, 1004},
   {"cuCoredumpSetAttribute", 12010, 0, -1, 1005},
   {"cuCoredumpSetAttributeGlobal", 12010, 0, -1, 1006},
-  {"cuCtxAttach", 2000, 0, 411, 757},
-  {"cuCtxCreate", 2000, 0, 407, 758},
-  {"cuCtxCreate", 3020, 0, 408, 759},
-  {"cuCtxCreate", 11040, 0, 409, 760},
-  {"cuCtxCreate", 12050, 0, 410, 761},
-  {"cuCtxDestroy", 2000, 0, 413, 762},
-  {"cuCtxDestroy", 4000, 0, 414, 763},
-  {"cuCtxDetach", 2000, 0, 412, 764},
-  {"cuCtxDisablePeerAccess", 4000, 0, 429, 701},
-  {"cuCtxEnablePeerAccess", 4000, 0, 428, 702},
-  {"cuCtxFromGreenCtx", 12040, 0, 425, 765},
+  {"cuCtxAttach", 2000, 0, ROW_w_cuCtxAttach, 757},
+  {"cuCtxCreate", 2000, 0, ROW_w_cuCtxCreate, 758},
+  {"cuCtxCreate", 3020, 0, ROW_w_cuCtxCreate_v2, 759},
+  {"cuCtxCreate", 11040, 0, ROW_w_cuCtxCreate_v3, 760},
+  {"cuCtxCreate", 12050, 0, ROW_w_cuCtxCreate_v4, 761},
+  {"cuCtxDestroy", 2000, 0, ROW_w_cuCtxDestroy, 762},
+  {"cuCtxDestroy", 4000, 0, ROW_w_cuCtxDestroy_v2, 763},
+  {"cuCtxDetach", 2000, 0, ROW_w_cuCtxDetach, 764},
+  {"cuCtxDisablePeerAccess", 4000, 0, ROW_w_cuCtxDisablePeerAccess, 701},
+  {"cuCtxEnablePeerAccess", 4000, 0, ROW_w_cuCtxEnablePeerAccess, 702},
+  {"cuCtxFromGreenCtx", 12040, 0, ROW_w_cuCtxFromGreenCtx, 765},
   {"cuCtxGetApiVersion", 3020, 0, -1, 766},
   {"cuCtxGetCacheConfig", 3020, 0, -1, 767},
   {"cuCtxGetCurrent", 4000, 0, -1, 768},
@@ -15447,22 +15449,22 @@ const hook_abi hook_abis[] = {
   {"cuCtxGetLimit", 3010, 0, -1, 775},
   {"cuCtxGetSharedMemConfig", 4020, 0, -1, 776},
   {"cuCtxGetStreamPriorityRange", 5050, 0, -1, 777},
-  {"cuCtxPopCurrent", 2000, 0, 417, 778},
-  {"cuCtxPopCurrent", 4000, 0, 418, 779},
-  {"cuCtxPushCurrent", 2000, 0, 415, 780},
-  {"cuCtxPushCurrent", 4000, 0, 416, 781},
-  {"cuCtxRecordEvent", 12050, 0, 430, 341},
-  {"cuCtxResetPersistingL2Cache", 11000, 0, 424, 782},
-  {"cuCtxSetCacheConfig", 3020, 0, 422, 783},
-  {"cuCtxSetCurrent", 4000, 0, 419, 784},
-  {"cuCtxSetFlags", 12010, 0, 420, 785},
-  {"cuCtxSetLimit", 3010, 0, 421, 786},
-  {"cuCtxSetSharedMemConfig", 4020, 0, 423, 787},
-  {"cuCtxSynchronize", 2000, 0, 169, 342},
-  {"cuCtxSynchronize", 13000, 0, 170, 343},
-  {"cuCtxWaitEvent", 12050, 0, 431, 344},
-  {"cuDestroyExternalMemory", 10000, 0, 51, 729},
-  {"cuDestroyExternalSemaphore", 10000, 0, 262, 730},
+  {"cuCtxPopCurrent", 2000, 0, ROW_w_cuCtxPopCurrent, 778},
+  {"cuCtxPopCurrent", 4000, 0, ROW_w_cuCtxPopCurrent_v2, 779},
+  {"cuCtxPushCurrent", 2000, 0, ROW_w_cuCtxPushCurrent, 780},
+  {"cuCtxPushCurrent", 4000, 0, ROW_w_cuCtxPushCurrent_v2, 781},
+  {"cuCtxRecordEvent", 12050, 0, ROW_w_cuCtxRecordEvent, 341},
+  {"cuCtxResetPersistingL2Cache", 11000, 0, ROW_w_cuCtxResetPersistingL2Cache, 782},
+  {"cuCtxSetCacheConfig", 3020, 0, ROW_w_cuCtxSetCacheConfig, 783},
+  {"cuCtxSetCurrent", 4000, 0, ROW_w_cuCtxSetCurrent, 784},
+  {"cuCtxSetFlags", 12010, 0, ROW_w_cuCtxSetFlags, 785},
+  {"cuCtxSetLimit", 3010, 0, ROW_w_cuCtxSetLimit, 786},
+  {"cuCtxSetSharedMemConfig", 4020, 0, ROW_w_cuCtxSetSharedMemConfig, 787},
+  {"cuCtxSynchronize", 2000, 0, ROW_w_cuCtxSynchronize, 342},
+  {"cuCtxSynchronize", 13000, 0, ROW_w_cuCtxSynchronize_v2, 343},
+  {"cuCtxWaitEvent", 12050, 0, ROW_w_cuCtxWaitEvent, 344},
+  {"cuDestroyExternalMemory", 10000, 0, ROW_w_cuDestroyExternalMemory, 729},
+  {"cuDestroyExternalSemaphore", 10000, 0, ROW_w_cuDestroyExternalSemaphore, 730},
   {"cuDevResourceGenerateDesc", 12040, 0, -1, 1007},
   {"cuDevSmResourceSplitByCount", 12040, 0, -1, 1008},
   {"cuDeviceCanAccessPeer", 4000, 0, -1, 703},
@@ -15487,46 +15489,46 @@ const hook_abi hook_abis[] = {
   {"cuDeviceGetTexture1DLinearMaxWidth", 11010, 0, -1, 1022},
   {"cuDeviceGetUuid", 9020, 0, -1, 1023},
   {"cuDeviceGetUuid", 11040, 0, -1, 1024},
-  {"cuDeviceGraphMemTrim", 11040, 0, 346, 543},
+  {"cuDeviceGraphMemTrim", 11040, 0, ROW_w_cuDeviceGraphMemTrim, 543},
   {"cuDevicePrimaryCtxGetState", 7000, 0, -1, 788},
-  {"cuDevicePrimaryCtxRelease", 7000, 0, 433, 789},
-  {"cuDevicePrimaryCtxRelease", 11000, 0, 434, 790},
-  {"cuDevicePrimaryCtxReset", 7000, 0, 435, 791},
-  {"cuDevicePrimaryCtxReset", 11000, 0, 436, 792},
-  {"cuDevicePrimaryCtxRetain", 7000, 0, 432, 793},
-  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 437, 794},
-  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 438, 795},
+  {"cuDevicePrimaryCtxRelease", 7000, 0, ROW_w_cuDevicePrimaryCtxRelease, 789},
+  {"cuDevicePrimaryCtxRelease", 11000, 0, ROW_w_cuDevicePrimaryCtxRelease_v2, 790},
+  {"cuDevicePrimaryCtxReset", 7000, 0, ROW_w_cuDevicePrimaryCtxReset, 791},
+  {"cuDevicePrimaryCtxReset", 11000, 0, ROW_w_cuDevicePrimaryCtxReset_v2, 792},
+  {"cuDevicePrimaryCtxRetain", 7000, 0, ROW_w_cuDevicePrimaryCtxRetain, 793},
+  {"cuDevicePrimaryCtxSetFlags", 7000, 0, ROW_w_cuDevicePrimaryCtxSetFlags, 794},
+  {"cuDevicePrimaryCtxSetFlags", 11000, 0, ROW_w_cuDevicePrimaryCtxSetFlags_v2, 795},
   {"cuDeviceRegisterAsyncNotification", 12040, 0, -1, 1025},
-  {"cuDeviceSetGraphMemAttribute", 11040, 0, 347, 544},
-  {"cuDeviceSetMemPool", 11020, 0, 15, 96},
+  {"cuDeviceSetGraphMemAttribute", 11040, 0, ROW_w_cuDeviceSetGraphMemAttribute, 544},
+  {"cuDeviceSetMemPool", 11020, 0, ROW_w_cuDeviceSetMemPool, 96},
   {"cuDeviceTotalMem", 2000, 0, -1, 322},
   {"cuDeviceTotalMem", 3020, 0, -1, 323},
   {"cuDeviceUnregisterAsyncNotification", 12040, 0, -1, 1026},
   {"cuDriverGetVersion", 2020, 0, -1, 1027},
-  {"cuEGLStreamConsumerAcquireFrame", 7000, 0, 376, 1062},
-  {"cuEGLStreamConsumerConnect", 7000, 0, 373, 1063},
-  {"cuEGLStreamConsumerConnectWithFlags", 8000, 0, 374, 1064},
-  {"cuEGLStreamConsumerDisconnect", 7000, 0, 375, 1065},
-  {"cuEGLStreamConsumerReleaseFrame", 7000, 0, 377, 1066},
-  {"cuEGLStreamProducerConnect", 7000, 0, 378, 1067},
-  {"cuEGLStreamProducerDisconnect", 7000, 0, 379, 1068},
+  {"cuEGLStreamConsumerAcquireFrame", 7000, 0, ROW_w_cuEGLStreamConsumerAcquireFrame, 1062},
+  {"cuEGLStreamConsumerConnect", 7000, 0, ROW_w_cuEGLStreamConsumerConnect, 1063},
+  {"cuEGLStreamConsumerConnectWithFlags", 8000, 0, ROW_w_cuEGLStreamConsumerConnectWithFlags, 1064},
+  {"cuEGLStreamConsumerDisconnect", 7000, 0, ROW_w_cuEGLStreamConsumerDisconnect, 1065},
+  {"cuEGLStreamConsumerReleaseFrame", 7000, 0, ROW_w_cuEGLStreamConsumerReleaseFrame, 1066},
+  {"cuEGLStreamProducerConnect", 7000, 0, ROW_w_cuEGLStreamProducerConnect, 1067},
+  {"cuEGLStreamProducerDisconnect", 7000, 0, ROW_w_cuEGLStreamProducerDisconnect, 1068},
   {"cuEGLStreamProducerPresentFrame", 7000, 0, -1, 1069},
-  {"cuEGLStreamProducerReturnFrame", 7000, 0, 380, 1070},
-  {"cuEventCreate", 2000, 0, 216, 429},
-  {"cuEventCreateFromEGLSync", 9000, 0, 381, 1071},
-  {"cuEventDestroy", 2000, 0, 217, 430},
-  {"cuEventDestroy", 4000, 0, 218, 431},
-  {"cuEventElapsedTime", 2000, 0, 223, 432},
-  {"cuEventElapsedTime", 12080, 0, 224, 433},
-  {"cuEventQuery", 2000, 0, 178, 345},
-  {"cuEventRecord", 2000, 0, 219, 434},
-  {"cuEventRecord", 7000, 1, 220, 435},
-  {"cuEventRecordWithFlags", 11010, 0, 221, 436},
-  {"cuEventRecordWithFlags", 11010, 1, 222, 437},
-  {"cuEventSynchronize", 2000, 0, 177, 346},
-  {"cuExternalMemoryGetMappedBuffer", 10000, 0, 49, 731},
-  {"cuExternalMemoryGetMappedMipmappedArray", 10000, 0, 260, 732},
-  {"cuFlushGPUDirectRDMAWrites", 11030, 0, 196, 347},
+  {"cuEGLStreamProducerReturnFrame", 7000, 0, ROW_w_cuEGLStreamProducerReturnFrame, 1070},
+  {"cuEventCreate", 2000, 0, ROW_w_cuEventCreate, 429},
+  {"cuEventCreateFromEGLSync", 9000, 0, ROW_w_cuEventCreateFromEGLSync, 1071},
+  {"cuEventDestroy", 2000, 0, ROW_w_cuEventDestroy, 430},
+  {"cuEventDestroy", 4000, 0, ROW_w_cuEventDestroy_v2, 431},
+  {"cuEventElapsedTime", 2000, 0, ROW_w_cuEventElapsedTime, 432},
+  {"cuEventElapsedTime", 12080, 0, ROW_w_cuEventElapsedTime_v2, 433},
+  {"cuEventQuery", 2000, 0, ROW_w_cuEventQuery, 345},
+  {"cuEventRecord", 2000, 0, ROW_w_cuEventRecord, 434},
+  {"cuEventRecord", 7000, 1, ROW_w_cuEventRecord_ptsz, 435},
+  {"cuEventRecordWithFlags", 11010, 0, ROW_w_cuEventRecordWithFlags, 436},
+  {"cuEventRecordWithFlags", 11010, 1, ROW_w_cuEventRecordWithFlags_ptsz, 437},
+  {"cuEventSynchronize", 2000, 0, ROW_w_cuEventSynchronize, 346},
+  {"cuExternalMemoryGetMappedBuffer", 10000, 0, ROW_w_cuExternalMemoryGetMappedBuffer, 731},
+  {"cuExternalMemoryGetMappedMipmappedArray", 10000, 0, ROW_w_cuExternalMemoryGetMappedMipmappedArray, 732},
+  {"cuFlushGPUDirectRDMAWrites", 11030, 0, ROW_w_cuFlushGPUDirectRDMAWrites, 347},
   {"cuFuncGetAttribute", 2020, 0, -1, 889},
   {"cuFuncGetModule", 11000, 0, -1, 890},
   {"cuFuncGetName", 12030, 0, -1, 891},
@@ -15538,104 +15540,104 @@ const hook_abi hook_abis[] = {
   {"cuFuncSetCacheConfig", 3000, 0, -1, 897},
   {"cuFuncSetSharedMemConfig", 4020, 0, -1, 898},
   {"cuFuncSetSharedSize", 2000, 0, -1, 899},
-  {"cuGLCtxCreate", 2000, 0, 357, 1072},
-  {"cuGLCtxCreate", 3020, 0, 358, 1073},
+  {"cuGLCtxCreate", 2000, 0, ROW_w_cuGLCtxCreate, 1072},
+  {"cuGLCtxCreate", 3020, 0, ROW_w_cuGLCtxCreate_v2, 1073},
   {"cuGLGetDevices", 4010, 0, -1, 1074},
   {"cuGLGetDevices", 6050, 0, -1, 1075},
-  {"cuGLInit", 2000, 0, 361, 1076},
-  {"cuGLMapBufferObject", 2000, 0, 364, 1077},
-  {"cuGLMapBufferObject", 3020, 0, 365, 1078},
-  {"cuGLMapBufferObject", 7000, 1, 366, 1079},
-  {"cuGLMapBufferObjectAsync", 2030, 0, 367, 1080},
-  {"cuGLMapBufferObjectAsync", 3020, 0, 368, 1081},
-  {"cuGLMapBufferObjectAsync", 7000, 1, 369, 1082},
-  {"cuGLRegisterBufferObject", 2000, 0, 362, 1083},
-  {"cuGLSetBufferObjectMapFlags", 2030, 0, 363, 1084},
-  {"cuGLUnmapBufferObject", 2000, 0, 370, 1085},
-  {"cuGLUnmapBufferObjectAsync", 2030, 0, 371, 1086},
-  {"cuGLUnregisterBufferObject", 2000, 0, 372, 1087},
+  {"cuGLInit", 2000, 0, ROW_w_cuGLInit, 1076},
+  {"cuGLMapBufferObject", 2000, 0, ROW_w_cuGLMapBufferObject, 1077},
+  {"cuGLMapBufferObject", 3020, 0, ROW_w_cuGLMapBufferObject_v2, 1078},
+  {"cuGLMapBufferObject", 7000, 1, ROW_w_cuGLMapBufferObject_v2_ptds, 1079},
+  {"cuGLMapBufferObjectAsync", 2030, 0, ROW_w_cuGLMapBufferObjectAsync, 1080},
+  {"cuGLMapBufferObjectAsync", 3020, 0, ROW_w_cuGLMapBufferObjectAsync_v2, 1081},
+  {"cuGLMapBufferObjectAsync", 7000, 1, ROW_w_cuGLMapBufferObjectAsync_v2_ptsz, 1082},
+  {"cuGLRegisterBufferObject", 2000, 0, ROW_w_cuGLRegisterBufferObject, 1083},
+  {"cuGLSetBufferObjectMapFlags", 2030, 0, ROW_w_cuGLSetBufferObjectMapFlags, 1084},
+  {"cuGLUnmapBufferObject", 2000, 0, ROW_w_cuGLUnmapBufferObject, 1085},
+  {"cuGLUnmapBufferObjectAsync", 2030, 0, ROW_w_cuGLUnmapBufferObjectAsync, 1086},
+  {"cuGLUnregisterBufferObject", 2000, 0, ROW_w_cuGLUnregisterBufferObject, 1087},
   {"cuGetErrorName", 6000, 0, -1, 1028},
   {"cuGetErrorString", 6000, 0, -1, 1029},
   {"cuGetExportTable", 3000, 0, -1, 808},
-  {"cuGetProcAddress", 11030, 0, 439, 809},
-  {"cuGetProcAddress", 12000, 0, 440, 810},
-  {"cuGraphAddBatchMemOpNode", 11070, 0, 280, 545},
-  {"cuGraphAddChildGraphNode", 10000, 0, 281, 546},
-  {"cuGraphAddDependencies", 10000, 0, 319, 547},
-  {"cuGraphAddDependencies", 12030, 0, 320, 548},
-  {"cuGraphAddEmptyNode", 10000, 0, 311, 549},
-  {"cuGraphAddEventRecordNode", 11010, 0, 312, 550},
-  {"cuGraphAddEventWaitNode", 11010, 0, 313, 551},
-  {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, 314, 552},
-  {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, 315, 553},
-  {"cuGraphAddHostNode", 10000, 0, 316, 554},
-  {"cuGraphAddKernelNode", 10000, 0, 276, 555},
-  {"cuGraphAddKernelNode", 12000, 0, 277, 556},
-  {"cuGraphAddMemAllocNode", 11040, 0, 317, 557},
-  {"cuGraphAddMemFreeNode", 11040, 0, 318, 558},
-  {"cuGraphAddMemcpyNode", 10000, 0, 278, 559},
-  {"cuGraphAddMemsetNode", 10000, 0, 279, 560},
-  {"cuGraphAddNode", 12020, 0, 282, 561},
-  {"cuGraphAddNode", 12030, 0, 283, 562},
+  {"cuGetProcAddress", 11030, 0, ROW_w_cuGetProcAddress, 809},
+  {"cuGetProcAddress", 12000, 0, ROW_w_cuGetProcAddress_v2, 810},
+  {"cuGraphAddBatchMemOpNode", 11070, 0, ROW_w_cuGraphAddBatchMemOpNode, 545},
+  {"cuGraphAddChildGraphNode", 10000, 0, ROW_w_cuGraphAddChildGraphNode, 546},
+  {"cuGraphAddDependencies", 10000, 0, ROW_w_cuGraphAddDependencies, 547},
+  {"cuGraphAddDependencies", 12030, 0, ROW_w_cuGraphAddDependencies_v2, 548},
+  {"cuGraphAddEmptyNode", 10000, 0, ROW_w_cuGraphAddEmptyNode, 549},
+  {"cuGraphAddEventRecordNode", 11010, 0, ROW_w_cuGraphAddEventRecordNode, 550},
+  {"cuGraphAddEventWaitNode", 11010, 0, ROW_w_cuGraphAddEventWaitNode, 551},
+  {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, ROW_w_cuGraphAddExternalSemaphoresSignalNode, 552},
+  {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, ROW_w_cuGraphAddExternalSemaphoresWaitNode, 553},
+  {"cuGraphAddHostNode", 10000, 0, ROW_w_cuGraphAddHostNode, 554},
+  {"cuGraphAddKernelNode", 10000, 0, ROW_w_cuGraphAddKernelNode, 555},
+  {"cuGraphAddKernelNode", 12000, 0, ROW_w_cuGraphAddKernelNode_v2, 556},
+  {"cuGraphAddMemAllocNode", 11040, 0, ROW_w_cuGraphAddMemAllocNode, 557},
+  {"cuGraphAddMemFreeNode", 11040, 0, ROW_w_cuGraphAddMemFreeNode, 558},
+  {"cuGraphAddMemcpyNode", 10000, 0, ROW_w_cuGraphAddMemcpyNode, 559},
+  {"cuGraphAddMemsetNode", 10000, 0, ROW_w_cuGraphAddMemsetNode, 560},
+  {"cuGraphAddNode", 12020, 0, ROW_w_cuGraphAddNode, 561},
+  {"cuGraphAddNode", 12030, 0, ROW_w_cuGraphAddNode_v2, 562},
   {"cuGraphBatchMemOpNodeGetParams", 11070, 0, -1, 563},
-  {"cuGraphBatchMemOpNodeSetParams", 11070, 0, 288, 564},
+  {"cuGraphBatchMemOpNodeSetParams", 11070, 0, ROW_w_cuGraphBatchMemOpNodeSetParams, 564},
   {"cuGraphChildGraphNodeGetGraph", 10000, 0, -1, 565},
-  {"cuGraphClone", 10000, 0, 305, 566},
-  {"cuGraphConditionalHandleCreate", 12030, 0, 336, 567},
-  {"cuGraphCreate", 10000, 0, 304, 568},
+  {"cuGraphClone", 10000, 0, ROW_w_cuGraphClone, 566},
+  {"cuGraphConditionalHandleCreate", 12030, 0, ROW_w_cuGraphConditionalHandleCreate, 567},
+  {"cuGraphCreate", 10000, 0, ROW_w_cuGraphCreate, 568},
   {"cuGraphDebugDotPrint", 11030, 0, -1, 569},
-  {"cuGraphDestroy", 10000, 0, 306, 570},
-  {"cuGraphDestroyNode", 10000, 0, 307, 571},
+  {"cuGraphDestroy", 10000, 0, ROW_w_cuGraphDestroy, 570},
+  {"cuGraphDestroyNode", 10000, 0, ROW_w_cuGraphDestroyNode, 571},
   {"cuGraphEventRecordNodeGetEvent", 11010, 0, -1, 572},
-  {"cuGraphEventRecordNodeSetEvent", 11010, 0, 323, 573},
+  {"cuGraphEventRecordNodeSetEvent", 11010, 0, ROW_w_cuGraphEventRecordNodeSetEvent, 573},
   {"cuGraphEventWaitNodeGetEvent", 11010, 0, -1, 574},
-  {"cuGraphEventWaitNodeSetEvent", 11010, 0, 324, 575},
-  {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, 294, 576},
-  {"cuGraphExecChildGraphNodeSetParams", 11010, 0, 295, 577},
-  {"cuGraphExecDestroy", 10000, 0, 308, 578},
-  {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, 331, 579},
-  {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, 332, 580},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 11020, 0, 333, 581},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, 334, 582},
+  {"cuGraphEventWaitNodeSetEvent", 11010, 0, ROW_w_cuGraphEventWaitNodeSetEvent, 575},
+  {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, ROW_w_cuGraphExecBatchMemOpNodeSetParams, 576},
+  {"cuGraphExecChildGraphNodeSetParams", 11010, 0, ROW_w_cuGraphExecChildGraphNodeSetParams, 577},
+  {"cuGraphExecDestroy", 10000, 0, ROW_w_cuGraphExecDestroy, 578},
+  {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, ROW_w_cuGraphExecEventRecordNodeSetEvent, 579},
+  {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, ROW_w_cuGraphExecEventWaitNodeSetEvent, 580},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 11020, 0, ROW_w_cuGraphExecExternalSemaphoresSignalNodeSetParams, 581},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, ROW_w_cuGraphExecExternalSemaphoresWaitNodeSetParams, 582},
   {"cuGraphExecGetFlags", 12000, 0, -1, 583},
-  {"cuGraphExecHostNodeSetParams", 10020, 0, 335, 584},
-  {"cuGraphExecKernelNodeSetParams", 10010, 0, 290, 585},
-  {"cuGraphExecKernelNodeSetParams", 12000, 0, 291, 586},
-  {"cuGraphExecMemcpyNodeSetParams", 10020, 0, 292, 587},
-  {"cuGraphExecMemsetNodeSetParams", 10020, 0, 293, 588},
-  {"cuGraphExecNodeSetParams", 12020, 0, 296, 589},
-  {"cuGraphExecUpdate", 10020, 0, 297, 590},
-  {"cuGraphExecUpdate", 12000, 0, 298, 591},
+  {"cuGraphExecHostNodeSetParams", 10020, 0, ROW_w_cuGraphExecHostNodeSetParams, 584},
+  {"cuGraphExecKernelNodeSetParams", 10010, 0, ROW_w_cuGraphExecKernelNodeSetParams, 585},
+  {"cuGraphExecKernelNodeSetParams", 12000, 0, ROW_w_cuGraphExecKernelNodeSetParams_v2, 586},
+  {"cuGraphExecMemcpyNodeSetParams", 10020, 0, ROW_w_cuGraphExecMemcpyNodeSetParams, 587},
+  {"cuGraphExecMemsetNodeSetParams", 10020, 0, ROW_w_cuGraphExecMemsetNodeSetParams, 588},
+  {"cuGraphExecNodeSetParams", 12020, 0, ROW_w_cuGraphExecNodeSetParams, 589},
+  {"cuGraphExecUpdate", 10020, 0, ROW_w_cuGraphExecUpdate, 590},
+  {"cuGraphExecUpdate", 12000, 0, ROW_w_cuGraphExecUpdate_v2, 591},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 11020, 0, -1, 592},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, 325, 593},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, ROW_w_cuGraphExternalSemaphoresSignalNodeSetParams, 593},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 11020, 0, -1, 594},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", 11020, 0, 326, 595},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", 11020, 0, ROW_w_cuGraphExternalSemaphoresWaitNodeSetParams, 595},
   {"cuGraphGetEdges", 10000, 0, -1, 596},
   {"cuGraphGetEdges", 12030, 0, -1, 597},
   {"cuGraphGetNodes", 10000, 0, -1, 598},
   {"cuGraphGetRootNodes", 10000, 0, -1, 599},
   {"cuGraphHostNodeGetParams", 10000, 0, -1, 600},
-  {"cuGraphHostNodeSetParams", 10000, 0, 327, 601},
-  {"cuGraphInstantiate", 10000, 0, 299, 602},
-  {"cuGraphInstantiate", 11000, 0, 300, 603},
-  {"cuGraphInstantiateWithFlags", 11040, 0, 301, 604},
-  {"cuGraphInstantiateWithParams", 12000, 0, 302, 605},
-  {"cuGraphInstantiateWithParams", 12000, 1, 303, 606},
-  {"cuGraphKernelNodeCopyAttributes", 11000, 0, 328, 607},
+  {"cuGraphHostNodeSetParams", 10000, 0, ROW_w_cuGraphHostNodeSetParams, 601},
+  {"cuGraphInstantiate", 10000, 0, ROW_w_cuGraphInstantiate, 602},
+  {"cuGraphInstantiate", 11000, 0, ROW_w_cuGraphInstantiate_v2, 603},
+  {"cuGraphInstantiateWithFlags", 11040, 0, ROW_w_cuGraphInstantiateWithFlags, 604},
+  {"cuGraphInstantiateWithParams", 12000, 0, ROW_w_cuGraphInstantiateWithParams, 605},
+  {"cuGraphInstantiateWithParams", 12000, 1, ROW_w_cuGraphInstantiateWithParams_ptsz, 606},
+  {"cuGraphKernelNodeCopyAttributes", 11000, 0, ROW_w_cuGraphKernelNodeCopyAttributes, 607},
   {"cuGraphKernelNodeGetAttribute", 11000, 0, -1, 608},
   {"cuGraphKernelNodeGetParams", 10000, 0, -1, 609},
   {"cuGraphKernelNodeGetParams", 12000, 0, -1, 610},
-  {"cuGraphKernelNodeSetAttribute", 11000, 0, 329, 611},
-  {"cuGraphKernelNodeSetParams", 10000, 0, 284, 612},
-  {"cuGraphKernelNodeSetParams", 12000, 0, 285, 613},
-  {"cuGraphLaunch", 10000, 0, 274, 614},
-  {"cuGraphLaunch", 10000, 1, 275, 615},
+  {"cuGraphKernelNodeSetAttribute", 11000, 0, ROW_w_cuGraphKernelNodeSetAttribute, 611},
+  {"cuGraphKernelNodeSetParams", 10000, 0, ROW_w_cuGraphKernelNodeSetParams, 612},
+  {"cuGraphKernelNodeSetParams", 12000, 0, ROW_w_cuGraphKernelNodeSetParams_v2, 613},
+  {"cuGraphLaunch", 10000, 0, ROW_w_cuGraphLaunch, 614},
+  {"cuGraphLaunch", 10000, 1, ROW_w_cuGraphLaunch_ptsz, 615},
   {"cuGraphMemAllocNodeGetParams", 11040, 0, -1, 616},
   {"cuGraphMemFreeNodeGetParams", 11040, 0, -1, 617},
   {"cuGraphMemcpyNodeGetParams", 10000, 0, -1, 618},
-  {"cuGraphMemcpyNodeSetParams", 10000, 0, 286, 619},
+  {"cuGraphMemcpyNodeSetParams", 10000, 0, ROW_w_cuGraphMemcpyNodeSetParams, 619},
   {"cuGraphMemsetNodeGetParams", 10000, 0, -1, 620},
-  {"cuGraphMemsetNodeSetParams", 10000, 0, 287, 621},
+  {"cuGraphMemsetNodeSetParams", 10000, 0, ROW_w_cuGraphMemsetNodeSetParams, 621},
   {"cuGraphNodeFindInClone", 10000, 0, -1, 622},
   {"cuGraphNodeGetDependencies", 10000, 0, -1, 623},
   {"cuGraphNodeGetDependencies", 12030, 0, -1, 624},
@@ -15643,290 +15645,290 @@ const hook_abi hook_abis[] = {
   {"cuGraphNodeGetDependentNodes", 12030, 0, -1, 626},
   {"cuGraphNodeGetEnabled", 11060, 0, -1, 627},
   {"cuGraphNodeGetType", 10000, 0, -1, 628},
-  {"cuGraphNodeSetEnabled", 11060, 0, 330, 629},
-  {"cuGraphNodeSetParams", 12020, 0, 289, 630},
-  {"cuGraphReleaseUserObject", 11030, 0, 338, 631},
-  {"cuGraphRemoveDependencies", 10000, 0, 321, 632},
-  {"cuGraphRemoveDependencies", 12030, 0, 322, 633},
-  {"cuGraphRetainUserObject", 11030, 0, 337, 634},
-  {"cuGraphUpload", 11010, 0, 309, 635},
-  {"cuGraphUpload", 11010, 1, 310, 636},
-  {"cuGraphicsEGLRegisterImage", 7000, 0, 354, 1088},
-  {"cuGraphicsGLRegisterBuffer", 3000, 0, 352, 1089},
-  {"cuGraphicsGLRegisterImage", 3000, 0, 353, 1090},
-  {"cuGraphicsMapResources", 3000, 0, 263, 733},
-  {"cuGraphicsMapResources", 7000, 1, 264, 734},
+  {"cuGraphNodeSetEnabled", 11060, 0, ROW_w_cuGraphNodeSetEnabled, 629},
+  {"cuGraphNodeSetParams", 12020, 0, ROW_w_cuGraphNodeSetParams, 630},
+  {"cuGraphReleaseUserObject", 11030, 0, ROW_w_cuGraphReleaseUserObject, 631},
+  {"cuGraphRemoveDependencies", 10000, 0, ROW_w_cuGraphRemoveDependencies, 632},
+  {"cuGraphRemoveDependencies", 12030, 0, ROW_w_cuGraphRemoveDependencies_v2, 633},
+  {"cuGraphRetainUserObject", 11030, 0, ROW_w_cuGraphRetainUserObject, 634},
+  {"cuGraphUpload", 11010, 0, ROW_w_cuGraphUpload, 635},
+  {"cuGraphUpload", 11010, 1, ROW_w_cuGraphUpload_ptsz, 636},
+  {"cuGraphicsEGLRegisterImage", 7000, 0, ROW_w_cuGraphicsEGLRegisterImage, 1088},
+  {"cuGraphicsGLRegisterBuffer", 3000, 0, ROW_w_cuGraphicsGLRegisterBuffer, 1089},
+  {"cuGraphicsGLRegisterImage", 3000, 0, ROW_w_cuGraphicsGLRegisterImage, 1090},
+  {"cuGraphicsMapResources", 3000, 0, ROW_w_cuGraphicsMapResources, 733},
+  {"cuGraphicsMapResources", 7000, 1, ROW_w_cuGraphicsMapResources_ptsz, 734},
   {"cuGraphicsResourceGetMappedEglFrame", 7000, 0, -1, 1091},
-  {"cuGraphicsResourceGetMappedMipmappedArray", 5000, 0, 269, 735},
-  {"cuGraphicsResourceGetMappedPointer", 3000, 0, 267, 736},
-  {"cuGraphicsResourceGetMappedPointer", 3020, 0, 268, 737},
-  {"cuGraphicsResourceSetMapFlags", 3000, 0, 271, 738},
-  {"cuGraphicsResourceSetMapFlags", 6050, 0, 272, 739},
-  {"cuGraphicsSubResourceGetMappedArray", 3000, 0, 270, 740},
-  {"cuGraphicsUnmapResources", 3000, 0, 265, 741},
-  {"cuGraphicsUnmapResources", 7000, 1, 266, 742},
-  {"cuGraphicsUnregisterResource", 3000, 0, 273, 743},
-  {"cuGraphicsVDPAURegisterOutputSurface", 3010, 0, 356, 1092},
-  {"cuGraphicsVDPAURegisterVideoSurface", 3010, 0, 355, 1093},
-  {"cuGreenCtxCreate", 12040, 0, 426, 796},
-  {"cuGreenCtxDestroy", 12040, 0, 427, 797},
+  {"cuGraphicsResourceGetMappedMipmappedArray", 5000, 0, ROW_w_cuGraphicsResourceGetMappedMipmappedArray, 735},
+  {"cuGraphicsResourceGetMappedPointer", 3000, 0, ROW_w_cuGraphicsResourceGetMappedPointer, 736},
+  {"cuGraphicsResourceGetMappedPointer", 3020, 0, ROW_w_cuGraphicsResourceGetMappedPointer_v2, 737},
+  {"cuGraphicsResourceSetMapFlags", 3000, 0, ROW_w_cuGraphicsResourceSetMapFlags, 738},
+  {"cuGraphicsResourceSetMapFlags", 6050, 0, ROW_w_cuGraphicsResourceSetMapFlags_v2, 739},
+  {"cuGraphicsSubResourceGetMappedArray", 3000, 0, ROW_w_cuGraphicsSubResourceGetMappedArray, 740},
+  {"cuGraphicsUnmapResources", 3000, 0, ROW_w_cuGraphicsUnmapResources, 741},
+  {"cuGraphicsUnmapResources", 7000, 1, ROW_w_cuGraphicsUnmapResources_ptsz, 742},
+  {"cuGraphicsUnregisterResource", 3000, 0, ROW_w_cuGraphicsUnregisterResource, 743},
+  {"cuGraphicsVDPAURegisterOutputSurface", 3010, 0, ROW_w_cuGraphicsVDPAURegisterOutputSurface, 1092},
+  {"cuGraphicsVDPAURegisterVideoSurface", 3010, 0, ROW_w_cuGraphicsVDPAURegisterVideoSurface, 1093},
+  {"cuGreenCtxCreate", 12040, 0, ROW_w_cuGreenCtxCreate, 796},
+  {"cuGreenCtxDestroy", 12040, 0, ROW_w_cuGreenCtxDestroy, 797},
   {"cuGreenCtxGetDevResource", 12040, 0, -1, 798},
   {"cuGreenCtxGetId", 12090, 0, -1, 799},
-  {"cuGreenCtxRecordEvent", 12040, 0, 227, 800},
-  {"cuGreenCtxStreamCreate", 12050, 0, 199, 394},
-  {"cuGreenCtxWaitEvent", 12040, 0, 195, 801},
-  {"cuImportExternalMemory", 10000, 0, 50, 744},
-  {"cuImportExternalSemaphore", 10000, 0, 261, 745},
-  {"cuInit", 2000, 0, 406, 802},
-  {"cuIpcCloseMemHandle", 4010, 0, 47, 144},
-  {"cuIpcGetEventHandle", 4010, 0, 225, 145},
-  {"cuIpcGetMemHandle", 4010, 0, 449, 146},
-  {"cuIpcOpenEventHandle", 4010, 0, 226, 147},
-  {"cuIpcOpenMemHandle", 4010, 0, 45, 148},
-  {"cuIpcOpenMemHandle", 11000, 0, 46, 149},
+  {"cuGreenCtxRecordEvent", 12040, 0, ROW_w_cuGreenCtxRecordEvent, 800},
+  {"cuGreenCtxStreamCreate", 12050, 0, ROW_w_cuGreenCtxStreamCreate, 394},
+  {"cuGreenCtxWaitEvent", 12040, 0, ROW_w_cuGreenCtxWaitEvent, 801},
+  {"cuImportExternalMemory", 10000, 0, ROW_w_cuImportExternalMemory, 744},
+  {"cuImportExternalSemaphore", 10000, 0, ROW_w_cuImportExternalSemaphore, 745},
+  {"cuInit", 2000, 0, ROW_w_cuInit, 802},
+  {"cuIpcCloseMemHandle", 4010, 0, ROW_w_cuIpcCloseMemHandle, 144},
+  {"cuIpcGetEventHandle", 4010, 0, ROW_w_cuIpcGetEventHandle, 145},
+  {"cuIpcGetMemHandle", 4010, 0, ROW_w_cuIpcGetMemHandle, 146},
+  {"cuIpcOpenEventHandle", 4010, 0, ROW_w_cuIpcOpenEventHandle, 147},
+  {"cuIpcOpenMemHandle", 4010, 0, ROW_w_cuIpcOpenMemHandle, 148},
+  {"cuIpcOpenMemHandle", 11000, 0, ROW_w_cuIpcOpenMemHandle_v2, 149},
   {"cuKernelGetAttribute", 12000, 0, -1, 900},
-  {"cuKernelGetFunction", 12000, 0, 351, 901},
+  {"cuKernelGetFunction", 12000, 0, ROW_w_cuKernelGetFunction, 901},
   {"cuKernelGetLibrary", 12050, 0, -1, 902},
   {"cuKernelGetName", 12030, 0, -1, 903},
   {"cuKernelGetParamInfo", 12040, 0, -1, 904},
   {"cuKernelSetAttribute", 12000, 0, -1, 905},
   {"cuKernelSetCacheConfig", 12000, 0, -1, 906},
-  {"cuLaunch", 2000, 0, 235, 684},
-  {"cuLaunchCooperativeKernel", 9000, 0, 230, 685},
-  {"cuLaunchCooperativeKernel", 9000, 1, 231, 686},
-  {"cuLaunchCooperativeKernelMultiDevice", 9000, 0, 234, 687},
-  {"cuLaunchGrid", 2000, 0, 236, 688},
-  {"cuLaunchGridAsync", 2000, 0, 237, 689},
-  {"cuLaunchHostFunc", 10000, 0, 238, 690},
-  {"cuLaunchHostFunc", 10000, 1, 239, 691},
-  {"cuLaunchKernel", 4000, 0, 228, 692},
-  {"cuLaunchKernel", 7000, 1, 229, 693},
-  {"cuLaunchKernelEx", 11060, 0, 232, 694},
-  {"cuLaunchKernelEx", 11060, 1, 233, 695},
-  {"cuLibraryEnumerateKernels", 12040, 0, 350, 907},
-  {"cuLibraryGetGlobal", 12000, 0, 391, 908},
-  {"cuLibraryGetKernel", 12000, 0, 349, 909},
+  {"cuLaunch", 2000, 0, ROW_w_cuLaunch, 684},
+  {"cuLaunchCooperativeKernel", 9000, 0, ROW_w_cuLaunchCooperativeKernel, 685},
+  {"cuLaunchCooperativeKernel", 9000, 1, ROW_w_cuLaunchCooperativeKernel_ptsz, 686},
+  {"cuLaunchCooperativeKernelMultiDevice", 9000, 0, ROW_w_cuLaunchCooperativeKernelMultiDevice, 687},
+  {"cuLaunchGrid", 2000, 0, ROW_w_cuLaunchGrid, 688},
+  {"cuLaunchGridAsync", 2000, 0, ROW_w_cuLaunchGridAsync, 689},
+  {"cuLaunchHostFunc", 10000, 0, ROW_w_cuLaunchHostFunc, 690},
+  {"cuLaunchHostFunc", 10000, 1, ROW_w_cuLaunchHostFunc_ptsz, 691},
+  {"cuLaunchKernel", 4000, 0, ROW_w_cuLaunchKernel, 692},
+  {"cuLaunchKernel", 7000, 1, ROW_w_cuLaunchKernel_ptsz, 693},
+  {"cuLaunchKernelEx", 11060, 0, ROW_w_cuLaunchKernelEx, 694},
+  {"cuLaunchKernelEx", 11060, 1, ROW_w_cuLaunchKernelEx_ptsz, 695},
+  {"cuLibraryEnumerateKernels", 12040, 0, ROW_w_cuLibraryEnumerateKernels, 907},
+  {"cuLibraryGetGlobal", 12000, 0, ROW_w_cuLibraryGetGlobal, 908},
+  {"cuLibraryGetKernel", 12000, 0, ROW_w_cuLibraryGetKernel, 909},
   {"cuLibraryGetKernelCount", 12040, 0, -1, 910},
   {"cuLibraryGetManaged", 12000, 0, -1, 911},
   {"cuLibraryGetModule", 12000, 0, -1, 912},
   {"cuLibraryGetUnifiedFunction", 12000, 0, -1, 913},
-  {"cuLibraryLoadData", 12000, 0, 387, 914},
-  {"cuLibraryLoadFromFile", 12000, 0, 388, 915},
+  {"cuLibraryLoadData", 12000, 0, ROW_w_cuLibraryLoadData, 914},
+  {"cuLibraryLoadFromFile", 12000, 0, ROW_w_cuLibraryLoadFromFile, 915},
   {"cuLibraryUnload", 12000, 0, -1, 916},
-  {"cuLinkAddData", 5050, 0, 394, 917},
-  {"cuLinkAddData", 6050, 0, 395, 918},
-  {"cuLinkAddFile", 5050, 0, 396, 919},
-  {"cuLinkAddFile", 6050, 0, 397, 920},
-  {"cuLinkComplete", 5050, 0, 398, 921},
-  {"cuLinkCreate", 5050, 0, 392, 922},
-  {"cuLinkCreate", 6050, 0, 393, 923},
-  {"cuLinkDestroy", 5050, 0, 399, 924},
+  {"cuLinkAddData", 5050, 0, ROW_w_cuLinkAddData, 917},
+  {"cuLinkAddData", 6050, 0, ROW_w_cuLinkAddData_v2, 918},
+  {"cuLinkAddFile", 5050, 0, ROW_w_cuLinkAddFile, 919},
+  {"cuLinkAddFile", 6050, 0, ROW_w_cuLinkAddFile_v2, 920},
+  {"cuLinkComplete", 5050, 0, ROW_w_cuLinkComplete, 921},
+  {"cuLinkCreate", 5050, 0, ROW_w_cuLinkCreate, 922},
+  {"cuLinkCreate", 6050, 0, ROW_w_cuLinkCreate_v2, 923},
+  {"cuLinkDestroy", 5050, 0, ROW_w_cuLinkDestroy, 924},
   {"cuLogsCurrent", 12090, 0, -1, 1030},
   {"cuLogsDumpToFile", 12090, 0, -1, 1031},
   {"cuLogsDumpToMemory", 12090, 0, -1, 1032},
   {"cuLogsRegisterCallback", 12090, 0, -1, 1033},
   {"cuLogsUnregisterCallback", 12090, 0, -1, 1034},
-  {"cuMemAddressFree", 10020, 0, 42, 117},
-  {"cuMemAddressReserve", 10020, 0, 41, 118},
-  {"cuMemAdvise", 8000, 0, 63, 54},
-  {"cuMemAdvise", 12020, 0, 64, 55},
-  {"cuMemAlloc", 2000, 0, 0, 15},
-  {"cuMemAlloc", 3020, 0, 1, 16},
-  {"cuMemAllocAsync", 11020, 0, 5, 97},
-  {"cuMemAllocAsync", 11020, 1, 6, 98},
-  {"cuMemAllocFromPoolAsync", 11020, 0, 7, 99},
-  {"cuMemAllocFromPoolAsync", 11020, 1, 8, 100},
-  {"cuMemAllocHost", 2000, 0, 52, 30},
-  {"cuMemAllocHost", 3020, 0, 53, 31},
-  {"cuMemAllocManaged", 6000, 0, 4, 56},
-  {"cuMemAllocPitch", 2000, 0, 2, 17},
-  {"cuMemAllocPitch", 3020, 0, 3, 18},
-  {"cuMemBatchDecompressAsync", 12060, 0, 248, 200},
-  {"cuMemBatchDecompressAsync", 12060, 1, 249, 201},
-  {"cuMemCreate", 10020, 0, 35, 119},
-  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 0, 71, 57},
-  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 1, 72, 58},
-  {"cuMemDiscardBatchAsync", 13000, 0, 69, 59},
-  {"cuMemDiscardBatchAsync", 13000, 1, 70, 60},
-  {"cuMemExportToShareableHandle", 10020, 0, 44, 120},
-  {"cuMemFree", 2000, 0, 9, 19},
-  {"cuMemFree", 3020, 0, 10, 20},
-  {"cuMemFreeAsync", 11020, 0, 11, 101},
-  {"cuMemFreeAsync", 11020, 1, 12, 102},
-  {"cuMemFreeHost", 2000, 0, 55, 32},
+  {"cuMemAddressFree", 10020, 0, ROW_w_cuMemAddressFree, 117},
+  {"cuMemAddressReserve", 10020, 0, ROW_w_cuMemAddressReserve, 118},
+  {"cuMemAdvise", 8000, 0, ROW_w_cuMemAdvise, 54},
+  {"cuMemAdvise", 12020, 0, ROW_w_cuMemAdvise_v2, 55},
+  {"cuMemAlloc", 2000, 0, ROW_w_cuMemAlloc, 15},
+  {"cuMemAlloc", 3020, 0, ROW_w_cuMemAlloc_v2, 16},
+  {"cuMemAllocAsync", 11020, 0, ROW_w_cuMemAllocAsync, 97},
+  {"cuMemAllocAsync", 11020, 1, ROW_w_cuMemAllocAsync_ptsz, 98},
+  {"cuMemAllocFromPoolAsync", 11020, 0, ROW_w_cuMemAllocFromPoolAsync, 99},
+  {"cuMemAllocFromPoolAsync", 11020, 1, ROW_w_cuMemAllocFromPoolAsync_ptsz, 100},
+  {"cuMemAllocHost", 2000, 0, ROW_w_cuMemAllocHost, 30},
+  {"cuMemAllocHost", 3020, 0, ROW_w_cuMemAllocHost_v2, 31},
+  {"cuMemAllocManaged", 6000, 0, ROW_w_cuMemAllocManaged, 56},
+  {"cuMemAllocPitch", 2000, 0, ROW_w_cuMemAllocPitch, 17},
+  {"cuMemAllocPitch", 3020, 0, ROW_w_cuMemAllocPitch_v2, 18},
+  {"cuMemBatchDecompressAsync", 12060, 0, ROW_w_cuMemBatchDecompressAsync, 200},
+  {"cuMemBatchDecompressAsync", 12060, 1, ROW_w_cuMemBatchDecompressAsync_ptsz, 201},
+  {"cuMemCreate", 10020, 0, ROW_w_cuMemCreate, 119},
+  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 0, ROW_w_cuMemDiscardAndPrefetchBatchAsync, 57},
+  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 1, ROW_w_cuMemDiscardAndPrefetchBatchAsync_ptsz, 58},
+  {"cuMemDiscardBatchAsync", 13000, 0, ROW_w_cuMemDiscardBatchAsync, 59},
+  {"cuMemDiscardBatchAsync", 13000, 1, ROW_w_cuMemDiscardBatchAsync_ptsz, 60},
+  {"cuMemExportToShareableHandle", 10020, 0, ROW_w_cuMemExportToShareableHandle, 120},
+  {"cuMemFree", 2000, 0, ROW_w_cuMemFree, 19},
+  {"cuMemFree", 3020, 0, ROW_w_cuMemFree_v2, 20},
+  {"cuMemFreeAsync", 11020, 0, ROW_w_cuMemFreeAsync, 101},
+  {"cuMemFreeAsync", 11020, 1, ROW_w_cuMemFreeAsync_ptsz, 102},
+  {"cuMemFreeHost", 2000, 0, ROW_w_cuMemFreeHost, 32},
   {"cuMemGetAccess", 10020, 0, -1, 121},
   {"cuMemGetAddressRange", 2000, 0, -1, 324},
-  {"cuMemGetAddressRange", 3020, 0, 442, 325},
+  {"cuMemGetAddressRange", 3020, 0, ROW_w_cuMemGetAddressRange_v2, 325},
   {"cuMemGetAllocationGranularity", 10020, 0, -1, 122},
   {"cuMemGetAllocationPropertiesFromHandle", 10020, 0, -1, 123},
   {"cuMemGetDefaultMemPool", 13000, 0, -1, 103},
-  {"cuMemGetHandleForAddressRange", 11070, 0, 448, 124},
+  {"cuMemGetHandleForAddressRange", 11070, 0, ROW_w_cuMemGetHandleForAddressRange, 124},
   {"cuMemGetInfo", 2000, 0, -1, 326},
-  {"cuMemGetInfo", 3020, 0, 441, 327},
+  {"cuMemGetInfo", 3020, 0, ROW_w_cuMemGetInfo_v2, 327},
   {"cuMemGetMemPool", 13000, 0, -1, 104},
-  {"cuMemHostAlloc", 2020, 0, 54, 33},
+  {"cuMemHostAlloc", 2020, 0, ROW_w_cuMemHostAlloc, 33},
   {"cuMemHostGetDevicePointer", 2020, 0, -1, 34},
-  {"cuMemHostGetDevicePointer", 3020, 0, 443, 35},
-  {"cuMemHostGetFlags", 2030, 0, 444, 36},
-  {"cuMemHostRegister", 4000, 0, 56, 37},
-  {"cuMemHostRegister", 6050, 0, 57, 38},
-  {"cuMemHostUnregister", 4000, 0, 58, 39},
-  {"cuMemImportFromShareableHandle", 10020, 0, 36, 125},
-  {"cuMemMap", 10020, 0, 39, 126},
-  {"cuMemMapArrayAsync", 11010, 0, 250, 127},
-  {"cuMemMapArrayAsync", 11010, 1, 251, 128},
-  {"cuMemPoolCreate", 11020, 0, 17, 105},
-  {"cuMemPoolDestroy", 11020, 0, 14, 106},
-  {"cuMemPoolExportPointer", 11020, 0, 22, 107},
-  {"cuMemPoolExportToShareableHandle", 11020, 0, 20, 108},
+  {"cuMemHostGetDevicePointer", 3020, 0, ROW_w_cuMemHostGetDevicePointer_v2, 35},
+  {"cuMemHostGetFlags", 2030, 0, ROW_w_cuMemHostGetFlags, 36},
+  {"cuMemHostRegister", 4000, 0, ROW_w_cuMemHostRegister, 37},
+  {"cuMemHostRegister", 6050, 0, ROW_w_cuMemHostRegister_v2, 38},
+  {"cuMemHostUnregister", 4000, 0, ROW_w_cuMemHostUnregister, 39},
+  {"cuMemImportFromShareableHandle", 10020, 0, ROW_w_cuMemImportFromShareableHandle, 125},
+  {"cuMemMap", 10020, 0, ROW_w_cuMemMap, 126},
+  {"cuMemMapArrayAsync", 11010, 0, ROW_w_cuMemMapArrayAsync, 127},
+  {"cuMemMapArrayAsync", 11010, 1, ROW_w_cuMemMapArrayAsync_ptsz, 128},
+  {"cuMemPoolCreate", 11020, 0, ROW_w_cuMemPoolCreate, 105},
+  {"cuMemPoolDestroy", 11020, 0, ROW_w_cuMemPoolDestroy, 106},
+  {"cuMemPoolExportPointer", 11020, 0, ROW_w_cuMemPoolExportPointer, 107},
+  {"cuMemPoolExportToShareableHandle", 11020, 0, ROW_w_cuMemPoolExportToShareableHandle, 108},
   {"cuMemPoolGetAccess", 11020, 0, -1, 109},
   {"cuMemPoolGetAttribute", 11020, 0, -1, 110},
-  {"cuMemPoolImportFromShareableHandle", 11020, 0, 21, 111},
-  {"cuMemPoolImportPointer", 11020, 0, 48, 112},
-  {"cuMemPoolSetAccess", 11020, 0, 19, 113},
-  {"cuMemPoolSetAttribute", 11020, 0, 18, 114},
-  {"cuMemPoolTrimTo", 11020, 0, 13, 115},
-  {"cuMemPrefetchAsync", 8000, 0, 59, 61},
-  {"cuMemPrefetchAsync", 12020, 0, 61, 63},
-  {"cuMemPrefetchAsync", 8000, 1, 60, 62},
-  {"cuMemPrefetchAsync", 12020, 1, 62, 64},
-  {"cuMemPrefetchBatchAsync", 13000, 0, 67, 65},
-  {"cuMemPrefetchBatchAsync", 13000, 1, 68, 66},
+  {"cuMemPoolImportFromShareableHandle", 11020, 0, ROW_w_cuMemPoolImportFromShareableHandle, 111},
+  {"cuMemPoolImportPointer", 11020, 0, ROW_w_cuMemPoolImportPointer, 112},
+  {"cuMemPoolSetAccess", 11020, 0, ROW_w_cuMemPoolSetAccess, 113},
+  {"cuMemPoolSetAttribute", 11020, 0, ROW_w_cuMemPoolSetAttribute, 114},
+  {"cuMemPoolTrimTo", 11020, 0, ROW_w_cuMemPoolTrimTo, 115},
+  {"cuMemPrefetchAsync", 8000, 0, ROW_w_cuMemPrefetchAsync, 61},
+  {"cuMemPrefetchAsync", 12020, 0, ROW_w_cuMemPrefetchAsync_v2, 63},
+  {"cuMemPrefetchAsync", 8000, 1, ROW_w_cuMemPrefetchAsync_ptsz, 62},
+  {"cuMemPrefetchAsync", 12020, 1, ROW_w_cuMemPrefetchAsync_v2_ptsz, 64},
+  {"cuMemPrefetchBatchAsync", 13000, 0, ROW_w_cuMemPrefetchBatchAsync, 65},
+  {"cuMemPrefetchBatchAsync", 13000, 1, ROW_w_cuMemPrefetchBatchAsync_ptsz, 66},
   {"cuMemRangeGetAttribute", 8000, 0, -1, 67},
   {"cuMemRangeGetAttributes", 8000, 0, -1, 68},
-  {"cuMemRelease", 10020, 0, 38, 129},
-  {"cuMemRetainAllocationHandle", 11000, 0, 37, 130},
-  {"cuMemSetAccess", 10020, 0, 43, 131},
-  {"cuMemSetMemPool", 13000, 0, 16, 116},
-  {"cuMemUnmap", 10020, 0, 40, 132},
-  {"cuMemcpy", 4000, 0, 73, 202},
-  {"cuMemcpy", 7000, 1, 74, 203},
-  {"cuMemcpy2D", 2000, 0, 116, 204},
-  {"cuMemcpy2D", 3020, 0, 117, 205},
-  {"cuMemcpy2D", 7000, 1, 118, 206},
-  {"cuMemcpy2DAsync", 2000, 0, 122, 207},
-  {"cuMemcpy2DAsync", 3020, 0, 123, 208},
-  {"cuMemcpy2DAsync", 7000, 1, 124, 209},
-  {"cuMemcpy2DUnaligned", 2000, 0, 119, 210},
-  {"cuMemcpy2DUnaligned", 3020, 0, 120, 211},
-  {"cuMemcpy2DUnaligned", 7000, 1, 121, 212},
-  {"cuMemcpy3D", 2000, 0, 125, 213},
-  {"cuMemcpy3D", 3020, 0, 126, 214},
-  {"cuMemcpy3D", 7000, 1, 127, 215},
-  {"cuMemcpy3DAsync", 2000, 0, 128, 216},
-  {"cuMemcpy3DAsync", 3020, 0, 129, 217},
-  {"cuMemcpy3DAsync", 7000, 1, 130, 218},
-  {"cuMemcpy3DBatchAsync", 12080, 0, 244, 219},
-  {"cuMemcpy3DBatchAsync", 13000, 0, 246, 221},
-  {"cuMemcpy3DBatchAsync", 12080, 1, 245, 220},
-  {"cuMemcpy3DBatchAsync", 13000, 1, 247, 222},
-  {"cuMemcpy3DPeer", 4000, 0, 135, 223},
-  {"cuMemcpy3DPeer", 7000, 1, 136, 224},
-  {"cuMemcpy3DPeerAsync", 4000, 0, 137, 225},
-  {"cuMemcpy3DPeerAsync", 7000, 1, 138, 226},
-  {"cuMemcpyAsync", 4000, 0, 75, 227},
-  {"cuMemcpyAsync", 7000, 1, 76, 228},
-  {"cuMemcpyAtoA", 2000, 0, 101, 229},
-  {"cuMemcpyAtoA", 3020, 0, 102, 230},
-  {"cuMemcpyAtoA", 7000, 1, 103, 231},
-  {"cuMemcpyAtoD", 2000, 0, 98, 232},
-  {"cuMemcpyAtoD", 3020, 0, 99, 233},
-  {"cuMemcpyAtoD", 7000, 1, 100, 234},
-  {"cuMemcpyAtoH", 2000, 0, 110, 235},
-  {"cuMemcpyAtoH", 3020, 0, 111, 236},
-  {"cuMemcpyAtoH", 7000, 1, 112, 237},
-  {"cuMemcpyAtoHAsync", 2000, 0, 113, 238},
-  {"cuMemcpyAtoHAsync", 3020, 0, 114, 239},
-  {"cuMemcpyAtoHAsync", 7000, 1, 115, 240},
-  {"cuMemcpyBatchAsync", 12080, 0, 240, 241},
-  {"cuMemcpyBatchAsync", 13000, 0, 242, 243},
-  {"cuMemcpyBatchAsync", 12080, 1, 241, 242},
-  {"cuMemcpyBatchAsync", 13000, 1, 243, 244},
-  {"cuMemcpyDtoA", 2000, 0, 95, 245},
-  {"cuMemcpyDtoA", 3020, 0, 96, 246},
-  {"cuMemcpyDtoA", 7000, 1, 97, 247},
-  {"cuMemcpyDtoD", 2000, 0, 89, 248},
-  {"cuMemcpyDtoD", 3020, 0, 90, 249},
-  {"cuMemcpyDtoD", 7000, 1, 91, 250},
-  {"cuMemcpyDtoDAsync", 3000, 0, 92, 251},
-  {"cuMemcpyDtoDAsync", 3020, 0, 93, 252},
-  {"cuMemcpyDtoDAsync", 7000, 1, 94, 253},
-  {"cuMemcpyDtoH", 2000, 0, 83, 254},
-  {"cuMemcpyDtoH", 3020, 0, 84, 255},
-  {"cuMemcpyDtoH", 7000, 1, 85, 256},
-  {"cuMemcpyDtoHAsync", 2000, 0, 86, 257},
-  {"cuMemcpyDtoHAsync", 3020, 0, 87, 258},
-  {"cuMemcpyDtoHAsync", 7000, 1, 88, 259},
-  {"cuMemcpyHtoA", 2000, 0, 104, 260},
-  {"cuMemcpyHtoA", 3020, 0, 105, 261},
-  {"cuMemcpyHtoA", 7000, 1, 106, 262},
-  {"cuMemcpyHtoAAsync", 2000, 0, 107, 263},
-  {"cuMemcpyHtoAAsync", 3020, 0, 108, 264},
-  {"cuMemcpyHtoAAsync", 7000, 1, 109, 265},
-  {"cuMemcpyHtoD", 2000, 0, 77, 266},
-  {"cuMemcpyHtoD", 3020, 0, 78, 267},
-  {"cuMemcpyHtoD", 7000, 1, 79, 268},
-  {"cuMemcpyHtoDAsync", 2000, 0, 80, 269},
-  {"cuMemcpyHtoDAsync", 3020, 0, 81, 270},
-  {"cuMemcpyHtoDAsync", 7000, 1, 82, 271},
-  {"cuMemcpyPeer", 4000, 0, 131, 272},
-  {"cuMemcpyPeer", 7000, 1, 132, 273},
-  {"cuMemcpyPeerAsync", 4000, 0, 133, 274},
-  {"cuMemcpyPeerAsync", 7000, 1, 134, 275},
-  {"cuMemsetD16", 2000, 0, 142, 288},
-  {"cuMemsetD16", 3020, 0, 143, 289},
-  {"cuMemsetD16", 7000, 1, 144, 290},
-  {"cuMemsetD16Async", 3020, 0, 159, 291},
-  {"cuMemsetD16Async", 7000, 1, 160, 292},
-  {"cuMemsetD2D16", 2000, 0, 151, 293},
-  {"cuMemsetD2D16", 3020, 0, 152, 294},
-  {"cuMemsetD2D16", 7000, 1, 153, 295},
-  {"cuMemsetD2D16Async", 3020, 0, 165, 296},
-  {"cuMemsetD2D16Async", 7000, 1, 166, 297},
-  {"cuMemsetD2D32", 2000, 0, 154, 298},
-  {"cuMemsetD2D32", 3020, 0, 155, 299},
-  {"cuMemsetD2D32", 7000, 1, 156, 300},
-  {"cuMemsetD2D32Async", 3020, 0, 167, 301},
-  {"cuMemsetD2D32Async", 7000, 1, 168, 302},
-  {"cuMemsetD2D8", 2000, 0, 148, 303},
-  {"cuMemsetD2D8", 3020, 0, 149, 304},
-  {"cuMemsetD2D8", 7000, 1, 150, 305},
-  {"cuMemsetD2D8Async", 3020, 0, 163, 306},
-  {"cuMemsetD2D8Async", 7000, 1, 164, 307},
-  {"cuMemsetD32", 2000, 0, 145, 308},
-  {"cuMemsetD32", 3020, 0, 146, 309},
-  {"cuMemsetD32", 7000, 1, 147, 310},
-  {"cuMemsetD32Async", 3020, 0, 161, 311},
-  {"cuMemsetD32Async", 7000, 1, 162, 312},
-  {"cuMemsetD8", 2000, 0, 139, 313},
-  {"cuMemsetD8", 3020, 0, 140, 314},
-  {"cuMemsetD8", 7000, 1, 141, 315},
-  {"cuMemsetD8Async", 3020, 0, 157, 316},
-  {"cuMemsetD8Async", 7000, 1, 158, 317},
-  {"cuMipmappedArrayCreate", 5000, 0, 32, 21},
-  {"cuMipmappedArrayDestroy", 5000, 0, 34, 22},
+  {"cuMemRelease", 10020, 0, ROW_w_cuMemRelease, 129},
+  {"cuMemRetainAllocationHandle", 11000, 0, ROW_w_cuMemRetainAllocationHandle, 130},
+  {"cuMemSetAccess", 10020, 0, ROW_w_cuMemSetAccess, 131},
+  {"cuMemSetMemPool", 13000, 0, ROW_w_cuMemSetMemPool, 116},
+  {"cuMemUnmap", 10020, 0, ROW_w_cuMemUnmap, 132},
+  {"cuMemcpy", 4000, 0, ROW_w_cuMemcpy, 202},
+  {"cuMemcpy", 7000, 1, ROW_w_cuMemcpy_ptds, 203},
+  {"cuMemcpy2D", 2000, 0, ROW_w_cuMemcpy2D, 204},
+  {"cuMemcpy2D", 3020, 0, ROW_w_cuMemcpy2D_v2, 205},
+  {"cuMemcpy2D", 7000, 1, ROW_w_cuMemcpy2D_v2_ptds, 206},
+  {"cuMemcpy2DAsync", 2000, 0, ROW_w_cuMemcpy2DAsync, 207},
+  {"cuMemcpy2DAsync", 3020, 0, ROW_w_cuMemcpy2DAsync_v2, 208},
+  {"cuMemcpy2DAsync", 7000, 1, ROW_w_cuMemcpy2DAsync_v2_ptsz, 209},
+  {"cuMemcpy2DUnaligned", 2000, 0, ROW_w_cuMemcpy2DUnaligned, 210},
+  {"cuMemcpy2DUnaligned", 3020, 0, ROW_w_cuMemcpy2DUnaligned_v2, 211},
+  {"cuMemcpy2DUnaligned", 7000, 1, ROW_w_cuMemcpy2DUnaligned_v2_ptds, 212},
+  {"cuMemcpy3D", 2000, 0, ROW_w_cuMemcpy3D, 213},
+  {"cuMemcpy3D", 3020, 0, ROW_w_cuMemcpy3D_v2, 214},
+  {"cuMemcpy3D", 7000, 1, ROW_w_cuMemcpy3D_v2_ptds, 215},
+  {"cuMemcpy3DAsync", 2000, 0, ROW_w_cuMemcpy3DAsync, 216},
+  {"cuMemcpy3DAsync", 3020, 0, ROW_w_cuMemcpy3DAsync_v2, 217},
+  {"cuMemcpy3DAsync", 7000, 1, ROW_w_cuMemcpy3DAsync_v2_ptsz, 218},
+  {"cuMemcpy3DBatchAsync", 12080, 0, ROW_w_cuMemcpy3DBatchAsync, 219},
+  {"cuMemcpy3DBatchAsync", 13000, 0, ROW_w_cuMemcpy3DBatchAsync_v2, 221},
+  {"cuMemcpy3DBatchAsync", 12080, 1, ROW_w_cuMemcpy3DBatchAsync_ptsz, 220},
+  {"cuMemcpy3DBatchAsync", 13000, 1, ROW_w_cuMemcpy3DBatchAsync_v2_ptsz, 222},
+  {"cuMemcpy3DPeer", 4000, 0, ROW_w_cuMemcpy3DPeer, 223},
+  {"cuMemcpy3DPeer", 7000, 1, ROW_w_cuMemcpy3DPeer_ptds, 224},
+  {"cuMemcpy3DPeerAsync", 4000, 0, ROW_w_cuMemcpy3DPeerAsync, 225},
+  {"cuMemcpy3DPeerAsync", 7000, 1, ROW_w_cuMemcpy3DPeerAsync_ptsz, 226},
+  {"cuMemcpyAsync", 4000, 0, ROW_w_cuMemcpyAsync, 227},
+  {"cuMemcpyAsync", 7000, 1, ROW_w_cuMemcpyAsync_ptsz, 228},
+  {"cuMemcpyAtoA", 2000, 0, ROW_w_cuMemcpyAtoA, 229},
+  {"cuMemcpyAtoA", 3020, 0, ROW_w_cuMemcpyAtoA_v2, 230},
+  {"cuMemcpyAtoA", 7000, 1, ROW_w_cuMemcpyAtoA_v2_ptds, 231},
+  {"cuMemcpyAtoD", 2000, 0, ROW_w_cuMemcpyAtoD, 232},
+  {"cuMemcpyAtoD", 3020, 0, ROW_w_cuMemcpyAtoD_v2, 233},
+  {"cuMemcpyAtoD", 7000, 1, ROW_w_cuMemcpyAtoD_v2_ptds, 234},
+  {"cuMemcpyAtoH", 2000, 0, ROW_w_cuMemcpyAtoH, 235},
+  {"cuMemcpyAtoH", 3020, 0, ROW_w_cuMemcpyAtoH_v2, 236},
+  {"cuMemcpyAtoH", 7000, 1, ROW_w_cuMemcpyAtoH_v2_ptds, 237},
+  {"cuMemcpyAtoHAsync", 2000, 0, ROW_w_cuMemcpyAtoHAsync, 238},
+  {"cuMemcpyAtoHAsync", 3020, 0, ROW_w_cuMemcpyAtoHAsync_v2, 239},
+  {"cuMemcpyAtoHAsync", 7000, 1, ROW_w_cuMemcpyAtoHAsync_v2_ptsz, 240},
+  {"cuMemcpyBatchAsync", 12080, 0, ROW_w_cuMemcpyBatchAsync, 241},
+  {"cuMemcpyBatchAsync", 13000, 0, ROW_w_cuMemcpyBatchAsync_v2, 243},
+  {"cuMemcpyBatchAsync", 12080, 1, ROW_w_cuMemcpyBatchAsync_ptsz, 242},
+  {"cuMemcpyBatchAsync", 13000, 1, ROW_w_cuMemcpyBatchAsync_v2_ptsz, 244},
+  {"cuMemcpyDtoA", 2000, 0, ROW_w_cuMemcpyDtoA, 245},
+  {"cuMemcpyDtoA", 3020, 0, ROW_w_cuMemcpyDtoA_v2, 246},
+  {"cuMemcpyDtoA", 7000, 1, ROW_w_cuMemcpyDtoA_v2_ptds, 247},
+  {"cuMemcpyDtoD", 2000, 0, ROW_w_cuMemcpyDtoD, 248},
+  {"cuMemcpyDtoD", 3020, 0, ROW_w_cuMemcpyDtoD_v2, 249},
+  {"cuMemcpyDtoD", 7000, 1, ROW_w_cuMemcpyDtoD_v2_ptds, 250},
+  {"cuMemcpyDtoDAsync", 3000, 0, ROW_w_cuMemcpyDtoDAsync, 251},
+  {"cuMemcpyDtoDAsync", 3020, 0, ROW_w_cuMemcpyDtoDAsync_v2, 252},
+  {"cuMemcpyDtoDAsync", 7000, 1, ROW_w_cuMemcpyDtoDAsync_v2_ptsz, 253},
+  {"cuMemcpyDtoH", 2000, 0, ROW_w_cuMemcpyDtoH, 254},
+  {"cuMemcpyDtoH", 3020, 0, ROW_w_cuMemcpyDtoH_v2, 255},
+  {"cuMemcpyDtoH", 7000, 1, ROW_w_cuMemcpyDtoH_v2_ptds, 256},
+  {"cuMemcpyDtoHAsync", 2000, 0, ROW_w_cuMemcpyDtoHAsync, 257},
+  {"cuMemcpyDtoHAsync", 3020, 0, ROW_w_cuMemcpyDtoHAsync_v2, 258},
+  {"cuMemcpyDtoHAsync", 7000, 1, ROW_w_cuMemcpyDtoHAsync_v2_ptsz, 259},
+  {"cuMemcpyHtoA", 2000, 0, ROW_w_cuMemcpyHtoA, 260},
+  {"cuMemcpyHtoA", 3020, 0, ROW_w_cuMemcpyHtoA_v2, 261},
+  {"cuMemcpyHtoA", 7000, 1, ROW_w_cuMemcpyHtoA_v2_ptds, 262},
+  {"cuMemcpyHtoAAsync", 2000, 0, ROW_w_cuMemcpyHtoAAsync, 263},
+  {"cuMemcpyHtoAAsync", 3020, 0, ROW_w_cuMemcpyHtoAAsync_v2, 264},
+  {"cuMemcpyHtoAAsync", 7000, 1, ROW_w_cuMemcpyHtoAAsync_v2_ptsz, 265},
+  {"cuMemcpyHtoD", 2000, 0, ROW_w_cuMemcpyHtoD, 266},
+  {"cuMemcpyHtoD", 3020, 0, ROW_w_cuMemcpyHtoD_v2, 267},
+  {"cuMemcpyHtoD", 7000, 1, ROW_w_cuMemcpyHtoD_v2_ptds, 268},
+  {"cuMemcpyHtoDAsync", 2000, 0, ROW_w_cuMemcpyHtoDAsync, 269},
+  {"cuMemcpyHtoDAsync", 3020, 0, ROW_w_cuMemcpyHtoDAsync_v2, 270},
+  {"cuMemcpyHtoDAsync", 7000, 1, ROW_w_cuMemcpyHtoDAsync_v2_ptsz, 271},
+  {"cuMemcpyPeer", 4000, 0, ROW_w_cuMemcpyPeer, 272},
+  {"cuMemcpyPeer", 7000, 1, ROW_w_cuMemcpyPeer_ptds, 273},
+  {"cuMemcpyPeerAsync", 4000, 0, ROW_w_cuMemcpyPeerAsync, 274},
+  {"cuMemcpyPeerAsync", 7000, 1, ROW_w_cuMemcpyPeerAsync_ptsz, 275},
+  {"cuMemsetD16", 2000, 0, ROW_w_cuMemsetD16, 288},
+  {"cuMemsetD16", 3020, 0, ROW_w_cuMemsetD16_v2, 289},
+  {"cuMemsetD16", 7000, 1, ROW_w_cuMemsetD16_v2_ptds, 290},
+  {"cuMemsetD16Async", 3020, 0, ROW_w_cuMemsetD16Async, 291},
+  {"cuMemsetD16Async", 7000, 1, ROW_w_cuMemsetD16Async_ptsz, 292},
+  {"cuMemsetD2D16", 2000, 0, ROW_w_cuMemsetD2D16, 293},
+  {"cuMemsetD2D16", 3020, 0, ROW_w_cuMemsetD2D16_v2, 294},
+  {"cuMemsetD2D16", 7000, 1, ROW_w_cuMemsetD2D16_v2_ptds, 295},
+  {"cuMemsetD2D16Async", 3020, 0, ROW_w_cuMemsetD2D16Async, 296},
+  {"cuMemsetD2D16Async", 7000, 1, ROW_w_cuMemsetD2D16Async_ptsz, 297},
+  {"cuMemsetD2D32", 2000, 0, ROW_w_cuMemsetD2D32, 298},
+  {"cuMemsetD2D32", 3020, 0, ROW_w_cuMemsetD2D32_v2, 299},
+  {"cuMemsetD2D32", 7000, 1, ROW_w_cuMemsetD2D32_v2_ptds, 300},
+  {"cuMemsetD2D32Async", 3020, 0, ROW_w_cuMemsetD2D32Async, 301},
+  {"cuMemsetD2D32Async", 7000, 1, ROW_w_cuMemsetD2D32Async_ptsz, 302},
+  {"cuMemsetD2D8", 2000, 0, ROW_w_cuMemsetD2D8, 303},
+  {"cuMemsetD2D8", 3020, 0, ROW_w_cuMemsetD2D8_v2, 304},
+  {"cuMemsetD2D8", 7000, 1, ROW_w_cuMemsetD2D8_v2_ptds, 305},
+  {"cuMemsetD2D8Async", 3020, 0, ROW_w_cuMemsetD2D8Async, 306},
+  {"cuMemsetD2D8Async", 7000, 1, ROW_w_cuMemsetD2D8Async_ptsz, 307},
+  {"cuMemsetD32", 2000, 0, ROW_w_cuMemsetD32, 308},
+  {"cuMemsetD32", 3020, 0, ROW_w_cuMemsetD32_v2, 309},
+  {"cuMemsetD32", 7000, 1, ROW_w_cuMemsetD32_v2_ptds, 310},
+  {"cuMemsetD32Async", 3020, 0, ROW_w_cuMemsetD32Async, 311},
+  {"cuMemsetD32Async", 7000, 1, ROW_w_cuMemsetD32Async_ptsz, 312},
+  {"cuMemsetD8", 2000, 0, ROW_w_cuMemsetD8, 313},
+  {"cuMemsetD8", 3020, 0, ROW_w_cuMemsetD8_v2, 314},
+  {"cuMemsetD8", 7000, 1, ROW_w_cuMemsetD8_v2_ptds, 315},
+  {"cuMemsetD8Async", 3020, 0, ROW_w_cuMemsetD8Async, 316},
+  {"cuMemsetD8Async", 7000, 1, ROW_w_cuMemsetD8Async_ptsz, 317},
+  {"cuMipmappedArrayCreate", 5000, 0, ROW_w_cuMipmappedArrayCreate, 21},
+  {"cuMipmappedArrayDestroy", 5000, 0, ROW_w_cuMipmappedArrayDestroy, 22},
   {"cuMipmappedArrayGetLevel", 5000, 0, -1, 835},
   {"cuMipmappedArrayGetMemoryRequirements", 11060, 0, -1, 836},
   {"cuMipmappedArrayGetSparseProperties", 11010, 0, -1, 837},
   {"cuModuleEnumerateFunctions", 12040, 0, -1, 925},
-  {"cuModuleGetFunction", 2000, 0, 348, 926},
+  {"cuModuleGetFunction", 2000, 0, ROW_w_cuModuleGetFunction, 926},
   {"cuModuleGetFunctionCount", 12040, 0, -1, 927},
-  {"cuModuleGetGlobal", 2000, 0, 389, 928},
-  {"cuModuleGetGlobal", 3020, 0, 390, 929},
+  {"cuModuleGetGlobal", 2000, 0, ROW_w_cuModuleGetGlobal, 928},
+  {"cuModuleGetGlobal", 3020, 0, ROW_w_cuModuleGetGlobal_v2, 929},
   {"cuModuleGetLoadingMode", 11070, 0, -1, 930},
   {"cuModuleGetSurfRef", 3000, 0, -1, 931},
   {"cuModuleGetTexRef", 2000, 0, -1, 932},
-  {"cuModuleLoad", 2000, 0, 382, 933},
-  {"cuModuleLoadData", 2000, 0, 383, 934},
-  {"cuModuleLoadDataEx", 2010, 0, 384, 935},
-  {"cuModuleLoadFatBinary", 2000, 0, 385, 936},
-  {"cuModuleUnload", 2000, 0, 386, 937},
-  {"cuMulticastAddDevice", 12010, 0, 24, 133},
-  {"cuMulticastBindAddr", 12010, 0, 26, 134},
-  {"cuMulticastBindMem", 12010, 0, 25, 135},
-  {"cuMulticastCreate", 12010, 0, 23, 136},
+  {"cuModuleLoad", 2000, 0, ROW_w_cuModuleLoad, 933},
+  {"cuModuleLoadData", 2000, 0, ROW_w_cuModuleLoadData, 934},
+  {"cuModuleLoadDataEx", 2010, 0, ROW_w_cuModuleLoadDataEx, 935},
+  {"cuModuleLoadFatBinary", 2000, 0, ROW_w_cuModuleLoadFatBinary, 936},
+  {"cuModuleUnload", 2000, 0, ROW_w_cuModuleUnload, 937},
+  {"cuMulticastAddDevice", 12010, 0, ROW_w_cuMulticastAddDevice, 133},
+  {"cuMulticastBindAddr", 12010, 0, ROW_w_cuMulticastBindAddr, 134},
+  {"cuMulticastBindMem", 12010, 0, ROW_w_cuMulticastBindMem, 135},
+  {"cuMulticastCreate", 12010, 0, ROW_w_cuMulticastCreate, 136},
   {"cuMulticastGetGranularity", 12010, 0, -1, 137},
-  {"cuMulticastUnbind", 12010, 0, 27, 138},
+  {"cuMulticastUnbind", 12010, 0, ROW_w_cuMulticastUnbind, 138},
   {"cuOccupancyAvailableDynamicSMemPerBlock", 10020, 0, -1, 1035},
   {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, 0, -1, 1036},
   {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000, 0, -1, 1037},
@@ -15939,36 +15941,36 @@ const hook_abi hook_abis[] = {
   {"cuParamSetf", 2000, 0, -1, 1044},
   {"cuParamSeti", 2000, 0, -1, 1045},
   {"cuParamSetv", 2000, 0, -1, 1046},
-  {"cuPointerGetAttribute", 4000, 0, 445, 328},
-  {"cuPointerGetAttributes", 7000, 0, 446, 329},
-  {"cuPointerSetAttribute", 6000, 0, 447, 330},
+  {"cuPointerGetAttribute", 4000, 0, ROW_w_cuPointerGetAttribute, 328},
+  {"cuPointerGetAttributes", 7000, 0, ROW_w_cuPointerGetAttributes, 329},
+  {"cuPointerSetAttribute", 6000, 0, ROW_w_cuPointerSetAttribute, 330},
   {"cuProfilerInitialize", 4000, 0, -1, 1094},
-  {"cuProfilerStart", 4000, 0, 404, 1095},
-  {"cuProfilerStop", 4000, 0, 405, 1096},
-  {"cuSignalExternalSemaphoresAsync", 10000, 0, 256, 746},
-  {"cuSignalExternalSemaphoresAsync", 10000, 1, 257, 747},
-  {"cuStreamAddCallback", 5000, 0, 202, 395},
-  {"cuStreamAddCallback", 7000, 1, 203, 396},
-  {"cuStreamAttachMemAsync", 6000, 0, 65, 69},
-  {"cuStreamAttachMemAsync", 7000, 1, 66, 70},
-  {"cuStreamBatchMemOp", 8000, 0, 252, 348},
-  {"cuStreamBatchMemOp", 11070, 0, 254, 350},
-  {"cuStreamBatchMemOp", 8000, 1, 253, 349},
-  {"cuStreamBatchMemOp", 11070, 1, 255, 351},
-  {"cuStreamBeginCapture", 10000, 0, 208, 637},
-  {"cuStreamBeginCapture", 10010, 0, 210, 639},
-  {"cuStreamBeginCapture", 10000, 1, 209, 638},
-  {"cuStreamBeginCapture", 10010, 1, 211, 640},
-  {"cuStreamBeginCaptureToGraph", 12030, 0, 212, 641},
-  {"cuStreamBeginCaptureToGraph", 12030, 1, 213, 642},
-  {"cuStreamCopyAttributes", 11000, 0, 206, 397},
-  {"cuStreamCopyAttributes", 11000, 1, 207, 398},
-  {"cuStreamCreate", 2000, 0, 197, 399},
-  {"cuStreamCreateWithPriority", 5050, 0, 198, 400},
-  {"cuStreamDestroy", 2000, 0, 200, 401},
-  {"cuStreamDestroy", 4000, 0, 201, 402},
-  {"cuStreamEndCapture", 10000, 0, 214, 643},
-  {"cuStreamEndCapture", 10000, 1, 215, 644},
+  {"cuProfilerStart", 4000, 0, ROW_w_cuProfilerStart, 1095},
+  {"cuProfilerStop", 4000, 0, ROW_w_cuProfilerStop, 1096},
+  {"cuSignalExternalSemaphoresAsync", 10000, 0, ROW_w_cuSignalExternalSemaphoresAsync, 746},
+  {"cuSignalExternalSemaphoresAsync", 10000, 1, ROW_w_cuSignalExternalSemaphoresAsync_ptsz, 747},
+  {"cuStreamAddCallback", 5000, 0, ROW_w_cuStreamAddCallback, 395},
+  {"cuStreamAddCallback", 7000, 1, ROW_w_cuStreamAddCallback_ptsz, 396},
+  {"cuStreamAttachMemAsync", 6000, 0, ROW_w_cuStreamAttachMemAsync, 69},
+  {"cuStreamAttachMemAsync", 7000, 1, ROW_w_cuStreamAttachMemAsync_ptsz, 70},
+  {"cuStreamBatchMemOp", 8000, 0, ROW_w_cuStreamBatchMemOp, 348},
+  {"cuStreamBatchMemOp", 11070, 0, ROW_w_cuStreamBatchMemOp_v2, 350},
+  {"cuStreamBatchMemOp", 8000, 1, ROW_w_cuStreamBatchMemOp_ptsz, 349},
+  {"cuStreamBatchMemOp", 11070, 1, ROW_w_cuStreamBatchMemOp_v2_ptsz, 351},
+  {"cuStreamBeginCapture", 10000, 0, ROW_w_cuStreamBeginCapture, 637},
+  {"cuStreamBeginCapture", 10010, 0, ROW_w_cuStreamBeginCapture_v2, 639},
+  {"cuStreamBeginCapture", 10000, 1, ROW_w_cuStreamBeginCapture_ptsz, 638},
+  {"cuStreamBeginCapture", 10010, 1, ROW_w_cuStreamBeginCapture_v2_ptsz, 640},
+  {"cuStreamBeginCaptureToGraph", 12030, 0, ROW_w_cuStreamBeginCaptureToGraph, 641},
+  {"cuStreamBeginCaptureToGraph", 12030, 1, ROW_w_cuStreamBeginCaptureToGraph_ptsz, 642},
+  {"cuStreamCopyAttributes", 11000, 0, ROW_w_cuStreamCopyAttributes, 397},
+  {"cuStreamCopyAttributes", 11000, 1, ROW_w_cuStreamCopyAttributes_ptsz, 398},
+  {"cuStreamCreate", 2000, 0, ROW_w_cuStreamCreate, 399},
+  {"cuStreamCreateWithPriority", 5050, 0, ROW_w_cuStreamCreateWithPriority, 400},
+  {"cuStreamDestroy", 2000, 0, ROW_w_cuStreamDestroy, 401},
+  {"cuStreamDestroy", 4000, 0, ROW_w_cuStreamDestroy_v2, 402},
+  {"cuStreamEndCapture", 10000, 0, ROW_w_cuStreamEndCapture, 643},
+  {"cuStreamEndCapture", 10000, 1, ROW_w_cuStreamEndCapture_ptsz, 644},
   {"cuStreamGetAttribute", 11000, 0, -1, 403},
   {"cuStreamGetAttribute", 11000, 1, -1, 404},
   {"cuStreamGetCaptureInfo", 10010, 0, -1, 645},
@@ -15992,34 +15994,34 @@ const hook_abi hook_abis[] = {
   {"cuStreamGetPriority", 7000, 1, -1, 417},
   {"cuStreamIsCapturing", 10000, 0, -1, 651},
   {"cuStreamIsCapturing", 10000, 1, -1, 652},
-  {"cuStreamQuery", 2000, 0, 173, 352},
-  {"cuStreamQuery", 7000, 1, 174, 353},
-  {"cuStreamSetAttribute", 11000, 0, 204, 418},
-  {"cuStreamSetAttribute", 11000, 1, 205, 419},
-  {"cuStreamSynchronize", 2000, 0, 171, 354},
-  {"cuStreamSynchronize", 7000, 1, 172, 355},
-  {"cuStreamUpdateCaptureDependencies", 11030, 0, 342, 653},
-  {"cuStreamUpdateCaptureDependencies", 12030, 0, 344, 655},
-  {"cuStreamUpdateCaptureDependencies", 11030, 1, 343, 654},
-  {"cuStreamUpdateCaptureDependencies", 12030, 1, 345, 656},
-  {"cuStreamWaitEvent", 3020, 0, 175, 356},
-  {"cuStreamWaitEvent", 7000, 1, 176, 357},
-  {"cuStreamWaitValue32", 8000, 0, 179, 358},
-  {"cuStreamWaitValue32", 11070, 0, 181, 360},
-  {"cuStreamWaitValue32", 8000, 1, 180, 359},
-  {"cuStreamWaitValue32", 11070, 1, 182, 361},
-  {"cuStreamWaitValue64", 9000, 0, 183, 362},
-  {"cuStreamWaitValue64", 11070, 0, 185, 364},
-  {"cuStreamWaitValue64", 9000, 1, 184, 363},
-  {"cuStreamWaitValue64", 11070, 1, 186, 365},
-  {"cuStreamWriteValue32", 8000, 0, 187, 366},
-  {"cuStreamWriteValue32", 11070, 0, 189, 368},
-  {"cuStreamWriteValue32", 8000, 1, 188, 367},
-  {"cuStreamWriteValue32", 11070, 1, 190, 369},
-  {"cuStreamWriteValue64", 9000, 0, 191, 370},
-  {"cuStreamWriteValue64", 11070, 0, 193, 372},
-  {"cuStreamWriteValue64", 9000, 1, 192, 371},
-  {"cuStreamWriteValue64", 11070, 1, 194, 373},
+  {"cuStreamQuery", 2000, 0, ROW_w_cuStreamQuery, 352},
+  {"cuStreamQuery", 7000, 1, ROW_w_cuStreamQuery_ptsz, 353},
+  {"cuStreamSetAttribute", 11000, 0, ROW_w_cuStreamSetAttribute, 418},
+  {"cuStreamSetAttribute", 11000, 1, ROW_w_cuStreamSetAttribute_ptsz, 419},
+  {"cuStreamSynchronize", 2000, 0, ROW_w_cuStreamSynchronize, 354},
+  {"cuStreamSynchronize", 7000, 1, ROW_w_cuStreamSynchronize_ptsz, 355},
+  {"cuStreamUpdateCaptureDependencies", 11030, 0, ROW_w_cuStreamUpdateCaptureDependencies, 653},
+  {"cuStreamUpdateCaptureDependencies", 12030, 0, ROW_w_cuStreamUpdateCaptureDependencies_v2, 655},
+  {"cuStreamUpdateCaptureDependencies", 11030, 1, ROW_w_cuStreamUpdateCaptureDependencies_ptsz, 654},
+  {"cuStreamUpdateCaptureDependencies", 12030, 1, ROW_w_cuStreamUpdateCaptureDependencies_v2_ptsz, 656},
+  {"cuStreamWaitEvent", 3020, 0, ROW_w_cuStreamWaitEvent, 356},
+  {"cuStreamWaitEvent", 7000, 1, ROW_w_cuStreamWaitEvent_ptsz, 357},
+  {"cuStreamWaitValue32", 8000, 0, ROW_w_cuStreamWaitValue32, 358},
+  {"cuStreamWaitValue32", 11070, 0, ROW_w_cuStreamWaitValue32_v2, 360},
+  {"cuStreamWaitValue32", 8000, 1, ROW_w_cuStreamWaitValue32_ptsz, 359},
+  {"cuStreamWaitValue32", 11070, 1, ROW_w_cuStreamWaitValue32_v2_ptsz, 361},
+  {"cuStreamWaitValue64", 9000, 0, ROW_w_cuStreamWaitValue64, 362},
+  {"cuStreamWaitValue64", 11070, 0, ROW_w_cuStreamWaitValue64_v2, 364},
+  {"cuStreamWaitValue64", 9000, 1, ROW_w_cuStreamWaitValue64_ptsz, 363},
+  {"cuStreamWaitValue64", 11070, 1, ROW_w_cuStreamWaitValue64_v2_ptsz, 365},
+  {"cuStreamWriteValue32", 8000, 0, ROW_w_cuStreamWriteValue32, 366},
+  {"cuStreamWriteValue32", 11070, 0, ROW_w_cuStreamWriteValue32_v2, 368},
+  {"cuStreamWriteValue32", 8000, 1, ROW_w_cuStreamWriteValue32_ptsz, 367},
+  {"cuStreamWriteValue32", 11070, 1, ROW_w_cuStreamWriteValue32_v2_ptsz, 369},
+  {"cuStreamWriteValue64", 9000, 0, ROW_w_cuStreamWriteValue64, 370},
+  {"cuStreamWriteValue64", 11070, 0, ROW_w_cuStreamWriteValue64_v2, 372},
+  {"cuStreamWriteValue64", 9000, 1, ROW_w_cuStreamWriteValue64_ptsz, 371},
+  {"cuStreamWriteValue64", 11070, 1, ROW_w_cuStreamWriteValue64_v2_ptsz, 373},
   {"cuSurfObjectCreate", 5000, 0, -1, 1047},
   {"cuSurfObjectDestroy", 5000, 0, -1, 1048},
   {"cuSurfObjectGetResourceDesc", 5000, 0, -1, 838},
@@ -16066,13 +16068,13 @@ const hook_abi hook_abis[] = {
   {"cuTexRefSetMipmapLevelClamp", 5000, 0, -1, 871},
   {"cuTexRefSetMipmappedArray", 5000, 0, -1, 872},
   {"cuThreadExchangeStreamCaptureMode", 10010, 0, -1, 657},
-  {"cuUserObjectCreate", 11030, 0, 339, 658},
-  {"cuUserObjectRelease", 11030, 0, 341, 659},
-  {"cuUserObjectRetain", 11030, 0, 340, 660},
-  {"cuVDPAUCtxCreate", 3010, 0, 359, 1097},
-  {"cuVDPAUCtxCreate", 3020, 0, 360, 1098},
+  {"cuUserObjectCreate", 11030, 0, ROW_w_cuUserObjectCreate, 658},
+  {"cuUserObjectRelease", 11030, 0, ROW_w_cuUserObjectRelease, 659},
+  {"cuUserObjectRetain", 11030, 0, ROW_w_cuUserObjectRetain, 660},
+  {"cuVDPAUCtxCreate", 3010, 0, ROW_w_cuVDPAUCtxCreate, 1097},
+  {"cuVDPAUCtxCreate", 3020, 0, ROW_w_cuVDPAUCtxCreate_v2, 1098},
   {"cuVDPAUGetDevice", 3010, 0, -1, 1099},
-  {"cuWaitExternalSemaphoresAsync", 10000, 0, 258, 748},
-  {"cuWaitExternalSemaphoresAsync", 10000, 1, 259, 749},
+  {"cuWaitExternalSemaphoresAsync", 10000, 0, ROW_w_cuWaitExternalSemaphoresAsync, 748},
+  {"cuWaitExternalSemaphoresAsync", 10000, 1, ROW_w_cuWaitExternalSemaphoresAsync_ptsz, 749},
 };
 const uint32_t hook_abi_count = sizeof hook_abis / sizeof *hook_abis;

@@ -10,7 +10,8 @@
 #include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
 
-_Static_assert(WEIR_ROWS < WEIR_ELF_ID_GET_DEVICE, "no row has the number of another symbol");
+_Static_assert((int)WEIR_ROWS < (int)WEIR_ELF_ID_GET_DEVICE,
+               "no row has the number of another symbol");
 
 /* cu[A-Z], cuda[A-Z], __cuda[A-Z]: refuses cublas, cudnn, cufft, curl and all the rest at once. */
 static bool looks_ours(const char *n)

@@ -13,8 +13,8 @@
 #include "interpose/elf/entry.h"
 #include "interpose/record/cuda_headers.h"
 
-/* One wrapped symbol of one bank. The array hook_rows[] is generated; rows of a bank are
- * contiguous. */
+/* One wrapped symbol of one bank. The array hook_rows[] is generated, and indexed by enum
+ * hook_row_number (hooks.gen.h); rows of a bank are contiguous. */
 typedef struct hook_row {
   const char *name;      /* exported symbol */
   void *wrapper;         /* the entry of our function of the same type */
