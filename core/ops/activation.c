@@ -1,5 +1,4 @@
-/* activation.c: activations, and the derivatives of those whose slope is not cheaply made of other
- * operations. */
+/* activation.c: activations: elementwise operations with numbers of their own, and a few made of others. */
 #include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
@@ -285,75 +284,4 @@ weir_status weir_glu(weir_tensor **out, const weir_tensor *a, int dim)
   st = weir_narrow(&value, a, dim, 0, size / 2);
   if (!st) st = weir_narrow(&gate, a, dim, size / 2, size / 2);
   return st ? st : ELEMENTWISE(WEIR_OP_GLU, out, NULL, value, gate);
-}
-
-/* ---- derivatives ----------------------------------------------------------------------------- */
-
-#define BACKWARD(name, op, operand)                                                                \
-  weir_status name##_backward(weir_tensor **out, const weir_tensor *gradient,                      \
-                              const weir_tensor *operand)                                          \
-  {                                                                                                \
-    return ELEMENTWISE(WEIR_OP_##op##_BACKWARD, out, NULL, gradient, operand);                     \
-  }
-BACKWARD(sigmoid, SIGMOID, result)
-BACKWARD(tanh, TANH, result)
-BACKWARD(silu, SILU, a)
-BACKWARD(mish, MISH, a)
-BACKWARD(hardsigmoid, HARDSIGMOID, a)
-BACKWARD(hardswish, HARDSWISH, a)
-BACKWARD(logsigmoid, LOG_SIGMOID, a)
-
-weir_status gelu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                          bool approximate_tanh)
-{
-  weir_op op = approximate_tanh ? WEIR_OP_GELU_TANH_BACKWARD : WEIR_OP_GELU_BACKWARD;
-  return ELEMENTWISE(op, out, NULL, gradient, a);
-}
-
-static weir_status sloped(weir_op op, weir_tensor **out, const weir_tensor *gradient,
-                          const weir_tensor *a, double p0, double p1, double p2)
-{
-  weir_scalar p[3] = {weir_float(p0), weir_float(p1), weir_float(p2)};
-  return elementwise_tensors(op, out, NULL, 2, (const weir_tensor *const[]){gradient, a}, p);
-}
-
-weir_status leaky_relu_backward(weir_tensor **out, const weir_tensor *gradient,
-                                const weir_tensor *a, double negative_slope)
-{
-  return sloped(WEIR_OP_LEAKY_RELU_BACKWARD, out, gradient, a, negative_slope, 0, 0);
-}
-
-weir_status elu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                         double alpha, double scale, double input_scale)
-{
-  return sloped(WEIR_OP_ELU_BACKWARD, out, gradient, a, alpha * scale, scale, input_scale);
-}
-
-weir_status selu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a)
-{
-  return elu_backward(out, gradient, a, selu_alpha, selu_scale, 1);
-}
-
-weir_status softplus_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                              double beta, double threshold)
-{
-  return sloped(WEIR_OP_SOFTPLUS_BACKWARD, out, gradient, a, beta, threshold, 0);
-}
-
-weir_status shrink_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                            double lambd)
-{
-  return sloped(WEIR_OP_SHRINK_BACKWARD, out, gradient, a, lambd, 0, 0);
-}
-
-weir_status threshold_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                               double threshold)
-{
-  return sloped(WEIR_OP_THRESHOLD_BACKWARD, out, gradient, a, threshold, 0, 0);
-}
-
-weir_status hardtanh_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                              double min_val, double max_val)
-{
-  return sloped(WEIR_OP_HARDTANH_BACKWARD, out, gradient, a, min_val, max_val, 0);
 }

@@ -40,45 +40,6 @@ static inline weir_status elementwise_tensors(weir_op op, weir_tensor **out, wei
                       (int)(sizeof((const weir_tensor *const[]){__VA_ARGS__}) / sizeof(void *)),   \
                       (const weir_tensor *const[]){__VA_ARGS__}, NULL)
 
-/* ---- activation.c ----------------------------------------------------------------------------
- * Derivatives, for who differentiates: the gradient of a result, times the slope at the operation's
- * input (of sigmoid and tanh: of its result), to the gradient of that input. Floating point, of one
- * shape and dtype. */
-
-weir_status sigmoid_backward(weir_tensor **out, const weir_tensor *gradient,
-                             const weir_tensor *result);
-weir_status tanh_backward(weir_tensor **out, const weir_tensor *gradient,
-                          const weir_tensor *result);
-weir_status silu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a);
-weir_status mish_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a);
-weir_status hardsigmoid_backward(weir_tensor **out, const weir_tensor *gradient,
-                                 const weir_tensor *a);
-weir_status hardswish_backward(weir_tensor **out, const weir_tensor *gradient,
-                               const weir_tensor *a);
-weir_status logsigmoid_backward(weir_tensor **out, const weir_tensor *gradient,
-                                const weir_tensor *a);
-/* As weir_gelu()'s approximate "tanh". */
-weir_status gelu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                          bool approximate_tanh);
-weir_status leaky_relu_backward(weir_tensor **out, const weir_tensor *gradient,
-                                const weir_tensor *a, double negative_slope);
-/* Where a is positive scale, else alpha scale input_scale e^(input_scale a): elu has scales of 1,
- * celu an input_scale of 1 / alpha. */
-weir_status elu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                         double alpha, double scale, double input_scale);
-weir_status selu_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a);
-weir_status softplus_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                              double beta, double threshold);
-/* Of softshrink and hardshrink. */
-weir_status shrink_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                            double lambd);
-/* relu has a threshold of 0. */
-weir_status threshold_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                               double threshold);
-/* Also of clamp with numbers but for what is on them. */
-weir_status hardtanh_backward(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a,
-                              double min_val, double max_val);
-
 /* ---- reduce.c -------------------------------------------------------------------------------- */
 
 /* One reduction: op over the dimensions of `mask`. */

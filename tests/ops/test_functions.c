@@ -530,11 +530,12 @@ END_TEST
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* One activation of each kind and its derivative, in the words of one form. */
+/* An activation, and the device's operation for its derivative with the numbers that it takes. */
 typedef struct activation {
   const char *name;
   weir_status (*call)(weir_tensor **out, const weir_tensor *a);
-  weir_status (*backward)(weir_tensor **out, const weir_tensor *gradient, const weir_tensor *a);
+  weir_op slope;
+  double p[3];
   bool of_result; /* the derivative is a function of the result */
 } activation;
 
@@ -543,63 +544,46 @@ typedef struct activation {
   {                                                                                                \
     return weir_##name(out, a, __VA_ARGS__);                                                       \
   }
-#define SLOPE(name, ...)                                                                           \
-  static weir_status name##_slope(weir_tensor **out, const weir_tensor *g, const weir_tensor *a)   \
-  {                                                                                                \
-    return name##_backward(out, g, a, __VA_ARGS__);                                                \
-  }
 FORM(gelu, "none")
-SLOPE(gelu, false)
 FORM(leaky_relu, 0.25)
-SLOPE(leaky_relu, 0.25)
 FORM(elu, 1.5)
-SLOPE(elu, 1.5, 1, 1)
+FORM(celu, 2)
 FORM(softplus, 2, 3)
-SLOPE(softplus, 2, 3)
 FORM(softshrink, 0.5)
 FORM(hardshrink, 0.5)
-SLOPE(shrink, 0.5)
 FORM(threshold, 0.3, 7)
-SLOPE(threshold, 0.3)
 FORM(hardtanh, -1, 0.75)
-SLOPE(hardtanh, -1, 0.75)
 
 static weir_status gelu_tanh_form(weir_tensor **out, const weir_tensor *a)
 {
   return weir_gelu(out, a, "tanh");
 }
-static weir_status gelu_tanh_slope(weir_tensor **out, const weir_tensor *g, const weir_tensor *a)
-{
-  return gelu_backward(out, g, a, true);
-}
-static weir_status celu_form(weir_tensor **out, const weir_tensor *a)
-{
-  return weir_celu(out, a, 2);
-}
-static weir_status celu_slope(weir_tensor **out, const weir_tensor *g, const weir_tensor *a)
-{
-  return elu_backward(out, g, a, 2, 1, 0.5);
-}
+
+#define SELU_SCALE 1.0507009873554804934
 
 static const activation activations[] = {
-    {"sigmoid", weir_sigmoid, sigmoid_backward, true},
-    {"tanh", weir_tanh, tanh_backward, true},
-    {"silu", weir_silu, silu_backward, false},
-    {"mish", weir_mish, mish_backward, false},
-    {"hardsigmoid", weir_hardsigmoid, hardsigmoid_backward, false},
-    {"hardswish", weir_hardswish, hardswish_backward, false},
-    {"logsigmoid", weir_logsigmoid, logsigmoid_backward, false},
-    {"selu", weir_selu, selu_backward, false},
-    {"gelu", gelu_form, gelu_slope, false},
-    {"gelu tanh", gelu_tanh_form, gelu_tanh_slope, false},
-    {"leaky_relu", leaky_relu_form, leaky_relu_slope, false},
-    {"elu", elu_form, elu_slope, false},
-    {"celu", celu_form, celu_slope, false},
-    {"softplus", softplus_form, softplus_slope, false},
-    {"softshrink", softshrink_form, shrink_slope, false},
-    {"hardshrink", hardshrink_form, shrink_slope, false},
-    {"threshold", threshold_form, threshold_slope, false},
-    {"hardtanh", hardtanh_form, hardtanh_slope, false},
+    {"sigmoid", weir_sigmoid, WEIR_OP_SIGMOID_BACKWARD, {0}, true},
+    {"tanh", weir_tanh, WEIR_OP_TANH_BACKWARD, {0}, true},
+    {"silu", weir_silu, WEIR_OP_SILU_BACKWARD, {0}, false},
+    {"mish", weir_mish, WEIR_OP_MISH_BACKWARD, {0}, false},
+    {"hardsigmoid", weir_hardsigmoid, WEIR_OP_HARDSIGMOID_BACKWARD, {0}, false},
+    {"hardswish", weir_hardswish, WEIR_OP_HARDSWISH_BACKWARD, {0}, false},
+    {"logsigmoid", weir_logsigmoid, WEIR_OP_LOG_SIGMOID_BACKWARD, {0}, false},
+    {"selu",
+     weir_selu,
+     WEIR_OP_ELU_BACKWARD,
+     {1.6732632423543772848 * SELU_SCALE, SELU_SCALE, 1},
+     false},
+    {"gelu", gelu_form, WEIR_OP_GELU_BACKWARD, {0}, false},
+    {"gelu tanh", gelu_tanh_form, WEIR_OP_GELU_TANH_BACKWARD, {0}, false},
+    {"leaky_relu", leaky_relu_form, WEIR_OP_LEAKY_RELU_BACKWARD, {0.25}, false},
+    {"elu", elu_form, WEIR_OP_ELU_BACKWARD, {1.5, 1, 1}, false},
+    {"celu", celu_form, WEIR_OP_ELU_BACKWARD, {2, 1, 0.5}, false},
+    {"softplus", softplus_form, WEIR_OP_SOFTPLUS_BACKWARD, {2, 3}, false},
+    {"softshrink", softshrink_form, WEIR_OP_SHRINK_BACKWARD, {0.5}, false},
+    {"hardshrink", hardshrink_form, WEIR_OP_SHRINK_BACKWARD, {0.5}, false},
+    {"threshold", threshold_form, WEIR_OP_THRESHOLD_BACKWARD, {0.3}, false},
+    {"hardtanh", hardtanh_form, WEIR_OP_HARDTANH_BACKWARD, {-1, 0.75}, false},
 };
 
 enum { POINTS = 9 };
@@ -631,7 +615,9 @@ START_TEST(a_derivative_is_the_slope_of_what_it_is_the_derivative_of)
     values_of(f, -h, _i, below);
     weir_ok(weir_full_like(&gradient, a, weir_float(3), NULL));
     weir_ok(f->call(&result, a));
-    weir_ok(f->backward(&slope, gradient, f->of_result ? result : a));
+    const weir_tensor *of[2] = {gradient, f->of_result ? result : a};
+    const weir_scalar p[3] = {weir_float(f->p[0]), weir_float(f->p[1]), weir_float(f->p[2])};
+    weir_ok(elementwise_tensors(f->slope, &slope, NULL, 2, of, weir_op_has_p(f->slope) ? p : NULL));
     weir_ok(weir_tensor_read(got, sizeof got, WEIR_FLOAT64, slope));
     for (int i = 0; i < POINTS; i++)
       ck_assert_msg(fabs(got[i] - 3 * (above[i] - below[i]) / (2 * h)) < 1e-7,
