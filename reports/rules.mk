@@ -7,6 +7,7 @@ REPORTS_LIBS := $(call pkg_libs,sqlite3) $(call pkg_libs,jansson) $(call pkg_lib
 EXTRA_reports := $(call pkg_cflags,sqlite3) $(call pkg_cflags,jansson) $(call pkg_cflags,libdw) $(call pkg_cflags,libelf) $(call pkg_cflags,zlib)
 
 $(OBJ)/reports/import/schema.o: reports/import/schema.sql
+$(OBJ)/reports/stats/reports.o: reports/stats/reports.sql
 
 # Weir's own rules, linked in as text: each ended by a NUL, and all by another.
 RULES_TEXT  := $(OBJ)/reports/findings/findings_rules.txt

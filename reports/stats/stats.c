@@ -12,7 +12,7 @@
 #include "reports/export/input.h"
 #include "reports/model/device_times.h"
 
-enum { MOST_LABELS = 5, MOST_MEASURES = 4 };
+enum { MOST_LABELS = 5, MOST_MEASURES = 4, RANGE_MARK = '\x1f' /* after a range's text */ };
 
 typedef struct measure {
   int64_t count, total, least, most;
@@ -23,13 +23,21 @@ typedef struct measure {
 
 typedef struct group {
   char *label[MOST_LABELS]; /* owned; NULL: none */
+  bool whole[MOST_LABELS];  /* it is a number */
   measure m[MOST_MEASURES];
 } group;
 
+/* Where a value of a sum comes from. */
+typedef enum source { LABEL, SHARE, TOTAL, COUNT, MEAN, MEDIAN, LEAST, MOST, DEVIATION } source;
+
 typedef struct column {
-  char shown, from;
-  int of;
-  bool time; /* in ns */
+  char *heading; /* owned */
+  source from;
+  int of;       /* which label, which measure */
+  int decimals; /* 0: a whole number */
+  double unit;  /* what it is shown in; of a list 1: the SQL has done it */
+  bool time;    /* in ns, unless another unit is asked for */
+  bool kernel;  /* names of kernels */
 } column;
 
 typedef struct stats {
@@ -37,18 +45,16 @@ typedef struct stats {
   const stats_report *report;
   sheet sheet;
   column column[SHEET_COLUMNS];
-  char *headings; /* owned */
   hash_map index; /* hash of labels -> place in group */
   group *groups;  /* owned */
   size_t count, capacity;
   int which;   /* measure that is gone through in order */
   int64_t all; /* of the first measure's totals */
   int64_t rows;
-  const char *sql; /* the report's, or by range */
-  char *by_range;  /* owned */
   stats_names names;
   stats_unit unit;
-  bool names_of[MOST_LABELS]; /* labels that are kernels' */
+  bool ranges;  /* kernels' names begin with the range of their call */
+  int measures; /* of a sum */
   wr_demangler cxx;
 } stats;
 
@@ -65,10 +71,9 @@ static sheet_cell whole_cell(int64_t value)
   return (sheet_cell){.whole = value, .there = true};
 }
 
-static sheet_cell number_cell(double value, char shown)
+static sheet_cell real_cell(double value, int decimals)
 {
-  if (shown == '3') return (sheet_cell){.number = value / 1e6, .decimals = 3, .there = true};
-  return (sheet_cell){.number = value, .decimals = shown == 'f' ? 3 : 1, .there = true};
+  return (sheet_cell){.number = value, .decimals = decimals, .there = true};
 }
 
 /* A number of ns in the unit that is asked for, with all its digits. */
@@ -94,7 +99,7 @@ static char *function_shown(const stats *x, const char *name)
 /* As the report shows it: new; NULL: as it is, or out of memory. `between`: behind a range's text. */
 static char *kernel_name(const stats *x, const char *name, char between)
 {
-  const char *mark = x->by_range ? strrchr(name, STATS_RANGE_MARK) : NULL;
+  const char *mark = x->ranges ? strrchr(name, RANGE_MARK) : NULL;
   if (!mark) return function_shown(x, name);
   char *shown = function_shown(x, mark + 1);
   char *whole = wr_format("%.*s%c%s", (int)(mark - name), name, between, shown ? shown : mark + 1);
@@ -103,9 +108,9 @@ static char *kernel_name(const stats *x, const char *name, char between)
 }
 
 /* *plain: new, to be freed, or NULL */
-static sheet_cell text_cell(const stats *x, const char *text, char shown, char **plain)
+static sheet_cell text_cell(const stats *x, const column *c, const char *text, char **plain)
 {
-  *plain = shown == 'k' ? kernel_name(x, text, '/') : NULL;
+  *plain = c->kernel ? kernel_name(x, text, '/') : NULL;
   return (sheet_cell){.text = *plain ? *plain : text, .there = true};
 }
 
@@ -114,31 +119,39 @@ static double deviation(const measure *m)
   return m->count < 2 ? 0 : sqrt(m->squares / (double)(m->count - 1));
 }
 
+static double real_of(const stats *x, const measure *m, source from)
+{
+  switch (from) {
+  case SHARE:
+    return x->all ? 100.0 * (double)m->total / (double)x->all : 0;
+  case TOTAL:
+    return (double)m->total;
+  case MEAN:
+    return (double)m->total / (double)m->count;
+  case MEDIAN:
+    return ((double)m->middle[0] + (double)m->middle[1]) / 2;
+  case LEAST:
+    return (double)m->least;
+  case MOST:
+    return (double)m->most;
+  default:
+    return deviation(m);
+  }
+}
+
 static sheet_cell measure_cell(const stats *x, const measure *m, const column *c)
 {
-  bool whole = c->shown == 'i';
-  if (c->from == 'n') return whole_cell(m->count);
+  if (c->from == COUNT) return whole_cell(m->count);
   if (!m->count) return (sheet_cell){0};
-  int64_t value = c->from == 't' ? m->total : c->from == 'l' ? m->least : m->most;
-  switch (c->from) {
-  case 'p':
-    return number_cell(x->all ? 100.0 * (double)m->total / (double)x->all : 0, c->shown);
-  case 'a':
-    return number_cell((double)m->total / (double)m->count, c->shown);
-  case 'm':
-    return number_cell(((double)m->middle[0] + (double)m->middle[1]) / 2, c->shown);
-  case 's':
-    return number_cell(deviation(m), c->shown);
-  default:
-    return whole ? whole_cell(value) : number_cell((double)value, c->shown);
-  }
+  if (c->decimals) return real_cell(real_of(x, m, c->from) / c->unit, c->decimals);
+  return whole_cell(c->from == TOTAL ? m->total : c->from == LEAST ? m->least : m->most);
 }
 
 static sheet_cell label_cell(const stats *x, const group *g, const column *c, char **plain)
 {
   const char *label = g->label[c->of];
   if (!label) return (sheet_cell){0};
-  return c->shown == 'i' ? whole_cell(atoll(label)) : text_cell(x, label, c->shown, plain);
+  return g->whole[c->of] ? whole_cell(atoll(label)) : text_cell(x, c, label, plain);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -150,7 +163,7 @@ static bool copy_labels(group *g, const char *const *labels, int count)
   return true;
 }
 
-static weir_status group_of(stats *x, const char *const *labels, group **out)
+static weir_status group_of(stats *x, const char *const *labels, sqlite3_stmt *q, group **out)
 {
   bool added;
   uint64_t key = 11;
@@ -166,6 +179,8 @@ static weir_status group_of(stats *x, const char *const *labels, group **out)
     *at = x->count++;
     x->groups[*at] = (group){0};
     if (!copy_labels(&x->groups[*at], labels, x->report->labels)) return export_out_of_memory();
+    for (int i = 0; i < x->report->labels; i++)
+      x->groups[*at].whole[i] = sqlite3_column_type(q, i) == SQLITE_INTEGER;
   }
   *out = &x->groups[*at];
   return WEIR_OK;
@@ -178,11 +193,11 @@ static weir_status group_at(stats *x, sqlite3_stmt *q, group **out)
   char *base[MOST_LABELS] = {0};
   for (int i = 0; i < x->report->labels; i++) {
     labels[i] = (const char *)sqlite3_column_text(q, i);
-    if (x->names == STATS_BASE && x->names_of[i])
-      base[i] = kernel_name(x, labels[i], STATS_RANGE_MARK);
+    if (x->names == STATS_BASE && x->report->kernel == i + 1)
+      base[i] = kernel_name(x, labels[i], RANGE_MARK);
     if (base[i]) labels[i] = base[i];
   }
-  weir_status s = group_of(x, labels, out);
+  weir_status s = group_of(x, labels, q, out);
   for (int i = 0; i < x->report->labels; i++)
     free(base[i]);
   return s;
@@ -206,10 +221,10 @@ static weir_status take_sum(void *context, sqlite3_stmt *q)
   stats *x = context;
   group *g;
   const stats_report *r = x->report;
-  int64_t n = sqlite3_column_int64(q, r->labels + r->measures);
+  int64_t n = sqlite3_column_int64(q, r->labels + x->measures);
   if (n < 1) return WEIR_OK;
   weir_status s = group_at(x, q, &g);
-  for (int i = 0; i < r->measures && !s; i++) {
+  for (int i = 0; i < x->measures && !s; i++) {
     int64_t total = sqlite3_column_int64(q, r->labels + i);
     if (sqlite3_column_type(q, r->labels + i) == SQLITE_NULL || total < 0) continue;
     add_measure(&g->m[i], total, n);
@@ -223,7 +238,7 @@ static weir_status take_in_order(void *context, sqlite3_stmt *q)
   stats *x = context;
   group *g;
   const stats_report *r = x->report;
-  int64_t n = sqlite3_column_int64(q, r->labels + r->measures);
+  int64_t n = sqlite3_column_int64(q, r->labels + x->measures);
   int64_t total = sqlite3_column_int64(q, r->labels + x->which);
   if (n < 1 || total < 0 || sqlite3_column_type(q, r->labels + x->which) == SQLITE_NULL)
     return WEIR_OK;
@@ -259,7 +274,7 @@ static weir_status put_group(stats *x, const group *g)
   char *plain[SHEET_COLUMNS] = {0};
   for (int i = 0; i < x->sheet.columns; i++) {
     const column *c = &x->column[i];
-    cells[i] = c->from == 'L' ? label_cell(x, g, c, &plain[i]) : measure_cell(x, &g->m[c->of], c);
+    cells[i] = c->from == LABEL ? label_cell(x, g, c, &plain[i]) : measure_cell(x, &g->m[c->of], c);
     convert_time(x, c, &cells[i]);
   }
   weir_status s = sheet_row(&x->sheet, cells);
@@ -270,10 +285,11 @@ static weir_status put_group(stats *x, const group *g)
 
 static weir_status write_sum(stats *x)
 {
-  const stats_report *r = x->report;
-  weir_status s = wr_db_each(&x->input.in.db, x->sql, take_sum, x);
-  for (x->which = 0; x->which < r->measures && !s; x->which++) {
-    char *sql = wr_format("SELECT * FROM (%s) ORDER BY v%d / w", x->sql, x->which);
+  char *all = wr_format("SELECT * FROM temp.%s", x->report->name);
+  weir_status s = all ? wr_db_each(&x->input.in.db, all, take_sum, x) : export_out_of_memory();
+  free(all);
+  for (x->which = 0; x->which < x->measures && !s; x->which++) {
+    char *sql = wr_format("SELECT * FROM temp.%s ORDER BY v%d / w", x->report->name, x->which);
     s = sql ? wr_db_each(&x->input.in.db, sql, take_in_order, x) : export_out_of_memory();
     free(sql);
   }
@@ -289,14 +305,16 @@ static weir_status write_sum(stats *x)
 static sheet_cell list_cell(const stats *x, sqlite3_stmt *q, int i, char **plain)
 {
   const column *c = &x->column[i];
-  if (c->from == '#') return whole_cell((int64_t)x->count);
-  if (sqlite3_column_type(q, i) == SQLITE_NULL) return (sheet_cell){0};
-  if (c->shown == 'i') return whole_cell(sqlite3_column_int64(q, i));
-  if (c->shown == 't' || c->shown == 'k') {
-    const char *text = (const char *)sqlite3_column_text(q, i);
-    return text ? text_cell(x, text, c->shown, plain) : (sheet_cell){0};
+  const char *text;
+  switch (sqlite3_column_type(q, i)) {
+  case SQLITE_INTEGER:
+    return whole_cell(sqlite3_column_int64(q, i));
+  case SQLITE_FLOAT:
+    return real_cell(sqlite3_column_double(q, i), c->decimals);
+  default:
+    text = (const char *)sqlite3_column_text(q, i);
+    return text ? text_cell(x, c, text, plain) : (sheet_cell){0};
   }
-  return number_cell(sqlite3_column_double(q, i), c->shown);
 }
 
 static weir_status take_list(void *context, sqlite3_stmt *q)
@@ -304,7 +322,6 @@ static weir_status take_list(void *context, sqlite3_stmt *q)
   stats *x = context;
   sheet_cell cells[SHEET_COLUMNS];
   char *plain[SHEET_COLUMNS] = {0};
-  x->count++;
   for (int i = 0; i < x->sheet.columns; i++) {
     cells[i] = list_cell(x, q, i, &plain[i]);
     convert_time(x, &x->column[i], &cells[i]);
@@ -317,14 +334,32 @@ static weir_status take_list(void *context, sqlite3_stmt *q)
 
 static weir_status write_list(stats *x)
 {
-  char *sql = wr_format("%s LIMIT %lld", x->sql, (long long)(x->rows ? x->rows : -1));
+  char *sql = wr_format("SELECT * FROM temp.%s LIMIT %lld", x->report->name,
+                        (long long)(x->rows ? x->rows : -1));
   weir_status s = sql ? wr_db_each(&x->input.in.db, sql, take_list, x) : export_out_of_memory();
-  x->count = 0;
   free(sql);
   return s;
 }
 
-/* ---- a report -------------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
+
+#define MB 1e6
+
+/* What is shown of a measure. NULL: how many there are, by the report's own word. */
+static const column times[] = {
+    {"Time (%)", SHARE, 0, 1, 1, 0, 0},  {"Total Time (ns)", TOTAL, 0, 0, 1, 0, 0},
+    {NULL, COUNT, 0, 0, 1, 0, 0},        {"Avg (ns)", MEAN, 0, 1, 1, 0, 0},
+    {"Med (ns)", MEDIAN, 0, 1, 1, 0, 0}, {"Min (ns)", LEAST, 0, 0, 1, 0, 0},
+    {"Max (ns)", MOST, 0, 0, 1, 0, 0},   {"StdDev (ns)", DEVIATION, 0, 1, 1, 0, 0}};
+static const column sizes[] = {
+    {"Total (MB)", TOTAL, 0, 3, MB, 0, 0},     {"Count", COUNT, 0, 0, 1, 0, 0},
+    {"Avg (MB)", MEAN, 0, 3, MB, 0, 0},        {"Med (MB)", MEDIAN, 0, 3, MB, 0, 0},
+    {"Min (MB)", LEAST, 0, 3, MB, 0, 0},       {"Max (MB)", MOST, 0, 3, MB, 0, 0},
+    {"StdDev (MB)", DEVIATION, 0, 3, MB, 0, 0}};
+static const column phase_counts[] = {{"Count", COUNT, 0, 0, 1, 0, 0},
+                                      {"QCount", COUNT, 2, 0, 1, 0, 0}};
+/* Of all a launch took, its call, the wait in the queue, the kernel. */
+static const char *const phase_letters[MOST_MEASURES] = {"T", "A", "Q", "K"};
 
 /* "Avg (ns)" becomes "Avg (us)". */
 static bool put_unit(const stats *x, char *heading)
@@ -336,20 +371,66 @@ static bool put_unit(const stats *x, char *heading)
   return true;
 }
 
-static weir_status read_columns(stats *x)
+static void add_column(stats *x, const column *like, const char *letter, const char *heading)
 {
-  x->headings = strdup(x->report->columns);
-  if (!x->headings) return export_out_of_memory();
-  for (char *at = x->headings, *next; at; at = next) {
-    int i = x->sheet.columns++;
-    next = strchr(at, '|');
-    if (next) *next++ = '\0';
-    x->column[i] = (column){at[0], at[1], at[2] - '0', put_unit(x, at + 4)};
-    if (at[0] == 'k' && at[1] == 'L') x->names_of[at[2] - '0'] = true;
-    x->sheet.heading[i] = at + 4;
+  column *c = &x->column[x->sheet.columns];
+  *c = *like;
+  c->heading = wr_format("%s%s", letter, heading);
+  c->time = c->heading && put_unit(x, c->heading);
+  x->sheet.heading[x->sheet.columns++] = c->heading;
+}
+
+static void add_measure_columns(stats *x, const column *list, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    add_column(x, &list[i], "", list[i].heading ? list[i].heading : x->report->count);
+}
+
+static void add_phases(stats *x)
+{
+  add_measure_columns(x, phase_counts, 2);
+  for (x->measures = 0; x->measures < MOST_MEASURES; x->measures++)
+    for (size_t i = 3; i < sizeof times / sizeof *times; i++) {
+      column of = times[i];
+      of.of = x->measures;
+      add_column(x, &of, phase_letters[x->measures], of.heading);
+    }
+}
+
+/* Columns of the view from `first` on, before `end`, that are a list's, or a sum's labels. */
+static void add_view_columns(stats *x, sqlite3_stmt *q, int first, int end)
+{
+  for (int i = first; i < end; i++) {
+    const char *name = sqlite3_column_name(q, i);
+    if (!name || !strcmp(name, "rule")) return; /* it is for the view's own use */
+    bool percent = strstr(name, "(%)") != NULL;
+    column c = {NULL, LABEL, i, percent ? 1 : 3, 1, false, x->report->kernel == i + 1};
+    add_column(x, &c, "", name);
   }
+}
+
+static weir_status make_columns(stats *x)
+{
+  sqlite3_stmt *q = NULL;
+  const stats_report *r = x->report;
+  char *sql = wr_format("SELECT * FROM temp.%s", r->name);
+  weir_status s = sql ? wr_db_prepare(&x->input.in.db, sql, &q) : export_out_of_memory();
+  free(sql);
+  if (s) return s;
+  int first = r->shape == STATS_LIST ? sqlite3_column_count(q) : r->shape == STATS_PHASES ? 3 : 0;
+  x->measures = r->shape != STATS_LIST;
+  add_view_columns(x, q, 0, first);
+  if (r->shape == STATS_TIMES) add_measure_columns(x, times, sizeof times / sizeof *times);
+  if (r->shape == STATS_SIZES) add_measure_columns(x, sizes, sizeof sizes / sizeof *sizes);
+  if (r->shape == STATS_PHASES) add_phases(x);
+  add_view_columns(x, q, first, r->labels);
+  sqlite3_finalize(q);
+  for (int i = 0; i < x->sheet.columns; i++)
+    if (!x->column[i].heading) return export_out_of_memory();
   return WEIR_OK;
 }
+
+/* ---- a report -------------------------------------------------------------------------------- */
 
 static weir_status check_device_times(const stats *x)
 {
@@ -376,8 +457,8 @@ static weir_status check_needs(const stats *x)
   const wr_db *db = &x->input.in.db;
   const stats_report *r = x->report;
   bool ranges = wr_db_has_table(db, "range_row") && wr_db_has_table(db, "range_name");
-  if (x->by_range && !(ranges && wr_db_has_table(db, "event_range"))) ranges = false;
-  if ((r->needs == STATS_RANGES || x->by_range) && !ranges)
+  if (x->ranges && !(ranges && wr_db_has_table(db, "event_range"))) ranges = false;
+  if ((r->needs == STATS_RANGES || x->ranges) && !ranges)
     return weir_fail(WEIR_ENOTSUP,
                      "%s is of a Weir that did not record NVTX ranges, which %s is of", db->path,
                      r->name);
@@ -386,20 +467,31 @@ static weir_status check_needs(const stats *x)
   return s;
 }
 
+/* The views of all reports: what one lacks fails where it is read. */
+static weir_status make_views(const stats *x)
+{
+  static const char timed[] =
+      "CREATE TEMP VIEW timed_work AS SELECT * FROM main.device_work WHERE " WR_DEVICE_TIME;
+  const wr_db *db = &x->input.in.db;
+  weir_status s = wr_db_exec(db, timed);
+  if (!s)
+    s = wr_db_exec(
+        db, x->ranges ? "CREATE TEMP VIEW call_range AS SELECT r.event, n.text"
+                        " FROM main.event_range r CROSS JOIN main.range_row x ON x.id = r.range"
+                        " CROSS JOIN main.range_name n ON n.id = x.name"
+                      : "CREATE TEMP TABLE call_range(event INTEGER PRIMARY KEY, text TEXT)");
+  return s ? s : wr_db_exec(db, stats_sql);
+}
+
 static weir_status write_report(stats *x)
 {
   weir_status s = check_needs(x);
-  if (!s) s = read_columns(x);
+  if (!s) s = make_views(x);
+  if (!s) s = make_columns(x);
   if (s) return s;
   sheet_begin(&x->sheet, x->report->title, x->report->name);
-  s = x->report->measures ? write_sum(x) : write_list(x);
+  s = x->measures ? write_sum(x) : write_list(x);
   return s ? s : sheet_end(&x->sheet);
-}
-
-bool stats_has_kernels(const stats_report *report)
-{
-  const char *c = report->columns;
-  return c && (*c == 'k' || strstr(c, "|k"));
 }
 
 weir_status stats_write(FILE *out, const char *trace, const stats_report *report,
@@ -407,17 +499,15 @@ weir_status stats_write(FILE *out, const char *trace, const stats_report *report
 {
   if (report->needs == STATS_NEVER)
     return weir_fail(WEIR_ENOTSUP, "there is no %s: Weir does not record %s", report->name,
-                     report->sql);
+                     report->title);
   stats x = {.report = report, .sheet = {.out = out, .format = settings->format}};
   x.names = settings->names;
   x.unit = settings->unit;
+  x.ranges = settings->ranges;
   x.rows = settings->rows < 0 ? report->rows : settings->rows;
   weir_status s = export_input_open(&x.input, trace);
   if (!s && report->needs == STATS_SKIPPED)
-    s = weir_fail(WEIR_ENOTSUP, "SKIPPED: %s does not contain %s", trace, report->sql);
-  if (!s && settings->ranges && !(x.by_range = stats_sql_by_range(report->sql)))
-    s = export_out_of_memory();
-  x.sql = x.by_range ? x.by_range : report->sql;
+    s = weir_fail(WEIR_ENOTSUP, "SKIPPED: %s does not contain %s", trace, report->title);
   wr_demangler_open(&x.cxx);
   if (!s) s = write_report(&x);
   wr_demangler_close(&x.cxx);
@@ -428,7 +518,7 @@ weir_status stats_write(FILE *out, const char *trace, const stats_report *report
       free(x.groups[i].label[k]);
   free(x.groups);
   hash_map_free(&x.index);
-  free(x.headings);
-  free(x.by_range);
+  for (int i = 0; i < x.sheet.columns; i++)
+    free(x.column[i].heading);
   return s;
 }

@@ -18,9 +18,6 @@ typedef struct stats_settings {
   stats_unit unit; /* of times */
 } stats_settings;
 
-/* Whether it names kernels. */
-bool stats_has_kernels(const stats_report *report);
-
 /* Writes a report of `trace` (a trace, complete or not, or a spool) to `out`. Errors: those of
  * export_input_open(), ENOTSUP for what the trace, or every trace, has nothing for (STATS_SKIPPED: the
  * sentence is nsys'); EIO. */

@@ -78,7 +78,7 @@ const cmd_option stats_options[] = {
 /* "base", "mangled", "rows=5" */
 static bool take_argument(const cmd *c, wanted *w, const char *argument)
 {
-  bool kernels = stats_has_kernels(w->report);
+  bool kernels = w->report->kernel != 0;
   long rows;
   if (kernels && !strcmp(argument, "nvtx-name"))
     w->settings.ranges = true;
@@ -203,7 +203,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 static int list_reports(void)
 {
   for (const stats_report *r = stats_reports; r->name; r++)
-    if (r->columns)
+    if (r->needs < STATS_NEVER)
       printf("  %-22s %s%s\n", r->name, r->title, r->needs == STATS_DEVICE ? " *" : "");
   (void)puts("\n  * of times of devices: weir run --device-times=all");
   return 0;
@@ -227,7 +227,7 @@ static int settle(const request *r, const wanted *w, weir_status s)
 static int write_to_stdout(request *r, const wanted *w, const char *trace, bool *stop)
 {
   (void)signal(SIGPIPE, SIG_IGN);
-  bool none = !w->report->columns;
+  bool none = w->report->needs >= STATS_NEVER;
   if (r->shown && !none && w->settings.format > SHEET_TABLE) (void)putchar('\n');
   r->shown = r->shown || !none;
   weir_status s = stats_write(stdout, trace, w->report, &w->settings);
