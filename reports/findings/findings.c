@@ -49,8 +49,10 @@ typedef struct place {
   wr_frame_name name; /* owned */
 } place;
 
-typedef struct group {   /* what becomes a finding, or a part of one */
-  size_t place, related; /* SIZE_MAX: none */
+typedef struct group { /* what becomes a finding, or a part of one */
+  size_t place;
+  int64_t related; /* event whose place belongs to it; 0 none */
+  int64_t first;   /* of its rows with such an event: the lowest event, which names `related` */
   wr_certainty certainty;
   uint64_t cost, saving, bytes, count;
   int device;
@@ -249,8 +251,7 @@ static weir_status group_of(search *x, const row *r, size_t *out)
     if (!wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)))
       return no_memory(x);
     *at = x->group_count++;
-    x->groups[*at] = (group){
-        .place = r->place, .related = SIZE_MAX, .certainty = r->certainty, .device = r->device};
+    x->groups[*at] = (group){.place = r->place, .certainty = r->certainty, .device = r->device};
   }
   *out = (size_t)*at;
   return WEIR_OK;
@@ -259,8 +260,6 @@ static weir_status group_of(search *x, const row *r, size_t *out)
 static weir_status add_row(search *x, const wr_rule *rule, const row *r)
 {
   size_t at = 0;
-  int ignored_device;
-  int64_t ignored_range;
   if (r->removed) {
     x->removed.count = capped_sum(x->removed.count, r->count);
     x->removed.bytes = capped_sum(x->removed.bytes, r->bytes);
@@ -272,9 +271,9 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
   g->cost = capped_sum(g->cost, r->cost), g->saving = capped_sum(g->saving, r->saving);
   g->bytes = capped_sum(g->bytes, r->bytes), g->count = capped_sum(g->count, r->count);
   if (g->device != r->device) g->device = SEVERAL_DEVICES;
-  if (r->related && g->related == SIZE_MAX)
-    s = look_up(x, r->related, NULL, &g->related, &ignored_device, &ignored_range);
-  if (!s) s = tally_range(x, at, r);
+  if (r->related && (!g->related || r->event < g->first))
+    g->related = r->related, g->first = r->event;
+  s = tally_range(x, at, r);
   said one = {rule - x->f->rules.rule, r->event, r->saving, rule->holds ? 0 : r->bytes,
               r->certainty == WR_POSSIBLE ? 0 : r->saving};
   if (one.saving || one.bytes) wr_run_keep(&x->said, (const wr_logged *)(const void *)&one);
@@ -293,13 +292,29 @@ static bool matters(const search *x, const wr_rule *rule, uint64_t cost, uint64_
   return m->share >= 0 && bytes && (double)bytes >= m->share * (double)x->peak_bytes;
 }
 
-static int by_cost(const void *left, const void *right)
+static int by_text(const char *a, const char *b)
+{
+  return a && b ? strcmp(a, b) : !a - !b;
+}
+
+/* Of what costs the same the name decides: a rule finds its rows in any order. */
+static int by_name(const char *file, const char *function, int line, const char *other_file,
+                   const char *other_function, int other_line)
+{
+  int order = by_text(file, other_file);
+  if (!order) order = by_text(function, other_function);
+  return order ? order : (line > other_line) - (line < other_line);
+}
+
+static int by_cost(const void *left, const void *right, void *search_)
 {
   const group *a = left, *b = right;
+  const wr_frame_name *x = &((const search *)search_)->places[a->place].name,
+                      *y = &((const search *)search_)->places[b->place].name;
   if (a->certainty != b->certainty) return a->certainty < b->certainty ? -1 : 1;
   if (a->cost != b->cost) return a->cost < b->cost ? 1 : -1;
   if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
-  return a->place < b->place ? -1 : a->place > b->place;
+  return by_name(x->file, x->function, x->line, y->file, y->function, y->line);
 }
 
 static weir_status add_site(search *x, wr_finding *f, size_t at, uint64_t cost, uint64_t count)
@@ -347,6 +362,16 @@ static wr_finding *new_finding(search *x, const wr_rule *rule, const group *g)
   return out;
 }
 
+static weir_status add_related(search *x, wr_finding *f, const group *g)
+{
+  size_t at = 0;
+  int device;
+  int64_t range;
+  if (!g->related) return WEIR_OK;
+  weir_status s = look_up(x, g->related, NULL, &at, &device, &range);
+  return s || at == g->place ? s : add_site(x, f, at, 0, 0);
+}
+
 /* group[0..count) are one finding, of which `all` is the sum. */
 static weir_status make_finding(search *x, const wr_rule *rule, const group *g, size_t count,
                                 const group *all)
@@ -356,8 +381,7 @@ static weir_status make_finding(search *x, const wr_rule *rule, const group *g, 
   for (size_t i = 0; !s && i < count; i++)
     s = add_site(x, f, g[i].place, g[i].cost, g[i].count);
   for (size_t i = 0; !s && i < count; i++)
-    if (g[i].related != SIZE_MAX && g[i].related != g[i].place)
-      s = add_site(x, f, g[i].related, 0, 0);
+    s = add_related(x, f, &g[i]);
   wr_guard_pause(&x->guard); /* what a program has called it is long at times */
   if (!s && all->range) s = name_range(x, all->range, &f->range);
   wr_guard_go_on(&x->guard);
@@ -397,10 +421,11 @@ static weir_status finish_groups(search *x, const wr_rule *rule)
   weir_status s = WEIR_OK;
   for (size_t i = 0; i < x->tally_count; i++) {
     group *g = &x->groups[x->tallies[i].group];
-    if (x->tallies[i].cost > g->range_cost)
-      g->range_cost = x->tallies[i].cost, g->range = x->tallies[i].name;
+    const tally *t = &x->tallies[i];
+    if (t->cost > g->range_cost || (t->cost == g->range_cost && t->name < g->range))
+      g->range_cost = t->cost, g->range = t->name;
   }
-  if (x->group_count) qsort(x->groups, x->group_count, sizeof(*x->groups), by_cost);
+  if (x->group_count) qsort_r(x->groups, x->group_count, sizeof(*x->groups), by_cost, x);
   for (size_t i = 0, next; !s && i < x->group_count; i = next) {
     for (next = i + 1;
          next < x->group_count && x->groups[next].certainty == x->groups[i].certainty;)
@@ -753,6 +778,13 @@ static bool saves_something(const wr_finding *f)
   return f->saving_ns || f->rule->holds;
 }
 
+static int by_site(const wr_finding *a, const wr_finding *b)
+{
+  if (!a->sites || !b->sites) return !a->sites - !b->sites;
+  const wr_finding_site *x = &a->site[0], *y = &b->site[0];
+  return by_name(x->file, x->function, x->line, y->file, y->function, y->line);
+}
+
 static int by_weight(const void *left, const void *right, void *all)
 {
   const wr_finding *a = left, *b = right;
@@ -762,7 +794,9 @@ static int by_weight(const void *left, const void *right, void *all)
   double x = weight(all, a), y = weight(all, b);
   if (x < y || x > y) return x < y ? 1 : -1;
   if (a->rule != b->rule) return a->rule < b->rule ? -1 : 1;
-  return a->saving_bytes < b->saving_bytes ? 1 : a->saving_bytes > b->saving_bytes ? -1 : 0;
+  if (a->saving_bytes != b->saving_bytes) return a->saving_bytes < b->saving_bytes ? 1 : -1;
+  if (a->certainty != b->certainty) return a->certainty < b->certainty ? -1 : 1;
+  return by_site(a, b);
 }
 
 static void add_most(search *x)

@@ -85,6 +85,47 @@ START_TEST(no_operation_costs_more_than_the_run_or_less_than_nothing)
 }
 END_TEST
 
+/* Two places at which as much is wasted; `sql`: the rows of both. */
+static void places_of(const char *sql, char first[64], char second[64])
+{
+  wr_findings f;
+  const char *one[] = {NULL, NULL};
+  synth_open(synth_dir());
+  for (uint32_t id = 1; id <= 2; id++)
+    synth_stack(0, id, (uint64_t[]){UINT64_C(0x5000) * id}, 1);
+  for (uint32_t i = 0; i < 4; i++)
+    synth_event(
+        0, i * 1000, 500,
+        (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuInit"), .stack = i % 2 + 1});
+  synth_close();
+  one[0] = synth_spool();
+  (void)snprintf(folder, sizeof folder, "%s/rules", synth_dir());
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+  const char *trace = synth_import("t.db", one);
+  write_rule("one", sql);
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 2);
+  ck_assert_uint_eq(f.finding[0].sites, 2);
+  (void)snprintf(first, 64, "%s %s", f.finding[0].site[0].function, f.finding[0].site[1].function);
+  (void)snprintf(second, 64, "%s %s", f.finding[1].site[0].function, f.finding[1].site[1].function);
+  wr_findings_free(&f);
+  synth_clean();
+}
+
+#define ROWS "SELECT column1 AS event, 100 AS cost_ns, column2 AS related FROM (VALUES "
+
+START_TEST(in_which_order_a_rule_finds_its_rows_changes_nothing)
+{
+  char first[2][64], second[2][64];
+  places_of(ROWS "(1, 2), (2, 1), (3, 1), (4, 2))", first[0], second[0]);
+  places_of(ROWS "(4, 2), (3, 1), (2, 1), (1, 2))", first[1], second[1]);
+  ck_assert_str_eq(first[0], first[1]);
+  ck_assert_str_eq(second[0], second[1]);
+  ck_assert_str_ne(first[0], second[0]);
+}
+END_TEST
+
 START_TEST(a_rule_that_does_not_end_is_ended)
 {
   wr_findings f;
@@ -132,6 +173,7 @@ int main(void)
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, an_operation_that_two_rules_find_is_saved_once);
   tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
+  tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
   tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);
   tcase_add_test(t, a_stop_ends_a_rule);
