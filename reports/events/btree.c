@@ -1,0 +1,334 @@
+/* btree.c: see btree.h.
+ *
+ * Of a page the header says whether it is inner (5) or a leaf (13), and how many cells it has; behind it is an array of
+ * their offsets. An inner cell is a child and the largest row number in it, and the header has the last child. A leaf
+ * cell is the length of a record, the row's number, and the record: its header, which has a type for each column, and
+ * the values. What does not fit a page goes on elsewhere: no row of integers does. */
+#include "reports/events/btree.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/map.h"
+
+enum {
+  INNER_PAGE = 5,
+  LEAF_PAGE = 13,
+  INNER_HEADER = 12,
+  LEAF_HEADER = 8,
+  RIGHT_CHILD = 8, /* in the header of an inner page */
+  SLACK = 32,      /* behind a page: longer than any number that begins in it */
+  CONSTANT = 64    /* wr_record_form.shift */
+};
+
+static uint32_t big_endian_16(const uint8_t *p)
+{
+  return (uint32_t)p[0] << 8 | p[1];
+}
+
+static uint32_t big_endian_32(const uint8_t *p)
+{
+  return big_endian_16(p) << 16 | big_endian_16(p + 2);
+}
+
+static uint64_t big_endian_64(const uint8_t *p)
+{
+  uint64_t n;
+  memcpy(&n, p, sizeof(n));
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(n) : n;
+}
+
+/* 7 bits a byte, all 8 of the ninth. */
+static uint64_t long_varint(const uint8_t **at)
+{
+  uint64_t n = 0;
+  for (int i = 0; i < 8; i++) {
+    uint8_t byte = *(*at)++;
+    n = n << 7 | (byte & 127);
+    if (byte < 128) return n;
+  }
+  return n << 8 | *(*at)++;
+}
+
+static inline uint64_t read_varint(const uint8_t **at)
+{
+  const uint8_t *p = *at;
+  if (p[0] < 128) {
+    *at = p + 1;
+    return p[0];
+  }
+  if (p[1] < 128) {
+    *at = p + 2;
+    return (uint64_t)(p[0] & 127) << 7 | p[1];
+  }
+  return long_varint(at);
+}
+
+/* ---- where a table is ------------------------------------------------------------------------ */
+
+/* Page sizes and the rest, of the file's first 100 bytes. */
+static bool read_file_header(wr_btree *t)
+{
+  uint8_t head[100];
+  sqlite3_int64 bytes = 0;
+  if (t->file->pMethods->xRead(t->file, head, sizeof(head), 0) ||
+      t->file->pMethods->xFileSize(t->file, &bytes) || memcmp(head, "SQLite format 3", 16) != 0)
+    return false;
+  t->page_bytes = big_endian_16(head + 16) == 1 ? 65536 : big_endian_16(head + 16);
+  bool sane = t->page_bytes >= 512 && !(t->page_bytes & (t->page_bytes - 1));
+  bool journal = head[18] == 1 && head[19] == 1; /* else changes may be in a WAL */
+  if (!sane || !journal || t->page_bytes - head[20] < 480) return false;
+  t->usable = t->page_bytes - head[20];
+  uint64_t pages = (uint64_t)bytes / t->page_bytes;
+  t->pages = pages > UINT32_MAX ? UINT32_MAX : (uint32_t)pages;
+  return true;
+}
+
+/* A column by its name: where it is in a record, and that nothing is done to what stands there. */
+static bool find_table_column(sqlite3_stmt *q, const char *name, bool key, int *place)
+{
+  bool found = false;
+  for (sqlite3_reset(q); !found && sqlite3_step(q) == SQLITE_ROW;) {
+    const char *column = (const char *)sqlite3_column_text(q, 1);
+    if (!column || strcmp(column, name) != 0) continue;
+    const char *type = (const char *)sqlite3_column_text(q, 2);
+    bool plain = type && !strcmp(type, "INTEGER") && sqlite3_column_type(q, 4) == SQLITE_NULL &&
+                 !sqlite3_column_int(q, 6);
+    if (!plain || (sqlite3_column_int(q, 5) != 0) != key) return false;
+    *place = sqlite3_column_int(q, 0);
+    found = true;
+  }
+  return found;
+}
+
+static bool find_table_columns(wr_btree *t, const wr_db *db, const char *name,
+                               const char *const columns[], int count)
+{
+  sqlite3_stmt *q = NULL;
+  if (sqlite3_prepare_v2(db->handle, "SELECT * FROM pragma_table_xinfo(?, 'main')", -1, &q, NULL))
+    return false;
+  sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
+  bool found = find_table_column(q, columns[0], true, &t->key);
+  for (int i = 1; found && i < count; i++)
+    found = find_table_column(q, columns[i], false, &t->place[i - 1]);
+  sqlite3_finalize(q);
+  return found;
+}
+
+static bool find_root_page(wr_btree *t, const wr_db *db, const char *name)
+{
+  sqlite3_stmt *q = NULL;
+  if (sqlite3_prepare_v2(
+          db->handle, "SELECT rootpage FROM main.sqlite_schema WHERE type = 'table' AND name = ?",
+          -1, &q, NULL))
+    return false;
+  sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
+  int64_t root = sqlite3_step(q) == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
+  bool one = sqlite3_step(q) == SQLITE_DONE;
+  sqlite3_finalize(q);
+  t->root = (uint32_t)root;
+  return one && root > 1 && root <= t->pages;
+}
+
+bool wr_btree_find(wr_btree *t, const wr_db *db, const char *name, const char *const columns[],
+                   int count)
+{
+  *t = (wr_btree){.columns = count - 1};
+  if (count < 1 || count > WR_ROW_COLUMNS ||
+      sqlite3_txn_state(db->handle, "main") != SQLITE_TXN_READ ||
+      sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_FILE_POINTER, (void *)&t->file) ||
+      !t->file || !t->file->pMethods)
+    return false;
+  return read_file_header(t) && find_root_page(t, db, name) &&
+         find_table_columns(t, db, name, columns, count);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static uint32_t bytes_of_type(uint64_t type)
+{
+  static const uint8_t bytes[12] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
+  uint64_t n = type < 12 ? bytes[type] : (type - 12) / 2;
+  return n > UINT16_MAX ? UINT16_MAX : (uint32_t)n;
+}
+
+/* A column of a type that lies at `at`; false: it is no integer. */
+static bool form_column(wr_record_form *f, int column, uint64_t type, uint32_t at)
+{
+  if (type == 7 || type > 9) return false;
+  uint32_t bytes = bytes_of_type(type);
+  f->column[column].at = (uint16_t)at;
+  f->column[column].shift = (uint8_t)(bytes ? 64 - 8 * bytes : CONSTANT);
+  f->column[column].constant = type == 9;
+  if (!type) f->nulls |= 1U << column;
+  return true;
+}
+
+/* `header` of a record, `end` behind it. A column that it has not is NULL. */
+static void make_form(wr_record_form *f, const wr_btree *t, const uint8_t *header,
+                      const uint8_t *end)
+{
+  const uint8_t *at = header;
+  uint32_t value = (uint32_t)(end - header);
+  *f = (wr_record_form){.good = true};
+  (void)read_varint(&at);
+  for (int c = 0; c < t->columns; c++) {
+    f->column[c].shift = CONSTANT;
+    f->nulls |= 1U << c;
+  }
+  for (int place = 0; at < end; place++) {
+    uint64_t type = read_varint(&at);
+    if (place == t->key && type) f->good = false;
+    for (int c = 0; c < t->columns; c++) {
+      if (t->place[c] != place) continue;
+      f->nulls &= ~(1U << c);
+      f->good &= form_column(f, c, type, value);
+    }
+    value += bytes_of_type(type);
+    if (value > UINT16_MAX) value = UINT16_MAX; /* longer than a page: odd in any case */
+  }
+  f->good &= at == end;
+  f->bytes = value;
+}
+
+/* The form of a record of `bytes` at `record`; NULL: it is odd. */
+static inline const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
+{
+  const uint8_t *at = record;
+  uint64_t header = read_varint(&at);
+  if (header > bytes || header < 1) return NULL;
+  wr_record_form *f = &w->form[WR_RECORD_FORMS];
+  uint64_t key = 0;
+  if (header <= 8) { /* its first byte says how long it is, so that it is all the key */
+    key = big_endian_64(record) >> (64 - 8 * header);
+    f = &w->form[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+  }
+  if (!key || f->header != key) {
+    make_form(f, w->table, record, record + header);
+    f->header = key;
+  }
+  return f->good && f->bytes <= bytes ? f : NULL;
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static wr_btree_step read_table_page(wr_btree_walk *w, uint32_t number)
+{
+  const wr_btree *t = w->table;
+  if (w->depth + 1 >= WR_BTREE_DEPTH || number < 2 || number > t->pages) return WR_BTREE_ODD;
+  wr_btree_level *l = &w->level[++w->depth];
+  if (!l->page && !(l->page = calloc(1, t->page_bytes + SLACK))) return WR_BTREE_NO_MEMORY;
+  sqlite3_int64 offset = (sqlite3_int64)(number - 1) * t->page_bytes;
+  if (t->file->pMethods->xRead(t->file, l->page, (int)t->page_bytes, offset)) return WR_BTREE_ODD;
+  l->leaf = l->page[0] == LEAF_PAGE;
+  l->at = 0;
+  l->cells = big_endian_16(l->page + 3);
+  if (!l->leaf && l->page[0] != INNER_PAGE) return WR_BTREE_ODD;
+  if ((l->leaf ? LEAF_HEADER : INNER_HEADER) + 2 * l->cells > t->usable) return WR_BTREE_ODD;
+  return l->cells || (l->leaf && !w->depth) ? WR_BTREE_ROW : WR_BTREE_ODD;
+}
+
+/* The cell's content; NULL: it cannot be there. */
+static inline const uint8_t *cell_of_page(const wr_btree_walk *w, const wr_btree_level *l,
+                                          uint32_t cell)
+{
+  uint32_t head = l->leaf ? LEAF_HEADER : INNER_HEADER;
+  uint32_t at = big_endian_16(l->page + head + 2 * (size_t)cell);
+  return at >= head + 2 * l->cells && at < w->table->usable ? l->page + at : NULL;
+}
+
+/* To the next child of an inner page. */
+static wr_btree_step enter_child(wr_btree_walk *w)
+{
+  wr_btree_level *l = &w->level[w->depth];
+  const uint8_t *child = l->page + RIGHT_CHILD;
+  if (l->at < l->cells) child = cell_of_page(w, l, l->at);
+  l->at++;
+  return child ? read_table_page(w, big_endian_32(child)) : WR_BTREE_ODD;
+}
+
+/* The number of a row, or the largest of a child's. */
+static bool key_of_cell(const wr_btree_walk *w, const wr_btree_level *l, uint32_t cell,
+                        int64_t *key)
+{
+  const uint8_t *at = cell_of_page(w, l, cell);
+  if (!at) return false;
+  if (l->leaf)
+    (void)read_varint(&at);
+  else
+    at += 4;
+  *key = (int64_t)read_varint(&at);
+  return true;
+}
+
+/* To the first cell of the level whose key is at least `id`. */
+static bool find_cell(const wr_btree_walk *w, wr_btree_level *l, int64_t id)
+{
+  uint32_t low = 0, high = l->cells;
+  while (low < high) {
+    int64_t key;
+    uint32_t middle = (low + high) / 2;
+    if (!key_of_cell(w, l, middle, &key)) return false;
+    if (key < id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  l->at = low;
+  return true;
+}
+
+wr_btree_step wr_btree_seek(wr_btree_walk *w, int64_t id)
+{
+  w->depth = -1;
+  w->begun = false;
+  wr_btree_step step = read_table_page(w, w->table->root);
+  while (step == WR_BTREE_ROW) {
+    wr_btree_level *l = &w->level[w->depth];
+    if (!find_cell(w, l, id)) return WR_BTREE_ODD;
+    if (l->leaf) return step;
+    step = enter_child(w);
+  }
+  return step;
+}
+
+static wr_btree_step decode_row(wr_btree_walk *w, const wr_btree_level *l, uint32_t cell)
+{
+  const uint8_t *at = cell_of_page(w, l, cell), *end = l->page + w->table->usable;
+  if (!at) return WR_BTREE_ODD;
+  uint64_t bytes = read_varint(&at);
+  int64_t id = (int64_t)read_varint(&at);
+  if (bytes > w->table->usable - 35 || at > end || bytes > (uint64_t)(end - at))
+    return WR_BTREE_ODD;
+  if (w->begun && id <= w->id) return WR_BTREE_ODD;
+  const wr_record_form *f = form_of(w, at, bytes);
+  if (!f) return WR_BTREE_ODD;
+  for (int c = 0; c < w->table->columns; c++)
+    w->v[c] = f->column[c].shift == CONSTANT
+                  ? f->column[c].constant
+                  : (int64_t)big_endian_64(at + f->column[c].at) >> f->column[c].shift;
+  w->nulls = f->nulls;
+  w->id = id;
+  w->begun = true;
+  return WR_BTREE_ROW;
+}
+
+wr_btree_step wr_btree_next(wr_btree_walk *w)
+{
+  while (w->depth >= 0) {
+    wr_btree_level *l = &w->level[w->depth];
+    if (l->leaf && l->at < l->cells) return decode_row(w, l, l->at++);
+    if (l->leaf || l->at > l->cells) {
+      w->depth--;
+      continue;
+    }
+    wr_btree_step step = enter_child(w);
+    if (step != WR_BTREE_ROW) return step;
+  }
+  return WR_BTREE_END;
+}
+
+void wr_btree_close(wr_btree_walk *w)
+{
+  for (int i = 0; i < WR_BTREE_DEPTH; i++)
+    free(w->level[i].page);
+  *w = (wr_btree_walk){0};
+}

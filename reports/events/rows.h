@@ -1,0 +1,37 @@
+/* rows.h: rows of a table of a trace, in order of their numbers, as integers: from the file's pages where that can be
+ * (btree.h), and else, or from where they are odd on, from SQLite. */
+#ifndef WEIR_REPORTS_ROWS_H
+#define WEIR_REPORTS_ROWS_H
+
+#include "reports/events/btree.h"
+
+typedef struct wr_rows {
+  /* the row that wr_rows_next() has found */
+  int64_t id;
+  const int64_t *v; /* the columns but the key */
+  uint32_t nulls;   /* a bit for each that is NULL, and 0 in `v` */
+  /* private */
+  weir_status status;
+  const wr_db *db;
+  char *sql; /* owned */
+  int columns;
+  bool by_pages;
+  wr_btree table;
+  wr_btree_walk walk;
+  sqlite3_stmt *rest; /* owned; the rows from some number on */
+  int64_t value[WR_ROW_COLUMNS];
+} wr_rows;
+
+/* All rows of main.`table`. `columns`: its key (an INTEGER PRIMARY KEY), then others, all integers. `r` does not move until
+ * it is closed, whatever this returns. Errors: ENOMEM, EIO, ECORRUPT. */
+weir_status wr_rows_open(wr_rows *r, const wr_db *db, const char *table,
+                         const char *const columns[], int count);
+
+/* The next will be the first whose number is at least `id`. */
+void wr_rows_seek(wr_rows *r, int64_t id);
+
+/* False: there is no more, or r->status has gone wrong: wr_rows_close() returns that. */
+bool wr_rows_next(wr_rows *r);
+weir_status wr_rows_close(wr_rows *r);
+
+#endif
