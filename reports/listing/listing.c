@@ -10,7 +10,7 @@
 #include <string.h>
 #include "core/trace/event.h"
 #include "reports/base/util.h"
-#include "reports/listing/write.h"
+#include "reports/listing/text.h"
 #include "reports/model/open.h"
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
@@ -160,6 +160,7 @@ static weir_status check_names(const wr_db *db, const listing_filter *f)
 typedef struct walk {
   FILE *out;
   listing_format format;
+  wr_rows rows; /* unless it is text */
   const wr_db *db;
   sqlite3_stmt *order, *event;
   listing_names names;
@@ -172,11 +173,29 @@ static weir_status write_event(walk *w)
   int code = sqlite3_step(w->event);
   if (code == SQLITE_ROW) {
     listing_row_read(&row, w->event, &w->names);
-    listing_write_row(w->out, w->format, &row);
+    if (w->format == LISTING_TEXT)
+      listing_text_row(w->out, &row);
+    else
+      (void)wr_rows_put(&w->rows, row.at);
   }
   sqlite3_reset(w->event);
   if (code != SQLITE_ROW && code != SQLITE_DONE) return wr_db_fail(w->db, "reading");
   return ferror(w->out) ? weir_fail_errno(WEIR_EIO, errno, "writing the events") : WEIR_OK;
+}
+
+static void write_head(walk *w)
+{
+  if (w->format == LISTING_TEXT) {
+    listing_text_head(w->out);
+    return;
+  }
+  w->rows = (wr_rows){.out = w->out,
+                      .what = "the events",
+                      .format = w->format == LISTING_CSV ? WR_ROWS_CSV : WR_ROWS_JSONL,
+                      .quoted = " ;\t",
+                      .columns = LISTING_COLUMNS};
+  memcpy(w->rows.heading, listing_columns, sizeof listing_columns);
+  wr_rows_begin(&w->rows, NULL, NULL);
 }
 
 static weir_status write_events(walk *w)
@@ -198,7 +217,7 @@ weir_status listing_write(FILE *out, const char *trace, const listing_settings *
   if (!s) s = listing_names_load(&w.names, &in.db);
   if (!s) s = prepare_order(&in.db, &settings->filter, &w.order);
   if (!s) s = listing_row_prepare(&in.db, &w.event);
-  if (!s) listing_write_head(out, w.format);
+  if (!s) write_head(&w);
   if (!s) s = write_events(&w);
   sqlite3_finalize(w.order);
   sqlite3_finalize(w.event);

@@ -130,21 +130,27 @@ weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out)
   return s;
 }
 
+const char *const listing_columns[LISTING_COLUMNS] = {
+#define LISTING_COLUMN_NAME(name) #name,
+    LISTING_COLUMN_MAP(LISTING_COLUMN_NAME)
+#undef LISTING_COLUMN_NAME
+};
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static void set_number(listing_row *row, listing_column column, int64_t number)
 {
-  row->at[column] = (listing_value){.type = VALUE_NUMBER, .number = number};
+  row->at[column] = (wr_field){.type = WR_FIELD_WHOLE, .whole = number};
 }
 
 static void set_handle(listing_row *row, listing_column column, int64_t handle)
 {
-  if (handle) row->at[column] = (listing_value){.type = VALUE_HANDLE, .number = handle};
+  if (handle) row->at[column] = (wr_field){.type = WR_FIELD_HANDLE, .whole = handle};
 }
 
 static void set_text(listing_row *row, listing_column column, const char *text)
 {
-  if (text) row->at[column] = (listing_value){.type = VALUE_TEXT, .text = text};
+  if (text) row->at[column] = (wr_field){.type = WR_FIELD_TEXT, .text = text};
 }
 
 static void set_flag(listing_row *row, listing_column column, bool set)

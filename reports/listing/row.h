@@ -3,6 +3,7 @@
 #define WEIR_REPORTS_LISTING_ROW_H
 
 #include "reports/listing/names.h"
+#include "reports/write/rows.h"
 
 /* In the order in which CSV has them. Names are those of the views (SCHEMA.md), where one has it. */
 #define LISTING_COLUMN_MAP(X)                                                                      \
@@ -63,20 +64,12 @@ typedef enum listing_column {
       LISTING_COLUMNS
 } listing_column;
 
-typedef struct listing_value {
-  enum {
-    VALUE_NONE,
-    VALUE_NUMBER,
-    VALUE_HANDLE,
-    VALUE_TEXT
-  } type; /* HANDLE: shown in hexadecimal */
-  int64_t number;
-  const char *text; /* borrowed, until the statement steps; not clean: the file's own bytes */
-} listing_value;
-
 typedef struct listing_row {
-  listing_value at[LISTING_COLUMNS];
+  wr_field at[LISTING_COLUMNS]; /* their texts are borrowed, until the statement steps */
 } listing_row;
+
+/* The columns' names, in their order. */
+extern const char *const listing_columns[LISTING_COLUMNS];
 
 /* Whether the trace has been asked for NVTX's ranges: one of an older Weir has not. */
 bool listing_has_ranges(const wr_db *db);

@@ -43,14 +43,14 @@ typedef struct column {
 typedef struct stats {
   export_input input;
   const stats_report *report;
-  sheet sheet;
-  column column[SHEET_COLUMNS];
+  wr_rows rows;
+  column column[WR_ROWS_COLUMNS];
   hash_map index; /* hash of labels -> place in group */
   group *groups;  /* owned */
   size_t count, capacity;
   int which;   /* measure that is gone through in order */
   int64_t all; /* of the first measure's totals */
-  int64_t rows;
+  int64_t most;
   stats_names names;
   stats_unit unit;
   bool ranges;  /* kernels' names begin with the range of their call */
@@ -66,23 +66,23 @@ static int64_t saturated_sum(int64_t a, int64_t b)
 
 /* ---- what a cell has ------------------------------------------------------------------------- */
 
-static sheet_cell whole_cell(int64_t value)
+static wr_field whole_cell(int64_t value)
 {
-  return (sheet_cell){.whole = value, .there = true};
+  return (wr_field){.type = WR_FIELD_WHOLE, .whole = value};
 }
 
-static sheet_cell real_cell(double value, int decimals)
+static wr_field real_cell(double value, int decimals)
 {
-  return (sheet_cell){.number = value, .decimals = decimals, .there = true};
+  return (wr_field){.type = WR_FIELD_REAL, .real = value, .decimals = decimals};
 }
 
 /* A number of ns in the unit that is asked for, with all its digits. */
-static void convert_time(const stats *x, const column *c, sheet_cell *cell)
+static void convert_time(const stats *x, const column *c, wr_field *cell)
 {
   static const double ns[] = {1, 1e3, 1e6, 1e9};
-  if (!c->time || !x->unit || cell->text || !cell->there) return;
-  cell->number = (cell->decimals ? cell->number : (double)cell->whole) / ns[x->unit];
-  cell->decimals = 3 * (int)x->unit;
+  bool whole = cell->type == WR_FIELD_WHOLE;
+  if (!c->time || !x->unit || (!whole && cell->type != WR_FIELD_REAL)) return;
+  *cell = real_cell((whole ? (double)cell->whole : cell->real) / ns[x->unit], 3 * (int)x->unit);
 }
 
 static char *function_shown(const stats *x, const char *name)
@@ -108,10 +108,10 @@ static char *kernel_name(const stats *x, const char *name, char between)
 }
 
 /* *plain: new, to be freed, or NULL */
-static sheet_cell text_cell(const stats *x, const column *c, const char *text, char **plain)
+static wr_field text_cell(const stats *x, const column *c, const char *text, char **plain)
 {
   *plain = c->kernel ? kernel_name(x, text, '/') : NULL;
-  return (sheet_cell){.text = *plain ? *plain : text, .there = true};
+  return (wr_field){.type = WR_FIELD_TEXT, .text = *plain ? *plain : text};
 }
 
 static double deviation(const measure *m)
@@ -139,18 +139,18 @@ static double real_of(const stats *x, const measure *m, source from)
   }
 }
 
-static sheet_cell measure_cell(const stats *x, const measure *m, const column *c)
+static wr_field measure_cell(const stats *x, const measure *m, const column *c)
 {
   if (c->from == COUNT) return whole_cell(m->count);
-  if (!m->count) return (sheet_cell){0};
+  if (!m->count) return (wr_field){0};
   if (c->decimals) return real_cell(real_of(x, m, c->from) / c->unit, c->decimals);
   return whole_cell(c->from == TOTAL ? m->total : c->from == LEAST ? m->least : m->most);
 }
 
-static sheet_cell label_cell(const stats *x, const group *g, const column *c, char **plain)
+static wr_field label_cell(const stats *x, const group *g, const column *c, char **plain)
 {
   const char *label = g->label[c->of];
-  if (!label) return (sheet_cell){0};
+  if (!label) return (wr_field){0};
   return g->whole[c->of] ? whole_cell(atoll(label)) : text_cell(x, c, label, plain);
 }
 
@@ -270,15 +270,15 @@ static int by_total(const void *one, const void *other)
 
 static weir_status put_group(stats *x, const group *g)
 {
-  sheet_cell cells[SHEET_COLUMNS];
-  char *plain[SHEET_COLUMNS] = {0};
-  for (int i = 0; i < x->sheet.columns; i++) {
+  wr_field cells[WR_ROWS_COLUMNS];
+  char *plain[WR_ROWS_COLUMNS] = {0};
+  for (int i = 0; i < x->rows.columns; i++) {
     const column *c = &x->column[i];
     cells[i] = c->from == LABEL ? label_cell(x, g, c, &plain[i]) : measure_cell(x, &g->m[c->of], c);
     convert_time(x, c, &cells[i]);
   }
-  weir_status s = sheet_row(&x->sheet, cells);
-  for (int i = 0; i < x->sheet.columns; i++)
+  weir_status s = wr_rows_put(&x->rows, cells);
+  for (int i = 0; i < x->rows.columns; i++)
     free(plain[i]);
   return s;
 }
@@ -294,7 +294,7 @@ static weir_status write_sum(stats *x)
     free(sql);
   }
   if (x->count) qsort(x->groups, x->count, sizeof *x->groups, by_total);
-  size_t most = x->rows && (uint64_t)x->rows < x->count ? (size_t)x->rows : x->count;
+  size_t most = x->most && (uint64_t)x->most < x->count ? (size_t)x->most : x->count;
   for (size_t i = 0; i < most && !s; i++)
     s = put_group(x, &x->groups[i]);
   return s;
@@ -302,7 +302,7 @@ static weir_status write_sum(stats *x)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-static sheet_cell list_cell(const stats *x, sqlite3_stmt *q, int i, char **plain)
+static wr_field list_cell(const stats *x, sqlite3_stmt *q, int i, char **plain)
 {
   const column *c = &x->column[i];
   const char *text;
@@ -313,21 +313,21 @@ static sheet_cell list_cell(const stats *x, sqlite3_stmt *q, int i, char **plain
     return real_cell(sqlite3_column_double(q, i), c->decimals);
   default:
     text = (const char *)sqlite3_column_text(q, i);
-    return text ? text_cell(x, c, text, plain) : (sheet_cell){0};
+    return text ? text_cell(x, c, text, plain) : (wr_field){0};
   }
 }
 
 static weir_status take_list(void *context, sqlite3_stmt *q)
 {
   stats *x = context;
-  sheet_cell cells[SHEET_COLUMNS];
-  char *plain[SHEET_COLUMNS] = {0};
-  for (int i = 0; i < x->sheet.columns; i++) {
+  wr_field cells[WR_ROWS_COLUMNS];
+  char *plain[WR_ROWS_COLUMNS] = {0};
+  for (int i = 0; i < x->rows.columns; i++) {
     cells[i] = list_cell(x, q, i, &plain[i]);
     convert_time(x, &x->column[i], &cells[i]);
   }
-  weir_status s = sheet_row(&x->sheet, cells);
-  for (int i = 0; i < x->sheet.columns; i++)
+  weir_status s = wr_rows_put(&x->rows, cells);
+  for (int i = 0; i < x->rows.columns; i++)
     free(plain[i]);
   return s;
 }
@@ -335,7 +335,7 @@ static weir_status take_list(void *context, sqlite3_stmt *q)
 static weir_status write_list(stats *x)
 {
   char *sql = wr_format("SELECT * FROM temp.%s LIMIT %lld", x->report->name,
-                        (long long)(x->rows ? x->rows : -1));
+                        (long long)(x->most ? x->most : -1));
   weir_status s = sql ? wr_db_each(&x->input.in.db, sql, take_list, x) : export_out_of_memory();
   free(sql);
   return s;
@@ -373,11 +373,11 @@ static bool put_unit(const stats *x, char *heading)
 
 static void add_column(stats *x, const column *like, const char *letter, const char *heading)
 {
-  column *c = &x->column[x->sheet.columns];
+  column *c = &x->column[x->rows.columns];
   *c = *like;
   c->heading = wr_format("%s%s", letter, heading);
   c->time = c->heading && put_unit(x, c->heading);
-  x->sheet.heading[x->sheet.columns++] = c->heading;
+  x->rows.heading[x->rows.columns++] = c->heading;
 }
 
 static void add_measure_columns(stats *x, const column *list, size_t count)
@@ -425,7 +425,7 @@ static weir_status make_columns(stats *x)
   if (r->shape == STATS_PHASES) add_phases(x);
   add_view_columns(x, q, first, r->labels);
   sqlite3_finalize(q);
-  for (int i = 0; i < x->sheet.columns; i++)
+  for (int i = 0; i < x->rows.columns; i++)
     if (!x->column[i].heading) return export_out_of_memory();
   return WEIR_OK;
 }
@@ -489,9 +489,9 @@ static weir_status write_report(stats *x)
   if (!s) s = make_views(x);
   if (!s) s = make_columns(x);
   if (s) return s;
-  sheet_begin(&x->sheet, x->report->title, x->report->name);
+  wr_rows_begin(&x->rows, x->report->title, x->report->name);
   s = x->measures ? write_sum(x) : write_list(x);
-  return s ? s : sheet_end(&x->sheet);
+  return s ? s : wr_rows_end(&x->rows);
 }
 
 weir_status stats_write(FILE *out, const char *trace, const stats_report *report,
@@ -500,11 +500,12 @@ weir_status stats_write(FILE *out, const char *trace, const stats_report *report
   if (report->needs == STATS_NEVER)
     return weir_fail(WEIR_ENOTSUP, "there is no %s: Weir does not record %s", report->name,
                      report->title);
-  stats x = {.report = report, .sheet = {.out = out, .format = settings->format}};
+  stats x = {.report = report,
+             .rows = {.out = out, .what = "statistics", .format = settings->format}};
   x.names = settings->names;
   x.unit = settings->unit;
   x.ranges = settings->ranges;
-  x.rows = settings->rows < 0 ? report->rows : settings->rows;
+  x.most = settings->rows < 0 ? report->rows : settings->rows;
   weir_status s = export_input_open(&x.input, trace);
   if (!s && report->needs == STATS_SKIPPED)
     s = weir_fail(WEIR_ENOTSUP, "SKIPPED: %s does not contain %s", trace, report->title);
@@ -512,13 +513,13 @@ weir_status stats_write(FILE *out, const char *trace, const stats_report *report
   if (!s) s = write_report(&x);
   wr_demangler_close(&x.cxx);
   export_input_close(&x.input);
-  sheet_clear(&x.sheet);
+  wr_rows_clear(&x.rows);
   for (size_t i = 0; i < x.count; i++)
     for (int k = 0; k < MOST_LABELS; k++)
       free(x.groups[i].label[k]);
   free(x.groups);
   hash_map_free(&x.index);
-  for (int i = 0; i < x.sheet.columns; i++)
+  for (int i = 0; i < x.rows.columns; i++)
     free(x.column[i].heading);
   return s;
 }

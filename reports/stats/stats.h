@@ -3,7 +3,7 @@
 #define WEIR_REPORTS_STATS_H
 
 #include "reports/stats/reports.h"
-#include "reports/stats/sheet.h"
+#include "reports/write/rows.h"
 
 /* How a report names kernels. */
 typedef enum stats_names { STATS_WHOLE, STATS_BASE, STATS_MANGLED } stats_names;
@@ -11,7 +11,7 @@ typedef enum stats_names { STATS_WHOLE, STATS_BASE, STATS_MANGLED } stats_names;
 typedef enum stats_unit { STATS_NS, STATS_US, STATS_MS, STATS_S } stats_unit;
 
 typedef struct stats_settings {
-  sheet_format format;
+  wr_rows_format format;
   int64_t rows; /* at most so many; 0: all; negative: as many as the report has by itself */
   stats_names names;
   bool ranges;     /* a kernel's name begins with its innermost range */

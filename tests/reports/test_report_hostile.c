@@ -94,7 +94,7 @@ static weir_status export_stats(FILE *out, const char *trace)
   while (stats_reports[count].name)
     count++;
   const stats_report *r = &stats_reports[turn % count];
-  stats_settings o = {.format = turn % SHEET_FORMATS,
+  stats_settings o = {.format = turn % WR_ROWS_FORMATS,
                       .rows = (int)(turn % 4) - 1,
                       .names = turn % (STATS_MANGLED + 1)};
   turn++;

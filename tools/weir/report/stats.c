@@ -35,7 +35,7 @@ typedef struct wanted {
 } wanted;
 
 typedef struct request {
-  sheet_format format[MOST_REPORTS]; /* SHEET_FORMATS: what is usual there */
+  wr_rows_format format[MOST_REPORTS]; /* WR_ROWS_FORMATS: what is usual there */
   unsigned formats;
   const char *given[MOST_REPORTS]; /* -o, as they stand on the command line */
   unsigned givens;
@@ -139,13 +139,18 @@ static bool take_reports(const cmd *c, request *r, const char *list)
 
 static bool take_format(const cmd *c, request *r, const char *name)
 {
+  static const char *const formats[WR_ROWS_FORMATS] = {[WR_ROWS_COLUMN] = "column",
+                                                       [WR_ROWS_TABLE] = "table",
+                                                       [WR_ROWS_CSV] = "csv",
+                                                       [WR_ROWS_TSV] = "tsv",
+                                                       [WR_ROWS_JSON] = "json"};
   int i = 0;
-  for (; i < SHEET_FORMATS && strcmp(name, sheet_formats[i]) != 0; i++) {
+  for (; i < WR_ROWS_FORMATS && (!formats[i] || strcmp(name, formats[i]) != 0); i++) {
   }
-  if (i == SHEET_FORMATS && strcmp(name, ".") != 0)
+  if (i == WR_ROWS_FORMATS && strcmp(name, ".") != 0)
     return !cmd_usage(c, "there is no format '%s': column, table, csv, tsv or json", name);
   if (r->formats == MOST_REPORTS) return !cmd_usage(c, "--format names too many");
-  r->format[r->formats++] = (sheet_format)i;
+  r->format[r->formats++] = (wr_rows_format)i;
   return true;
 }
 
@@ -228,7 +233,7 @@ static int write_to_stdout(request *r, const wanted *w, const char *trace, bool 
 {
   (void)signal(SIGPIPE, SIG_IGN);
   bool none = w->report->needs >= STATS_NEVER;
-  if (r->shown && !none && w->settings.format > SHEET_TABLE) (void)putchar('\n');
+  if (r->shown && !none && w->settings.format > WR_ROWS_TABLE) (void)putchar('\n');
   r->shown = r->shown || !none;
   weir_status s = stats_write(stdout, trace, w->report, &w->settings);
   bool written = fflush(stdout) == 0 && !ferror(stdout);
@@ -301,9 +306,9 @@ static int write_one(const cmd *c, request *r, unsigned i, const char *trace, bo
   wanted w = r->wanted[i < r->count ? i : r->count - 1];
   const char *output = r->outputs ? r->output[i < r->outputs ? i : r->outputs - 1] : "-";
   bool console = output_is_stdout(output);
-  w.settings.format = r->formats ? r->format[i < r->formats ? i : r->formats - 1] : SHEET_FORMATS;
-  if (w.settings.format == SHEET_FORMATS)
-    w.settings.format = console || !r->base ? SHEET_COLUMN : SHEET_CSV;
+  w.settings.format = r->formats ? r->format[i < r->formats ? i : r->formats - 1] : WR_ROWS_FORMATS;
+  if (w.settings.format == WR_ROWS_FORMATS)
+    w.settings.format = console || !r->base ? WR_ROWS_COLUMN : WR_ROWS_CSV;
   w.settings.unit = r->unit;
   if (w.settings.rows < 0) w.settings.rows = r->rows;
   if (console) return write_to_stdout(r, &w, trace, stop);
