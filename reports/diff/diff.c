@@ -9,7 +9,7 @@ static weir_status no_memory(void)
   return weir_fail(WEIR_ENOMEM, "comparing traces: out of host memory");
 }
 
-uint64_t wr_value(const wr_subject *x, wr_metric m)
+uint64_t wr_subject_value(const wr_subject *x, wr_metric m)
 {
   return x ? x->value[m] : 0;
 }

@@ -40,7 +40,7 @@ weir_status wr_diff_load(wr_diff *d, const char *a, const char *b,
 void wr_diff_free(wr_diff *d);
 
 /* The value of a metric on one side of a pair, 0 where there is no such side. */
-uint64_t wr_value(const wr_subject *x, wr_metric m);
+uint64_t wr_subject_value(const wr_subject *x, wr_metric m);
 
 const char *wr_fate_name(wr_fate fate);
 

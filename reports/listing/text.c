@@ -3,7 +3,8 @@
 #include "reports/listing/text.h"
 #include <inttypes.h>
 #include "reports/base/escape.h"
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
+#include "reports/write/grid.h"
 
 static void put_padding(FILE *out, size_t width, size_t wanted)
 {

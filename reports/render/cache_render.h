@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include "reports/model/cache.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 #include "reports/render/report.h"
 
 /* The section of a page; `whole`: with its tables, not the few lines of a summary. */

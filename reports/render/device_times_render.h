@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include "reports/model/model.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 
 /* Nothing where devices were not observed. */
 void wr_device_times_section(wr_page *p);

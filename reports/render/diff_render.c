@@ -45,7 +45,7 @@ static wr_word share_of(uint64_t a, uint64_t b)
 /* "12 → 3", or where they are equal "12". */
 static void both_cell(wr_page *p, wr_metric m, const wr_pair *x)
 {
-  uint64_t a = wr_value(x->a, m), b = wr_value(x->b, m);
+  uint64_t a = wr_subject_value(x->a, m), b = wr_subject_value(x->b, m);
   if (a == b)
     CELL(p, "%s", wr_in_unit(m, a).text);
   else
@@ -121,7 +121,7 @@ static const char *known_or(const wr_figures *f, wr_metric m, const char *value)
 
 static void metric_cells(wr_page *p, const wr_diff *d, wr_metric m, const wr_pair *x)
 {
-  uint64_t a = wr_value(x->a, m), b = wr_value(x->b, m);
+  uint64_t a = wr_subject_value(x->a, m), b = wr_subject_value(x->b, m);
   bool known = !d->a.unknown[m] && !d->b.unknown[m];
   CELLS(p, wr_metric_rows[m].name, known_or(&d->a, m, wr_in_unit(m, a).text),
         known_or(&d->b, m, wr_in_unit(m, b).text), known ? change_of(m, a, b).text : "",
@@ -132,7 +132,7 @@ static void metric_cells(wr_page *p, const wr_diff *d, wr_metric m, const wr_pai
 static bool is_worth_a_row(const wr_diff *d, wr_metric m, const wr_pair *x)
 {
   if (d->a.unknown[m] && d->b.unknown[m]) return false;
-  return wr_value(x->a, m) || wr_value(x->b, m);
+  return wr_subject_value(x->a, m) || wr_subject_value(x->b, m);
 }
 
 static void print_run(wr_sheet *s, const wr_diff *d)
@@ -163,7 +163,7 @@ static void print_devices(wr_sheet *s, const wr_diff *d)
     const wr_subject *any = x->a ? x->a : x->b;
     for (int m = 0; any->of == WR_OF_DEVICE && m < WR_METRICS; m++) {
       if (!(wr_metric_rows[m].of & WR_OF_DEVICE)) continue;
-      if (wr_value(x->a, (wr_metric)m) == wr_value(x->b, (wr_metric)m)) continue;
+      if (wr_subject_value(x->a, (wr_metric)m) == wr_subject_value(x->b, (wr_metric)m)) continue;
       wr_grid_row(&s->page.grid);
       CELL(&s->page, "%d", any->device);
       metric_cells(&s->page, d, (wr_metric)m, x);
@@ -180,7 +180,7 @@ static void print_devices(wr_sheet *s, const wr_diff *d)
 
 static uint64_t distance(const wr_pair *x, wr_metric m)
 {
-  uint64_t a = wr_value(x->a, m), b = wr_value(x->b, m);
+  uint64_t a = wr_subject_value(x->a, m), b = wr_subject_value(x->b, m);
   return a > b ? a - b : b - a;
 }
 

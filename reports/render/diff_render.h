@@ -3,8 +3,9 @@
 #define WEIR_REPORTS_DIFF_RENDER_H
 
 #include "reports/diff/diff.h"
-#include "reports/render/grid.h"
-#include "reports/render/sheet.h"
+#include "reports/base/units.h"
+#include "reports/write/grid.h"
+#include "reports/write/sheet.h"
 
 typedef enum wr_diff_format { WR_DIFF_TEXT, WR_DIFF_MARKDOWN, WR_DIFF_JSON } wr_diff_format;
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include "reports/findings/findings.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 #include "reports/render/report.h"
 
 /* The section of a page; `whole`: with all of them, not the first few of a summary. */

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include "reports/model/graphs.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 
 /* Nothing where no graph was launched. */
 void wr_graphs_section(wr_page *p, const wr_graphs *g);

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include "reports/model/in_use.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 
 /* Nothing where the driver was never asked. */
 /* `u`: WR_SAYERS of them. */

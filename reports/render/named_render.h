@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include "reports/model/named.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 
 /* Nothing where no memory has a name. */
 void wr_named_section(wr_page *p, const wr_named *n);

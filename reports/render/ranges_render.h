@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include "reports/model/ranges.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 
 /* Nothing where there are none. */
 void wr_ranges_section(wr_page *p, const wr_ranges *r);

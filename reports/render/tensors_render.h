@@ -3,7 +3,7 @@
 #define WEIR_REPORTS_TENSORS_RENDER_H
 
 #include <jansson.h>
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 #include "reports/model/tensors.h"
 
 /* Nothing where there were none. */

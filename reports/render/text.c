@@ -10,7 +10,7 @@
 #include "reports/render/cache_render.h"
 #include "reports/render/device_times_render.h"
 #include "reports/render/in_use_render.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 #include "reports/render/render.h"
 #include "reports/render/named_render.h"
 #include "reports/render/graphs_render.h"

@@ -3,7 +3,7 @@
 #define WEIR_REPORTS_TEXT_SITES_H
 
 #include "reports/model/model.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 
 typedef struct wr_site_columns {
   const char *unit;  /* heading of the counts: "copies" */

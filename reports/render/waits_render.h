@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include "reports/model/model.h"
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 
 void wr_wait_parts_section(wr_page *p); /* how their time divides */
 void wr_wait_places_section(wr_page *p);

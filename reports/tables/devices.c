@@ -3,7 +3,7 @@
 #include <string.h>
 #include "reports/import/wait_log.h"
 #include "reports/model/model.h"
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
 #include "reports/tables/build.h"
 
 static wr_named_table *run_table(const wr_build *b, const char *name, const char *title,

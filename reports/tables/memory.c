@@ -6,7 +6,7 @@
 #include "core/trace/event.h"
 #include "reports/model/model.h"
 #include "reports/model/sites.h"
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
 #include "reports/tables/build.h"
 #include "reports/tables/memory_sweep.h"
 

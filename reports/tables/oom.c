@@ -9,7 +9,7 @@
 #include "core/trace/api.h"
 #include "reports/base/util.h"
 #include "reports/import/lifetime.h"
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
 #include "reports/tables/build.h"
 #include "reports/tables/memory_sweep.h"
 

@@ -1,9 +1,10 @@
 /* scope.c: see scope.h. */
 #include "reports/tables/scope.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/util.h"
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
 
 bool wr_scope_process(const wr_scope *s, int64_t process)
 {

@@ -5,7 +5,7 @@
 
 #include "core/base/map.h"
 #include "reports/import/schema.h"
-#include "reports/render/report.h"
+#include "reports/tables/settings.h"
 
 typedef struct wr_scope {
   bool any;         /* some filter is set */

@@ -3,19 +3,27 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/units.h"
 #include "reports/base/util.h"
-#include "reports/render/grid.h"
 
 static char *clean(const char *text)
 {
   return wr_text(text, strlen(text), true);
 }
 
+/* New; NULL: out of memory. */
+static char *clean_words(const char *format, va_list args)
+{
+  char *text = wr_vformat(format, args), *words = text ? clean(text) : NULL;
+  free(text);
+  return words;
+}
+
 wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
                               const wr_column *columns, size_t count)
 {
   wr_named_table *x = calloc(1, sizeof(*x));
-  wr_column *copy = calloc(count, sizeof(*copy));
+  wr_column *copy = calloc(count + 1, sizeof(*copy));
   char *words = clean(title), *own_name = clean(name);
   if (!x || !copy || !words || !own_name ||
       !wr_grow(&t->table, &t->capacity, t->count + 1, sizeof(wr_named_table *))) {
@@ -26,20 +34,25 @@ wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
     free(x);
     return NULL;
   }
-  memcpy(copy, columns, count * sizeof(*copy));
+  if (count) memcpy(copy, columns, count * sizeof(*copy));
   *x =
       (wr_named_table){.name = own_name, .title = words, .column = copy, .columns = count, .of = t};
   return t->table[t->count++] = x;
+}
+
+wr_named_table *wr_tables_add_sentences(wr_tables *t, const char *name, const char *title)
+{
+  wr_named_table *x = wr_tables_add(t, name, title, NULL, 0);
+  wr_table_look(x, WR_UNSEEN | (*title ? 0 : WR_JOINED));
+  return x;
 }
 
 void wr_tables_note(wr_tables *t, const char *format, ...)
 {
   va_list args;
   va_start(args, format);
-  char *text = wr_vformat(format, args);
+  char *words = clean_words(format, args);
   va_end(args);
-  char *words = text ? clean(text) : NULL;
-  free(text);
   if (words && wr_grow(&t->note, &t->note_capacity, t->notes + 1, sizeof(char *))) {
     t->note[t->notes++] = words;
     return;
@@ -48,15 +61,34 @@ void wr_tables_note(wr_tables *t, const char *format, ...)
   free(words);
 }
 
+static void free_value(wr_value *v)
+{
+  free(v->text);
+  free(v->file);
+  free(v->module);
+  free(v->lead);
+}
+
+static void free_sentences(wr_sentences *s)
+{
+  for (size_t i = 0; i < s->count; i++)
+    free(s->list[i].text);
+  free(s->list);
+}
+
 void wr_tables_free(wr_tables *t)
 {
   for (size_t i = 0; i < t->count; i++) {
     wr_named_table *x = t->table[i];
-    for (size_t k = 0; k < x->rows * x->columns; k++) {
-      free(x->value[k].text);
-      free(x->value[k].file);
-    }
+    for (size_t k = 0; k < x->rows * x->columns; k++)
+      free_value(&x->value[k]);
+    for (size_t k = 0; k < x->word_count; k++)
+      free(x->words[k]);
+    free_sentences(&x->before);
+    free_sentences(&x->after);
+    free(x->words);
     free(x->value);
+    free(x->kind);
     free(x->name);
     free(x->title);
     free(x->aside);
@@ -68,6 +100,7 @@ void wr_tables_free(wr_tables *t)
   free(t->note);
   free(t->table);
   free(t->trace);
+  free(t->head);
   free(t->scope);
   *t = (wr_tables){0};
 }
@@ -79,26 +112,31 @@ weir_status wr_tables_no_memory(const wr_tables *t)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-void wr_table_row(wr_named_table *t)
+void wr_table_row_for(wr_named_table *t, wr_row_kind kind)
 {
   if (!t || t->of->failed) return;
   t->next = t->columns; /* takes no value */
-  if (!wr_grow(&t->value, &t->capacity, (t->rows + 1) * t->columns, sizeof(wr_value))) {
+  if (!wr_grow(&t->value, &t->capacity, (t->rows + 1) * t->columns, sizeof(wr_value)) ||
+      !wr_grow(&t->kind, &t->kind_capacity, t->rows + 1, 1)) {
     t->of->failed = true;
     return;
   }
-  memset(&t->value[t->rows++ * t->columns], 0, t->columns * sizeof(wr_value));
+  memset(&t->value[t->rows * t->columns], 0, t->columns * sizeof(wr_value));
+  t->kind[t->rows++] = (unsigned char)kind;
   t->next = 0;
+}
+
+void wr_table_row(wr_named_table *t)
+{
+  wr_table_row_for(t, WR_ROW_ALL);
 }
 
 static void put_value(wr_named_table *t, wr_value v)
 {
-  if (t && t->rows && t->next < t->columns && !t->of->failed) {
+  if (t && t->rows && t->next < t->columns && !t->of->failed)
     t->value[(t->rows - 1) * t->columns + t->next++] = v;
-    return;
-  }
-  free(v.text);
-  free(v.file);
+  else
+    free_value(&v);
 }
 
 void wr_table_put(wr_named_table *t, uint64_t n)
@@ -116,9 +154,26 @@ void wr_table_put_none(wr_named_table *t)
   put_value(t, (wr_value){0});
 }
 
+void wr_table_skip(wr_named_table *t, size_t cells)
+{
+  while (cells--)
+    put_value(t, (wr_value){.empty = true});
+}
+
 void wr_table_put_text(wr_named_table *t, const char *text)
 {
   wr_table_put_place(t, text, NULL, 0);
+}
+
+void wr_table_put_words(wr_named_table *t, const char *format, ...)
+{
+  if (!t) return;
+  va_list args;
+  va_start(args, format);
+  char *words = clean_words(format, args);
+  va_end(args);
+  if (!words) t->of->failed = true;
+  put_value(t, (wr_value){.known = true, .text = words});
 }
 
 void wr_table_put_place(wr_named_table *t, const char *function, const char *file, int line)
@@ -133,71 +188,116 @@ void wr_table_put_place(wr_named_table *t, const char *function, const char *fil
 
 void wr_table_put_share(wr_named_table *t, uint64_t part, uint64_t whole)
 {
-  if (whole)
-    wr_table_put_real(t, (double)part / (double)whole);
-  else
-    wr_table_put_none(t);
+  double share = whole ? (double)part / (double)whole : 0;
+  put_value(t, whole ? (wr_value){.known = true, .n = part, .whole = whole, .real = share}
+                     : (wr_value){0});
 }
 
 void wr_table_put_speed(wr_named_table *t, uint64_t bytes, uint64_t ns)
 {
-  if (ns)
-    wr_table_put_real(t, (double)bytes / (double)ns * 1e9);
-  else
-    wr_table_put_none(t);
+  double speed = ns ? (double)bytes / (double)ns * 1e9 : 0;
+  put_value(t,
+            ns ? (wr_value){.known = true, .n = bytes, .whole = ns, .real = speed} : (wr_value){0});
 }
+
+/* The value that was put last; NULL: none. */
+static wr_value *last_value(wr_named_table *t)
+{
+  if (!t || t->of->failed || !t->rows || !t->next) return NULL;
+  return &t->value[(t->rows - 1) * t->columns + t->next - 1];
+}
+
+void wr_table_lead(wr_named_table *t, const char *format, ...)
+{
+  wr_value *v = last_value(t);
+  if (!v) return;
+  va_list args;
+  va_start(args, format);
+  free(v->lead);
+  v->lead = clean_words(format, args);
+  va_end(args);
+  if (!v->lead) t->of->failed = true;
+}
+
+void wr_table_module(wr_named_table *t, const char *module)
+{
+  wr_value *v = last_value(t);
+  if (!v || !module) return;
+  free(v->module);
+  v->module = clean(module);
+  if (!v->module) t->of->failed = true;
+}
+
+/* ---- around the rows ------------------------------------------------------------------------- */
 
 void wr_table_aside(wr_named_table *t, const char *format, ...)
 {
   if (!t) return;
   va_list args;
   va_start(args, format);
-  char *text = wr_vformat(format, args);
-  va_end(args);
   free(t->aside);
-  t->aside = text ? clean(text) : NULL;
+  t->aside = clean_words(format, args);
+  va_end(args);
   if (!t->aside) t->of->failed = true;
-  free(text);
 }
 
-/* ---- values as people read them -------------------------------------------------------------- */
-
-static const char *base_name(const char *path)
+void wr_table_look(wr_named_table *t, int look)
 {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
+  if (t) t->look |= look;
 }
 
-static char *change_words(int64_t change)
+void wr_table_title(wr_named_table *t, size_t column, const char *format, ...)
 {
-  uint64_t size = change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
-  return wr_format("%s%s", change < 0 ? "-" : change ? "+" : "", wr_bytes(size).text);
-}
-
-char *wr_value_words(const wr_value *v, wr_column_type type)
-{
-  if (!v->known)
-    return wr_format("%s", type == WR_COLUMN_TEXT || type == WR_COLUMN_PLACE ? "" : "-");
-  switch (type) {
-  case WR_COLUMN_TEXT:
-    return wr_format("%s", v->text);
-  case WR_COLUMN_PLACE:
-    return v->file ? wr_format("%s  %s:%d", v->text, base_name(v->file), v->line)
-                   : wr_format("%s", v->text);
-  case WR_COLUMN_BYTES:
-    return wr_format("%s", wr_bytes(v->n).text);
-  case WR_COLUMN_CHANGE:
-    return change_words((int64_t)v->n);
-  case WR_COLUMN_HOST_NS:
-  case WR_COLUMN_DEVICE_NS:
-  case WR_COLUMN_MOMENT:
-    return wr_format("%s", wr_duration(v->n).text);
-  case WR_COLUMN_SPEED: /* wr_speed() takes whole numbers */
-    return wr_format(
-        "%s", wr_speed(v->real < 1e18 ? (uint64_t)v->real : UINT64_MAX, UINT64_C(1000000000)).text);
-  case WR_COLUMN_SHARE:
-    return wr_format("%.1f %%", 100 * v->real);
-  default:
-    return wr_format("%s", wr_count(v->n).text);
+  if (!t || column >= t->columns) return;
+  va_list args;
+  va_start(args, format);
+  char *words = clean_words(format, args);
+  va_end(args);
+  if (words && wr_grow(&t->words, &t->word_capacity, t->word_count + 1, sizeof(char *))) {
+    t->column[column].title = t->words[t->word_count++] = words;
+    return;
   }
+  t->of->failed = true;
+  free(words);
+}
+
+static void add_sentence(wr_named_table *t, wr_sentences *to, bool warn, const char *format,
+                         va_list args)
+{
+  char *words = clean_words(format, args);
+  if (words && wr_grow(&to->list, &to->capacity, to->count + 1, sizeof(wr_sentence))) {
+    to->list[to->count++] = (wr_sentence){warn, words};
+    return;
+  }
+  t->of->failed = true;
+  free(words);
+}
+
+void wr_table_before(wr_named_table *t, bool warn, const char *format, ...)
+{
+  if (!t) return;
+  va_list args;
+  va_start(args, format);
+  add_sentence(t, &t->before, warn, format, args);
+  va_end(args);
+}
+
+void wr_table_after(wr_named_table *t, bool warn, const char *format, ...)
+{
+  if (!t) return;
+  va_list args;
+  va_start(args, format);
+  add_sentence(t, &t->after, warn, format, args);
+  va_end(args);
+}
+
+void wr_table_most(wr_named_table *t, size_t most, const char *one, const char *many)
+{
+  if (!t || t->rows <= most) return;
+  size_t more = t->rows - most;
+  memset(t->kind + most, WR_ROW_DATA, more);
+  if (one)
+    wr_table_after(t, false, "… and %s more", wr_counted(more, one, many).text);
+  else
+    wr_table_after(t, false, "… and %zu more", more);
 }

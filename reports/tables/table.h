@@ -1,8 +1,13 @@
-/* table.h: a report as named tables with typed columns, and the four ways to write them.
+/* table.h: a report as named tables with typed columns.
  *
- * A column has one type, and with it one unit, that its name and title say: time of the host's calls
- * and time of devices are different types, and no column has both. What all writers print is the
- * value that is here: text and Markdown round it for people, JSON and CSV have it whole.
+ * A report is made once, as a list of tables, and written in any format (reports/write). A column has one
+ * type, and with it one unit, that its name and title state: time of the host's calls and time of devices
+ * are different types, and no column has both. What all writers print is the value that is here: text and
+ * Markdown round it for people, JSON and CSV have it whole.
+ *
+ * What only people read is here, too, since it is part of what a report states: a table's aside, sentences
+ * before and after its rows, rows that sum up what a person is not shown, callers below a place. Writers of
+ * data leave that out, and have the rows and columns that text has no room for.
  *
  * Texts are copied and cleaned (wr_text) when they are put. Lack of memory stays in `failed`. */
 #ifndef WEIR_REPORTS_TABLE_H
@@ -13,7 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "core/base/status.h"
-#include "reports/render/report.h"
+#include "reports/tables/settings.h"
 
 typedef enum wr_column_type {
   WR_COLUMN_TEXT,
@@ -21,6 +26,7 @@ typedef enum wr_column_type {
   WR_COLUMN_COUNT,
   WR_COLUMN_BYTES,
   WR_COLUMN_CHANGE,    /* of bytes: has a sign */
+  WR_COLUMN_BALANCE,   /* of bytes: can be below 0 */
   WR_COLUMN_HOST_NS,   /* that the host's calls took */
   WR_COLUMN_DEVICE_NS, /* that devices took */
   WR_COLUMN_MOMENT,    /* ns since the run began */
@@ -29,36 +35,91 @@ typedef enum wr_column_type {
   WR_COLUMN_NUMBER     /* of a table of unlike things, whose unit another column has */
 } wr_column_type;
 
+/* How a column reads, or'ed to its `how`. */
+enum {
+  WR_EXTRA = 15,          /* the part of `how` below */
+  WR_ZERO_DASH = 1 << 4,  /* 0 reads "-" */
+  WR_ZERO_PLAIN = 1 << 5, /* 0 reads "0", without a unit */
+  WR_FLEXIBLE =
+      1 << 6,        /* gives way where a line is too long; at most one column of a table has this.
+                              Where none has: a stack, or the place, or the last text */
+  WR_RIGID = 1 << 7, /* a text that does not give way */
+  WR_IN_DATA = 1 << 8, /* in JSON and CSV only */
+  WR_IN_TEXT = 1 << 9, /* in text and Markdown only */
+  WR_WITH_FOLDER =
+      1 << 10, /* a place has its file's folder, or in text of any width the whole path, or the
+                              module where no file is known */
+  WR_BELOW = 1 << 11,  /* in text narrower than WR_WIDE: in a row of its own, in the first column */
+  WR_ROUNDED = 1 << 12 /* a share of 10 % and more has no decimals */
+};
+
+#define WR_WIDE 110 /* columns of text */
+
 typedef struct wr_column {
   const char *name;  /* in JSON and CSV */
   const char *title; /* in text and Markdown */
   wr_column_type type;
-  int extra; /* 0: in text of any width; else left out where there is no room, the largest first */
+  int how; /* its lowest bits (WR_EXTRA), 0: in text of any width; else left out where there is no room, the
+              largest first, or where no value is known; and the flags above */
 } wr_column;
 
 typedef struct wr_value {
-  bool known; /* else: there is no such number, or none is known */
-  int line;
-  uint64_t n; /* of WR_COLUMN_CHANGE the two's complement */
-  double real;
-  char *text, *file; /* owned */
+  bool known;          /* else: there is no such number, or none is known */
+  bool empty;          /* text has nothing there, not even the "-" of a number that is not known */
+  int line;            /* of a place */
+  uint64_t n;          /* of WR_COLUMN_CHANGE and WR_COLUMN_BALANCE the two's complement */
+  uint64_t whole;      /* of a share and a speed: n of this; 0: `real` alone is known */
+  double real;         /* of a share and a speed */
+  char *text, *file;   /* owned */
+  char *module, *lead; /* owned: of a place; what text prints in front of it. NULL: none */
 } wr_value;
+
+/* Who is shown a row. */
+typedef enum wr_row_kind {
+  WR_ROW_ALL,
+  WR_ROW_TEXT, /* people: the sums of what they are not shown; callers of the row above */
+  WR_ROW_DATA  /* programs: more than a person would read */
+} wr_row_kind;
+
+/* How a table stands in text, or'ed. */
+enum {
+  WR_JOINED = 1, /* without a heading: it is part of what is above it */
+  WR_QUIET = 2,  /* where it has no rows text prints no "none" */
+  WR_LIST = 4,   /* its first column in one paragraph: "title: a, b, c" */
+  WR_UNSEEN = 8  /* its rows are for programs only: text has its heading and sentences */
+};
+
+typedef struct wr_sentence {
+  bool warn;
+  char *text; /* owned */
+} wr_sentence;
+
+typedef struct wr_sentences {
+  wr_sentence *list; /* owned */
+  size_t count, capacity;
+} wr_sentences;
 
 typedef struct wr_named_table {
   char *name;        /* owned; in JSON and CSV */
   char *title;       /* owned */
   char *aside;       /* owned; what stands beside the title, or NULL */
   bool whole_run;    /* no filter applies to it */
+  int look;          /* WR_JOINED and the others */
   wr_column *column; /* owned; their texts are borrowed */
   size_t columns;
-  wr_value *value; /* owned; [rows][columns] */
-  size_t rows, next, capacity;
+  char **words; /* owned; titles of columns that were made here */
+  size_t word_count, word_capacity;
+  wr_sentences before, after; /* its rows */
+  wr_value *value;            /* owned; [rows][columns] */
+  unsigned char *kind;        /* owned; [rows], wr_row_kind */
+  size_t rows, next, capacity, kind_capacity;
   struct wr_tables *of;
 } wr_named_table;
 
 typedef struct wr_tables {
   const char *report;     /* "transfers" */
   char *trace;            /* owned, cleaned */
+  char *head;             /* owned; the first line of text, NULL: report and trace */
   char *scope;            /* owned; the filters in words, NULL: none */
   wr_named_table **table; /* owned */
   size_t count, capacity;
@@ -70,33 +131,48 @@ typedef struct wr_tables {
 /* A new table at the end; NULL: out of memory, and the functions below take that. */
 wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
                               const wr_column *columns, size_t count);
+#define WR_TABLE(tables, name, title, columns)                                                     \
+  wr_tables_add(tables, name, title, columns, sizeof(columns) / sizeof *(columns))
+/* The same with sentences alone; `title` "" and joined: part of what is above it. */
+wr_named_table *wr_tables_add_sentences(wr_tables *t, const char *name, const char *title);
 void wr_tables_note(wr_tables *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void wr_tables_free(wr_tables *t);
 
 /* Begins a row, whose values follow in the order of the columns. */
 void wr_table_row(wr_named_table *t);
+void wr_table_row_for(wr_named_table *t, wr_row_kind kind);
 void wr_table_put(wr_named_table *t, uint64_t n);
 void wr_table_put_real(wr_named_table *t, double x);
 void wr_table_put_text(wr_named_table *t, const char *text); /* NULL: none is known */
+void wr_table_put_words(wr_named_table *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void wr_table_put_place(wr_named_table *t, const char *function, const char *file, int line);
 void wr_table_put_none(wr_named_table *t);
+void wr_table_skip(wr_named_table *t, size_t cells); /* leaves cells empty */
 /* part / whole, bytes per second: none where the second is 0. */
 void wr_table_put_share(wr_named_table *t, uint64_t part, uint64_t whole);
 void wr_table_put_speed(wr_named_table *t, uint64_t bytes, uint64_t ns);
+
+/* What is to stand in front of the value that was put last, in text alone; its module. */
+void wr_table_lead(wr_named_table *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void wr_table_module(wr_named_table *t, const char *module);
+
 void wr_table_aside(wr_named_table *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void wr_table_look(wr_named_table *t, int look); /* adds to it */
+/* Another title of a column. */
+void wr_table_title(wr_named_table *t, size_t column, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Sentences of text: paragraphs, blanks at their begin kept; `warn`: that the reader is not to miss. */
+void wr_table_before(wr_named_table *t, bool warn, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void wr_table_after(wr_named_table *t, bool warn, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* All rows after the first `most` are for programs, and text ends in "… and 3 more", or "… and 3 pairs more"
+ * where there are words for one and many. */
+void wr_table_most(wr_named_table *t, size_t most, const char *one, const char *many);
 
-/* A value as people read it: new, "" where there is none; NULL: out of memory. */
-char *wr_value_words(const wr_value *v, wr_column_type type);
-
-/* All tables, or the one of that name. Errors: EINVAL (there is no such table), ENOMEM. */
-weir_status wr_tables_write(FILE *out, const wr_tables *t, const report_settings *o);
-
-/* The writers of each format. */
-weir_status wr_tables_text(FILE *out, const wr_tables *t, const report_settings *o);
-weir_status wr_tables_json(FILE *out, const wr_tables *t, const char *only);
-weir_status wr_tables_csv(FILE *out, const wr_tables *t, const char *only);
-weir_status wr_tables_markdown(FILE *out, const wr_tables *t, const char *only);
 weir_status wr_tables_no_memory(const wr_tables *t);
 
 #endif

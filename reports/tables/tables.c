@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/util.h"
-#include "reports/model/open.h"
 #include "reports/tables/build.h"
 
 enum { TOP_WORDS = 10 /* rows of a main table in text and Markdown, where none are asked for */ };
@@ -56,18 +55,11 @@ static weir_status build_tables(wr_tables *t, const struct kind *kind, const wr_
   return s;
 }
 
-weir_status report_tables(FILE *out, const char *name, const char *trace, const report_settings *o)
+weir_status wr_tables_build(wr_tables *t, const char *name, const wr_db *db,
+                            const report_settings *o)
 {
   const struct kind *kind = kind_of(name);
-  wr_input in;
   if (!kind) return weir_fail(WEIR_EINVAL, "there is no report '%s' in tables", name);
-  weir_status s = wr_input_open(&in, trace);
-  if (s) return s;
-  in.db.symbols = o->symbols;
-  wr_tables t = {.report = kind->name, .trace = wr_text(trace, strlen(trace), true)};
-  s = t.trace ? build_tables(&t, kind, &in.db, o) : wr_db_out_of_memory(&in.db);
-  wr_input_close(&in);
-  if (!s) s = wr_tables_write(out, &t, o);
-  wr_tables_free(&t);
-  return s;
+  *t = (wr_tables){.report = kind->name, .trace = wr_text(db->path, strlen(db->path), true)};
+  return t->trace ? build_tables(t, kind, db, o) : wr_db_out_of_memory(db);
 }

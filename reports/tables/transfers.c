@@ -6,7 +6,7 @@
 #include "core/trace/event.h"
 #include "reports/model/device_times.h"
 #include "reports/model/model.h"
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
 #include "reports/tables/build.h"
 
 /* Sums of all copies that are alike in two to four small numbers. */

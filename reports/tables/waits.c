@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/trace/event.h"
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
 #include "reports/tables/build.h"
 
 enum { LONGEST = 10 /* single waits that are listed */ };

@@ -19,6 +19,7 @@
 #include "reports/render/diff_render.h"
 #include "reports/stats/stats.h"
 #include "reports/tables/tables.h"
+#include "reports/write/report.h"
 #include "tests/reports/synth.h"
 
 static char path[512];

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
+#include "reports/write/grid.h"
 #include "tests/reports/synth.h"
 
 #define HOST (int)WEIR_DEVICE_NONE

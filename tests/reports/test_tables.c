@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
+#include "reports/write/grid.h"
 #include "reports/tables/table.h"
 #include "reports/tables/tables.h"
+#include "reports/write/report.h"
+#include "reports/write/write.h"
 #include "tests/reports/synth.h"
 
 #define HOST (int)WEIR_DEVICE_NONE
@@ -538,10 +541,10 @@ static void expect_csv(const json_t *report, const char *csv)
 /* What people read for a value of JSON. */
 static char *words_of(const json_t *value, const char *type)
 {
-  static const char *const types[] = {"text",      "place",        "count",
-                                      "bytes",     "bytes_change", "host_ns",
-                                      "device_ns", "moment_ns",    "bytes_per_second",
-                                      "share",     "number"};
+  static const char *const types[] = {
+      "text",          "place",   "count",     "bytes",     "bytes_change",
+      "bytes_balance", "host_ns", "device_ns", "moment_ns", "bytes_per_second",
+      "share",         "number"};
   wr_value v = {.known = !json_is_null(value)};
   int t = 0;
   while (strcmp(types[t], type) != 0)
@@ -553,7 +556,7 @@ static char *words_of(const json_t *value, const char *type)
   v.text = text ? strdup(text) : NULL;
   v.file = file ? strdup(file) : NULL;
   if (file) v.line = (int)json_integer_value(json_object_get(value, "line"));
-  char *words = wr_value_words(&v, (wr_column_type)t);
+  char *words = wr_value_words(&v, &(wr_column){.type = (wr_column_type)t}, false, NULL);
   free(v.text);
   free(v.file);
   return words;
@@ -866,6 +869,85 @@ START_TEST(hostile_names_are_harmless_in_all_formats)
 }
 END_TEST
 
+/* A table with all that is for people or for programs alone. */
+static void add_looks(wr_tables *t)
+{
+  static const wr_column columns[] = {
+      {"calls", "calls", WR_COLUMN_COUNT, WR_ZERO_DASH},
+      {"bytes", "bytes", WR_COLUMN_BYTES, WR_ZERO_PLAIN},
+      {"share", "share", WR_COLUMN_SHARE, WR_ROUNDED},
+      {"left", "left", WR_COLUMN_BALANCE, 0},
+      {"hidden", "hidden", WR_COLUMN_COUNT, WR_IN_DATA},
+      {"shown", "shown", WR_COLUMN_TEXT, WR_IN_TEXT},
+      {"place", "called in", WR_COLUMN_PLACE, WR_WITH_FOLDER | WR_BELOW}};
+  wr_named_table *x = WR_TABLE(t, "looks", "Looks", columns);
+  wr_table_aside(x, "by %s", "host time");
+  wr_table_before(x, false, "a sentence");
+  wr_table_after(x, true, "a warning");
+  for (uint64_t i = 0; i < 3; i++) {
+    wr_table_row(x);
+    wr_table_put(x, i);
+    wr_table_put(x, i * 1024);
+    wr_table_put_share(x, i, 8);
+    wr_table_put(x, 0 - i * 2048);
+    wr_table_put(x, 77);
+    wr_table_put_words(x, "row %d", (int)i);
+    wr_table_put_place(x, "f", "/home/me/src/a.c", 7);
+    wr_table_lead(x, "63 %% in ");
+  }
+  wr_table_most(x, 2, "row", "rows");
+  wr_table_row_for(x, WR_ROW_TEXT);
+  wr_table_put_none(x);
+  wr_table_skip(x, 6);
+}
+
+static char *written(const wr_tables *t, report_format format, int width)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&text, &bytes);
+  const report_settings o = {.format = format, .width = width};
+  ck_assert_int_eq(wr_tables_write(out, t, &o), WEIR_OK);
+  (void)fclose(out);
+  return text;
+}
+
+static void expect_written(const wr_tables *t, report_format format, int width,
+                           const char *expected)
+{
+  char *text = written(t, format, width);
+  ck_assert_str_eq(text, expected);
+  free(text);
+}
+
+START_TEST(people_and_programs_are_shown_what_is_theirs)
+{
+  wr_tables t = {.report = "test", .trace = strdup("trace"), .head = strdup("a headline")};
+  add_looks(&t);
+  expect_written(&t, WEIR_REPORT_TEXT, 0,
+                 "a headline\n\nLooks  by host time\n  a sentence\n"
+                 "  calls     bytes  share       left  shown  called in\n"
+                 "      -         0  0.0 %          0  row 0  63 % in f  /home/me/src/a.c:7\n"
+                 "      1  1.00 KiB   12 %  -2.00 KiB  row 1  63 % in f  /home/me/src/a.c:7\n"
+                 "      -\n"
+                 "  a warning\n  … and 1 row more\n");
+  expect_written(&t, WEIR_REPORT_TEXT, 80,
+                 "a headline\n\nLooks  by host time\n  a sentence\n"
+                 "               calls     bytes  share       left  shown\n"
+                 "                   -         0  0.0 %          0  row 0\n"
+                 "    63 % in f  a.c:7\n"
+                 "                   1  1.00 KiB   12 %  -2.00 KiB  row 1\n"
+                 "    63 % in f  a.c:7\n"
+                 "                   -\n  a warning\n  … and 1 row more\n");
+  expect_written(&t, WEIR_REPORT_CSV, 0,
+                 "# looks\ncalls,bytes,share,left,hidden,place,place_file,place_line\n"
+                 "0,0,0,0,77,f,/home/me/src/a.c,7\n"
+                 "1,1024,0.125,-2048,77,f,/home/me/src/a.c,7\n"
+                 "2,2048,0.25,-4096,77,f,/home/me/src/a.c,7\n\n");
+  wr_tables_free(&t);
+}
+END_TEST
+
 static void expect_documented(const char *name)
 {
   char quoted[96];
@@ -911,6 +993,7 @@ static Suite *tables_suite(void)
   tcase_add_test(c, time_columns_say_whose_time_they_are);
   tcase_add_test(c, tables_columns_are_documented);
   tcase_add_test(c, hostile_names_are_harmless_in_all_formats);
+  tcase_add_test(c, people_and_programs_are_shown_what_is_theirs);
   suite_add_tcase(s, c);
   return s;
 }

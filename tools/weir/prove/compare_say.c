@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
+#include "reports/write/grid.h"
 #include "tools/weir/base/cmd.h"
 #include "tools/weir/prove/compare.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 #include "tools/weir/base/cmd.h"
 
 const char *prove_verdict_name(prove_verdict v)

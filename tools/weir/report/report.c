@@ -6,6 +6,7 @@
 
 #include "reports/render/report.h"
 #include "reports/tables/tables.h"
+#include "reports/write/report.h"
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/guess.h"
 #include "tools/weir/report/min_cost.h"

@@ -1,5 +1,5 @@
 /* sheet.c: see sheet.h. */
-#include "reports/render/sheet.h"
+#include "reports/write/sheet.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_REPORTS_SHEET_H
 #define WEIR_REPORTS_SHEET_H
 
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 
 typedef struct wr_sheet {
   wr_page page; /* cells go in by its macros */

@@ -1,6 +1,6 @@
 /* write.c: tables in the format that is asked for. */
 #include <string.h>
-#include "reports/tables/table.h"
+#include "reports/write/write.h"
 
 weir_status wr_tables_write(FILE *out, const wr_tables *t, const report_settings *o)
 {

@@ -1,11 +1,11 @@
-/* write_csv.c: tables as comma-separated values (RFC 4180, lines end in LF). Of several, each begins
+/* csv.c: tables as comma-separated values (RFC 4180, lines end in LF). Of several, each begins
  * with a line "# NAME" and ends with an empty one; of one that was asked for there are its lines
  * alone. A place is three columns: NAME, NAME_file, NAME_line. What there is none of is empty. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include "reports/base/escape.h"
-#include "reports/tables/table.h"
+#include "reports/write/write.h"
 
 /* What begins as the name of a table does, or would lose its first blank, is quoted too. */
 static void put_field(FILE *out, const char *text)
@@ -31,6 +31,7 @@ static void put_csv_value(FILE *out, const wr_value *v, wr_column_type type)
     if (v->known && isfinite(v->real)) (void)fprintf(out, "%.17g", v->real);
     break;
   case WR_COLUMN_CHANGE:
+  case WR_COLUMN_BALANCE:
     if (v->known) (void)fprintf(out, "%" PRId64, (int64_t)v->n);
     break;
   default:
@@ -41,15 +42,22 @@ static void put_csv_value(FILE *out, const wr_value *v, wr_column_type type)
 
 static void put_csv_table(FILE *out, const wr_named_table *t)
 {
+  const char *comma = "";
   for (size_t c = 0; c < t->columns; c++) {
     const char *name = t->column[c].name;
-    (void)fprintf(out, "%s%s", c ? "," : "", name);
+    if (!wr_column_in_data(&t->column[c])) continue;
+    (void)fprintf(out, "%s%s", comma, name);
+    comma = ",";
     if (t->column[c].type == WR_COLUMN_PLACE) (void)fprintf(out, ",%s_file,%s_line", name, name);
   }
   (void)fputc('\n', out);
   for (size_t r = 0; r < t->rows; r++) {
+    if (!wr_row_in_data(t, r)) continue;
+    comma = "";
     for (size_t c = 0; c < t->columns; c++) {
-      if (c) (void)fputc(',', out);
+      if (!wr_column_in_data(&t->column[c])) continue;
+      (void)fputs(comma, out);
+      comma = ",";
       put_csv_value(out, &t->value[r * t->columns + c], t->column[c].type);
     }
     (void)fputc('\n', out);
@@ -60,6 +68,7 @@ weir_status wr_tables_csv(FILE *out, const wr_tables *t, const char *only)
 {
   for (size_t i = 0; i < t->count; i++) {
     if (only && strcmp(only, t->table[i]->name) != 0) continue;
+    if (!t->table[i]->columns) continue;
     if (!only) (void)fprintf(out, "# %s\n", t->table[i]->name);
     put_csv_table(out, t->table[i]);
     if (!only) (void)fputc('\n', out);

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include "reports/render/grid.h"
+#include "reports/base/units.h"
+#include "reports/write/grid.h"
 
 typedef struct wr_page {
   FILE *out;                /* borrowed */

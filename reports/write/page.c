@@ -1,5 +1,5 @@
 /* page.c: see page.h. */
-#include "reports/render/page.h"
+#include "reports/write/page.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* grid.h: aligned text. A grid collects cells, then prints them in columns as wide as they need;
  * one column gives way where the line would be too long: what is in it is cut in its middle, but
- * never what a cell keeps (a file and line). Without a width nothing is cut. Human units are made
- * here too. */
+ * never what a cell keeps (a file and line). Without a width nothing is cut. */
 #ifndef WEIR_REPORTS_GRID_H
 #define WEIR_REPORTS_GRID_H
 
@@ -46,16 +45,5 @@ size_t wr_text_width(const char *text);
 /* Prints text, cut in its middle to `width` columns, which are not 0. Returns the columns printed.
  */
 size_t wr_put_fit(FILE *out, const char *text, size_t width);
-
-typedef struct wr_word { /* what the functions below return: a short text by value */
-  char text[64];
-} wr_word;
-
-wr_word wr_bytes(uint64_t bytes);                                  /* 4.50 GiB */
-wr_word wr_count(uint64_t n);                                      /* 1,234,567 */
-wr_word wr_counted(uint64_t n, const char *one, const char *more); /* 1 call, 2 calls */
-wr_word wr_duration(uint64_t ns);                                  /* 1.23 ms */
-wr_word wr_speed(uint64_t bytes, uint64_t ns); /* 12.3 GB/s, "-" where ns is 0 */
-wr_word wr_percent(uint64_t part, uint64_t whole);
 
 #endif
