@@ -8,30 +8,20 @@
 #include "core/trace/event.h"
 #include "reports/base/util.h"
 #include "reports/findings/ranges.h"
+#include "reports/findings/thread_facts.h"
 #include "reports/import/run_log.h"
 
 enum {
   MOST_PLACES = 1 << 20,
   IN_MEMORY = (32 << 20) / 56, /* calls that are put in order without a file */
-  LEAST_ROWS = 4,              /* rows of a matrix */
   SMALL = 65535,
   ASYNC = 1,
-  WAITS = 2, /* it may wait for the device */
   CAPTURED = 16,
-  FURTHER = 32, /* item of a batched call */
-  STAGED = 128,
   MAPPED = 2, /* cudaHostAllocMapped, cudaHostRegisterMapped */
   STEP = 1 << 16
 };
 
 /* ---- state ----------------------------------------------------------------------------------- */
-
-typedef struct call {
-  int64_t id, time; /* as wr_logged; of an allocation the time of its end */
-  uint64_t a, b, bytes;
-  int64_t duration;
-  size_t common;
-} call;
 
 typedef struct place { /* what was last seen at an address */
   uint64_t count;      /* of reads or writes of the process by then */
@@ -72,24 +62,6 @@ typedef struct process {
   bool shares;     /* it has memory that host and kernels both touch, or may */
 } process;
 
-typedef struct held_row {
-  int64_t event, template, duration;
-} held_row;
-
-typedef struct thread {
-  uint64_t a, b, bytes, stream; /* of the last call that could be a row's copy */
-  int64_t da, db;
-  int copy;
-  bool any, steps;
-  held_row held[LEAST_ROWS]; /* of the matrix that goes on, until it has as many */
-  size_t matrix;
-  uint64_t rows;
-  /* the last wait */
-  int64_t wait, wait_end, gap;
-  int64_t wait_template, wait_duration;
-  bool ahead, followed, shared; /* shared: the host may look at what kernels wrote by themselves */
-} thread;
-
 typedef struct pair_group { /* allocations of one place, size and device */
   int64_t process, stack;
   uint64_t again, brief;
@@ -105,13 +77,12 @@ typedef struct pass {
   bool unordered, ordering;
   uint64_t taken;
   uint64_t walked, waits_took; /* rows, of this walk; and of all walks */
-  uint64_t *matrix;            /* owned: rows of each */
-  size_t matrices, matrix_capacity;
+  wr_thread_facts threads;
   hash_map by_process, by_thread, by_group, by_pointer;
   hash_map by_event; /* the last wait for an event */
   process *process;
   size_t process_count, process_capacity;
-  thread *thread;
+  wr_thread_state *thread;
   size_t thread_count, thread_capacity;
   live_block *block;
   size_t block_count, block_capacity;
@@ -152,18 +123,18 @@ static process *process_of(pass *p, wr_common *t)
   return &p->process[*at];
 }
 
-static thread *thread_of(pass *p, wr_common *t)
+static wr_thread_state *thread_of(pass *p, wr_common *t)
 {
   bool added;
   if (t->thread_index != SIZE_MAX) return &p->thread[t->thread_index];
   uint64_t *at = hash_map_place(&p->by_thread, (uint64_t)t->thread, &added);
   if (!at) return NULL;
   if (added) {
-    if (!wr_grow(&p->thread, &p->thread_capacity, p->thread_count + 1, sizeof(thread))) {
+    if (!wr_grow(&p->thread, &p->thread_capacity, p->thread_count + 1, sizeof(wr_thread_state))) {
       hash_map_remove(&p->by_thread, (uint64_t)t->thread);
       return NULL;
     }
-    p->thread[p->thread_count] = (thread){0};
+    p->thread[p->thread_count] = (wr_thread_state){0};
     *at = p->thread_count++;
   }
   t->thread_index = (size_t)*at;
@@ -206,7 +177,7 @@ static uint64_t address_key(const wr_common *t, uint64_t address, uint64_t bytes
 }
 
 /* A copy or memset of device memory. */
-static weir_status see_write(pass *p, const process *x, const wr_common *t, const call *c)
+static weir_status see_write(pass *p, const process *x, const wr_common *t, const wr_fact_call *c)
 {
   place before, now = {.count = x->reads_or_frees,
                        .event = c->id,
@@ -220,7 +191,7 @@ static weir_status see_write(pass *p, const process *x, const wr_common *t, cons
 }
 
 /* A copy to a device; the earlier ones of the same reads hang on it. */
-static weir_status see_upload(pass *p, const process *x, const wr_common *t, const call *c)
+static weir_status see_upload(pass *p, const process *x, const wr_common *t, const wr_fact_call *c)
 {
   bool added;
   places *l = &p->copied;
@@ -238,7 +209,8 @@ static weir_status see_upload(pass *p, const process *x, const wr_common *t, con
   return WEIR_OK;
 }
 
-static weir_status see_free_of_upload(pass *p, const process *x, const wr_common *t, const call *c)
+static weir_status see_free_of_upload(pass *p, const process *x, const wr_common *t,
+                                      const wr_fact_call *c)
 {
   weir_status s = WEIR_OK;
   uint64_t key = address_key(t, c->a, 0), *at = hash_map_get(&p->copied.at, key);
@@ -252,7 +224,8 @@ static weir_status see_free_of_upload(pass *p, const process *x, const wr_common
   return s;
 }
 
-static weir_status see_read_back(pass *p, const process *x, const wr_common *t, const call *c)
+static weir_status see_read_back(pass *p, const process *x, const wr_common *t,
+                                 const wr_fact_call *c)
 {
   place before, now = {.count = x->writes, .event = c->id};
   weir_status s = swap_place(p, &p->read, address_key(t, c->b, c->bytes), &now, &before);
@@ -274,7 +247,7 @@ static weir_status end_families(pass *p)
 }
 
 /* A copy of pageable memory to a device: again from there, to there, by the same place. */
-static weir_status see_again(pass *p, const wr_common *t, const call *c)
+static weir_status see_again(pass *p, const wr_common *t, const wr_fact_call *c)
 {
   bool added;
   places *l = &p->alike;
@@ -294,7 +267,7 @@ static weir_status see_again(pass *p, const wr_common *t, const call *c)
 }
 
 /* A copy from a device to the host, or of what lies there to a device. */
-static weir_status see_host_copy(pass *p, const wr_common *t, const call *c)
+static weir_status see_host_copy(pass *p, const wr_common *t, const wr_fact_call *c)
 {
   place before, now = {.count = (uint64_t)t->copy, .event = c->id, .bytes = c->bytes};
   uint64_t key = address_key(t, t->copy == 2 ? c->a : c->b, 0);
@@ -378,7 +351,7 @@ static weir_status give_pool(pass *p, process *x, const wr_common *t, uint64_t p
 }
 
 /* A call that lets others use memory, or that says which memory is which. */
-static weir_status see_giving(pass *p, process *x, const wr_common *t, const call *c)
+static weir_status see_giving(pass *p, process *x, const wr_common *t, const wr_fact_call *c)
 {
   switch (t->giving) {
   case WR_GIVES_BLOCK:
@@ -408,7 +381,7 @@ static weir_status see_giving(pass *p, process *x, const wr_common *t, const cal
 }
 
 /* Whose memory begins or ends there; what kernels and the host may both look at. */
-static weir_status see_owner(pass *p, process *x, const wr_common *t, const call *c)
+static weir_status see_owner(pass *p, process *x, const wr_common *t, const wr_fact_call *c)
 {
   bool kept = true;
   if (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_IMPORTED)
@@ -428,7 +401,7 @@ static weir_status see_owner(pass *p, process *x, const wr_common *t, const call
   return kept ? WEIR_OK : no_memory(p);
 }
 
-static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call *c)
+static weir_status see_alloc(pass *p, process *x, const wr_common *t, const wr_fact_call *c)
 {
   bool added;
   if (p->block_count >= MOST_PLACES) hash_map_free(&p->by_pointer), p->block_count = 0;
@@ -462,7 +435,8 @@ static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call
   return of_given ? give_block(p, x, &b) : WEIR_OK;
 }
 
-static weir_status see_pair(pass *p, const process *x, const live_block *b, const call *freed)
+static weir_status see_pair(pass *p, const process *x, const live_block *b,
+                            const wr_fact_call *freed)
 {
   const wr_common *t = &p->f->common[b->common];
   uint64_t between = x->allocs - 1 - b->allocs;
@@ -478,7 +452,7 @@ static weir_status see_pair(pass *p, const process *x, const live_block *b, cons
              t->id, b->duration, freed->duration);
 }
 
-static weir_status see_free(pass *p, process *x, const wr_common *t, const call *c)
+static weir_status see_free(pass *p, process *x, const wr_common *t, const wr_fact_call *c)
 {
   uint64_t key = address_key(t, c->a, 0), *at = hash_map_get(&p->by_pointer, key);
   if (!at || p->block[*at].epoch != x->epoch || !p->block[*at].alloc) return WEIR_OK;
@@ -498,109 +472,11 @@ static weir_status see_free(pass *p, process *x, const wr_common *t, const call 
   return s;
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
-
-static weir_status add_held(pass *p, const thread *h, const held_row *row)
-{
-  return ADD(p, ROW_COPY, row->event, (int64_t)h->matrix, row->template, row->duration,
-             (int64_t)h->bytes);
-}
-
-/* A matrix has a number from its fourth row on. */
-static weir_status keep_row(pass *p, thread *h, const wr_common *t, const call *c)
-{
-  weir_status s = WEIR_OK;
-  held_row row = {c->id, t->id, c->duration};
-  if (h->rows < LEAST_ROWS) h->held[h->rows] = row;
-  if (++h->rows > LEAST_ROWS) return add_held(p, h, &row);
-  if (h->rows < LEAST_ROWS) return s;
-  if (!wr_grow(&p->matrix, &p->matrix_capacity, p->matrices + 1, sizeof(*p->matrix)))
-    return no_memory(p);
-  h->matrix = p->matrices++;
-  for (int i = 0; !s && i < LEAST_ROWS; i++)
-    s = add_held(p, h, &h->held[i]);
-  return s;
-}
-
-static void end_matrix(pass *p, thread *h)
-{
-  if (h->rows >= LEAST_ROWS) p->matrix[h->matrix] = h->rows;
-  h->rows = 0;
-}
-
-static bool as_far(int64_t d, uint64_t bytes)
-{
-  uint64_t far = d < 0 ? 0 - (uint64_t)d : (uint64_t)d;
-  return far >= bytes;
-}
-
-/* Copies at one stride, one behind the other, are the rows of a matrix. */
-static weir_status see_row(pass *p, thread *h, const wr_common *t, const call *c)
-{
-  weir_status s = WEIR_OK;
-  if (c->bytes && c->bytes <= INT64_MAX) {
-    bool alike = h->any && t->copy == h->copy && c->bytes == h->bytes && t->stream == h->stream &&
-                 (t->copy == 1 || t->copy == 2 || t->copy == 8);
-    int64_t da = (int64_t)(c->a - h->a), db = (int64_t)(c->b - h->b);
-    bool goes_on = alike && h->steps && da == h->da && db == h->db;
-    if (alike && as_far(da, c->bytes) && as_far(db, c->bytes)) {
-      if (!goes_on) end_matrix(p, h);
-      s = keep_row(p, h, t, c);
-    }
-    h->steps = h->any;
-    h->da = da, h->db = db;
-  }
-  h->any = true;
-  h->a = c->a, h->b = c->b, h->bytes = c->bytes, h->stream = t->stream, h->copy = t->copy;
-  return s;
-}
-
-static weir_status end_wait(pass *p, thread *h, const call *next)
-{
-  if (!h->ahead || !h->followed) return WEIR_OK;
-  const int64_t v[] = {h->wait,          h->gap,           next ? next->time - h->wait_end : 0,
-                       h->wait_template, h->wait_duration, h->shared};
-  return next ? wr_fact_add(&p->f->tables, WR_FACT_WAIT_AHEAD, v)
-              : wr_fact_add_null(&p->f->tables, WR_FACT_WAIT_AHEAD, v);
-}
-
-/* A copy that returns when all earlier work of its stream is complete. */
-static bool waits_in_copy(const wr_common *t)
-{
-  bool whole = t->copy == 2 || (t->copy == 1 && !(t->flags & ASYNC));
-  return t->kind == WEIR_EV_COPY && whole && (t->flags & (WAITS | CAPTURED | STAGED)) == WAITS;
-}
-
-/* What the thread calls first behind its last wait. */
-static weir_status follow_wait(pass *p, thread *h, const wr_common *t, const call *c)
-{
-  bool copies_on = t->copy == 1 || t->copy == 8 || t->copy == 10, waits = waits_in_copy(t);
-  bool moves_on = t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
-                  (t->kind == WEIR_EV_COPY && copies_on);
-  h->followed = true;
-  h->ahead = moves_on && !waits && !(t->flags & CAPTURED);
-  h->gap = c->time - h->wait_end;
-  if (!waits) return WEIR_OK;
-  return ADD(p, WAIT_COPY, h->wait, h->gap, c->id, h->wait_template, h->wait_duration, h->shared);
-}
-
-/* A wait, and what the host calls behind it. */
-static weir_status see_order(pass *p, const process *x, thread *h, const wr_common *t,
-                             const call *c)
-{
-  weir_status s = WEIR_OK;
-  if (h->wait && !h->followed && t->kind != WEIR_EV_SYNC) s = follow_wait(p, h, t, c);
-  if (s || (t->kind != WEIR_EV_SYNC && !waits_in_copy(t))) return s;
-  s = end_wait(p, h, c);
-  h->wait = t->kind == WEIR_EV_SYNC ? c->id : 0, h->wait_end = c->time + c->duration;
-  h->wait_template = t->id, h->wait_duration = c->duration;
-  h->ahead = h->followed = false;
-  h->shared = x->shares || x->apart.root || x->given.ranges.root;
-  return s;
-}
+/* ---- waits for events ------------------------------------------------------------------------ */
 
 /* A wait for an event; and a question of how long it was up to there, which needs such a wait. */
-static weir_status see_event(pass *p, const thread *h, const wr_common *t, const call *c)
+static weir_status see_event(pass *p, const wr_thread_state *h, const wr_common *t,
+                             const wr_fact_call *c)
 {
   uint64_t process = hash_mix(13, (uint64_t)t->process);
   if (t->kind == WEIR_EV_SYNC) {
@@ -624,7 +500,7 @@ static bool of_host(int mem)
 }
 
 /* A copy or memset. What it does to memory that others may use is nothing to be judged. */
-static weir_status see_moved(pass *p, const process *x, const wr_common *t, const call *c)
+static weir_status see_moved(pass *p, const process *x, const wr_common *t, const wr_fact_call *c)
 {
   weir_status s = WEIR_OK;
   bool copy = t->kind == WEIR_EV_COPY, up = copy && t->copy == 1, back = copy && t->copy == 2;
@@ -639,7 +515,7 @@ static weir_status see_moved(pass *p, const process *x, const wr_common *t, cons
   return !s && (up || back) ? see_host_copy(p, t, c) : s;
 }
 
-static weir_status see_memory(pass *p, process *x, const wr_common *t, const call *c)
+static weir_status see_memory(pass *p, process *x, const wr_common *t, const wr_fact_call *c)
 {
   bool captured = t->flags & CAPTURED, device = t->mem == WEIR_MEM_DEVICE && !captured;
   weir_status s = WEIR_OK;
@@ -652,7 +528,7 @@ static weir_status see_memory(pass *p, process *x, const wr_common *t, const cal
   return !s && write && !captured ? see_moved(p, x, t, c) : s;
 }
 
-static weir_status see_use(pass *p, process *x, const wr_common *t, const call *c)
+static weir_status see_use(pass *p, process *x, const wr_common *t, const wr_fact_call *c)
 {
   bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL || t->flags & CAPTURED;
   bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
@@ -685,11 +561,11 @@ static void count_reads(process *x, const wr_common *t)
   x->writes += !copy || !of_host(t->mem);
 }
 
-static weir_status see_call(pass *p, const call *c)
+static weir_status see_call(pass *p, const wr_fact_call *c)
 {
   wr_common *t = &p->f->common[c->common];
   process *x = process_of(p, t);
-  thread *h = thread_of(p, t);
+  wr_thread_state *h = thread_of(p, t);
   if (!x || !h) return no_memory(p);
   weir_status s = see_use(p, x, t, c);
   if (s || !t->succeeded) return s;
@@ -701,20 +577,11 @@ static weir_status see_call(pass *p, const call *c)
   if (!s && (begins || t->kind == WEIR_EV_HOSTREG)) s = see_owner(p, x, t, c);
   if (!s) s = see_memory(p, x, t, c);
   if (!s && t->kind == WEIR_EV_FREE && !(t->flags & CAPTURED)) s = see_owner(p, x, t, c);
-  bool queue = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
-               t->kind == WEIR_EV_CALL;
-  bool waits = t->kind == WEIR_EV_SYNC && (t->copy == 1 || t->copy == 3 || t->copy == 4);
-  if (!s && queue && !(t->flags & (CAPTURED | FURTHER))) s = see_row(p, h, t, c);
-  return !s && (queue || waits) ? see_order(p, x, h, t, c) : s;
+  bool shared = x->shares || x->apart.root || x->given.ranges.root;
+  return s ? s : wr_thread_take(&p->threads, h, t, c, shared);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
-
-static weir_status end_thread(pass *p, thread *h)
-{
-  end_matrix(p, h);
-  return end_wait(p, h, NULL);
-}
 
 /* What is live at the end, and untouched. */
 static weir_status end_process(pass *p, process *x)
@@ -732,12 +599,11 @@ static weir_status end_all(pass *p)
 {
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < p->thread_count; i++)
-    s = end_thread(p, &p->thread[i]);
+    s = wr_thread_end(&p->threads, &p->thread[i]);
   for (size_t i = 0; !s && i < p->process_count; i++)
     s = end_process(p, &p->process[i]);
   if (!s) s = end_families(p);
-  for (size_t i = 0; !s && i < p->matrices; i++)
-    s = ADD(p, ROW_MATRIX, (int64_t)i, (int64_t)p->matrix[i]);
+  if (!s) s = wr_thread_facts_end(&p->threads);
   for (size_t i = 0; !s && i < p->group_count; i++) {
     const pair_group *g = &p->group[i];
     s = ADD(p, PAIR_GROUP, (int64_t)i, g->process, g->stack, (int64_t)g->again, (int64_t)g->brief,
@@ -761,7 +627,7 @@ static void forget(pass *p)
     free(p->process[i].born);
   }
   p->process_count = p->thread_count = p->block_count = p->group_count = 0;
-  p->matrices = 0;
+  p->threads.matrices = 0;
   p->taken = 0;
   hash_map_free(&p->by_process);
   hash_map_free(&p->by_thread);
@@ -781,7 +647,7 @@ static void forget(pass *p)
   }
 }
 
-static void count_use(wr_common *t, const call *c)
+static void count_use(wr_common *t, const wr_fact_call *c)
 {
   t->calls++;
   t->ns += (uint64_t)c->duration;
@@ -809,7 +675,7 @@ static int64_t sane_time(int64_t ns)
 }
 
 /* id, template, start, duration, a, b, bytes */
-static bool load_call(const pass *p, sqlite3_value **v, call *c)
+static bool load_call(const pass *p, sqlite3_value **v, wr_fact_call *c)
 {
   const wr_common *t = wr_facts_common(p->f, sqlite3_value_int64(v[1]));
   if (!t) return false;
@@ -818,20 +684,20 @@ static bool load_call(const pass *p, sqlite3_value **v, call *c)
       t->kind == WEIR_EV_CACHE)
     return false;
   int64_t duration = sane_time(sqlite3_value_int64(v[3]));
-  *c = (call){.id = sqlite3_value_int64(v[0]),
-              .time = sane_time(sqlite3_value_int64(v[2])),
-              .a = (uint64_t)sqlite3_value_int64(v[4]),
-              .b = (uint64_t)sqlite3_value_int64(v[5]),
-              .bytes = (uint64_t)sqlite3_value_int64(v[6]),
-              .duration = duration > 0 ? duration : 0,
-              .common = (size_t)(t - p->f->common)};
+  *c = (wr_fact_call){.id = sqlite3_value_int64(v[0]),
+                      .time = sane_time(sqlite3_value_int64(v[2])),
+                      .a = (uint64_t)sqlite3_value_int64(v[4]),
+                      .b = (uint64_t)sqlite3_value_int64(v[5]),
+                      .bytes = (uint64_t)sqlite3_value_int64(v[6]),
+                      .duration = duration > 0 ? duration : 0,
+                      .common = (size_t)(t - p->f->common)};
   if (t->kind == WEIR_EV_ALLOC) c->time = sane_time(c->time + c->duration);
   return true;
 }
 
 static weir_status take_row(void *context, sqlite3_value **v)
 {
-  call c;
+  wr_fact_call c;
   pass *p = context;
   weir_status s = show_progress(p);
   if (p->settings->waits && p->walked++ == p->waits_took) { /* not again in another walk */
@@ -855,7 +721,7 @@ static weir_status take_row(void *context, sqlite3_value **v)
 static weir_status take_ordered(void *context, const void *record)
 {
   pass *p = context;
-  const call *c = record;
+  const wr_fact_call *c = record;
   weir_status s = show_progress(p);
   if (s) return s;
   count_use(&p->f->common[c->common], c);
@@ -872,7 +738,7 @@ static weir_status walk_in_order(pass *p)
 {
   char *beside = wr_run_beside();
   if (!beside) return no_memory(p);
-  p->log = (wr_run_log){.beside = beside, .size = sizeof(call), .most = IN_MEMORY};
+  p->log = (wr_run_log){.beside = beside, .size = sizeof(wr_fact_call), .most = IN_MEMORY};
   p->ordering = true;
   p->unordered = false;
   weir_status s = walk_rows(p);
@@ -932,7 +798,7 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
 
 weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings)
 {
-  pass p = {.f = f, .db = db, .settings = settings};
+  pass p = {.f = f, .db = db, .settings = settings, .threads = {.tables = &f->tables}};
   weir_status s = wr_fact_open(&f->tables);
   if (!s)
     s = wr_db_each(db,
@@ -945,7 +811,7 @@ weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings 
   if (!s) s = end_all(&p);
   if (!s) s = wr_fact_make_tables(&f->tables, db);
   forget(&p);
-  free(p.matrix);
+  wr_thread_facts_free(&p.threads);
   free(p.process);
   free(p.thread);
   free(p.block);

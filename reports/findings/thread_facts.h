@@ -1,0 +1,56 @@
+/* thread_facts.h: the facts that follow from the order in which one thread makes its calls: rows of a matrix
+ * that are copied one by one, and waits with what the thread calls after them. */
+#ifndef WEIR_REPORTS_THREAD_FACTS_H
+#define WEIR_REPORTS_THREAD_FACTS_H
+
+#include "reports/findings/facts.h"
+
+/* A call as facts are made of it; it begins as wr_logged does. */
+typedef struct wr_fact_call {
+  int64_t id, time; /* ns; of an allocation the time of its end */
+  uint64_t a, b, bytes;
+  int64_t duration;
+  size_t common; /* place of its template in wr_facts.common */
+} wr_fact_call;
+
+enum { WR_LEAST_ROWS = 4 /* copies at one stride that are rows of a matrix */ };
+
+typedef struct wr_held_call { /* a row of a fact that is not certain yet */
+  int64_t event, template, duration;
+} wr_held_call;
+
+/* What is remembered of a thread. Zero-initialised it has called nothing. */
+typedef struct wr_thread_state {
+  uint64_t a, b, bytes, stream; /* of the last call that could be a row's copy */
+  int64_t da, db;
+  int copy;
+  bool any, steps;
+  wr_held_call held[WR_LEAST_ROWS]; /* of the matrix that goes on, until it has as many */
+  size_t matrix;
+  uint64_t rows;
+  /* the last wait */
+  int64_t wait, wait_end, gap;
+  int64_t wait_template, wait_duration;
+  bool ahead, followed, shared; /* shared: the host may look at what kernels wrote by themselves */
+} wr_thread_state;
+
+/* What all threads have in common. */
+typedef struct wr_thread_facts {
+  wr_fact_tables *tables; /* borrowed */
+  uint64_t *matrix;       /* owned: rows of each */
+  size_t matrices, matrix_capacity;
+} wr_thread_facts;
+
+/* The thread's next call, which succeeded, in order of time. `shared`: the host may look at what kernels
+ * write by themselves. Errors: ENOMEM, EIO. */
+weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
+                           const wr_fact_call *c, bool shared);
+
+/* The thread calls no more. Errors: ENOMEM, EIO. */
+weir_status wr_thread_end(wr_thread_facts *f, wr_thread_state *h);
+
+/* All threads have ended. Errors: ENOMEM, EIO. */
+weir_status wr_thread_facts_end(wr_thread_facts *f);
+void wr_thread_facts_free(wr_thread_facts *f);
+
+#endif
