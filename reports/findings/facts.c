@@ -14,7 +14,6 @@
 enum {
   MOST_PLACES = 1 << 20,
   IN_MEMORY = (32 << 20) / 56, /* calls that are put in order without a file */
-  SMALL = 65535,
   ASYNC = 1,
   CAPTURED = 16,
   MAPPED = 2, /* cudaHostAllocMapped, cudaHostRegisterMapped */
@@ -652,7 +651,7 @@ static void count_use(wr_common *t, const wr_fact_call *c)
   t->calls++;
   t->ns += (uint64_t)c->duration;
   t->bytes += c->bytes & INT64_MAX;
-  t->small += c->bytes >= 1 && c->bytes <= SMALL;
+  t->small += c->bytes >= 1 && c->bytes <= WR_SMALL_BYTES;
   if (c->bytes > t->most) t->most = c->bytes;
   if ((uint64_t)c->duration > t->longest) t->longest = (uint64_t)c->duration;
   if (c->bytes && (!t->first || c->id < t->first)) t->first = c->id;

@@ -12,6 +12,8 @@
 #include "reports/import/schema.h"
 #include "reports/import/wait_log.h"
 
+enum { WR_SMALL_BYTES = 65535 /* of a small copy, at most */ };
+
 /* What the calls of a row of `template` have in common. */
 typedef struct wr_common {
   int64_t id, process, thread, stack; /* stack 0: none */

@@ -4,6 +4,11 @@
 #include "core/trace/event.h"
 #include "reports/base/util.h"
 
+enum {
+  SMALL_GAP_NS = 50000, /* from a small copy to the next: fewer */
+  SLOW_NS = 20000       /* of a call that keeps the host: at least */
+};
+
 #define ADD(f, fact, ...) wr_fact_add((f)->tables, WR_FACT_##fact, (const int64_t[]){__VA_ARGS__})
 
 static weir_status out_of_memory(void)
@@ -11,12 +16,23 @@ static weir_status out_of_memory(void)
   return weir_fail(WEIR_ENOMEM, "finding facts of threads: out of host memory");
 }
 
+/* The host asks to wait. */
+static bool waits_asked(const wr_common *t)
+{
+  return t->kind == WEIR_EV_SYNC && (t->copy == WEIR_SYNC_EVENT || t->copy == WEIR_SYNC_STREAM ||
+                                     t->copy == WEIR_SYNC_CONTEXT);
+}
+
+static wr_held_call held_call(const wr_common *t, const wr_fact_call *c)
+{
+  return (wr_held_call){c->id, t->id, c->duration, (int64_t)c->bytes};
+}
+
 /* ---- rows of a matrix ------------------------------------------------------------------------ */
 
 static weir_status add_held(wr_thread_facts *f, const wr_thread_state *h, const wr_held_call *row)
 {
-  return ADD(f, ROW_COPY, row->event, (int64_t)h->matrix, row->template, row->duration,
-             (int64_t)h->bytes);
+  return ADD(f, ROW_COPY, row->event, (int64_t)h->matrix, row->template, row->duration, row->bytes);
 }
 
 /* A matrix has a number from its fourth row on. */
@@ -24,7 +40,7 @@ static weir_status keep_row(wr_thread_facts *f, wr_thread_state *h, const wr_com
                             const wr_fact_call *c)
 {
   weir_status s = WEIR_OK;
-  wr_held_call row = {c->id, t->id, c->duration};
+  wr_held_call row = held_call(t, c);
   if (h->rows < WR_LEAST_ROWS) h->held[h->rows] = row;
   if (++h->rows > WR_LEAST_ROWS) return add_held(f, h, &row);
   if (h->rows < WR_LEAST_ROWS) return s;
@@ -68,6 +84,101 @@ static weir_status see_row(wr_thread_facts *f, wr_thread_state *h, const wr_comm
   }
   h->any = true;
   h->a = c->a, h->b = c->b, h->bytes = c->bytes, h->stream = t->stream, h->copy = t->copy;
+  return s;
+}
+
+/* ---- small copies ---------------------------------------------------------------------------- */
+
+static weir_status add_small(wr_thread_facts *f, const wr_held_call *x)
+{
+  return ADD(f, SMALL_COPY, x->event, x->template, x->duration, x->bytes);
+}
+
+/* The copy has one like it right before it. */
+static weir_status keep_small(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
+                              const wr_fact_call *c)
+{
+  weir_status s = WEIR_OK;
+  wr_held_call x = held_call(t, c);
+  if (++h->smalls > WR_LEAST_SMALL) return add_small(f, &x);
+  h->small[h->small_count++] = x;
+  if (h->smalls < WR_LEAST_SMALL) return s;
+  for (size_t i = 0; !s && i < h->small_count; i++)
+    s = add_small(f, &h->small[i]);
+  return s;
+}
+
+/* Copies of one direction, each shortly after the one before it, with no call between that queues
+ * something or waits. */
+static weir_status see_small(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
+                             const wr_fact_call *c)
+{
+  weir_status s = WEIR_OK;
+  bool copy = t->kind == WEIR_EV_COPY, small = copy && c->bytes && c->bytes <= WR_SMALL_BYTES;
+  bool goes_on = h->copied && h->copied_to == t->copy && h->copied_of <= WR_SMALL_BYTES &&
+                 c->time - h->copied_at < SMALL_GAP_NS;
+  if (small && goes_on)
+    s = keep_small(f, h, t, c);
+  else if (small)
+    h->smalls = 1, h->small_count = 0;
+  h->copied = copy, h->copied_to = t->copy;
+  h->copied_of = c->bytes, h->copied_at = c->time + c->duration;
+  return s;
+}
+
+/* ---- gaps ------------------------------------------------------------------------------------ */
+
+static weir_status close_gap(wr_thread_facts *f, wr_thread_state *h, wr_gap_fact which,
+                             const wr_fact_call *next)
+{
+  static const wr_fact facts[WR_GAP_FACTS] = {WR_FACT_PAGEABLE_COPY, WR_FACT_BLOCKING_COPY,
+                                              WR_FACT_HIDDEN_WAIT};
+  wr_gap_row *row = &h->gap_row[which];
+  const wr_held_call *x = &row->call;
+  const int64_t v[] = {x->event, next ? next->time - row->end : 0, x->template, x->duration,
+                       x->bytes};
+  if (!row->open) return WEIR_OK;
+  row->open = false;
+  return next ? wr_fact_add(f->tables, facts[which], v)
+              : wr_fact_add_null(f->tables, facts[which], v);
+}
+
+static void open_gap(wr_thread_state *h, wr_gap_fact which, const wr_common *t,
+                     const wr_fact_call *c)
+{
+  h->gap_row[which] =
+      (wr_gap_row){.open = true, .end = c->time + c->duration, .call = held_call(t, c)};
+}
+
+/* The host waits in it, or may. */
+static bool may_wait(const wr_common *t)
+{
+  if (t->kind == WEIR_EV_SYNC) return waits_asked(t);
+  bool implied = t->kind == WEIR_EV_FREE || t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
+  return implied && t->flags & WEIR_EVF_IMPLICIT_SYNC;
+}
+
+/* Calls that keep the thread, and how long it then goes on by itself. */
+static weir_status see_gaps(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
+                            const wr_fact_call *c)
+{
+  weir_status s = WEIR_OK;
+  bool copy = t->kind == WEIR_EV_COPY, async = t->flags & WEIR_EVF_ASYNC;
+  bool to_device = t->copy == WEIR_COPY_HTOD, to_host = t->copy == WEIR_COPY_DTOH;
+  bool pageable = copy && async && (to_device || to_host) &&
+                  (t->mem == WEIR_MEM_PAGEABLE || t->src_mem == WEIR_MEM_PAGEABLE);
+  bool moves = copy || t->kind == WEIR_EV_MEMSET, waits = may_wait(t);
+  bool waited = waits && (!moves || c->bytes); /* a call of `wait_detail` */
+  bool large = c->bytes > WR_SMALL_BYTES, slow = c->duration >= SLOW_NS;
+  if (waited) s = close_gap(f, h, WR_GAP_HIDDEN_WAIT, c);
+  if (!s && (waits || pageable)) s = close_gap(f, h, WR_GAP_PAGEABLE_COPY, c);
+  if (pageable && large) open_gap(h, WR_GAP_PAGEABLE_COPY, t, c);
+  if (waited && slow && !copy && t->kind != WEIR_EV_SYNC) open_gap(h, WR_GAP_HIDDEN_WAIT, t, c);
+  bool turns = copy || t->kind == WEIR_EV_FREE || t->kind == WEIR_EV_SYNC;
+  if (s || !turns || t->flags & WEIR_EVF_BATCH) return s;
+  s = close_gap(f, h, WR_GAP_BLOCKING_COPY, c);
+  if (copy && to_device && !async && t->src_mem == WEIR_MEM_PINNED && large && slow)
+    open_gap(h, WR_GAP_BLOCKING_COPY, t, c);
   return s;
 }
 
@@ -130,18 +241,22 @@ weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_comm
 {
   bool queue = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
                t->kind == WEIR_EV_CALL;
-  bool waits =
-      t->kind == WEIR_EV_SYNC &&
-      (t->copy == WEIR_SYNC_EVENT || t->copy == WEIR_SYNC_STREAM || t->copy == WEIR_SYNC_CONTEXT);
+  bool captured = t->flags & WEIR_EVF_CAPTURE, sync = t->kind == WEIR_EV_SYNC;
+  bool alone = !captured && !(t->flags & WEIR_EVF_BATCH);
   weir_status s = WEIR_OK;
-  if (queue && !(t->flags & (WEIR_EVF_CAPTURE | WEIR_EVF_BATCH))) s = see_row(f, h, t, c);
-  return !s && (queue || waits) ? see_order(f, h, t, c, shared) : s;
+  if (queue && alone) s = see_row(f, h, t, c);
+  if (!s && (queue || sync) && alone) s = see_small(f, h, t, c);
+  if (!s && !captured) s = see_gaps(f, h, t, c);
+  return !s && (queue || waits_asked(t)) ? see_order(f, h, t, c, shared) : s;
 }
 
 weir_status wr_thread_end(wr_thread_facts *f, wr_thread_state *h)
 {
+  weir_status s = WEIR_OK;
   end_matrix(f, h);
-  return end_wait(f, h, NULL);
+  for (int i = 0; !s && i < WR_GAP_FACTS; i++)
+    s = close_gap(f, h, (wr_gap_fact)i, NULL);
+  return s ? s : end_wait(f, h, NULL);
 }
 
 weir_status wr_thread_facts_end(wr_thread_facts *f)

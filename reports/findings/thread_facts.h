@@ -1,5 +1,6 @@
 /* thread_facts.h: the facts that follow from the order in which one thread makes its calls: rows of a matrix
- * that are copied one by one, and waits with what the thread calls after them. */
+ * that are copied one by one, small copies with nothing between them, waits with what the thread calls after
+ * them, and how long a thread goes on after a call that kept it. */
 #ifndef WEIR_REPORTS_THREAD_FACTS_H
 #define WEIR_REPORTS_THREAD_FACTS_H
 
@@ -13,11 +14,28 @@ typedef struct wr_fact_call {
   size_t common; /* place of its template in wr_facts.common */
 } wr_fact_call;
 
-enum { WR_LEAST_ROWS = 4 /* copies at one stride that are rows of a matrix */ };
+enum {
+  WR_LEAST_ROWS = 4,  /* copies at one stride that are rows of a matrix */
+  WR_LEAST_SMALL = 32 /* small copies, the first included, with nothing between them */
+};
 
-typedef struct wr_held_call { /* a row of a fact that is not certain yet */
-  int64_t event, template, duration;
+typedef struct wr_held_call { /* a row of a fact that is not certain yet, or not whole */
+  int64_t event, template, duration, bytes;
 } wr_held_call;
+
+/* Calls whose row has the time from their end to the thread's next call of a kind. */
+typedef enum wr_gap_fact {
+  WR_GAP_PAGEABLE_COPY,
+  WR_GAP_BLOCKING_COPY,
+  WR_GAP_HIDDEN_WAIT,
+  WR_GAP_FACTS
+} wr_gap_fact;
+
+typedef struct wr_gap_row {
+  bool open; /* the thread's next call of the kind has not come yet */
+  int64_t end;
+  wr_held_call call;
+} wr_gap_row;
 
 /* What is remembered of a thread. Zero-initialised it has called nothing. */
 typedef struct wr_thread_state {
@@ -32,6 +50,15 @@ typedef struct wr_thread_state {
   int64_t wait, wait_end, gap;
   int64_t wait_template, wait_duration;
   bool ahead, followed, shared; /* shared: the host may look at what kernels wrote by themselves */
+  /* small copies */
+  bool copied;                        /* the last call that queues or waits was a copy, */
+  int copied_to;                      /* with this direction, */
+  uint64_t copied_of;                 /* so many bytes */
+  int64_t copied_at;                  /* and this end */
+  uint64_t smalls;                    /* copies with nothing between them */
+  size_t small_count;                 /* of `small` */
+  wr_held_call small[WR_LEAST_SMALL]; /* until there are as many */
+  wr_gap_row gap_row[WR_GAP_FACTS];
 } wr_thread_state;
 
 /* What all threads have in common. */

@@ -7,7 +7,7 @@
 #include "reports/model/open.h"
 #include "tests/reports/synth.h"
 
-enum { HISTORIES = 12, CALLS = 400, PLACES = 5, UNIT = 4096, SEED = 20261123 };
+enum { HISTORIES = 12, CALLS = 400, SLOW_CALLS = 600, PLACES = 5, UNIT = 4096, SEED = 20261123 };
 
 static bool live[PLACES];
 
@@ -96,9 +96,11 @@ static const char *make_history(int history)
   " step y ON y.kind = 2 AND y.id = (SELECT z.id FROM step z WHERE z.kind = 2 AND z.a = x.a AND"   \
   " z.start > x.start ORDER BY z.start LIMIT 1) WHERE x.kind = 1) "
 
-static const struct {
+typedef struct fact_case {
   const char *fact, *sql;
-} facts[] = {
+} fact_case;
+
+static const fact_case facts[] = {
     {"SELECT event FROM overwritten",
      "SELECT x.id FROM step x WHERE x.kind IN (3, 4) AND x.mem = 3 AND EXISTS (SELECT 1 FROM step y"
      " WHERE y.kind IN (3, 4) AND y.mem = 3 AND y.a = x.a AND y.bytes = x.bytes AND y.f = x.f"
@@ -147,9 +149,107 @@ static const struct {
      " WINDOW h AS (PARTITION BY CASE copy WHEN 2 THEN a ELSE b END ORDER BY start))"
      " WHERE copy = 1 AND copy1 = 2 AND bytes1 = bytes"}};
 
-enum { FACTS = sizeof facts / sizeof *facts };
+/* Copies, frees, memsets, waits and launches, each of which may be long, of three threads in streams of
+ * their own and in one of all. */
+static void slow_call(int thread, uint64_t at)
+{
+  static const uint64_t sizes[] = {64, 4096, 65535, 65536, 100000, 0};
+  static const uint8_t kinds[] = {WEIR_EV_COPY, WEIR_EV_COPY, WEIR_EV_COPY,   WEIR_EV_COPY,
+                                  WEIR_EV_FREE, WEIR_EV_SYNC, WEIR_EV_MEMSET, WEIR_EV_LAUNCH},
+                       copies[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD};
+  trace_event e = {.kind = kinds[synth_below(8)],
+                   .api = synth_api("cuInit"),
+                   .a = address((unsigned)synth_below(PLACES)),
+                   .b = UINT64_C(0x7f0000000000) + synth_below(40) * 65536,
+                   .bytes = sizes[synth_below(6)],
+                   .stream = synth_below(3) ? 16 + (uint64_t)thread : 20,
+                   .mem = WEIR_MEM_DEVICE,
+                   .flags = (uint8_t)(synth_below(4) | (synth_below(9) ? 0 : WEIR_EVF_CAPTURE) |
+                                      (synth_below(9) ? 0 : WEIR_EVF_BATCH)),
+                   .status = !synth_below(12)};
+  if (e.kind == WEIR_EV_COPY) {
+    unsigned host = 1 + (unsigned)synth_below(2);
+    e.copy = copies[synth_below(3)];
+    e.mem = (uint8_t)(e.copy == WEIR_COPY_DTOH ? host | WEIR_MEM_DEVICE << 4
+                                               : WEIR_MEM_DEVICE | host << 4);
+  } else if (e.kind == WEIR_EV_SYNC) {
+    e.copy = (uint8_t)(1 + synth_below(5));
+  }
+  synth_event(thread, at, 1 + synth_below(2) * synth_below(45000), e);
+}
 
-static int64_t found[FACTS];
+/* Small copies, one after the other; a few have something between them. */
+static uint64_t small_copies(int thread, uint64_t at)
+{
+  for (unsigned i = 0, count = (unsigned)synth_below(80); i < count; i++, at += 20000) {
+    if (!synth_below(60)) at += 50000;
+    copy_call(thread, at, synth_below(80) != 0, address(0), UINT64_C(0x7f0000000000));
+    if (!synth_below(70)) synth_sync(thread, at + 10, 4, WEIR_SYNC_QUERY);
+  }
+  return at;
+}
+
+static const char *make_slow_history(int history)
+{
+  const char *one[] = {NULL, NULL};
+  synth_seed(SEED + 77 + (uint64_t)history);
+  synth_open(synth_dir());
+  uint64_t at = 1;
+  for (int i = 0; i < SLOW_CALLS; i++) {
+    int thread = (int)synth_below(history % 3 ? 3 : 1);
+    slow_call(thread, at);
+    if (!synth_below(40)) at = small_copies(thread, at + 50000);
+    at += 10000 + synth_below(90000);
+  }
+  synth_close();
+  one[0] = synth_spool();
+  return synth_import("t.db", one);
+}
+
+#define PAGEABLE "t.kind = 3 AND t.flags & 1 AND 1 IN (t.mem, t.src_mem) AND t.copy IN (1, 2)"
+
+/* What windows over all calls find. */
+static const fact_case slow_facts[] = {
+    {"SELECT event FROM small_copy",
+     "WITH step AS (SELECT e.id, t.thread, t.kind, t.copy, e.bytes, e.start, lag(e.start + "
+     "e.duration) OVER o"
+     " AS before, lag(t.kind) OVER o AS kind1, lag(t.copy) OVER o AS copy1, lag(e.bytes) OVER o AS "
+     "bytes1"
+     " FROM event_row e CROSS JOIN template t ON t.id = e.template WHERE t.kind IN (3, 4, 5, 6, 12)"
+     " AND t.status = 0 AND NOT t.flags & 48 WINDOW o AS (PARTITION BY t.thread ORDER BY e.start)),"
+     " marked AS (SELECT *, kind1 IS NOT 3 OR copy1 <> copy OR bytes1 > 65535 OR start - before >= "
+     "50000"
+     " AS begins FROM step WHERE kind = 3 AND bytes BETWEEN 1 AND 65535),"
+     " numbered AS (SELECT *, sum(begins) OVER (PARTITION BY thread ORDER BY start) AS storm FROM "
+     "marked),"
+     " counted AS (SELECT *, count(*) OVER (PARTITION BY thread, storm) AS copies FROM numbered)"
+     " SELECT id FROM counted WHERE copies >= 32 AND NOT begins"},
+    {"SELECT event, gap FROM pageable_copy",
+     "SELECT id, gap FROM (SELECT e.id, e.bytes, " PAGEABLE
+     " AS found, lead(e.start) OVER (PARTITION BY"
+     " t.thread ORDER BY e.start) - e.start - e.duration AS gap FROM event_row e CROSS JOIN "
+     "template t"
+     " ON t.id = e.template WHERE t.status = 0 AND NOT t.flags & 16 AND (t.kind IN (2, 3, 4) AND "
+     "t.flags & 2"
+     " OR t.kind = 5 AND t.copy IN (1, 3, 4) OR " PAGEABLE ")) WHERE found AND bytes > 65535"},
+    {"SELECT event, gap FROM blocking_copy",
+     "SELECT id, gap FROM (SELECT e.id, e.bytes, e.duration, t.kind, t.copy, t.flags, t.src_mem,"
+     " lead(e.start) OVER (PARTITION BY t.thread ORDER BY e.start) - e.start - e.duration AS gap"
+     " FROM event_row e CROSS JOIN template t ON t.id = e.template WHERE t.kind IN (2, 3, 5)"
+     " AND t.status = 0 AND NOT t.flags & 48) WHERE kind = 3 AND copy = 1 AND NOT flags & 1"
+     " AND src_mem = 2 AND bytes > 65535 AND duration >= 20000"},
+    {"SELECT event, gap FROM hidden_wait",
+     "SELECT id, gap FROM (SELECT e.id, e.duration, t.kind, lead(e.start) OVER (PARTITION BY "
+     "t.thread"
+     " ORDER BY e.start) - e.start - e.duration AS gap FROM event_row e CROSS JOIN template t"
+     " ON t.id = e.template WHERE t.status = 0 AND NOT t.flags & 16 AND (t.kind = 5 AND t.copy IN "
+     "(1, 3, 4)"
+     " OR t.flags & 2 AND (t.kind = 2 OR t.kind IN (3, 4) AND e.bytes > 0)))"
+     " WHERE kind IN (2, 4) AND duration >= 20000"}};
+
+enum { FACTS = sizeof facts / sizeof *facts, SLOW_FACTS = sizeof slow_facts / sizeof *slow_facts };
+
+static int64_t found[FACTS + SLOW_FACTS];
 
 static int64_t count_of(const wr_db *db, const char *format, const char *one, const char *other)
 {
@@ -161,40 +261,50 @@ static int64_t count_of(const wr_db *db, const char *format, const char *one, co
 }
 
 /* What the pass finds is put aside: the names of its tables are those of the SQL. */
-static void compare_fact(const wr_db *db, int i, int history)
+static void compare_fact(const wr_db *db, const fact_case *x, const char *step, int history,
+                         int64_t *count)
 {
   char sql[4096];
   (void)snprintf(sql, sizeof sql,
                  "DROP TABLE IF EXISTS temp.mine; CREATE TEMP TABLE mine AS %s;"
                  "DROP TABLE IF EXISTS temp.theirs;",
-                 facts[i].fact);
+                 x->fact);
   ck_assert_int_eq(wr_db_exec(db, sql), WEIR_OK);
-  (void)snprintf(sql, sizeof sql, "CREATE TEMP TABLE theirs AS " STEP "%s", facts[i].sql);
+  (void)snprintf(sql, sizeof sql, "CREATE TEMP TABLE theirs AS %s%s", step, x->sql);
   ck_assert_msg(wr_db_exec(db, sql) == WEIR_OK, "%s", weir_error_message());
   int64_t n = count_of(db, "SELECT count(*) FROM %s%s", "mine", "");
-  found[i] += n;
+  *count += n;
   ck_assert_msg(n == count_of(db, "SELECT count(*) FROM %s%s", "theirs", "") &&
                     !count_of(db, "SELECT count(*) FROM (SELECT * FROM %s EXCEPT SELECT * FROM %s)",
                               "mine", "theirs"),
-                "history %d: %s", history, facts[i].fact);
+                "history %d: %s", history, x->fact);
+}
+
+/* `all`: what is found is as sorting says, in this trace; found[from + i] counts. */
+static void compare_facts(const char *trace, const fact_case *all, int count, const char *step,
+                          int history, int from)
+{
+  wr_input in;
+  wr_facts f = {0};
+  wr_facts_settings settings = {0};
+  ck_assert_int_eq(wr_input_open(&in, trace), WEIR_OK);
+  ck_assert_msg(wr_facts_make(&f, &in.db, &settings) == WEIR_OK, "%s", weir_error_message());
+  for (int i = 0; i < count; i++)
+    compare_fact(&in.db, &all[i], step, history, &found[from + i]);
+  wr_facts_free(&f);
+  wr_input_close(&in);
+  synth_clean();
 }
 
 START_TEST(a_pass_finds_what_sorting_finds)
 {
   for (int history = 0; history < HISTORIES; history++) {
-    wr_input in;
-    wr_facts f = {0};
-    wr_facts_settings settings = {0};
-    ck_assert_int_eq(wr_input_open(&in, make_history(history)), WEIR_OK);
-    ck_assert_msg(wr_facts_make(&f, &in.db, &settings) == WEIR_OK, "%s", weir_error_message());
-    for (int i = 0; i < FACTS; i++)
-      compare_fact(&in.db, i, history);
-    wr_facts_free(&f);
-    wr_input_close(&in);
-    synth_clean();
+    compare_facts(make_history(history), facts, FACTS, STEP, history, 0);
+    compare_facts(make_slow_history(history), slow_facts, SLOW_FACTS, "", history, FACTS);
   }
-  for (int i = 0; i < FACTS; i++)
-    ck_assert_msg(found[i] > 0, "%s has no row", facts[i].fact);
+  for (int i = 0; i < FACTS + SLOW_FACTS; i++)
+    ck_assert_msg(found[i] > 0, "%s has no row",
+                  (i < FACTS ? &facts[i] : &slow_facts[i - FACTS])->fact);
 }
 END_TEST
 
