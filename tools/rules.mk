@@ -59,8 +59,12 @@ lint-names:
 	$(say) NAMES "files in comments and pages"
 	$(Q)python3 tools/scripts/check-names.py
 
+options: ## write the heads of the lists of options in weir(1) anew, of tools/weir/base/options.def
+	$(Q)tools/scripts/options.py
+
 lint-man: $(O)/man/made
 	$(say) MAN "tools/man"
+	$(Q)tools/scripts/options.py --check
 	$(Q)mandoc -T lint -W warning tools/man/*.1
 	$(Q)find $(O)/man -name '*.[37]' -type f | xargs mandoc -T lint -W warning
 
@@ -122,7 +126,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: porting lint-porting format lint lint-format lint-make lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
+.PHONY: options porting lint-porting format lint lint-format lint-make lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 
@@ -131,7 +135,7 @@ ROWS       ?=
 # What measures the library is linked as a program links it: libweir.so, through its exported functions.
 BENCH_WEIR := $(addprefix $(O)/bench/,alloc tensor gpu gpu_tensor)
 
-BENCH_OUTPUT := $(call objs,tools/weir/base/output_file.c tools/weir/base/cmd.c tools/weir/base/guess.c reports/base/follow.c reports/base/escape.c \
+BENCH_OUTPUT := $(call objs,tools/weir/base/output_file.c tools/weir/base/cmd.c reports/base/follow.c reports/base/escape.c \
                 reports/base/util.c)
 
 $(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c tensor.c trace.c)) $(BENCH_OUTPUT) $(CORE_TRACE_WRITER_OBJS))

@@ -404,7 +404,7 @@ section_reroute() {
 compare() { # NAME PROGRAM...: a row of times and waits
   local name=$1 row
   shift
-  if row=$("$weir" compare -n 3 --format json -- "$@" 2>"$work/err" | python3 "$here/modes.py" "$name" 2>>"$work/err"); then
+  if row=$("$weir" compare --runs 3 --format json -- "$@" 2>"$work/err" | python3 "$here/modes.py" "$name" 2>>"$work/err"); then
     :
   else
     failed=$((failed + 1))

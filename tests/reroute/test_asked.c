@@ -230,7 +230,7 @@ START_TEST(rules_decide_by_size_module_and_function)
     const outcome *o =
         sh_status(0,
                   "SUBJECT_PLUGIN=$BUILD/tests/reroute/libplugin.so.1 "
-                  "WEIR_STAGING=%s " RUN "--mode=%s --rules my.rules -- " SUBJECT "sites",
+                  "WEIR_STAGING=%s " RUN "--mode=%s --cache-rules my.rules -- " SUBJECT "sites",
                   r->staging, modes[i]);
     ck_assert_str_eq(o->out, "done\n");
     ck_assert_str_eq(o->err, "");
@@ -246,11 +246,11 @@ END_TEST
 START_TEST(bad_rules_are_said_before_the_program_starts)
 {
   sh_status(0, "printf 'cache\nstagin off\n' >my.rules");
-  const outcome *o = sh_status(125, RUN "--rules my.rules -- touch started");
+  const outcome *o = sh_status(125, RUN "--cache-rules my.rules -- touch started");
   ck_assert_str_eq(o->err, "weir: my.rules:2: 'stagin': expected passthrough, cache or staging.\n");
   o = sh_status(125, "WEIR_RULES=my.rules " RUN "-- touch started");
   ck_assert_ptr_nonnull(strstr(o->err, "my.rules:2: "));
-  o = sh_status(125, RUN "--rules nothing -- touch started");
+  o = sh_status(125, RUN "--cache-rules nothing -- touch started");
   ck_assert_ptr_nonnull(strstr(o->err, "nothing cannot be read: No such file"));
   sh_status(0, "test ! -e started && test ! -e t.db");
 }
@@ -303,7 +303,7 @@ START_TEST(what_is_cached_is_in_nobodys_way)
     /* By a rule too. */
     o = sh_status(0,
                   "echo passthrough 'size<100M' >my.rules; WEIR_CACHE_LIMIT=1G " RUN
-                  "--mode=%s --rules my.rules -- " SUBJECT "relief",
+                  "--mode=%s --cache-rules my.rules -- " SUBJECT "relief",
                   modes[i]);
     ck_assert_msg(!strcmp(o->out, bare), "%s with rules: %s", modes[i], o->out);
   }

@@ -71,7 +71,7 @@ static const struct {
     {"resolve --symbols /no/such a", "takes a folder"},
     {"compare", "PROGRAM is missing"},
     {"prove", "PROGRAM' is missing"},
-    {"compare -n 0 true", "1 to 1000"},
+    {"compare --runs 0 true", "1 to 1000"},
     {"compare --format xml true", "no format 'xml'"},
     {"compare --sim=0 true", "1 to 32"},
     {"compare --sim=1,x true", "of a100 and h100"},

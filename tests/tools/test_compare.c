@@ -18,7 +18,7 @@ static void nothing_is_left(void)
 START_TEST(a_program_that_cannot_tell_agrees_in_all_modes)
 {
   sh_status(0,
-            COMPARE "-n 2 --format json -- " TRAP "sizes | python3 -c '"
+            COMPARE "--runs 2 --format json -- " TRAP "sizes | python3 -c '"
                     "import json, sys; c = json.load(sys.stdin)[\"compare\"];"
                     "m = c[\"modes\"];"
                     "assert c[\"agree\"] and c[\"runs\"] == 2, c;"
@@ -39,7 +39,7 @@ END_TEST
 
 START_TEST(the_table_has_a_line_a_mode_and_a_verdict_last)
 {
-  outcome *o = sh_status(0, COMPARE "-n 1 -- " TRAP "sizes");
+  outcome *o = sh_status(0, COMPARE "--runs 1 -- " TRAP "sizes");
   ck_assert_str_eq(o->err, "");
   char *bare = strstr(o->out, "\n  bare "), *observe = strstr(o->out, "\n  observe ");
   char *strict = strstr(o->out, "\n  strict "), *relaxed = strstr(o->out, "\n  relaxed ");
@@ -51,8 +51,8 @@ END_TEST
 
 START_TEST(where_outputs_differ_is_said_first_and_is_a_failure)
 {
-  outcome *o =
-      sh_status(1, COMPARE "-n 2 -- sh -c 'echo same; echo \"mode $WEIR_MODE\" | sed s/observe//'");
+  outcome *o = sh_status(
+      1, COMPARE "--runs 2 -- sh -c 'echo same; echo \"mode $WEIR_MODE\" | sed s/observe//'");
   ck_assert_msg(!strncmp(o->out, "The runs do not agree:\n", 23), "%s", o->out);
   ck_assert_ptr_nonnull(strstr(o->out, "at byte 10, in line 2:\n    bare: mode \n"
                                        "    strict: mode strict\n"));
@@ -63,26 +63,26 @@ END_TEST
 
 START_TEST(a_shorter_output_differs_too)
 {
-  outcome *o =
-      sh_status(1, COMPARE "-n 1 -- sh -c 'echo same; [ \"$WEIR_MODE\" = relaxed ] || echo more'");
+  outcome *o = sh_status(
+      1, COMPARE "--runs 1 -- sh -c 'echo same; [ \"$WEIR_MODE\" = relaxed ] || echo more'");
   ck_assert_ptr_nonnull(strstr(o->out, "    bare: more\n    relaxed: (nothing)\n"));
 }
 END_TEST
 
 START_TEST(another_end_differs_and_its_stderr_is_shown)
 {
-  outcome *o = sh_status(1, COMPARE "-n 1 -- sh -c '[ \"$WEIR_MODE\" != strict ] ||"
+  outcome *o = sh_status(1, COMPARE "--runs 1 -- sh -c '[ \"$WEIR_MODE\" != strict ] ||"
                                     " { echo oh no >&2; exit 3; }'");
   ck_assert_ptr_nonnull(strstr(o->out, "bare ended with exit status 0, strict with exit status 3"));
   ck_assert_ptr_nonnull(strstr(o->err, "oh no"));
-  o = sh_status(1, COMPARE "-n 1 -- sh -c '[ \"$WEIR_MODE\" != relaxed ] || kill -9 $$'");
+  o = sh_status(1, COMPARE "--runs 1 -- sh -c '[ \"$WEIR_MODE\" != relaxed ] || kill -9 $$'");
   ck_assert_ptr_nonnull(strstr(o->out, "relaxed with signal 9"));
 }
 END_TEST
 
 START_TEST(an_output_that_varies_by_itself_is_no_witness)
 {
-  outcome *o = sh_status(0, COMPARE "-n 2 -- sh -c 'echo x >>count; wc -l <count'");
+  outcome *o = sh_status(0, COMPARE "--runs 2 -- sh -c 'echo x >>count; wc -l <count'");
   ck_assert_msg(!strncmp(o->out, "The program's own output varies from run to run:\n", 49), "%s",
                 o->out);
   ck_assert_ptr_nonnull(strstr(o->out, "its output varies by itself and was not compared"));
@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(a_program_that_fails_alike_agrees_and_its_end_is_said)
 {
-  outcome *o = sh_status(1, COMPARE "-n 2 -- sh -c 'exit 4'");
+  outcome *o = sh_status(1, COMPARE "--runs 2 -- sh -c 'exit 4'");
   ck_assert_ptr_nonnull(strstr(o->out, "The program ended with exit status 4.\n"));
   ck_assert_ptr_nonnull(strstr(o->out, "the program fails by itself (exit status 4)"));
 }
@@ -110,7 +110,7 @@ END_TEST
 /* Its output is no witness, but that a mode kills it is. */
 START_TEST(an_end_counts_though_the_output_varies)
 {
-  outcome *o = sh_status(1, COMPARE "-n 2 -- sh -c 'echo x >>count; wc -l <count;"
+  outcome *o = sh_status(1, COMPARE "--runs 2 -- sh -c 'echo x >>count; wc -l <count;"
                                     " [ \"$WEIR_MODE\" != strict ] || exit 3'");
   ck_assert_msg(strstr(o->out, "strict is not what the bare program is") != NULL, "%s", o->out);
 }
@@ -118,11 +118,11 @@ END_TEST
 
 START_TEST(one_run_gives_no_verdict)
 {
-  outcome *o = sh_status(0, COMPARE "-n 1 -- " TRAP "sizes");
+  outcome *o = sh_status(0, COMPARE "--runs 1 -- " TRAP "sizes");
   ck_assert_msg(strstr(o->out, "one run each gives no verdict") != NULL, "%s", o->out);
-  o = sh_status(0, COMPARE "-n 1 --format json -- " TRAP "sizes");
+  o = sh_status(0, COMPARE "--runs 1 --format json -- " TRAP "sizes");
   ck_assert_msg(strstr(o->out, "\"verdict\": null") != NULL, "%s", o->out);
-  o = sh_status(1, COMPARE "-n 1 -- sh -c 'echo $WEIR_MODE'");
+  o = sh_status(1, COMPARE "--runs 1 -- sh -c 'echo $WEIR_MODE'");
   ck_assert_msg(!strstr(o->out, "do not use it"), "%s", o->out);
 }
 END_TEST
@@ -131,7 +131,7 @@ END_TEST
  * Sleeps keep those apart where nothing does. */
 START_TEST(a_ratio_has_an_interval_and_its_confidence)
 {
-  sh_status(0, COMPARE "-n 3 --format json -- sh -c '[ -n \"$WEIR_MODE\" ] && sleep 0.2; "
+  sh_status(0, COMPARE "--runs 3 --format json -- sh -c '[ -n \"$WEIR_MODE\" ] && sleep 0.2; "
                        "exec $BUILD/tests/reroute/trap sizes' | python3 -c '"
                        "import json, sys; b, *m = json.load(sys.stdin)[\"compare\"][\"modes\"];"
                        "assert all(x[\"of_bare_low\"] <= x[\"of_bare\"] <= x[\"of_bare_high\"]"
@@ -149,8 +149,8 @@ START_TEST(a_loaded_machine_is_said)
   const outcome *o = sh_status(
       0,
       "p=; for i in $(seq $(($(nproc) * 2))); do (while :; do :; done) & p=\"$p $!\"; done;"
-      " export TRAP=" TRAP "; " COMPARE "--format json -n 2 -- sh -c 'sleep 0.05; exec $TRAP "
-      "sizes' >json; s=$?; " COMPARE "-n 2 -- sh -c 'sleep 0.05; exec $TRAP sizes' >text;"
+      " export TRAP=" TRAP "; " COMPARE "--format json --runs 2 -- sh -c 'sleep 0.05; exec $TRAP "
+      "sizes' >json; s=$?; " COMPARE "--runs 2 -- sh -c 'sleep 0.05; exec $TRAP sizes' >text;"
       " t=$?; kill $p; [ $s$t = 00 ] || exit 1; python3 -c '"
       "import json; c = json.load(open(\"json\"))[\"compare\"]; share = c[\"others_share\"] or 0;"
       "assert c[\"loaded\"] == (share > 0.1), c;"
@@ -166,7 +166,7 @@ START_TEST(an_interrupt_ends_it_and_leaves_nothing)
   ck_assert_int_eq(pipe(out), 0);
   pid_t pid =
       start(-1, out[1],
-            "WHO=$$ exec env TMPDIR=$PWD $WEIR compare -n 9 -- sh -c '"
+            "WHO=$$ exec env TMPDIR=$PWD $WEIR compare --runs 9 -- sh -c '"
             "[ %d = 1 ] && [ -z \"$WEIR_MODE\" ] && exit; kill -TERM $WHO; exec sleep 1000'",
             _i);
   int status;
@@ -180,7 +180,7 @@ static const char *const examples[] = {"memory", "driver", "stencil 30", "train 
 
 START_TEST(every_example_agrees)
 {
-  sh_status(0, COMPARE "-n 1 -- $BUILD/examples/%s", examples[_i]);
+  sh_status(0, COMPARE "--runs 1 -- $BUILD/examples/%s", examples[_i]);
 }
 END_TEST
 

@@ -9,7 +9,7 @@
 #define RUN "$WEIR run --force --sim --device-times=all -o t.db -- "
 #define PROFILES                                                                                   \
   "for w in calls host-time allocated copied live-at-peak; do"                                     \
-  " $WEIR export -f folded -w $w -o folded.$w t.db || exit; done;"                                 \
+  " $WEIR export -f folded --weight $w -o folded.$w t.db || exit; done;"                           \
   " for f in speedscope pprof firefox; do $WEIR export -f $f -o $f t.db || exit; done;"            \
   " python3 $WEIR_SOURCE/tests/tools/exports.py profiles . >sums"
 #define TOTALS                                                                                     \

@@ -74,7 +74,7 @@ static const struct {
 START_TEST(a_fix_alone_takes_its_waste_away)
 {
   sh_status(0,
-            PROVE "-n 1 --json %s -- " WASTER "%s" PYTHON
+            PROVE "--pairs 1 --format json %s -- " WASTER "%s" PYTHON
                   "assert p[\"schema\"] == \"weir-prove/1\" and p[\"pairs\"] == 1, p;"
                   "assert p[\"varies\"] is None and p[\"unfixed_ns\"] > 0, p; x, = f;"
                   "assert (x[\"id\"], x[\"prove\"]) == (\"%s\", \"%s\"), x;"
@@ -103,7 +103,7 @@ END_TEST
 
 START_TEST(each_round_runs_the_program_as_it_is_and_with_each_fix)
 {
-  sh_status(0, PROVE "-n 2 --json pinned-churn 16 -- " BOTH PYTHON
+  sh_status(0, PROVE "--pairs 2 --format json pinned-churn 16 -- " BOTH PYTHON
                      "assert [x[\"id\"] for x in f] == [\"pinned-churn\", \"repeated-allocation\"],"
                      " f; assert all(x[\"gain_low_ns\"] <= x[\"gain_ns\"] <= x[\"gain_high_ns\"]"
                      " for x in f), f'");
@@ -115,16 +115,17 @@ END_TEST
 
 START_TEST(findings_of_one_fix_share_its_runs)
 {
-  sh_status(0, PROVE "-n 1 --json repeated-allocation temporary-allocation -- " BOTH PYTHON
-                     "a, b = f; assert b[\"verdict\"] == \"not found\" or"
-                     " a[\"gain_ns\"] == b[\"gain_ns\"], f'");
+  sh_status(0,
+            PROVE "--pairs 1 --format json repeated-allocation temporary-allocation -- " BOTH PYTHON
+                  "a, b = f; assert b[\"verdict\"] == \"not found\" or"
+                  " a[\"gain_ns\"] == b[\"gain_ns\"], f'");
   ck_assert_str_eq(sh_status(0, "cat log")->out, "observe\nobserve\nstrict device\n");
 }
 END_TEST
 
 START_TEST(without_names_all_findings_are_taken)
 {
-  sh_status(0, PROVE "-n 1 --json -- " WASTER "pinned-churn" PYTHON
+  sh_status(0, PROVE "--pairs 1 --format json -- " WASTER "pinned-churn" PYTHON
                      "assert \"pinned-churn\" in [x[\"id\"] for x in f], f'");
 }
 END_TEST
@@ -132,7 +133,7 @@ END_TEST
 START_TEST(the_text_has_a_line_a_finding_in_80_columns)
 {
   const outcome *o =
-      sh_status(0, PROVE "-n 2 pinned-churn redundant-wait -- " WASTER "pinned-churn");
+      sh_status(0, PROVE "--pairs 2 pinned-churn redundant-wait -- " WASTER "pinned-churn");
   ck_assert_str_eq(o->err, "");
   const char *head = strstr(o->out, "\n  finding "), *row = strstr(o->out, "\n  pinned-churn ");
   ck_assert_msg(head && row && head < row, "%s", o->out);
@@ -152,7 +153,7 @@ END_TEST
 
 START_TEST(a_program_whose_output_changes_is_refused)
 {
-  const outcome *o = sh_status(1, PROVE "-n 3 pinned-churn -- sh -c '" WASTER "pinned-churn;"
+  const outcome *o = sh_status(1, PROVE "--pairs 3 pinned-churn -- sh -c '" WASTER "pinned-churn;"
                                         " echo x >>count; wc -l <count'");
   ck_assert_msg(!strncmp(o->out, "  The program's own output varies from run to run", 49), "%s",
                 o->out);
@@ -164,8 +165,8 @@ END_TEST
 
 START_TEST(a_fix_that_changes_the_output_is_not_proven)
 {
-  const outcome *o =
-      sh_status(1, PROVE "-n 1 pinned-churn -- sh -c '" WASTER "pinned-churn; echo $WEIR_REROUTE'");
+  const outcome *o = sh_status(1, PROVE "--pairs 1 pinned-churn -- sh -c '" WASTER
+                                        "pinned-churn; echo $WEIR_REROUTE'");
   ck_assert_msg(strstr(o->out, "output differs") != NULL, "%s", o->out);
   ck_assert_ptr_nonnull(strstr(o->out, "stdout differs first at byte 0, in line"));
   ck_assert_ptr_nonnull(strstr(o->out, "  then: pinned\n"));
@@ -174,7 +175,7 @@ END_TEST
 
 START_TEST(a_fix_that_changes_the_end_is_not_proven)
 {
-  sh_status(1, PROVE "-n 1 --json pinned-churn -- sh -c '" WASTER "pinned-churn;"
+  sh_status(1, PROVE "--pairs 1 --format json pinned-churn -- sh -c '" WASTER "pinned-churn;"
                      " [ -z \"$WEIR_REROUTE\" ] || exit 3'");
 }
 END_TEST
@@ -208,7 +209,7 @@ START_TEST(wrong_use_is_said_ahead_of_any_run)
   ck_assert_ptr_nonnull(
       strstr(sh_status(2, PROVE "nonsense -- touch ran")->err, "there is no finding 'nonsense'"));
   ck_assert_ptr_nonnull(strstr(sh_status(2, PROVE "leak")->err, "PROGRAM' is missing"));
-  ck_assert_ptr_nonnull(strstr(sh_status(2, PROVE "-n 0 -- touch ran")->err, "--pairs takes"));
+  ck_assert_ptr_nonnull(strstr(sh_status(2, PROVE "--pairs 0 -- touch ran")->err, "--pairs takes"));
   sh_status(1, "test -e ran");
   sh_status(127, PROVE "-- ./nothing");
   nothing_is_left();

@@ -88,7 +88,7 @@ START_TEST(a_program_for_another_processor_is_126_and_not_fed_to_the_shell)
   ck_assert_msg(strstr(o->err, "it is built for "), "%s", o->err);
   ck_assert_str_eq(o->out, "");
   sh_status(0, "test ! -e t.db");
-  o = sh("$WEIR compare --sim -n 1 -- ./foreign");
+  o = sh("$WEIR compare --sim --runs 1 -- ./foreign");
   ck_assert_msg(strstr(o->err, "it is built for "), "%s", o->err);
 }
 END_TEST

@@ -1,51 +1,81 @@
 /* completion.c: weir completion: what a shell needs to complete weir's command lines.
  *
- * All three scripts are made from the tables that parse and explain the commands (cmd.h), so that an
- * option cannot be had and not be completed. Which words an option or an operand takes is the one
- * thing that those do not say: `words_of` does. Where a value's name is a file's or a folder's, files
- * are completed; where a command runs a program, what follows is completed as a command line of its
- * own. */
+ * All three scripts are made from the tables of commands (main.c) and options
+ * (base/options.def): the words of values and of first operands are theirs, or of another table
+ * that they name. Where a value's name is a file's or a folder's, files are completed; where a
+ * command runs a program, what follows is completed as a command line of its own. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "reports/findings/rule.h"
+#include "reports/listing/listing.h"
+#include "reports/stats/stats.h"
+#include "tools/replay/policy.h"
 #include "tools/weir/base/commands.h"
 
-static const struct {
-  const char *command, *option; /* NULL: its first operand */
-  const char *words;
-} words_of[] = {
-    {"run", "mode", "observe strict relaxed"},
-    {"run", "stacks", "off"},
-    {"run", "device-times", "off copies all"},
-    {"report", NULL,
-     "summary memory transfers waits cache findings leaks oom idle devices coverage"},
-    {"report", "format", "text json csv markdown"},
-    {"report", "by", "site stack module range stream device thread process rank function"},
-    {"report", "sources", "own on off"},
-    {"trace", "format", "text csv jsonl"},
-    {"trace", "kind", "alloc free copy sync launch"},
-    {"stats", "format", "column table csv tsv json"},
-    {"diff", "format", "text markdown json"},
-    {"compare", "format", "text json"},
-    {"prove", "format", "text json"},
-    {"replay", "format", "text json"},
-    {"replay", "policy", "pytorch pytorch-expandable rmm-pool malloc"},
-    {"export", "format",
-     "perfetto chrome folded speedscope pprof firefox csv nsys pytorch-snapshot pytorch-pickle "
-     "rmm-csv"},
-    {"export", "weight", "calls host-time allocated copied live-at-peak"},
-    {"completion", NULL, "bash zsh fish"},
-};
+/* ---- words ----------------------------------------------------------------------------------- */
 
-/* The words of a command's option, or of its operand; NULL: there are none to choose from. */
-static const char *find_words(const cmd *c, const char *option)
+static char *add_word(char *words, const char *word)
 {
-  for (size_t i = 0; i < sizeof words_of / sizeof *words_of; i++)
-    if (!strcmp(words_of[i].command, c->name) &&
-        (option ? words_of[i].option && !strcmp(words_of[i].option, option) : !words_of[i].option))
-      return words_of[i].words;
-  return NULL;
+  char *longer = cmd_format("%s%s%s", words, *words ? " " : "", word);
+  free(words);
+  return longer;
 }
+
+/* "alloc, free" as "alloc free". */
+static char *list_kinds(void)
+{
+  char *words = cmd_format("%s", listing_kinds()), *to = words;
+  for (const char *at = words; *at; at++)
+    if (*at != ',') *to++ = *at;
+  *to = 0;
+  return words;
+}
+
+static char *list_policies(void)
+{
+  char *words = cmd_format("%s", "");
+  for (const rp_policy *const *p = rp_policies; *p; p++)
+    words = add_word(words, (*p)->name);
+  return add_word(words, "all");
+}
+
+static char *list_reports(void)
+{
+  char *words = cmd_format("%s", "");
+  for (const stats_report *r = stats_reports; r->name; r++)
+    if (r->needs < STATS_NEVER) words = add_word(words, r->name);
+  return words;
+}
+
+static char *list_findings(void)
+{
+  char *words = cmd_format("%s", "");
+  wr_rules rules;
+  if (wr_rules_load(&rules, NULL) == WEIR_OK)
+    for (size_t i = 0; i < rules.count; i++)
+      words = add_word(words, rules.rule[i].id);
+  wr_rules_free(&rules);
+  return words;
+}
+
+/* The words of a row, those of another table in place of its name; NULL: there are none. New. */
+static char *list_words(const char *words)
+{
+  static const struct {
+    const char *name;
+    char *(*list)(void);
+  } tables[] = {{"@kinds", list_kinds},
+                {"@policies", list_policies},
+                {"@reports", list_reports},
+                {"@findings", list_findings}};
+  for (size_t i = 0; words && i < sizeof tables / sizeof *tables; i++)
+    if (!strcmp(words, tables[i].name)) return tables[i].list();
+  return words ? cmd_format("%s", words) : NULL;
+}
+
+/* ---- what is completed ----------------------------------------------------------------------- */
 
 static bool runs_a_program(const cmd *c)
 {
@@ -84,40 +114,38 @@ static void put_command_names(void)
     printf(" %s", c->name);
 }
 
-static const char *operands_of(const cmd *c)
-{
-  return find_words(c, NULL);
-}
-
 /* ---- bash ------------------------------------------------------------------------------------ */
 
 static void put_bash_options(const cmd *c)
 {
   printf("    %s) echo '--help", c->name);
-  for (const cmd_option *o = c->options; o && o->name; o++)
+  for (const cmd_option *o = cmd_next_option(c, NULL); o; o = cmd_next_option(c, o))
     printf(" --%s", o->name);
   printf("' ;;\n");
 }
 
 static void put_bash_values(const cmd *c)
 {
-  for (const cmd_option *o = c->options; o && o->name; o++) {
-    const char *words = find_words(c, o->name);
-    if (o->arg == CMD_ARG_NONE) continue;
+  for (const cmd_option *o = cmd_next_option(c, NULL); o; o = cmd_next_option(c, o)) {
+    if (o->kind == CMD_FLAG) continue;
+    char *words = list_words(o->words);
     printf("    %s.--%s", c->name, o->name);
     if (o->letter) printf("|%s.-%c", c->name, o->letter);
     printf(") echo '%s' ;;\n", words ? words : is_file(o) ? "<file>" : "<value>");
+    free(words);
   }
 }
 
 static void put_bash_operands(const cmd *c)
 {
-  const char *words = operands_of(c);
+  char *words = list_words(c->operands);
   printf("    %s) echo '%s%s%s' ;;\n", c->name, words ? words : "",
          words && takes_files(c) ? " " : "",
-         runs_a_program(c) ? "<program>"
-         : takes_files(c)  ? "<file>"
-                           : "");
+         words && runs_a_program(c) ? "" /* it follows "--" */
+         : runs_a_program(c)        ? "<program>"
+         : takes_files(c)           ? "<file>"
+                                    : "");
+  free(words);
 }
 
 static const char *const bash_head =
@@ -194,41 +222,42 @@ static void put_zsh_text(const char *text)
 }
 
 /* What a specification of _arguments says of a value: ":NAME:(words)". */
-static void put_zsh_value(const cmd *c, const cmd_option *o)
+static void put_zsh_value(const cmd_option *o)
 {
-  const char *words = find_words(c, o->name);
-  if (o->arg == CMD_ARG_NONE) return;
-  printf("%s:", o->arg == CMD_ARG_OPTIONAL ? ":" : "");
+  if (o->kind == CMD_FLAG) return;
+  char *words = list_words(o->words);
+  printf("%s:", o->kind == CMD_MAYBE ? ":" : "");
   put_zsh_text(o->value);
   printf(":%s%s%s",
          words        ? "("
          : is_file(o) ? "_files"
                       : " ",
          words ? words : "", words ? ")" : "");
+  free(words);
 }
 
 /* "(-o --output)"{-o+,--output=}"[help]:FILE:_files", in quotes that the texts do not hold. */
-static void put_zsh_option(const cmd *c, const cmd_option *o)
+static void put_zsh_option(const cmd_option *o)
 {
-  const char *end = o->arg == CMD_ARG_NONE ? "" : o->arg == CMD_ARG_OPTIONAL ? "=-" : "=";
+  const char *end = o->kind == CMD_FLAG ? "" : o->kind == CMD_MAYBE ? "=-" : "=";
   printf("        ");
   if (o->letter)
     printf("'(-%c --%s)'{-%c%s,--%s%s}'[", o->letter, o->name, o->letter,
-           o->arg == CMD_ARG_NONE ? "" : "+", o->name, end);
+           o->kind == CMD_FLAG ? "" : "+", o->name, end);
   else
     printf("'--%s%s[", o->name, end);
   put_zsh_text(o->help);
   printf("]");
-  put_zsh_value(c, o);
+  put_zsh_value(o);
   printf("' \\\n");
 }
 
 static void put_zsh_command(const cmd *c)
 {
-  const char *words = operands_of(c);
+  char *words = list_words(c->operands);
   printf("    %s)\n      _arguments -s \\\n", c->name);
-  for (const cmd_option *o = c->options; o && o->name; o++)
-    put_zsh_option(c, o);
+  for (const cmd_option *o = cmd_next_option(c, NULL); o; o = cmd_next_option(c, o))
+    put_zsh_option(o);
   if (words) printf("        '1:what:(%s)' \\\n", words);
   printf("        '--help[print how it is used]'");
   if (runs_a_program(c))
@@ -236,6 +265,7 @@ static void put_zsh_command(const cmd *c)
   else if (takes_files(c))
     printf(" \\\n        '*:file:_files'");
   printf(" ;;\n");
+  free(words);
 }
 
 static void put_zsh(void)
@@ -262,23 +292,24 @@ static void put_zsh(void)
 
 static void put_fish_option(const cmd *c, const cmd_option *o)
 {
-  const char *words = find_words(c, o->name);
+  char *words = list_words(o->words);
   printf("complete -c weir -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
   if (o->letter) printf(" -s %c", o->letter);
-  if (o->arg == CMD_ARG_REQUIRED) printf(is_file(o) ? " -r -F" : " -x");
+  if (o->kind != CMD_FLAG && o->kind != CMD_MAYBE) printf(is_file(o) ? " -r -F" : " -x");
   if (words) printf(" -a '%s'", words);
   printf(" -d '");
   put_escaped(o->help, "'\\");
   printf("'\n");
+  free(words);
 }
 
 static void put_fish_command(const cmd *c)
 {
-  const char *words = operands_of(c);
+  char *words = list_words(c->operands);
   printf("complete -c weir -n __fish_use_subcommand -f -a %s -d '", c->name);
   put_escaped(c->summary, "'\\");
   printf("'\n");
-  for (const cmd_option *o = c->options; o && o->name; o++)
+  for (const cmd_option *o = cmd_next_option(c, NULL); o; o = cmd_next_option(c, o))
     put_fish_option(c, o);
   if (words)
     printf("complete -c weir -n '__fish_seen_subcommand_from %s' -a '%s'\n", c->name, words);
@@ -287,6 +318,7 @@ static void put_fish_command(const cmd *c)
   if (runs_a_program(c))
     printf("complete -c weir -n '__fish_seen_subcommand_from %s' -a '(__fish_complete_command)'\n",
            c->name);
+  free(words);
 }
 
 static void put_fish(void)
@@ -304,7 +336,8 @@ int completion_main(const cmd *c, int argc, char **argv)
     const char *name;
     void (*put)(void);
   } shells[] = {{"bash", put_bash}, {"zsh", put_zsh}, {"fish", put_fish}};
-  int at = cmd_parse(c, argc, argv, false, NULL, NULL);
+  cmd_line line = {0};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at != 1) return cmd_usage(c, "weir completion takes one shell: bash, zsh or fish");
   for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {

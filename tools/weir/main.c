@@ -6,7 +6,6 @@
 
 #include "core/weir.h"
 #include "reports/base/escape.h"
-#include "tools/weir/base/cmd.h"
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/guess.h"
 
@@ -21,7 +20,7 @@ const cmd weir_commands[] = {
      "every process the program starts, and is complete when the last of them has ended. 125: "
      "weir\n"
      "could not start; 126: the program cannot be run; 127: there is no such program.",
-     run_options, false, run_main},
+     IN_RUN, NULL, false, run_main},
     {"report",
      "[WHAT] [--format text|json|csv|markdown] [--by WHAT] [--top N] [--depth N] [--width N]\n"
      "[--table NAME] [--from TIME] [--to TIME] [--process PID] [--range NAME] [--symbols DIR]\n"
@@ -34,13 +33,14 @@ const cmd weir_commands[] = {
      "or 'cache': what the caches of a run with --mode=strict or relaxed did. On a terminal, names "
      "that are too long for a line are cut in\n"
      "the middle, and what is longer than it goes through PAGER; in a file or a pipe nothing is.",
-     report_options, false, report_main},
+     IN_REPORT, "summary findings transfers waits memory leaks oom devices idle coverage cache",
+     false, report_main},
     {"trace", "[--format text|csv|jsonl] [-o FILE] [FILTER]... FILE",
      "List the events of a trace in the order of time",
      "FILE is a trace, complete or not, or a spool. Without a FILTER all events are listed; with\n"
      "several, those that pass every one. TIME is of the trace, from its begin, in ns, or with a\n"
      "unit: 1.5s, 200ms, 30us. The page weir(1) says what the columns are.",
-     trace_options, false, trace_main},
+     IN_TRACE, NULL, false, trace_main},
     {"stats",
      "[--format column|table|csv|tsv|json] [--rows N] [-o FILE] [--report NAME,...] [NAME] [FILE]",
      "Print a report that nsys stats has, or a rule of nsys analyze, by the same name",
@@ -49,14 +49,14 @@ const cmd weir_commands[] = {
      "NAME the usual ones are printed. Headings, units and order are Nsight Systems', so that "
      "scripts\n"
      "that read those read these; so are --report, --output BASE and --format.",
-     stats_options, false, stats_main},
+     IN_STATS, "@reports", false, stats_main},
     {"resolve", "[--symbols DIR] TRACE",
      "Store in a trace which functions, files and lines its calls came from",
      "Run it where the programs and libraries of the run still are: from then on 'weir report' "
      "names\n"
      "them anywhere, and queries have the columns caller, file and line. What could not be named\n"
      "then can be later. The trace must be complete; whoever reads it meanwhile is not disturbed.",
-     resolve_options, false, resolve_main},
+     IN_RESOLVE, NULL, false, resolve_main},
     {"diff",
      "[--format text|markdown|json] [--fail-on CONDITIONS] [--top N] [--width N]\n"
      "[--symbols DIR] [--rules DIR] [--min-cost COST] TRACE_A TRACE_B",
@@ -66,7 +66,7 @@ const cmd weir_commands[] = {
      "more than A: peak>+5%,leaks>0,finding:certain>0,transfers.h2d.bytes>+10MiB,waits.count>+0.\n"
      "0: none holds; 1: one does, or it is not known; 2: there is no answer. weir(1) has the "
      "metrics.",
-     diff_options, false, diff_main},
+     IN_DIFF, NULL, false, diff_main},
     {"check",
      "--budget FILE [--junit FILE] [--markdown FILE] [--width N] [--symbols DIR] "
      "[--rules DIR] [--min-cost COST] TRACE",
@@ -76,15 +76,15 @@ const cmd weir_commands[] = {
      "finding\n"
      "certain == 0. 0: all are kept; 1: one is not, or it is not known; 2: there is no answer.\n"
      "With 'weir run --sim' it needs no GPU. The page weir(1) has the metrics.",
-     check_options, false, check_main},
-    {"compare", "[-n N] [--sim[=N[,CARD]]] [--format text|json] -- PROGRAM [ARG]...",
+     IN_CHECK, NULL, false, check_main},
+    {"compare", "[--runs N] [--sim[=N[,CARD]]] [--format text|json] -- PROGRAM [ARG]...",
      "Run a program in each mode in turn, and say what that changes",
      "Runs observe, strict and relaxed, N times each, one after the other. stdin is empty. 0: the\n"
      "runs agree in stdout and exit status; 1: they do not, or it did not work; 125 to 127: as\n"
      "'weir run' has them.",
-     compare_options, false, compare_main},
+     IN_COMPARE, NULL, false, compare_main},
     {"prove",
-     "[FINDING]... [-n N] [--sim[=N[,CARD]]] [--rules DIR] [--format text|json] -- PROGRAM\n"
+     "[FINDING]... [--pairs N] [--sim[=N[,CARD]]] [--rules DIR] [--format text|json] -- PROGRAM\n"
      "[ARG]...",
      "Run a program with and without each fix that Weir can make; measure the gain",
      "FINDING is a name that 'weir report findings' has; without one, all that the program has "
@@ -93,19 +93,19 @@ const cmd weir_commands[] = {
      "0:\n"
      "the runs were made, and stdout and exit status are the same in all; 1: they are not, or it\n"
      "did not work; 125 to 127: as 'weir run' has them.",
-     prove_options, false, prove_main},
+     IN_PROVE, "@findings", false, prove_main},
     {"import", "SPOOL... [--force] -o FILE",
      "Make a trace from spools that were left without a collector",
      "SPOOL is a spool file, or a folder of them. All of them go into one trace. A trace of the "
      "same\n"
      "run that is there is added to: what it lacks of each spool, and nothing twice.",
-     import_options, false, import_main},
+     IN_IMPORT, NULL, false, import_main},
     {"recover", "[DIR]...", "Complete the traces of runs whose collector was killed",
      "Without a DIR the folders of spools are listed that lie where Weir makes them; what each "
      "DIR\n"
      "holds goes into the trace that its collector wrote, or, where that is gone, into\n"
      "weir.PID.recovered.db beside it. Folders whose collector or program lives are left alone.",
-     NULL, false, recover_main},
+     0, NULL, false, recover_main},
     {"replay",
      "[--policy NAME] [--capacity BYTES] [--set NAME=VALUE]... [--format text|json] [--svg FILE] "
      "FILE",
@@ -114,7 +114,7 @@ const cmd weir_commands[] = {
      "Policies: pytorch, pytorch-expandable, rmm-pool, malloc. Settings: max_split_size and\n"
      "garbage_collection_threshold of pytorch; initial_pool_size and maximum_pool_size of "
      "rmm-pool.",
-     replay_options, false, replay_main},
+     IN_REPLAY, NULL, false, replay_main},
     {"export", "--format FORMAT [--weight WEIGHT] -o FILE TRACE",
      "Write a trace, or its allocations, in another program's format",
      "perfetto and chrome are a timeline; folded, speedscope, pprof and firefox what calls cost "
@@ -122,20 +122,20 @@ const cmd weir_commands[] = {
      "stack; csv is all calls; nsys what Nsight Systems exports to SQLite. The others are\n"
      "allocations, and TRACE is whatever weir replay reads. memory_viz opens the snapshot; older\n"
      "copies of it want a pickle, which pytorch-pickle is.",
-     export_options, false, export_main},
+     IN_EXPORT, NULL, false, export_main},
     {"completion", "bash|zsh|fish", "Print a script that completes weir's command lines in a shell",
      "bash: source <(weir completion bash); zsh: weir completion zsh > DIR/_weir, DIR of $fpath;\n"
      "fish: weir completion fish > ~/.config/fish/completions/weir.fish. 'make install' does so.",
-     NULL, false, completion_main},
-    {"version", "", "Print the versions of weir and of what it is built on", NULL, NULL, false,
+     0, "bash zsh fish", false, completion_main},
+    {"version", "", "Print the versions of weir and of what it is built on", NULL, 0, NULL, false,
      version_main},
-    {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, NULL, false,
+    {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, 0, NULL, false,
      help_main},
     {"collect", "--spool-dir DIR [--output FILE] [--pid PID]",
      "Collect the spools of a folder into a trace until their programs have ended",
-     "Started by the preload library of a program that runs without 'weir run'.", collect_options,
+     "Started by the preload library of a program that runs without 'weir run'.", IN_COLLECT, NULL,
      true, collect_main},
-    {NULL, NULL, NULL, NULL, NULL, false, NULL},
+    {0},
 };
 
 /* The row of a name, NULL: none. */
@@ -203,7 +203,8 @@ static void print_commands(void)
 
 int help_main(const cmd *c, int argc, char **argv)
 {
-  int at = cmd_parse(c, argc, argv, false, NULL, NULL);
+  cmd_line line = {0};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at > 1) return cmd_usage(c, "weir help takes one command, not %d", argc - at);
   if (argc - at == 0) {

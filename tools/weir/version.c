@@ -11,7 +11,8 @@
 
 int version_main(const cmd *c, int argc, char **argv)
 {
-  int at = cmd_parse(c, argc, argv, false, NULL, NULL);
+  cmd_line line = {0};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (at < argc) return cmd_usage(c, "weir version takes no argument, not '%s'", argv[at]);
   printf("weir %s\n", WEIR_VERSION);

@@ -1,4 +1,4 @@
-/* cmd.c: options, messages, siblings: what every subcommand needs and none is about. */
+/* cmd.c: messages, memory, numbers, siblings: what every command needs. */
 #include "tools/weir/base/cmd.h"
 
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include "core/base/image.h"
 #include "core/base/status.h"
-#include "tools/weir/base/guess.h"
 #include "reports/base/escape.h"
 #include "reports/base/util.h"
 
@@ -161,16 +160,6 @@ bool cmd_number(const char *text, long low, long high, long *out)
   return !errno && !*end && *out >= low && *out <= high;
 }
 
-bool cmd_symbols(const cmd *c, const char *given, char **folder)
-{
-  struct stat file;
-  *folder = given ? realpath(given, NULL) : NULL;
-  if (!given || (*folder && stat(*folder, &file) == 0 && S_ISDIR(file.st_mode))) return true;
-  free(*folder);
-  cmd_usage(c, "--symbols takes a folder, not '%s'", given);
-  return false;
-}
-
 char *cmd_grouped(char *buffer, uint64_t n)
 {
   char digits[24];
@@ -195,186 +184,4 @@ char *cmd_sibling(const char *relative)
     *slash = 0;
   }
   return cmd_format("%s/%s", exe, relative);
-}
-
-/* ---- help ------------------------------------------------------------------------------------ */
-
-enum { HELP_COLUMNS = 80, OPTION_COLUMN = 29, USAGE_INDENT = 11 };
-
-/* Bytes up to where a line may break: a space, not one within brackets, or the text's end. */
-static size_t unbroken(const char *text)
-{
-  int within = 0;
-  size_t bytes = 0;
-  for (; text[bytes] && text[bytes] != '\n' && (within > 0 || text[bytes] != ' '); bytes++)
-    within += (text[bytes] == '[') - (text[bytes] == ']');
-  return bytes;
-}
-
-void cmd_print_folded(size_t column, size_t indent, const char *text)
-{
-  const char *before = "";
-  while (*text) {
-    size_t bytes = unbroken(text);
-    if (column > indent && column + strlen(before) + bytes > HELP_COLUMNS) {
-      printf("\n%*s", (int)indent, "");
-      column = indent;
-      before = "";
-    }
-    printf("%s%.*s", before, (int)bytes, text);
-    column += strlen(before) + bytes;
-    text += bytes;
-    before = " ";
-    if (*text == '\n' && (text[1] == '\n' || text[1] == ' ')) {
-      size_t ends = strspn(text, "\n");
-      printf("%.*s", (int)ends, text);
-      text += ends;
-      column = 0;
-      before = "";
-    } else if (*text)
-      text++;
-  }
-  putchar('\n');
-}
-
-static void print_option(const cmd_option *o)
-{
-  char left[64], letter[6] = "";
-  const char *value = o->value ? o->value : "";
-  if (o->letter) (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
-  (void)snprintf(left, sizeof left, "%s--%s%s%s%s", letter, o->name,
-                 o->arg == CMD_ARG_NONE       ? ""
-                 : o->arg == CMD_ARG_REQUIRED ? " "
-                                              : "[=",
-                 o->arg == CMD_ARG_NONE ? "" : value, o->arg == CMD_ARG_OPTIONAL ? "]" : "");
-  int columns = printf("  %-26s ", left);
-  cmd_print_folded((size_t)columns, OPTION_COLUMN, o->help);
-}
-
-void cmd_print_help(const cmd *c)
-{
-  cmd_print_folded((size_t)printf("usage: weir %s ", c->name), USAGE_INDENT, c->synopsis);
-  printf("\n%s.\n", c->summary);
-  if (c->details) {
-    putchar('\n');
-    cmd_print_folded(0, 0, c->details);
-  }
-  printf("\noptions:\n");
-  for (const cmd_option *o = c->options; o && o->name; o++)
-    print_option(o);
-  printf("  %-26s %s\n", "-h, --help", "print this help");
-}
-
-typedef struct parse {
-  const cmd *c;
-  int argc, at;
-  char **argv;
-  cmd_on_option on_option;
-  void *context;
-  bool helped;
-} parse;
-
-/* Hands one option over. `given`: value written with it, NULL none; `shown`: as the user wrote it.
- */
-static bool take_option(parse *p, const cmd_option *o, const char *given, const char *shown)
-{
-  if (o->arg == CMD_ARG_NONE && given) {
-    cmd_usage(p->c, "option '%s' takes no value", shown);
-    return false;
-  }
-  if (o->arg == CMD_ARG_REQUIRED && !given) {
-    if (p->at + 1 >= p->argc) {
-      cmd_usage(p->c, "option '%s' needs a value: %s", shown, o->value);
-      return false;
-    }
-    given = p->argv[++p->at];
-  }
-  char *member = o->sets ? (char *)p->context + o->sets - 1 : NULL;
-  if (!member) return p->on_option(p->c, (size_t)(o - p->c->options), given, p->context);
-  if (o->arg == CMD_ARG_NONE)
-    *(bool *)(void *)member = true;
-  else
-    *(const char **)(void *)member = given;
-  return true;
-}
-
-/* `name`: of the option, as far as it can be told from a value. */
-static bool refuse_option(const cmd *c, const char *word, const char *name)
-{
-  guess g = {.word = name};
-  for (const cmd_option *o = c->options; o && o->name; o++)
-    guess_offer(&g, o->name);
-  guess_offer(&g, "help");
-  char *hint = guess_hint(&g, "--");
-  cmd_usage(c, "weir %s has no option '%s'%s", c->name, word, hint);
-  free(hint);
-  return false;
-}
-
-static bool take_long(parse *p, const char *word)
-{
-  char name[64];
-  size_t n = strcspn(word + 2, "=");
-  const char *value = word[2 + n] ? word + 3 + n : NULL;
-  if (n < sizeof name) {
-    memcpy(name, word + 2, n);
-    name[n] = 0;
-    if (!strcmp(name, "help")) return p->helped = true;
-    for (const cmd_option *o = p->c->options; o && o->name; o++) {
-      if (strcmp(o->name, name) != 0) continue;
-      char shown[72];
-      (void)snprintf(shown, sizeof shown, "--%s", name);
-      return take_option(p, o, value, shown);
-    }
-  }
-  return refuse_option(p->c, word, n < sizeof name ? name : word + 2);
-}
-
-static bool take_short(parse *p, const char *word)
-{
-  char shown[] = {'-', word[1], 0};
-  if (!strcmp(word, "-h")) return p->helped = true;
-  for (const cmd_option *o = p->c->options; o && o->name; o++)
-    if (o->letter == word[1]) return take_option(p, o, word[2] ? word + 2 : NULL, shown);
-  cmd_usage(p->c, "weir %s has no option '%s'", p->c->name, word);
-  return false;
-}
-
-bool cmd_take_format(const cmd *c, const char *value, bool *json)
-{
-  *json = !strcmp(value, "json");
-  if (*json || !strcmp(value, "text")) return true;
-  cmd_usage(c, "there is no format '%s': text or json", value);
-  return false;
-}
-
-int cmd_parse(const cmd *c, int argc, char **argv, bool stop_at_word, cmd_on_option on_option,
-              void *context)
-{
-  parse p = {c, argc, 1, argv, on_option, context, false};
-  char **operands = cmd_alloc(((size_t)argc + 1) * sizeof *operands);
-  int count = 0;
-  bool good = true;
-  for (; p.at < argc && good && !p.helped; p.at++) {
-    char *word = argv[p.at];
-    if (!strcmp(word, "--")) {
-      p.at++;
-      break;
-    }
-    if (word[0] == '-' && word[1] == '-')
-      good = take_long(&p, word);
-    else if (word[0] == '-' && word[1])
-      good = take_short(&p, word);
-    else if (stop_at_word)
-      break;
-    else
-      operands[count++] = word;
-  }
-  if (p.helped) cmd_print_help(c);
-  while (p.at < argc)
-    operands[count++] = argv[p.at++];
-  for (int i = 0; i < count; i++)
-    argv[argc - count + i] = operands[i];
-  free(operands);
-  return !good ? -1 : p.helped ? 0 : argc - count;
 }

@@ -1,14 +1,10 @@
-/* commands.h: the subcommands' entry points and option tables, one pair a file. */
+/* commands.h: the commands' entry points, one a file. */
 #ifndef WEIR_TOOLS_WEIR_BASE_COMMANDS_H
 #define WEIR_TOOLS_WEIR_BASE_COMMANDS_H
 
-#include "tools/weir/base/cmd.h"
+#include "tools/weir/base/options.h"
 
 extern const cmd weir_commands[]; /* main.c; a row without a name ends it */
-
-extern const cmd_option run_options[], collect_options[], import_options[], report_options[],
-    replay_options[], export_options[], compare_options[], prove_options[], resolve_options[],
-    trace_options[], stats_options[], diff_options[], check_options[];
 
 int run_main(const cmd *c, int argc, char **argv);
 int collect_main(const cmd *c, int argc, char **argv);

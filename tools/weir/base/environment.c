@@ -176,9 +176,11 @@ static bool is_card(const char *name)
   return strcmp(name, "a100") == 0 || strcmp(name, "h100") == 0;
 }
 
-bool environment_take_sim(const cmd *c, environment *e, const char *value)
+bool environment_read_sim(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
+  environment *e = context;
   long n;
+  (void)option;
   e->sim = true;
   e->sim_asked = value;
   e->sim_devices[0] = 0;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "tools/weir/base/cmd.h"
+#include "tools/weir/base/options.h"
 
 typedef struct environment {
   bool sim;                 /* --sim */
@@ -20,7 +20,7 @@ typedef struct environment {
   bool zero, poison;        /* --zero, --poison */
   bool redact;              /* --redact */
   bool python;              /* --python */
-  const char *rules;        /* --rules, or NULL */
+  const char *rules;        /* --cache-rules, or NULL */
   char *rules_path;         /* the same, absolute */
   char *preload;            /* our preload library */
   char *sim_lib;            /* folder of the software device */
@@ -29,8 +29,8 @@ typedef struct environment {
   char *spool_dir;
 } environment;
 
-/* Takes the value of --sim, which may be NULL: N, N,CARD or CARD. False after a sentence. */
-bool environment_take_sim(const cmd *c, environment *e, const char *value);
+/* The cmd_read of --sim: N, N,CARD, CARD, or NULL. `context`: the environment. */
+bool environment_read_sim(const cmd *c, cmd_option_id option, const char *value, void *context);
 
 /* Finds the preload library, and with `sim` the software device, relative to weir. False after a
  * sentence. */

@@ -18,7 +18,6 @@
 #include "tools/weir/collect/recover.h"
 #include "tools/weir/collect/spool_list.h"
 
-enum { OPT_DIR, OPT_OUTPUT, OPT_PID };
 enum { FORK_WAIT_MS = 50 };
 
 typedef struct collect {
@@ -27,27 +26,16 @@ typedef struct collect {
   uint64_t starter_time; /* its start time */
 } collect;
 
-const cmd_option collect_options[] = {
-    [OPT_DIR] = {"spool-dir", 'd', CMD_ARG_REQUIRED, "DIR", "folder of the spools; is removed",
-                 CMD_SETS(collect, dir)},
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE",
-                    "trace (default weir.PID.db); FILE-2, ... if it is there",
-                    CMD_SETS(collect, output)},
-    [OPT_PID] = {"pid", 'p', CMD_ARG_REQUIRED, "PID", "a process to wait for, spool or no spool",
-                 0},
-    {0},
-};
-
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+static bool read_collect_option(const cmd *c, cmd_option_id option, const char *value,
+                                void *context)
 {
-  collect *o = context;
   long pid;
-  (void)at; /* --pid */
+  (void)option; /* --pid */
   if (!cmd_number(value, 1, INT32_MAX, &pid)) {
     cmd_usage(c, "--pid takes a process id, not '%s'", value);
     return false;
   }
-  o->starter = (pid_t)pid;
+  *(pid_t *)context = (pid_t)pid;
   return true;
 }
 
@@ -103,8 +91,11 @@ static bool collect_into(collect *o, const char *wanted)
 int collect_main(const cmd *c, int argc, char **argv)
 {
   collect o = {0};
-  int at = cmd_parse(c, argc, argv, false, on_option, &o);
+  cmd_line line = {.read = read_collect_option, .context = &o.starter};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  o.dir = line.value[OPT_SPOOL_DIR].text;
+  o.output = line.value[OPT_COLLECT_OUTPUT].text;
   if (at < argc) return cmd_usage(c, "weir collect takes options only, not '%s'", argv[at]);
   if (!o.dir) return cmd_usage(c, "--spool-dir is missing");
   if (!o.output && !o.starter) return cmd_usage(c, "--output or --pid is missing");

@@ -12,14 +12,6 @@ typedef struct target {
   bool force;
 } target;
 
-const cmd_option import_options[] = {
-    {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace to write (needed)",
-     CMD_SETS(target, output)},
-    {"force", 0, CMD_ARG_NONE, NULL, "replace the trace that FILE is instead of adding to it",
-     CMD_SETS(target, force)},
-    {0},
-};
-
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* A trace that is there must be of the run that left the spools. */
@@ -62,9 +54,10 @@ static int import_all(const target *t, const spool_list *l, bool good)
 
 int import_main(const cmd *c, int argc, char **argv)
 {
-  target t = {0};
-  int at = cmd_parse(c, argc, argv, false, NULL, &t);
+  cmd_line line = {0};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  const target t = {line.value[OPT_IMPORT_OUTPUT].text, line.value[OPT_IMPORT_FORCE].given};
   if (at == argc) return cmd_usage(c, "which spools? SPOOL is missing");
   if (!t.output) return cmd_usage(c, "where to? -o FILE is missing");
   if (!output_may_extend(t.output, t.force)) return CMD_FAILED;

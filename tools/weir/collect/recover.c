@@ -321,7 +321,8 @@ static bool recover_operand(const char *operand)
 
 int recover_main(const cmd *c, int argc, char **argv)
 {
-  int at = cmd_parse(c, argc, argv, false, NULL, NULL);
+  cmd_line line = {0};
+  int at = cmd_parse(c, argc, argv, &line);
   bool good = true;
   if (at < 1) return at ? CMD_USAGE : 0;
   if (at == argc) return list_folders();

@@ -16,49 +16,14 @@
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/guess.h"
 
-enum { OPT_PAIRS, OPT_FORMAT, OPT_JSON, OPT_SIM, OPT_RULES };
-
 typedef struct work {
   proving p;
   char **asked; /* ids or numbers of findings; borrowed */
   unsigned asked_count;
-  rounds_way *ways; /* owned, with their reroutes' modes */
-  const char *rules;
+  rounds_way *ways;  /* owned, with their reroutes' modes */
+  const char *rules; /* NULL: none but ours */
   bool json;
 } work;
-
-const cmd_option prove_options[] = {
-    [OPT_PAIRS] = {"pairs", 'n', CMD_ARG_REQUIRED, "N",
-                   "runs without and with each fix (default 5)", 0},
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
-    [OPT_JSON] = {"json", 0, CMD_ARG_NONE, NULL, "the same as --format json", CMD_SETS(work, json)},
-    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N[,CARD]",
-                 "run on N software devices (default 1) instead of GPUs; CARD: with the costs of "
-                 "an a100 or h100",
-                 0},
-    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "DIR",
-                   "look for what the rules DIR/NAME.sql find, too", CMD_SETS(work, rules)},
-    {0},
-};
-
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
-{
-  work *w = context;
-  long n = 0;
-  switch (at) {
-  case OPT_PAIRS:
-    if (!cmd_number(value, 1, ROUNDS_MOST, &n)) {
-      cmd_usage(c, "--pairs takes a number from 1 to %d, not '%s'", ROUNDS_MOST, value);
-      return false;
-    }
-    w->p.r.runs = (unsigned)n;
-    return true;
-  case OPT_FORMAT:
-    return cmd_take_format(c, value, &w->json);
-  default:
-    return environment_take_sim(c, &w->p.r.sim, value);
-  }
-}
 
 /* ---- which findings -------------------------------------------------------------------------- */
 
@@ -285,10 +250,14 @@ static int program_place(int argc, char **argv)
 
 int prove_main(const cmd *c, int argc, char **argv)
 {
-  work w = {.p.r = {.command = "prove", .runs = 5, .steady = true}};
+  work w = {.p.r = {.command = "prove", .steady = true}};
   int split = program_place(argc, argv);
-  int at = cmd_parse(c, split, argv, false, on_option, &w);
+  cmd_line line = {.read = environment_read_sim, .context = &w.p.r.sim};
+  int at = cmd_parse(c, split, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  w.p.r.runs = (unsigned)cmd_number_of(&line, OPT_PAIRS, 5);
+  w.json = line.value[OPT_TEXT_OR_JSON].number;
+  w.rules = line.value[OPT_RULES].text;
   if (split + 1 >= argc) return cmd_usage(c, "which program? '-- PROGRAM' is missing");
   w.asked = argv + at, w.asked_count = (unsigned)(split - at);
   w.p.r.argv = argv + split + 1; /* NULL-terminated, as argv is */

@@ -6,51 +6,14 @@
 
 #include "reports/base/util.h"
 #include "reports/render/diff_render.h"
-#include "tools/weir/base/commands.h"
-#include "tools/weir/report/min_cost.h"
 #include "tools/weir/base/output_file.h"
-#include "tools/weir/report/terminal.h"
-
-enum { OPT_BUDGET, OPT_JUNIT, OPT_MARKDOWN, OPT_WIDTH, OPT_SYMBOLS, OPT_RULES, OPT_MIN_COST };
+#include "tools/weir/report/reading.h"
 
 typedef struct request {
   wr_figures_settings trace;
   const char *budget, *junit, *markdown; /* files; NULL: not asked for */
   wr_diff_settings show;
-  int width; /* as asked for, or TERMINAL_NOT_ASKED */
 } request;
-
-const cmd_option check_options[] = {
-    [OPT_BUDGET] = {"budget", 'b', CMD_ARG_REQUIRED, "FILE",
-                    "the limits, one a line: 'peak <= 12 GiB'", CMD_SETS(request, budget)},
-    [OPT_JUNIT] = {"junit", 0, CMD_ARG_REQUIRED, "FILE", "write JUnit's XML: a testcase a limit",
-                   CMD_SETS(request, junit)},
-    [OPT_MARKDOWN] = {"markdown", 0, CMD_ARG_REQUIRED, "FILE", "write Markdown, for a pull request",
-                      CMD_SETS(request, markdown)},
-    [OPT_WIDTH] = {"width", 'w', CMD_ARG_REQUIRED, "N",
-                   "columns of text (default the terminal's; 0: no limit)", 0},
-    [OPT_SYMBOLS] = {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
-                     "look for programs, libraries and debug files in DIR first",
-                     CMD_SETS(request, trace.symbols)},
-    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "DIR",
-                   "look for what the rules DIR/NAME.sql find, too",
-                   CMD_SETS(request, trace.rules)},
-    [OPT_MIN_COST] = {"min-cost", 0, CMD_ARG_REQUIRED, "COST", MIN_COST_HELP, 0},
-    {0},
-};
-
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
-{
-  request *r = context;
-  long n;
-  if (at == OPT_MIN_COST) return min_cost_take(c, &r->trace.min, value);
-  if (!cmd_number(value, 0, 100000, &n)) {
-    cmd_usage(c, "--%s takes a number from 0 to 100000, not '%s'", check_options[at].name, value);
-    return false;
-  }
-  r->width = (int)n;
-  return true;
-}
 
 static int no_answer(void)
 {
@@ -114,23 +77,26 @@ static int check_trace(const request *r, const char *path, const wr_conditions *
 
 int check_main(const cmd *c, int argc, char **argv)
 {
-  request r = {.width = TERMINAL_NOT_ASKED};
+  reading shared = {0};
   wr_conditions limits;
-  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  cmd_line line = {.read = reading_read, .context = &shared};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  request r = {.budget = line.value[OPT_BUDGET].text,
+               .junit = line.value[OPT_JUNIT].text,
+               .markdown = line.value[OPT_MARKDOWN].text};
   if (!r.budget) return cmd_usage(c, "which budget? --budget FILE is missing");
   if (argc - at != 1) return cmd_usage(c, "weir check takes one trace, not %d", argc - at);
   if (!may_write(c, &r, argv[at])) return CMD_USAGE;
-  char *folder;
-  if (!cmd_symbols(c, r.trace.symbols, &folder)) return CMD_USAGE;
-  r.trace.symbols = folder;
-  r.show.color = terminal_has_color();
-  r.show.width = terminal_width(r.width);
+  if (!reading_take(c, &line, &shared)) return CMD_USAGE;
+  r.trace =
+      (wr_figures_settings){.symbols = shared.symbols, .rules = shared.rules, .min = shared.min};
+  r.show = (wr_diff_settings){.color = shared.color, .width = shared.width};
   int status = CMD_USAGE;
   if (wr_conditions_of_file(&limits, r.budget))
     (void)no_answer();
   else
     status = check_trace(&r, argv[at], &limits), wr_conditions_free(&limits);
-  free(folder);
+  reading_clear(&shared);
   return status;
 }

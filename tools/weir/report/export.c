@@ -14,15 +14,8 @@
 #include "reports/listing/listing.h"
 #include "tools/replay/export.h"
 #include "tools/replay/read.h"
-#include "tools/weir/base/commands.h"
 #include "tools/weir/base/output_file.h"
-
-#define FORMATS                                                                                    \
-  "perfetto, chrome, folded, speedscope, pprof, firefox, csv, nsys, rmm-csv, pytorch-snapshot or " \
-  "pytorch-pickle"
-#define WEIGHTS "calls, host-time, allocated, copied or live-at-peak"
-
-enum { OPT_FORMAT, OPT_OUTPUT, OPT_WEIGHT };
+#include "tools/weir/report/reading.h"
 
 typedef struct request request;
 
@@ -38,7 +31,6 @@ struct request {
   const rp_format *format;   /* the other NULL */
   const char *output;
   profile_weight weight; /* of folded */
-  bool weighed;
 };
 
 static weir_status write_perfetto(const request *r, FILE *out, const char *trace)
@@ -92,39 +84,18 @@ static const trace_format trace_formats[] = {{"perfetto", write_perfetto, NULL},
                                              {"nsys", NULL, nsys_export},
                                              {0}};
 
-const cmd_option export_options[] = {
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", FORMATS " (needed)", 0},
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the file to write (needed)",
-                    CMD_SETS(request, output)},
-    [OPT_WEIGHT] =
-        {"weight", 'w', CMD_ARG_REQUIRED, "WEIGHT",
-         "of folded stacks: calls, host-time (default), allocated, copied or live-at-peak", 0},
-    {0},
-};
-
-static bool on_weight(const cmd *c, const char *value, request *r)
-{
-  r->weighed = true;
-  for (int i = 0; i < PROFILE_WEIGHTS; i++)
-    if (!strcmp(profile_weights[i].name, value)) {
-      r->weight = (profile_weight)i;
-      return true;
-    }
-  cmd_usage(c, "there is no weight '%s': " WEIGHTS, value);
-  return false;
-}
-
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+static bool read_export_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   request *r = context;
-  if (at == OPT_WEIGHT) return on_weight(c, value, r);
   r->format = NULL;
   for (r->whole = trace_formats; r->whole->name; r->whole++)
     if (!strcmp(r->whole->name, value)) return true;
   r->whole = NULL;
   for (r->format = rp_formats; r->format->name; r->format++)
     if (!strcmp(r->format->name, value)) return true;
-  cmd_usage(c, "there is no format '%s': " FORMATS, value);
+  char *list = cmd_join_words(cmd_options[option].words);
+  cmd_usage(c, "there is no format '%s': %s", value, list);
+  free(list);
   return false;
 }
 
@@ -216,14 +187,17 @@ static weir_status export_whole(const request *r, const char *input)
 
 int export_main(const cmd *c, int argc, char **argv)
 {
-  request r = {.weight = PROFILE_HOST_TIME};
-  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  request r = {0};
+  cmd_line line = {.read = read_export_option, .context = &r};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  r.output = line.value[OPT_EXPORT_OUTPUT].text;
+  r.weight = (profile_weight)cmd_number_of(&line, OPT_WEIGHT, PROFILE_HOST_TIME);
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir export takes one file, not %d", argc - at);
   if (!r.format && !r.whole) return cmd_usage(c, "in which format? --format FORMAT is missing");
   if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
-  if (r.weighed && (!r.whole || r.whole->write != write_folded))
+  if (line.value[OPT_WEIGHT].given && (!r.whole || r.whole->write != write_folded))
     return cmd_usage(c, "--weight is of the format folded");
   weir_status s = r.whole ? export_whole(&r, argv[at]) : export_operations(&r, argv[at]);
   if (!s) return 0;

@@ -11,25 +11,12 @@
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/output_file.h"
 
-enum { OPT_POLICY, OPT_CAPACITY, OPT_SET, OPT_FORMAT, OPT_SVG };
-
 typedef struct request {
   const rp_policy *policy; /* NULL: all */
   rp_options options;
   bool json;
   const char *svg; /* NULL: none */
 } request;
-
-const cmd_option replay_options[] = {
-    [OPT_POLICY] = {"policy", 'p', CMD_ARG_REQUIRED, "NAME", "a policy, or all (default)", 0},
-    [OPT_CAPACITY] = {"capacity", 'c', CMD_ARG_REQUIRED, "BYTES",
-                      "memory of a device, as 80G (default unlimited): does it fit?", 0},
-    [OPT_SET] = {"set", 's', CMD_ARG_REQUIRED, "NAME=VALUE", "a setting of a policy, see above", 0},
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
-    [OPT_SVG] = {"svg", 0, CMD_ARG_REQUIRED, "FILE", "draw reserved against live memory",
-                 CMD_SETS(request, svg)},
-    {0},
-};
 
 static bool take_policy(const cmd *c, const char *value, request *r)
 {
@@ -79,18 +66,16 @@ static bool take_setting(const cmd *c, const char *text, request *r)
   return false;
 }
 
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+static bool read_replay_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   request *r = context;
-  switch (at) {
+  switch (option) {
   case OPT_POLICY:
     return take_policy(c, value, r);
   case OPT_CAPACITY:
     return take_size(c, "--capacity", value, &r->options.capacity);
-  case OPT_SET:
-    return take_setting(c, value, r);
   default:
-    return cmd_take_format(c, value, &r->json);
+    return take_setting(c, value, r);
   }
 }
 
@@ -144,8 +129,11 @@ static weir_status replay_trace(const char *path, const request *r)
 int replay_main(const cmd *c, int argc, char **argv)
 {
   request r = {0};
-  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  cmd_line line = {.read = read_replay_option, .context = &r};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  r.json = line.value[OPT_TEXT_OR_JSON].number;
+  r.svg = line.value[OPT_SVG].text;
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir replay takes one file, not %d", argc - at);
   if (replay_trace(argv[at], &r) == WEIR_OK) return 0;

@@ -7,101 +7,20 @@
 #include "reports/render/report.h"
 #include "reports/tables/tables.h"
 #include "reports/write/report.h"
-#include "tools/weir/base/commands.h"
 #include "tools/weir/base/guess.h"
-#include "tools/weir/report/min_cost.h"
 #include "tools/weir/report/page_file.h"
 #include "tools/weir/report/pager.h"
 #include "tools/weir/base/progress.h"
-#include "tools/weir/report/terminal.h"
-
-enum {
-  OPT_FORMAT,
-  OPT_BY,
-  OPT_TOP,
-  OPT_DEPTH,
-  OPT_WIDTH,
-  OPT_TABLE,
-  OPT_FROM,
-  OPT_TO,
-  OPT_PROCESS,
-  OPT_RANGE,
-  OPT_SYMBOLS,
-  OPT_MIN_COST,
-  OPT_POSSIBLE,
-  OPT_RULES,
-  OPT_HTML,
-  OPT_OUTPUT,
-  OPT_SOURCES,
-  OPT_NO_PAGER
-};
+#include "tools/weir/report/reading.h"
 
 typedef struct request {
   report_settings report;
   bool html, no_pager;
-  const char *output;
+  const char *output; /* of --html */
 } request;
 
-const cmd_option report_options[] = {
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
-                    "text (default), json, csv or markdown", 0},
-    [OPT_BY] =
-        {"by", 'b', CMD_ARG_REQUIRED, "WHAT",
-         "rows by site, stack, module, range, stream, device, thread, process, rank or function",
-         0},
-    [OPT_TOP] = {"top", 'n', CMD_ARG_REQUIRED, "N",
-                 "rows, or call sites, in each list (default 10, 5)", 0},
-    [OPT_DEPTH] = {"depth", 'd', CMD_ARG_REQUIRED, "N", "callers above each call site (default 2)",
-                   0},
-    [OPT_WIDTH] = {"width", 'w', CMD_ARG_REQUIRED, "N",
-                   "columns of text (default the terminal's; 0: no limit)", 0},
-    [OPT_TABLE] = {"table", 0, CMD_ARG_REQUIRED, "NAME", "print this table of the report alone",
-                   CMD_SETS(request, report.table)},
-    [OPT_FROM] = {"from", 0, CMD_ARG_REQUIRED, "TIME",
-                  "only what began at or after TIME of the run: 1.5s, 20ms, 30%", 0},
-    [OPT_TO] = {"to", 0, CMD_ARG_REQUIRED, "TIME", "only what began before TIME of the run", 0},
-    [OPT_PROCESS] = {"process", 0, CMD_ARG_REQUIRED, "PID", "only what this process did", 0},
-    [OPT_RANGE] = {"range", 0, CMD_ARG_REQUIRED, "NAME",
-                   "only what was done within NVTX ranges of this name",
-                   CMD_SETS(request, report.range)},
-    [OPT_SYMBOLS] = {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
-                     "look for programs, libraries and debug files in DIR first",
-                     CMD_SETS(request, report.symbols)},
-    [OPT_MIN_COST] = {"min-cost", 0, CMD_ARG_REQUIRED, "COST", MIN_COST_HELP, 0},
-    [OPT_POSSIBLE] = {"possible", 0, CMD_ARG_NONE, NULL,
-                      "print findings that are possible only in full, too",
-                      CMD_SETS(request, report.possible)},
-    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "DIR",
-                   "look for what the rules DIR/NAME.sql find, too",
-                   CMD_SETS(request, report.findings.rules)},
-    [OPT_HTML] = {"html", 0, CMD_ARG_NONE, NULL, "write a page for browsers, one file: needs -o",
-                  CMD_SETS(request, html)},
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "of --html: the file to write",
-                    CMD_SETS(request, output)},
-    [OPT_SOURCES] = {"sources", 0, CMD_ARG_REQUIRED, "WHEN",
-                     "quote lines of source: own (default: of your own traces), on or off", 0},
-    [OPT_NO_PAGER] = {"no-pager", 0, CMD_ARG_NONE, NULL, "print long texts on a terminal at once",
-                      CMD_SETS(request, no_pager)},
-    {0},
-};
-
-static bool take_report_format(const cmd *c, report_settings *o, const char *value)
-{
-  static const char *const names[] = {[WEIR_REPORT_TEXT] = "text",
-                                      [WEIR_REPORT_JSON] = "json",
-                                      [WEIR_REPORT_CSV] = "csv",
-                                      [WEIR_REPORT_MARKDOWN] = "markdown"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (strcmp(value, names[i]) != 0) continue;
-    o->format = (report_format)i;
-    return true;
-  }
-  cmd_usage(c, "there is no format '%s': text, json, csv or markdown", value);
-  return false;
-}
-
 /* "1.5s", "20ms", "30%": a time of the run. */
-static bool take_time(const cmd *c, const char *option, report_time *out, const char *value)
+static bool take_time(const cmd *c, cmd_option_id option, report_time *out, const char *value)
 {
   static const struct {
     const char *unit;
@@ -114,60 +33,36 @@ static bool take_time(const cmd *c, const char *option, report_time *out, const 
     *out = (report_time){true, !(units[i].ns > 0), units[i].ns > 0 ? n * units[i].ns : n};
     return true;
   }
-  cmd_usage(c, "--%s takes a time of the run as 1.5s, 20ms, 100us, 7ns or 30%%, not '%s'", option,
-            value);
+  cmd_usage(c, "--%s takes a time of the run as 1.5s, 20ms, 100us, 7ns or 30%%, not '%s'",
+            cmd_options[option].name, value);
   return false;
 }
 
-static bool take_by(const cmd *c, report_settings *o, const char *value)
-{
-  if (report_by_read(value, &o->by)) return true;
-  cmd_usage(c,
-            "there are no rows by '%s': site, stack, module, range, stream, device, thread, "
-            "process, rank or function",
-            value);
-  return false;
-}
-
-static bool take_sources(const cmd *c, report_settings *o, const char *value)
-{
-  static const char *const names[] = {
-      [WR_QUOTE_OWN] = "own", [WR_QUOTE_ANY] = "on", [WR_QUOTE_NONE] = "off"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    o->findings.quoting = (wr_quoting)i;
-    if (!strcmp(value, names[i])) return true;
-  }
-  cmd_usage(c, "--sources takes own, on or off, not '%s'", value);
-  return false;
-}
-
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+static bool read_report_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   report_settings *o = &((request *)context)->report;
-  long n;
-  if (at == OPT_FORMAT) return take_report_format(c, o, value);
-  if (at == OPT_BY) return take_by(c, o, value);
-  if (at == OPT_SOURCES) return take_sources(c, o, value);
-  if (at == OPT_FROM) return take_time(c, "from", &o->from, value);
-  if (at == OPT_TO) return take_time(c, "to", &o->to, value);
-  if (at == OPT_MIN_COST) return min_cost_take(c, &o->findings.min, value);
-  static const struct {
-    const char *name;
-    long least, most;
-  } numbers[] = {[OPT_TOP] = {"top", 1, 1000},
-                 [OPT_DEPTH] = {"depth", 0, 64},
-                 [OPT_WIDTH] = {"width", 0, 100000},
-                 [OPT_PROCESS] = {"process", 1, INT32_MAX}};
-  if (!cmd_number(value, numbers[at].least, numbers[at].most, &n)) {
-    cmd_usage(c, "--%s takes a number from %ld to %ld, not '%s'", numbers[at].name,
-              numbers[at].least, numbers[at].most, value);
-    return false;
-  }
-  if (at == OPT_TOP) o->top = (int)n;
-  if (at == OPT_DEPTH) o->depth = n ? (int)n : -1;
-  if (at == OPT_WIDTH) o->width = (int)n;
-  if (at == OPT_PROCESS) o->process = n;
-  return true;
+  if (option == OPT_REPORT_FROM) return take_time(c, option, &o->from, value);
+  if (option == OPT_REPORT_TO) return take_time(c, option, &o->to, value);
+  return reading_min_cost(c, &o->findings.min, value);
+}
+
+/* What is not read by read_report_option(). */
+static void take_options(request *r, const cmd_line *line)
+{
+  report_settings *o = &r->report;
+  r->html = line->value[OPT_HTML].given;
+  r->no_pager = line->value[OPT_NO_PAGER].given;
+  r->output = line->value[OPT_REPORT_OUTPUT].text;
+  o->format = (report_format)line->value[OPT_REPORT_FORMAT].number;
+  if (line->value[OPT_BY].given) (void)report_by_read(line->value[OPT_BY].text, &o->by);
+  o->top = (int)line->value[OPT_REPORT_TOP].number;
+  o->depth = cmd_number_of(line, OPT_DEPTH, 0);
+  if (line->value[OPT_DEPTH].given && !o->depth) o->depth = -1;
+  o->table = line->value[OPT_TABLE].text;
+  o->process = line->value[OPT_REPORT_PROCESS].number;
+  o->range = line->value[OPT_REPORT_RANGE].text;
+  o->possible = line->value[OPT_POSSIBLE].given;
+  o->findings.quoting = (wr_quoting)line->value[OPT_SOURCES].number;
 }
 
 /* Reports that are not in tables; the first is the default. */
@@ -241,27 +136,44 @@ static weir_status print_report(const char *what, const char *trace, const reque
   return s;
 }
 
-#define REPORTS "summary, findings, transfers, waits, memory, leaks, oom, devices, idle, coverage "
-
 static int no_such_report(const cmd *c, const char *name)
 {
   char buffer[GUESS_MOST];
   guess g = {.word = name};
-  guess_offer_words(&g, REPORTS "cache", buffer);
-  char *hint = guess_hint(&g, "");
-  if (g.best)
-    cmd_usage(c, "there is no report '%s'%s", name, hint);
-  else
-    cmd_usage(c, "there is no report '%s': " REPORTS "or cache", name);
+  guess_offer_words(&g, c->operands, buffer);
+  char *hint = guess_hint(&g, ""), *list = cmd_join_words(c->operands);
+  cmd_usage(c, "there is no report '%s'%s%s", name, g.best ? hint : ": ", g.best ? "" : list);
+  free(list);
   free(hint);
   return CMD_USAGE;
 }
 
+/* The report itself, printed or as a page: the exit status. */
+static int make_report(const char *what, const char *trace, request *r, const reading *shared)
+{
+  r->report.symbols = shared->symbols;
+  r->report.findings.rules = shared->rules;
+  if (r->html) return page_file_write(trace, r->output, &r->report);
+  r->report.color = shared->color;
+  r->report.width = shared->width;
+  progress line = {.trace = trace};
+  r->report.findings.progress = progress_findings;
+  r->report.findings.progress_context = &line;
+  weir_status status = print_report(what, trace, r);
+  progress_clear(&line);
+  if (!status) return 0;
+  (void)fflush(stdout);
+  return cmd_failed();
+}
+
 int report_main(const cmd *c, int argc, char **argv)
 {
-  request r = {.report = {.format = WEIR_REPORT_TEXT, .width = TERMINAL_NOT_ASKED}};
-  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  request r = {0};
+  reading shared = {0};
+  cmd_line line = {.read = read_report_option, .context = &r};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  take_options(&r, &line);
   const char *what = kinds[0].name;
   /* The first word is the kind of report, unless it is all there is: a file of that name. */
   if (argc - at > 1 && (kind_of(argv[at]) || report_tables_has(argv[at]))) what = argv[at++];
@@ -271,25 +183,10 @@ int report_main(const cmd *c, int argc, char **argv)
   if (argc - at > 1) return cmd_usage(c, "weir report takes one trace, not %d", argc - at);
   const char *option = r.html ? NULL : refused_option(what, &r.report);
   if (option) return cmd_usage(c, "weir report %s has no %s", what, option);
-  char *folder;
   if (!check_output(c, &r, !strcmp(what, kinds[0].name) && !option_of_tables(&r.report)))
     return CMD_USAGE;
-  if (!cmd_symbols(c, r.report.symbols, &folder)) return CMD_USAGE;
-  r.report.symbols = folder;
-  if (r.html) {
-    int exit_status = page_file_write(argv[at], r.output, &r.report);
-    free(folder);
-    return exit_status;
-  }
-  r.report.color = terminal_has_color();
-  r.report.width = terminal_width(r.report.width);
-  progress line = {.trace = argv[at]};
-  r.report.findings.progress = progress_findings;
-  r.report.findings.progress_context = &line;
-  weir_status status = print_report(what, argv[at], &r);
-  progress_clear(&line);
-  free(folder);
-  if (!status) return 0;
-  (void)fflush(stdout);
-  return cmd_failed();
+  if (!reading_take(c, &line, &shared)) return CMD_USAGE;
+  int status = make_report(what, argv[at], &r, &shared);
+  reading_clear(&shared);
+  return status;
 }

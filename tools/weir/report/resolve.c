@@ -3,14 +3,7 @@
 #include <stdlib.h>
 
 #include "reports/model/resolve.h"
-#include "tools/weir/base/commands.h"
-
-const cmd_option resolve_options[] = {
-    {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
-     "look for programs, libraries and debug files in DIR first",
-     CMD_SETS(resolve_settings, symbols)},
-    {0},
-};
+#include "tools/weir/report/reading.h"
 
 static volatile sig_atomic_t stopped; /* by this signal */
 
@@ -42,18 +35,18 @@ static void say_counts(const char *trace, const resolve_counts *n)
 
 int resolve_main(const cmd *c, int argc, char **argv)
 {
-  resolve_settings o = {.stop = &stopped};
-  char *folder;
   resolve_counts counts;
-  int at = cmd_parse(c, argc, argv, false, NULL, &o);
+  reading r = {0};
+  cmd_line line = {0};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at == 0) return cmd_usage(c, "which trace? TRACE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir resolve takes one trace, not %d", argc - at);
-  if (!cmd_symbols(c, o.symbols, &folder)) return CMD_USAGE;
-  o.symbols = folder;
+  if (!reading_take(c, &line, &r)) return CMD_USAGE;
+  const resolve_settings o = {.stop = &stopped, .symbols = r.symbols};
   take_signals();
   weir_status s = resolve_trace(argv[at], &o, &counts);
-  free(folder);
+  reading_clear(&r);
   if (s) return cmd_failed();
   say_counts(argv[at], &counts);
   return 0;

@@ -12,20 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/weir/base/commands.h"
 #include "tools/weir/base/guess.h"
 #include "tools/weir/base/output_file.h"
+#include "tools/weir/report/reading.h"
 
-enum {
-  OPT_REPORT,
-  OPT_FORMAT,
-  OPT_OUTPUT,
-  OPT_ROWS,
-  OPT_UNIT,
-  OPT_QUIET,
-  OPT_EXPORT,
-  OPT_OVERWRITE
-};
 enum { MOST_REPORTS = 64 };
 
 typedef struct wanted {
@@ -43,35 +33,12 @@ typedef struct request {
   unsigned outputs;
   int64_t rows; /* -1: not asked for */
   stats_unit unit;
-  bool quiet; /* there is nothing to be quiet about */
   bool base;  /* an output is what names of files begin with */
   bool any;   /* reports that the trace has nothing for are left out */
   bool shown; /* a report is on stdout */
   wanted wanted[MOST_REPORTS];
   unsigned count;
 } request;
-
-const cmd_option stats_options[] = {
-    [OPT_REPORT] = {"report", 'r', CMD_ARG_REQUIRED, "NAME[,NAME]...",
-                    "these reports; a NAME of kernels' may end in :nvtx-name, :base or :mangled",
-                    0},
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT[,FORMAT]...",
-                    "column (default), table, csv, tsv or json; of each report", 0},
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE",
-                    "write to FILE, or with --report to FILE_NAME.csv, .txt, ...; several: BASE,-",
-                    0},
-    [OPT_ROWS] = {"rows", 'n', CMD_ARG_REQUIRED, "N",
-                  "at most N rows, 0 for all; of rules 50 unless asked", 0},
-    [OPT_UNIT] = {"timeunit", 0, CMD_ARG_REQUIRED, "UNIT",
-                  "times in nsec (default), usec, msec or seconds", 0},
-    [OPT_QUIET] = {"quiet", 'q', CMD_ARG_NONE, NULL, "changes nothing; nsys stats has it",
-                   CMD_SETS(request, quiet)},
-    [OPT_EXPORT] = {"force-export", 0, CMD_ARG_OPTIONAL, "BOOL",
-                    "changes nothing; nsys stats has it", 0},
-    [OPT_OVERWRITE] = {"force-overwrite", 0, CMD_ARG_OPTIONAL, "BOOL",
-                       "changes nothing; nsys stats has it", 0},
-    {0},
-};
 
 /* ---- reports that are asked for -------------------------------------------------------------- */
 
@@ -184,25 +151,24 @@ static bool take_unit(const cmd *c, request *r, const char *value)
   return !cmd_usage(c, "--timeunit takes nsec, usec, msec or seconds, not '%s'", value);
 }
 
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+static bool read_stats_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   request *r = context;
-  if (at == OPT_EXPORT || at == OPT_OVERWRITE) return true;
-  if (at == OPT_REPORT) return r->base = true, take_reports(c, r, value);
-  if (at == OPT_ROWS) {
-    long rows;
-    if (cmd_number(value, 0, INT32_MAX, &rows)) {
-      r->rows = rows;
-      return true;
-    }
-    cmd_usage(c, "--rows takes a number from 0 on, not '%s'", value);
-    return false;
+  switch (option) {
+  case OPT_STATS_REPORT:
+    r->base = true;
+    return take_reports(c, r, value);
+  case OPT_TIMEUNIT:
+    return take_unit(c, r, value);
+  case OPT_STATS_FORMAT:
+    return take_formats(c, r, value);
+  case OPT_STATS_OUTPUT:
+    if (r->givens == MOST_REPORTS) return !cmd_usage(c, "--output is there too often");
+    r->given[r->givens++] = value;
+    return true;
+  default: /* --force-export, --force-overwrite */
+    return true;
   }
-  if (at == OPT_UNIT) return take_unit(c, r, value);
-  if (at == OPT_FORMAT) return take_formats(c, r, value);
-  if (r->givens == MOST_REPORTS) return !cmd_usage(c, "--output is there too often");
-  r->given[r->givens++] = value;
-  return true;
 }
 
 static int list_reports(void)
@@ -261,7 +227,7 @@ static weir_status fill_file(FILE *out, const void *context)
 static int write_to_file(const cmd *c, const wanted *w, const char *output, const char *trace,
                          weir_status *s)
 {
-  if (output_is_same(output, trace)) return cmd_usage(c, "-o %s is the trace itself", output);
+  if (!reading_may_write(c, output, trace)) return CMD_USAGE;
   *s = output_write(output, 0666, fill_file, &(filed){w, trace});
   return 0;
 }
@@ -356,8 +322,10 @@ static int take_words(const cmd *c, request *r, int count, char **word)
 
 int stats_main(const cmd *c, int argc, char **argv)
 {
-  request r = {.rows = -1};
-  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  request r = {0};
+  cmd_line line = {.read = read_stats_option, .context = &r};
+  int at = cmd_parse(c, argc, argv, &line);
+  r.rows = cmd_number_of(&line, OPT_ROWS, -1);
   int status = at < 1 ? (at ? CMD_USAGE : 0) : take_words(c, &r, argc - at, argv + at);
   for (unsigned i = 0; i < r.count; i++)
     free(r.wanted[i].arguments);

@@ -6,66 +6,15 @@
 
 #include "core/base/options.h"
 #include "reports/listing/listing.h"
-#include "tools/weir/base/commands.h"
 #include "tools/weir/base/output_file.h"
-
-enum {
-  OPT_FORMAT,
-  OPT_OUTPUT,
-  OPT_KIND,
-  OPT_FUNCTION,
-  OPT_RANGE,
-  OPT_DEVICE,
-  OPT_STREAM,
-  OPT_THREAD,
-  OPT_PROCESS,
-  OPT_MIN_BYTES,
-  OPT_MIN_NS,
-  OPT_FROM,
-  OPT_TO
-};
+#include "tools/weir/report/reading.h"
 
 typedef struct request {
   listing_settings list;
   const char *output;
 } request;
 
-const cmd_option trace_options[] = {
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default), csv or jsonl", 0},
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "write to FILE, not to stdout",
-                    CMD_SETS(request, output)},
-    [OPT_KIND] = {"kind", 'k', CMD_ARG_REQUIRED, "KIND[,KIND]...",
-                  "alloc, free, copy, sync, launch, …", 0},
-    [OPT_FUNCTION] = {"function", 0, CMD_ARG_REQUIRED, "NAME",
-                      "calls of this function; * and ? stand for others", 0},
-    [OPT_RANGE] = {"range", 0, CMD_ARG_REQUIRED, "TEXT",
-                   "within an NVTX range of this text; * and ? as above", 0},
-    [OPT_DEVICE] = {"device", 0, CMD_ARG_REQUIRED, "N", "of this device", 0},
-    [OPT_STREAM] = {"stream", 0, CMD_ARG_REQUIRED, "STREAM",
-                    "on this stream: legacy, per-thread or a handle", 0},
-    [OPT_THREAD] = {"thread", 0, CMD_ARG_REQUIRED, "TID", "of this thread", 0},
-    [OPT_PROCESS] = {"process", 0, CMD_ARG_REQUIRED, "PID", "of this process", 0},
-    [OPT_MIN_BYTES] = {"min-bytes", 0, CMD_ARG_REQUIRED, "BYTES",
-                       "of this size at least, as 64K, 1M", 0},
-    [OPT_MIN_NS] = {"min-ns", 0, CMD_ARG_REQUIRED, "TIME", "that lasted so long at least", 0},
-    [OPT_FROM] = {"from", 0, CMD_ARG_REQUIRED, "TIME", "that began then or later", 0},
-    [OPT_TO] = {"to", 0, CMD_ARG_REQUIRED, "TIME", "that began before then", 0},
-    {0},
-};
-
 /* ---- values of options ----------------------------------------------------------------------- */
-
-static bool take_format(const cmd *c, const char *value, request *r)
-{
-  static const char *const names[] = {
-      [LISTING_TEXT] = "text", [LISTING_CSV] = "csv", [LISTING_JSONL] = "jsonl"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    r->list.format = (listing_format)i;
-    if (!strcmp(value, names[i])) return true;
-  }
-  cmd_usage(c, "there is no format '%s': text, csv or jsonl", value);
-  return false;
-}
 
 static bool take_kinds(const cmd *c, const char *value, request *r)
 {
@@ -125,11 +74,11 @@ static bool read_time(const char *text, int64_t *ns)
   return false;
 }
 
-static bool take_time(const cmd *c, size_t at, const char *value, listing_number *n)
+static bool take_time(const cmd *c, cmd_option_id option, const char *value, listing_number *n)
 {
   n->asked = read_time(value, &n->value);
   if (n->asked) return true;
-  cmd_usage(c, "--%s takes a time as 1500, 30us, 200ms or 1.5s, not '%s'", trace_options[at].name,
+  cmd_usage(c, "--%s takes a time as 1500, 30us, 200ms or 1.5s, not '%s'", cmd_options[option].name,
             value);
   return false;
 }
@@ -144,48 +93,42 @@ static bool take_bytes(const cmd *c, const char *value, listing_number *n)
   return false;
 }
 
-static bool take_number(const cmd *c, size_t at, const char *value, long least, listing_number *n)
-{
-  long number;
-  n->asked = cmd_number(value, least, INT32_MAX, &number);
-  n->value = n->asked ? number : 0;
-  if (n->asked) return true;
-  cmd_usage(c, "--%s takes a number from %ld on, not '%s'", trace_options[at].name, least, value);
-  return false;
-}
-
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+static bool read_trace_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   request *r = context;
   listing_filter *f = &r->list.filter;
-  switch (at) {
-  case OPT_FORMAT:
-    return take_format(c, value, r);
+  switch (option) {
   case OPT_KIND:
     return take_kinds(c, value, r);
-  case OPT_FUNCTION:
-    f->functions = value;
-    return true;
-  case OPT_RANGE:
-    f->ranges = value;
-    return true;
-  case OPT_DEVICE:
-    return take_number(c, at, value, 0, &f->device);
   case OPT_STREAM:
     return take_stream(c, value, r);
-  case OPT_THREAD:
-    return take_number(c, at, value, 1, &f->thread);
-  case OPT_PROCESS:
-    return take_number(c, at, value, 1, &f->process);
   case OPT_MIN_BYTES:
     return take_bytes(c, value, &f->min_bytes);
   case OPT_MIN_NS:
-    return take_time(c, at, value, &f->min_ns);
-  case OPT_FROM:
-    return take_time(c, at, value, &f->from);
+    return take_time(c, option, value, &f->min_ns);
+  case OPT_TRACE_FROM:
+    return take_time(c, option, value, &f->from);
   default:
-    return take_time(c, at, value, &f->to);
+    return take_time(c, option, value, &f->to);
   }
+}
+
+static listing_number number_of(const cmd_line *line, cmd_option_id option)
+{
+  return (listing_number){line->value[option].given, line->value[option].number};
+}
+
+/* What is not read by read_trace_option(). */
+static void take_options(request *r, const cmd_line *line)
+{
+  listing_filter *f = &r->list.filter;
+  r->list.format = (listing_format)line->value[OPT_TRACE_FORMAT].number;
+  if (line->value[OPT_TRACE_OUTPUT].given) r->output = line->value[OPT_TRACE_OUTPUT].text;
+  f->functions = line->value[OPT_FUNCTION].text;
+  f->ranges = line->value[OPT_TRACE_RANGE].text;
+  f->device = number_of(line, OPT_DEVICE);
+  f->thread = number_of(line, OPT_THREAD);
+  f->process = number_of(line, OPT_TRACE_PROCESS);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -204,15 +147,17 @@ static weir_status write_list(FILE *out, const void *context)
 static int write_trace(const cmd *c, const request *r, const char *trace)
 {
   listed l = {r, trace};
-  if (output_is_same(r->output, trace)) return cmd_usage(c, "-o %s is the trace itself", r->output);
+  if (!reading_may_write(c, r->output, trace)) return CMD_USAGE;
   return output_write(r->output, 0600, write_list, &l) ? cmd_failed() : 0;
 }
 
 int trace_main(const cmd *c, int argc, char **argv)
 {
   request r = {.output = "-"};
-  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  cmd_line line = {.read = read_trace_option, .context = &r};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  take_options(&r, &line);
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir trace takes one trace, not %d", argc - at);
   return write_trace(c, &r, argv[at]);

@@ -33,24 +33,6 @@
 #include "tools/weir/collect/recover.h"
 #include "tools/weir/run/signals.h"
 
-enum {
-  OPT_OUTPUT,
-  OPT_FORCE,
-  OPT_SIM,
-  OPT_MODE,
-  OPT_REROUTE,
-  OPT_STACKS,
-  OPT_DEVICE_TIMES,
-  OPT_HASH,
-  OPT_RULES,
-  OPT_ZERO,
-  OPT_POISON,
-  OPT_REDACT,
-  OPT_PYTHON,
-  OPT_NO_WAIT,
-  OPT_UNSUPPORTED
-};
-
 typedef struct reaped {
   pid_t pid;
   int code, status;    /* CLD_EXITED and the status, or CLD_KILLED, CLD_DUMPED and the signal */
@@ -74,53 +56,6 @@ typedef struct run {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-const cmd_option run_options[] = {
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace (default weir.PID.db)",
-                    CMD_SETS(run, output)},
-    [OPT_FORCE] = {"force", 0, CMD_ARG_NONE, NULL, "replace the trace that FILE is",
-                   CMD_SETS(run, force)},
-    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N[,CARD]",
-                 "run on N software devices (default 1) instead of GPUs; CARD: with the costs of "
-                 "an a100 or h100",
-                 0},
-    [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
-                  "observe (log only), strict (default) or relaxed: memory through caches", 0},
-    [OPT_REROUTE] = {"reroute", 0, CMD_ARG_REQUIRED, "LIST",
-                     "what strict and relaxed do, of device, pinned, staging, peer (default: these "
-                     "four), access, pool",
-                     0},
-    [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
-                    "frames kept of each call's stack, 1 to 128, or off (default 32)", 0},
-    [OPT_DEVICE_TIMES] =
-        {"device-times", 0, CMD_ARG_REQUIRED, "WHAT",
-         "when devices worked, by CUPTI: off (default), copies, or all (kernels too)", 0},
-    [OPT_HASH] = {"hash", 0, CMD_ARG_OPTIONAL, "MAX",
-                  "hash what copies of up to MAX bytes (default 64M) carry, to see the same going "
-                  "twice",
-                  0},
-    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "FILE",
-                   "which sizes, modules and functions go through caches and staging",
-                   CMD_SETS(run, env.rules)},
-    [OPT_ZERO] = {"zero", 0, CMD_ARG_NONE, NULL, "zero the memory that a cache hands out again",
-                  CMD_SETS(run, env.zero)},
-    [OPT_POISON] = {"poison", 0, CMD_ARG_NONE, NULL,
-                    "fill device memory with a pattern, report what of it is copied back",
-                    CMD_SETS(run, env.poison)},
-    [OPT_REDACT] = {"redact", 0, CMD_ARG_NONE, NULL,
-                    "leave the arguments of PROGRAM and its children out of the trace",
-                    CMD_SETS(run, env.redact)},
-    [OPT_PYTHON] = {"python", 0, CMD_ARG_NONE, NULL,
-                    "frames of Python programs in stacks (CPython 3.11 to 3.14)",
-                    CMD_SETS(run, env.python)},
-    [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
-                     "finish when PROGRAM ends, though others of its tree live",
-                     CMD_SETS(run, no_wait)},
-    [OPT_UNSUPPORTED] = {"list-unsupported", 0, CMD_ARG_NONE, NULL,
-                         "with --sim: list what the software device lacks, run nothing",
-                         CMD_SETS(run, list_unsupported)},
-    {0},
-};
-
 static bool take_hash(const cmd *c, environment *e, const char *value)
 {
   uint64_t most;
@@ -141,34 +76,44 @@ static bool take_reroute(const cmd *c, environment *e, const char *value)
   return false;
 }
 
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+static bool take_stacks(const cmd *c, environment *e, const char *value)
 {
-  run *r = context;
-  long n;
-  switch (at) {
+  long frames;
+  e->stacks = value;
+  if (!strcmp(value, "off") || cmd_number(value, 1, 128, &frames)) return true;
+  cmd_usage(c, "--stacks takes off or a number of frames from 1 to 128, not '%s'", value);
+  return false;
+}
+
+static bool read_run_option(const cmd *c, cmd_option_id option, const char *value, void *context)
+{
+  environment *e = context;
+  switch (option) {
   case OPT_SIM:
-    return environment_take_sim(c, &r->env, value);
-  case OPT_MODE:
-    r->env.mode = value;
-    if (!strcmp(value, "observe") || !strcmp(value, "strict") || !strcmp(value, "relaxed"))
-      return true;
-    cmd_usage(c, "there is no mode '%s': observe, strict, relaxed", value);
-    return false;
+    return environment_read_sim(c, option, value, e);
   case OPT_REROUTE:
-    return take_reroute(c, &r->env, value);
-  case OPT_DEVICE_TIMES:
-    r->env.device_times = value;
-    if (!strcmp(value, "off") || !strcmp(value, "copies") || !strcmp(value, "all")) return true;
-    cmd_usage(c, "--device-times takes off, copies or all, not '%s'", value);
-    return false;
+    return take_reroute(c, e, value);
   case OPT_HASH:
-    return take_hash(c, &r->env, value);
+    return take_hash(c, e, value);
   default:
-    r->env.stacks = value;
-    if (!strcmp(value, "off") || cmd_number(value, 1, 128, &n)) return true;
-    cmd_usage(c, "--stacks takes off or a number of frames from 1 to 128, not '%s'", value);
-    return false;
+    return take_stacks(c, e, value);
   }
+}
+
+/* What is not read by read_run_option(). */
+static void take_options(run *r, const cmd_line *line)
+{
+  r->output = line->value[OPT_RUN_OUTPUT].text;
+  r->force = line->value[OPT_RUN_FORCE].given;
+  r->no_wait = line->value[OPT_NO_WAIT].given;
+  r->list_unsupported = line->value[OPT_LIST_UNSUPPORTED].given;
+  r->env.mode = line->value[OPT_MODE].text;
+  r->env.device_times = line->value[OPT_DEVICE_TIMES].text;
+  r->env.rules = line->value[OPT_CACHE_RULES].text;
+  r->env.zero = line->value[OPT_ZERO].given;
+  r->env.poison = line->value[OPT_POISON].given;
+  r->env.redact = line->value[OPT_REDACT].given;
+  r->env.python = line->value[OPT_PYTHON].given;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -491,8 +436,10 @@ static int prepare_and_run(const cmd *c, run *r)
 int run_main(const cmd *c, int argc, char **argv)
 {
   run r = {0};
-  int at = cmd_parse(c, argc, argv, true, on_option, &r);
+  cmd_line line = {.read = read_run_option, .context = &r.env, .stops = true};
+  int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  take_options(&r, &line);
   if (r.list_unsupported && !r.env.sim) return cmd_usage(c, "--list-unsupported goes with --sim");
   if (r.env.zero && r.env.poison) return cmd_usage(c, "--zero and --poison exclude each other");
   if ((r.env.zero || r.env.poison) && r.env.mode && !strcmp(r.env.mode, "observe"))
