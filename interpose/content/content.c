@@ -36,7 +36,7 @@ void content_write(thread_state *t, uint64_t number, uint64_t start, hash_outcom
   const trace_event head = {.start = clock_ticks() - info->ticks,
                             .device = WEIR_DEVICE_NONE,
                             .src_device = WEIR_DEVICE_NONE,
-                            .copy = (uint8_t)outcome,
+                            .hash_outcome = (uint8_t)outcome,
                             .mem = uniform,
                             .a = number,
                             .b = start};
@@ -75,7 +75,7 @@ static CUmemorytype driver_memory_type(uint64_t at)
 
 static host_end host_end_of(const event_fields *e, const copy_args *a)
 {
-  bool to_device = e->copy == WEIR_COPY_HTOD;
+  bool to_device = event_get_copy_kind(e) == WEIR_COPY_HTOD;
   uint64_t at = to_device ? a->src + a->src_offset : a->dst + a->dst_offset;
   uint64_t pitch = to_device ? a->src_pitch : a->dst_pitch;
   host_end h = {.region = {at, a->width, a->height, pitch}};
@@ -95,9 +95,9 @@ static void explain(const hook_call *c, const event_fields *e, hash_outcome why)
 static void hash_copy(const hook_call *c, const event_fields *e, const copy_args *a)
 {
   host_end h = host_end_of(e, a);
-  if (e->copy == WEIR_COPY_DTOH && h.pinned) {
+  if (event_get_copy_kind(e) == WEIR_COPY_DTOH && h.pinned) {
     pending_copy(c, e, &h.region);
-  } else if (e->copy == WEIR_COPY_HTOD && h.pinned && pending_may_write(&h.region)) {
+  } else if (event_get_copy_kind(e) == WEIR_COPY_HTOD && h.pinned && pending_may_write(&h.region)) {
     explain(c, e, WEIR_HASH_UNORDERED);
   } else {
     content_hash(c->thread, 0, c->start, &h.region, e->a, e->b);
@@ -108,11 +108,11 @@ static void watch_copy(const hook_call *c, const event_fields *e, const copy_arg
 {
   if (c->status || !e->bytes || e->flags & WEIR_EVF_CAPTURE) return;
   if (e->flags & WEIR_EVF_IMPLICIT_SYNC) pending_waited(c, e);
-  if (e->copy == WEIR_COPY_DTOH || e->copy == WEIR_COPY_HTOH) {
+  if (event_get_copy_kind(e) == WEIR_COPY_DTOH || event_get_copy_kind(e) == WEIR_COPY_HTOH) {
     uint64_t rows = a->height * a->depth, pitch = a->dst_pitch > a->width ? a->dst_pitch : a->width;
     pending_drop_region(c->thread, e->a + a->dst_offset, rows * pitch, WEIR_HASH_OVERWRITTEN);
   }
-  if (e->copy != WEIR_COPY_DTOH && e->copy != WEIR_COPY_HTOD) return;
+  if (event_get_copy_kind(e) != WEIR_COPY_DTOH && event_get_copy_kind(e) != WEIR_COPY_HTOD) return;
   if (e->bytes > most_bytes)
     explain(c, e, WEIR_HASH_TOO_LONG);
   else if (a->dimensions > 2 || a->elements)
@@ -125,9 +125,10 @@ static void watch_copy(const hook_call *c, const event_fields *e, const copy_arg
 
 static void watch_wait(const hook_call *c, const event_fields *e)
 {
-  if (e->copy == WEIR_SYNC_STREAM_WAIT)
+  sync_type type = event_get_sync_type(e);
+  if (type == WEIR_SYNC_STREAM_WAIT)
     pending_linked(true);
-  else if (e->copy >= WEIR_SYNC_EVENT && e->copy <= WEIR_SYNC_QUERY)
+  else if (type >= WEIR_SYNC_EVENT && type <= WEIR_SYNC_QUERY)
     pending_waited(c, e);
 }
 

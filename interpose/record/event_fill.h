@@ -10,11 +10,26 @@
 #include "interpose/record/record.h"
 #include "interpose/record/work.h"
 
-/* What an extractor fills; fields as in trace_event. */
+/* What an extractor fills; fields as in trace_event. The detail has a name for each kind there; here
+ * functions do what a union would, which the compiler would keep in memory. */
 typedef struct event_fields {
   uint64_t a, b, bytes, stream;
-  unsigned kind, flags, device, src_device, copy, mem, context;
+  unsigned kind, flags, device, src_device, detail, mem, context;
 } event_fields;
+
+#define WEIR_DETAIL(type)                                                                          \
+  WEIR_INLINE void event_set_##type(event_fields *e, type value)                                   \
+  {                                                                                                \
+    e->detail = (uint8_t)value;                                                                    \
+  }                                                                                                \
+  WEIR_INLINE type event_get_##type(const event_fields *e)                                         \
+  {                                                                                                \
+    return (type)e->detail;                                                                        \
+  }
+WEIR_DETAIL(copy_kind)      /* of a COPY */
+WEIR_DETAIL(sync_type)      /* of a SYNC */
+WEIR_DETAIL(reroute_reason) /* of an ALLOC or FREE */
+#undef WEIR_DETAIL
 
 /* Is shown every event ahead of its commit, and costs nothing while there is no watcher: where there is one,
  * each call of a function counts as its first in the process image. `copy`: of a COPY what
@@ -117,7 +132,7 @@ WEIR_INLINE void event_fill_words(const hook_call *c, const event_fields *e, uin
   w[1] = c->start;
   w[2] = took | (uint64_t)c->status << 48;
   w[3] = (stack & 0xffffff) | WEIR_BYTE(e->context, 24) | WEIR_BYTE(e->device, 32) |
-         WEIR_BYTE(e->src_device, 40) | WEIR_BYTE(e->copy, 48) | WEIR_BYTE(e->mem, 56);
+         WEIR_BYTE(e->src_device, 40) | WEIR_BYTE(e->detail, 48) | WEIR_BYTE(e->mem, 56);
   w[4] = e->a, w[5] = e->b, w[6] = e->bytes, w[7] = e->stream;
 }
 

@@ -40,7 +40,7 @@ WEIR_INLINE event_fields begin_alloc(hook_call *c, uint64_t ptr, uint64_t bytes,
   remember(c, ptr, bytes, mem, device, more);
   e.a = ptr;
   e.bytes = bytes;
-  e.copy = c->why;
+  event_set_reroute_reason(&e, c->why);
   e.mem = (uint8_t)mem;
   e.device = (uint8_t)(mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : device);
   return e;
@@ -265,7 +265,7 @@ WEIR_INLINE event_fields begin_free(hook_call *c, uint64_t ptr, unsigned mem)
 WEIR_INLINE void mark_free(const hook_call *c, event_fields *e)
 {
   e->b = c->waited;
-  e->copy = c->why;
+  event_set_reroute_reason(e, c->why);
   if (c->flags & WEIR_EVF_CACHED && !c->waited) return; /* relaxed: did not wait */
   if (e->a && c->status == 0 && !(c->held.tag & WEIR_TAG_POOL)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
 }
@@ -323,7 +323,7 @@ void extract_sync(hook_call *c, extract_word type, extract_word event, extract_w
     driver_pools_waited(type == WEIR_SYNC_CONTEXT);
     device_memory_waited(c);
   }
-  e.copy = (uint8_t)type;
+  event_set_sync_type(&e, (sync_type)type);
   e.a = event;
   e.device = c->thread->last_device;
   if (context) event_set_context(&e, context);
@@ -340,7 +340,7 @@ void extract_sync_stream(hook_call *c, extract_word type, extract_word stream, e
     driver_pools_waited(false);
     device_memory_waited(c);
   }
-  e.copy = (uint8_t)type;
+  event_set_sync_type(&e, (sync_type)type);
   e.a = event;
   e.device = c->thread->last_device;
   event_set_stream(&e, stream);

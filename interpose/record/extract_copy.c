@@ -175,7 +175,7 @@ WEIR_INLINE void fill_copy(event_fields *e, const copy_args *a, const side *dst,
   e->mem = (uint8_t)(dst->mem | src->mem << 4);
   e->device = dst->device;
   e->src_device = src->device;
-  e->copy = (uint8_t)direction(dst, src);
+  event_set_copy_kind(e, direction(dst, src));
 }
 
 void record_copy(hook_call *c, const copy_args *a)

@@ -42,7 +42,7 @@ static void write_nodes(graph_walk *w, bool last)
   trace_event head = {.start = w->call->end,
                       .a = w->exec,
                       .b = first ? w->graph : w->written,
-                      .copy = (uint8_t)w->fact,
+                      .graph_fact = (uint8_t)w->fact,
                       .mem = last && !w->failed};
   if (!w->failed && !spool_writer_extended(&w->call->thread->writer, WEIR_EV_GRAPH, &head, w->node,
                                            w->count * sizeof w->node[0]))
@@ -62,7 +62,7 @@ static void add_node(graph_walk *w, uint64_t node, uint64_t parent, unsigned typ
                                           .b = e->b,
                                           .bytes = e->bytes,
                                           .type = (uint8_t)type,
-                                          .copy = (uint8_t)e->copy,
+                                          .copy = (uint8_t)event_get_copy_kind(e),
                                           .mem = (uint8_t)e->mem,
                                           .device = (uint8_t)e->device,
                                           .src_device = (uint8_t)e->src_device,
@@ -309,7 +309,7 @@ void extract_graph_update(hook_call *c, extract_word exec, extract_word graph)
 
 static void record_fact(hook_call *c, graph_fact fact, uint64_t exec, uint64_t node)
 {
-  trace_event head = {.start = c->end, .a = exec, .b = node, .copy = (uint8_t)fact, .mem = 1};
+  trace_event head = {.start = c->end, .a = exec, .b = node, .graph_fact = (uint8_t)fact, .mem = 1};
   (void)spool_writer_extended(&c->thread->writer, WEIR_EV_GRAPH, &head, NULL, 0);
 }
 
@@ -328,11 +328,12 @@ static void record_set(hook_call *c, uint64_t exec, uint64_t node, unsigned type
                           .b = e->b,
                           .bytes = e->bytes,
                           .type = (uint8_t)type,
-                          .copy = (uint8_t)e->copy,
+                          .copy = (uint8_t)event_get_copy_kind(e),
                           .mem = (uint8_t)e->mem,
                           .device = (uint8_t)e->device,
                           .src_device = (uint8_t)e->src_device};
-  trace_event head = {.start = c->end, .a = exec, .b = node, .copy = WEIR_GRAPH_SET, .mem = 1};
+  trace_event head = {
+      .start = c->end, .a = exec, .b = node, .graph_fact = WEIR_GRAPH_SET, .mem = 1};
   (void)spool_writer_extended(&c->thread->writer, WEIR_EV_GRAPH, &head, &info, sizeof info);
 }
 

@@ -11,7 +11,7 @@
 /* What a context took is its own; 0: it was never current. */
 static uint32_t context_of(const thread_state *t, const trace_event *fact)
 {
-  bool of_context = fact->copy == WEIR_CACHE_TAKEN && fact->b == WEIR_TAKEN_CONTEXT;
+  bool of_context = fact->cache_fact == WEIR_CACHE_TAKEN && fact->b == WEIR_TAKEN_CONTEXT;
   return of_context ? context_number(fact->a) & 255 : t->last_context_number;
 }
 
@@ -28,8 +28,8 @@ static void write_cache_event(thread_state *t, const trace_event *fact)
   slot->status = 0;
   slot->stack = (stack & 0xffffff) | context_of(t, fact) << 24;
   slot->device = fact->device;
-  slot->src_device = fact->copy == WEIR_CACHE_POOL ? fact->src_device : WEIR_DEVICE_NONE;
-  slot->copy = fact->copy;
+  slot->src_device = fact->cache_fact == WEIR_CACHE_POOL ? fact->src_device : WEIR_DEVICE_NONE;
+  slot->cache_fact = fact->cache_fact;
   slot->mem = fact->mem;
   slot->a = fact->a;
   slot->b = fact->b;
@@ -57,7 +57,7 @@ void cache_event_write(const trace_event *fact)
 void cache_event_tainted(uint64_t address, uint64_t bytes, reroute_reason why)
 {
   cache_event_write(&(trace_event){.start = clock_ticks(),
-                                   .copy = WEIR_CACHE_TAINTED,
+                                   .cache_fact = WEIR_CACHE_TAINTED,
                                    .device = WEIR_DEVICE_NONE,
                                    .mem = WEIR_MEM_DEVICE,
                                    .a = address,
@@ -69,7 +69,7 @@ void cache_event_staging(uint64_t start, unsigned device, copy_kind kind, unsign
                          uint64_t bytes)
 {
   cache_event_write(&(trace_event){.start = start,
-                                   .copy = WEIR_CACHE_STAGING,
+                                   .cache_fact = WEIR_CACHE_STAGING,
                                    .device = (uint8_t)device,
                                    .a = kind,
                                    .b = percent,
@@ -80,7 +80,7 @@ void cache_event_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint
 {
   cache_event_write(&(trace_event){.start = clock_ticks(),
                                    .stack = stack,
-                                   .copy = WEIR_CACHE_UNWRITTEN,
+                                   .cache_fact = WEIR_CACHE_UNWRITTEN,
                                    .device = thread_self.last_device,
                                    .mem = WEIR_MEM_DEVICE,
                                    .a = block,
@@ -91,7 +91,7 @@ void cache_event_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint
 void cache_event_reserved(unsigned device, memory_kind mem, uint64_t bytes)
 {
   cache_event_write(&(trace_event){.start = clock_ticks(),
-                                   .copy = WEIR_CACHE_RESERVED,
+                                   .cache_fact = WEIR_CACHE_RESERVED,
                                    .device = (uint8_t)device,
                                    .mem = (uint8_t)mem,
                                    .bytes = bytes});
@@ -101,7 +101,7 @@ void cache_event_pool(uint64_t start, uint64_t pool, unsigned device, bool from_
                       const pool_figures *f)
 {
   trace_event now = {.start = start,
-                     .copy = WEIR_CACHE_POOL,
+                     .cache_fact = WEIR_CACHE_POOL,
                      .device = (uint8_t)device,
                      .src_device = from_start ? (uint8_t)device : WEIR_DEVICE_NONE,
                      .mem = WEIR_MEM_DEVICE,
@@ -110,7 +110,7 @@ void cache_event_pool(uint64_t start, uint64_t pool, unsigned device, bool from_
                      .bytes = f->reserved,
                      .stream = f->threshold};
   cache_event_write(&now);
-  now.copy = WEIR_CACHE_POOL_PEAK;
+  now.cache_fact = WEIR_CACHE_POOL_PEAK;
   now.b = f->used_high;
   now.bytes = f->reserved_high;
   now.stream = 0;
@@ -120,7 +120,7 @@ void cache_event_pool(uint64_t start, uint64_t pool, unsigned device, bool from_
 void cache_event_pool_ended(uint64_t pool)
 {
   cache_event_write(&(trace_event){.start = clock_ticks(),
-                                   .copy = WEIR_CACHE_POOL_ENDED,
+                                   .cache_fact = WEIR_CACHE_POOL_ENDED,
                                    .device = WEIR_DEVICE_NONE,
                                    .mem = WEIR_MEM_DEVICE,
                                    .a = pool});
@@ -129,7 +129,7 @@ void cache_event_pool_ended(uint64_t pool)
 void cache_event_device_memory(uint64_t start, unsigned device, uint64_t total, uint64_t free_now)
 {
   cache_event_write(&(trace_event){.start = start,
-                                   .copy = WEIR_CACHE_DEVICE,
+                                   .cache_fact = WEIR_CACHE_DEVICE,
                                    .device = (uint8_t)device,
                                    .mem = WEIR_MEM_DEVICE,
                                    .b = free_now,
@@ -139,7 +139,7 @@ void cache_event_device_memory(uint64_t start, unsigned device, uint64_t total, 
 void cache_event_graphs(uint64_t start, unsigned device, uint64_t reserved, uint64_t used)
 {
   cache_event_write(&(trace_event){.start = start,
-                                   .copy = WEIR_CACHE_GRAPHS,
+                                   .cache_fact = WEIR_CACHE_GRAPHS,
                                    .device = (uint8_t)device,
                                    .mem = WEIR_MEM_DEVICE,
                                    .b = used,
@@ -151,7 +151,7 @@ void cache_event_taken(uint64_t start, unsigned device, taken_by what, uint64_t 
 {
   cache_event_write(
       &(trace_event){.start = start,
-                     .copy = WEIR_CACHE_TAKEN,
+                     .cache_fact = WEIR_CACHE_TAKEN,
                      .device = (uint8_t)device,
                      .mem = what == WEIR_TAKEN_CODE ? WEIR_MEM_CODE : WEIR_MEM_CONTEXT,
                      .a = handle,

@@ -99,7 +99,7 @@ static void on_device_free(void *device, const block_cache_freed *given)
 {
   const reroute_device *d = device;
   cache_event_write(&(trace_event){.start = given->start,
-                                   .copy = WEIR_CACHE_GIVEN_BACK,
+                                   .cache_fact = WEIR_CACHE_GIVEN_BACK,
                                    .device = d->host ? WEIR_DEVICE_NONE : (uint8_t)d->backend.index,
                                    .mem = d->host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
                                    .a = given->address,

@@ -32,7 +32,8 @@ static void fill_hash(wr_row *row, const wr_spool *s, const wr_hash *h, int64_t 
 weir_status wr_take_copy_hash(wr_spool *s, wr_thread *t, const trace_event *head,
                               const void *payload, size_t bytes)
 {
-  wr_hash h = {.start = head->b, .number = head->a, .outcome = head->copy, .uniform = head->mem};
+  wr_hash h = {
+      .start = head->b, .number = head->a, .outcome = head->hash_outcome, .uniform = head->mem};
   if (bytes < sizeof(h.info)) return WEIR_OK;
   memcpy(&h.info, payload, sizeof(h.info));
   h.uniform = h.uniform == 1;

@@ -133,8 +133,8 @@ void wr_device_log_call(wr_device_log *l, int64_t id, int64_t start, int64_t end
                         const trace_event *e, bool queues)
 {
   if (!l->any || e->flags & WEIR_EVF_BATCH || end <= start) return;
-  bool sync =
-      e->kind == WEIR_EV_SYNC && e->copy != WEIR_SYNC_QUERY && e->copy != WEIR_SYNC_STREAM_WAIT;
+  bool sync = e->kind == WEIR_EV_SYNC && e->sync_type != WEIR_SYNC_QUERY &&
+              e->sync_type != WEIR_SYNC_STREAM_WAIT;
   bool waits = sync || e->flags & WEIR_EVF_IMPLICIT_SYNC;
   keep_moment(l, (wr_sweep_moment){.id = id,
                                    .time = start,

@@ -15,7 +15,7 @@
   X(context, e->stack >> 24, true)                                                                 \
   X(device, e->device, e->device != WEIR_DEVICE_NONE)                                              \
   X(src_device, e->src_device, e->src_device != WEIR_DEVICE_NONE)                                  \
-  X(copy, e->copy, true)                                                                           \
+  X(copy, e->detail, true)                                                                         \
   X(mem, e->mem & 15, true)                                                                        \
   X(src_mem, e->mem >> 4, true)                                                                    \
   X(flags, e->flags, true)                                                                         \

@@ -57,13 +57,13 @@ weir_status wr_graph_take(wr_spool *s, wr_thread *t, const trace_event *head, co
   wr_batch *b = &im->batch;
   size_t count = bytes / sizeof(graph_node_info);
   int64_t time = wr_time(s, head->start);
-  if (head->copy < WEIR_GRAPH_MADE || head->copy > WEIR_GRAPH_MORE) return WEIR_OK;
+  if (head->graph_fact < WEIR_GRAPH_MADE || head->graph_fact > WEIR_GRAPH_MORE) return WEIR_OK;
   if (!make_room(b, WR_TABLE_GRAPH_NODE, count) || !make_room(b, WR_TABLE_GRAPH_CHANGE, 1))
     return wr_out_of_memory(im);
-  if (head->copy == WEIR_GRAPH_MORE) return take_more(s, t, head, payload, count);
+  if (head->graph_fact == WEIR_GRAPH_MORE) return take_more(s, t, head, payload, count);
   t->graph_change = ++im->graph_changes;
   t->graph_nodes = 0;
-  wr_row row = {.v = {t->graph_change, s->process, t->id, time, t->last_call, head->copy,
+  wr_row row = {.v = {t->graph_change, s->process, t->id, time, t->last_call, head->graph_fact,
                       (int64_t)head->a, (int64_t)head->b, (int64_t)count}};
   if (!t->last_call) row.nulls |= 1u << 4;
   if (!head->mem) row.nulls |= 1u << 8;

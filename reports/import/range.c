@@ -188,7 +188,7 @@ static weir_status take_end(wr_spool *s, const trace_event *e)
 
 weir_status wr_take_range(wr_spool *s, uint32_t serial, wr_thread *t, const trace_event *e)
 {
-  switch (e->copy) {
+  switch (e->range_fact) {
   case WEIR_RANGE_PUSH:
     return take_push(s, serial, t, e);
   case WEIR_RANGE_POP:

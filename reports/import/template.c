@@ -8,7 +8,7 @@ static uint64_t key_of(const wr_caller *who, const trace_event *e)
 {
   uint64_t call = (uint64_t)e->kind | (uint64_t)e->flags << 8 | (uint64_t)e->api << 16 |
                   (uint64_t)e->status << 32 | (uint64_t)(e->stack >> 24) << 48;
-  uint64_t places = (uint64_t)e->device | (uint64_t)e->src_device << 8 | (uint64_t)e->copy << 16 |
+  uint64_t places = (uint64_t)e->device | (uint64_t)e->src_device << 8 | (uint64_t)e->detail << 16 |
                     (uint64_t)e->mem << 24;
   uint64_t key = hash_mix(hash_mix(7, call), places);
   key = hash_mix(key, (uint64_t)who->thread); /* which has one process */

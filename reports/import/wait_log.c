@@ -88,11 +88,11 @@ static uint8_t *new_roles(void)
 static unsigned how_copy_waits(const trace_event *e)
 {
   bool async = e->flags & WEIR_EVF_ASYNC;
-  unsigned host = e->copy == WEIR_COPY_HTOD ? e->mem >> 4 : e->mem & 15;
+  unsigned host = e->copy_kind == WEIR_COPY_HTOD ? e->mem >> 4 : e->mem & 15;
   if (!(e->flags & WEIR_EVF_IMPLICIT_SYNC)) return 0;
   if (e->flags & WEIR_EVF_STAGED) return WR_HOW_WAITS;
-  if (e->copy == WEIR_COPY_DTOH) return WR_HOW_WAITS | WR_HOW_WAITS_ALL;
-  if (e->copy != WEIR_COPY_HTOD || async) return WR_HOW_WAITS;
+  if (e->copy_kind == WEIR_COPY_DTOH) return WR_HOW_WAITS | WR_HOW_WAITS_ALL;
+  if (e->copy_kind != WEIR_COPY_HTOD || async) return WR_HOW_WAITS;
   return WR_HOW_WAITS | (host == WEIR_MEM_PINNED ? WR_HOW_WAITS_ALL : WR_HOW_WAITS_BEFORE);
 }
 
@@ -141,7 +141,7 @@ static wr_act memset_act(const trace_event *e, wr_queue_call *c)
 static wr_act sync_act(const trace_event *e, unsigned role, wr_queue_call *c)
 {
   c->handle = e->a;
-  switch (e->copy) {
+  switch (e->sync_type) {
   case WEIR_SYNC_EVENT:
     return WR_ACT_SYNC_EVENT;
   case WEIR_SYNC_STREAM_WAIT:
@@ -312,7 +312,7 @@ static weir_status take_template_row(void *context, sqlite3_stmt *q)
                               .api = (uint16_t)v[4],
                               .stack = (uint32_t)(v[5] & 255) << 24,
                               .device = host ? WEIR_DEVICE_NONE : (uint8_t)v[6],
-                              .copy = (uint8_t)v[7],
+                              .detail = (uint8_t)v[7],
                               .mem = (uint8_t)((v[8] & 15) | (v[9] & 15) << 4),
                               .flags = (uint8_t)v[10],
                               .status = (uint16_t)(v[12] & 65535 ? v[12] : v[12] != 0),

@@ -51,7 +51,7 @@ static void add_ranges(input *in)
   add_record(in, WEIR_EV_RANGE_NAME, 1, sizeof name + sizeof texts, payload);
   for (unsigned i = 0; i < sizeof facts; i++) {
     const trace_event e = {
-        .kind = WEIR_EV_RANGE, .copy = facts[i], .start = 1000 + i, .a = 7, .bytes = i / 2};
+        .kind = WEIR_EV_RANGE, .range_fact = facts[i], .start = 1000 + i, .a = 7, .bytes = i / 2};
     append_input_bytes(in, &e, sizeof e);
   }
 }

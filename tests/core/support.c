@@ -69,7 +69,7 @@ bool put_event(spool_writer *w, uint64_t key, uint64_t number)
   e->status = 0;
   e->stack = 0;
   e->device = e->src_device = WEIR_DEVICE_NONE;
-  e->copy = e->mem = 0;
+  e->detail = e->mem = 0;
   e->a = key;
   e->b = number;
   e->bytes = key ^ number;

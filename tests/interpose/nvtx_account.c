@@ -85,16 +85,16 @@ static weir_status on_event(void *context, uint32_t serial, uint32_t tid, const 
       add_line("call", "none");
     return WEIR_OK;
   }
-  if (e->copy == WEIR_RANGE_PUSH) {
+  if (e->range_fact == WEIR_RANGE_PUSH) {
     add_line("range", name_at(t, e->a));
     ck_assert_uint_lt(t->opened, MOST_OPEN);
     t->open[t->opened].number = e->bytes;
     t->open[t->opened++].name = e->a;
-  } else if (e->copy == WEIR_RANGE_POP) {
+  } else if (e->range_fact == WEIR_RANGE_POP) {
     close_range(t, e->bytes);
-  } else if (e->copy == WEIR_RANGE_START) {
+  } else if (e->range_fact == WEIR_RANGE_START) {
     add_line("span", name_at(t, e->a));
-  } else if (e->copy == WEIR_RANGE_MARK) {
+  } else if (e->range_fact == WEIR_RANGE_MARK) {
     add_line("mark", name_at(t, e->a));
   }
   return WEIR_OK;

@@ -644,7 +644,7 @@ static void one_sample(size_t free_bytes)
   for (unsigned i = 0; i < l->events; i++) {
     if (l->event[i].kind != WEIR_EV_CACHE) continue;
     found++;
-    ck_assert_uint_eq(l->event[i].copy, WEIR_CACHE_DEVICE);
+    ck_assert_uint_eq(l->event[i].cache_fact, WEIR_CACHE_DEVICE);
     ck_assert_uint_eq(l->event[i].b, free_bytes);
     ck_assert_uint_eq(l->event[i].bytes, 1 << 20);
     ck_assert_uint_eq(l->event[i].device, 0);
@@ -691,7 +691,7 @@ static const trace_event *cache_fact_read(cache_fact fact)
 {
   const rig_log *l = rig_read();
   for (unsigned i = 0; i < l->events; i++)
-    if (l->event[i].kind == WEIR_EV_CACHE && l->event[i].copy == fact) return &l->event[i];
+    if (l->event[i].kind == WEIR_EV_CACHE && l->event[i].cache_fact == fact) return &l->event[i];
   return NULL;
 }
 
@@ -822,7 +822,7 @@ START_TEST(arrays_are_counted_in_elements)
   R(cudaMemcpy3D)(&p);
   e = rig_one();
   ck_assert_uint_eq(e->bytes, 8 * 16 * 4);
-  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_HTOD);
   ck_assert_uint_eq(e->mem, WEIR_MEM_ARRAY | WEIR_MEM_PAGEABLE << 4);
   p.dstArray = (cudaArray_t)P(0xbeef0); /* made by a way unseen: the driver says four floats */
   R(cudaMemcpy3D)(&p);
@@ -844,7 +844,7 @@ START_TEST(explicit_kinds_are_believed)
   for (int kind = 0; kind < 4; kind++) {
     R(cudaMemcpy)(P(0x1000), P(0x2000), 10, (enum cudaMemcpyKind)kind);
     const trace_event *e = rig_one();
-    ck_assert_uint_eq(e->copy, want[kind]);
+    ck_assert_uint_eq(e->copy_kind, want[kind]);
     ck_assert_uint_eq(e->bytes, 10);
     ck_assert_uint_eq(e->a, 0x1000);
     ck_assert_uint_eq(e->b, 0x2000);
@@ -883,7 +883,7 @@ START_TEST(default_copies_go_by_what_the_pointers_point_to)
                          .dstDevice = t[i].dst};
       if (way == 2) D(cuMemcpy2D_v2)(&m);
       const trace_event *e = rig_one();
-      ck_assert_uint_eq(e->copy, t[i].copy);
+      ck_assert_uint_eq(e->copy_kind, t[i].copy);
       ck_assert_uint_eq(e->mem, t[i].mem);
       ck_assert_uint_eq(e->bytes, 8);
     }
@@ -898,17 +898,17 @@ START_TEST(the_driver_is_asked_about_memory_that_came_by_an_unknown_way)
   f->ask_type = CU_MEMORYTYPE_DEVICE, f->ask_device = 1;
   D(cuMemcpy)(0x7e0000000010, 0x1000, 8);
   const trace_event *e = rig_one();
-  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_HTOD);
   ck_assert_uint_eq(e->device, 1);
   f->ask_type = CU_MEMORYTYPE_HOST;
   D(cuMemcpy)(0x7e0000000010, 0x1000, 8);
   e = rig_one();
-  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOH);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_HTOH);
   ck_assert_uint_eq(e->mem, WEIR_MEM_PINNED | WEIR_MEM_PAGEABLE << 4);
   f->ask_managed = 1;
   D(cuMemcpy)(0x7e0000000010, 0x1000, 8);
   e = rig_one();
-  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_HTOD);
   ck_assert_uint_eq(e->mem & 15, WEIR_MEM_MANAGED);
 }
 END_TEST
@@ -920,17 +920,17 @@ START_TEST(copies_between_two_devices_are_peer_copies)
   device_block(DEVICE_B, 4096);
   R(cudaMemcpy)(P(DEVICE_A), P(DEVICE_B), 100, cudaMemcpyDeviceToDevice);
   const trace_event *e = rig_one();
-  ck_assert_uint_eq(e->copy, WEIR_COPY_PTOP);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_PTOP);
   ck_assert_uint_eq(e->device, 0);
   ck_assert_uint_eq(e->src_device, 1);
   ck_assert_uint_eq(e->flags & WEIR_EVF_IMPLICIT_SYNC, 0);
   R(cudaMemcpyPeer)(P(DEVICE_B), 1, P(DEVICE_A), 0, 100);
-  ck_assert_uint_eq(rig_one()->copy, WEIR_COPY_PTOP);
+  ck_assert_uint_eq(rig_one()->copy_kind, WEIR_COPY_PTOP);
   R(cudaMemcpyPeer)(P(DEVICE_B), 1, P(DEVICE_B + 512), 1, 100);
-  ck_assert_uint_eq(rig_one()->copy, WEIR_COPY_DTOD);
+  ck_assert_uint_eq(rig_one()->copy_kind, WEIR_COPY_DTOD);
   D(cuMemcpyPeerAsync)(0x500, (CUcontext)P(0xc0ffee00), 0x600, (CUcontext)P(CTX_B), 3, NULL);
   e = rig_one();
-  ck_assert_uint_eq(e->copy, WEIR_COPY_PTOP);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_PTOP);
   ck_assert_uint_eq(e->device, 0);
   ck_assert_uint_eq(e->src_device, 1);
   struct cudaMemcpy3DPeerParms p = {.srcPtr = {P(DEVICE_A), 64, 64, 4},
@@ -940,7 +940,7 @@ START_TEST(copies_between_two_devices_are_peer_copies)
                                     .extent = {32, 4, 2}};
   R(cudaMemcpy3DPeer)(&p);
   e = rig_one();
-  ck_assert_uint_eq(e->copy, WEIR_COPY_PTOP);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_PTOP);
   ck_assert_uint_eq(e->bytes, 32 * 4 * 2);
 }
 END_TEST
@@ -958,7 +958,7 @@ START_TEST(bytes_of_a_2d_or_3d_copy_are_payload)
   D(cuMemcpy3D_v2)(&d);
   const trace_event *e = rig_one();
   ck_assert_uint_eq(e->bytes, 2100);
-  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_HTOD);
   CUDA_MEMCPY2D_v1 old = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                           .dstMemoryType = CU_MEMORYTYPE_ARRAY,
                           .WidthInBytes = 100,
@@ -966,7 +966,7 @@ START_TEST(bytes_of_a_2d_or_3d_copy_are_payload)
   D(cuMemcpy2D)(&old);
   e = rig_one();
   ck_assert_uint_eq(e->bytes, 700);
-  ck_assert_uint_eq(e->copy, WEIR_COPY_DTOD);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_DTOD);
   D(cuMemsetD2D32_v2)(DEVICE_A, 4096, 5, 1 << 20, 1 << 12);
   ck_assert_uint_eq(rig_one()->bytes, UINT64_C(1) << 34);
 }
@@ -1005,12 +1005,12 @@ START_TEST(symbol_copies_classify_the_other_end)
   device_block(DEVICE_A, 4096);
   R(cudaMemcpyToSymbol)(P(0x9000), P(0x1000), 12, 4, cudaMemcpyHostToDevice);
   const trace_event *e = rig_one();
-  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->copy_kind, WEIR_COPY_HTOD);
   ck_assert_uint_eq(e->bytes, 12);
   R(cudaMemcpyToSymbol)(P(0x9000), P(DEVICE_A), 12, 4, cudaMemcpyDefault);
-  ck_assert_uint_eq(rig_one()->copy, WEIR_COPY_DTOD);
+  ck_assert_uint_eq(rig_one()->copy_kind, WEIR_COPY_DTOD);
   R(cudaMemcpyFromSymbolAsync)(P(0x1000), P(0x9000), 12, 4, cudaMemcpyDefault, NULL);
-  ck_assert_uint_eq(rig_one()->copy, WEIR_COPY_DTOH);
+  ck_assert_uint_eq(rig_one()->copy_kind, WEIR_COPY_DTOH);
 }
 END_TEST
 
@@ -1044,17 +1044,17 @@ START_TEST(explicit_default_stream_handles_stay)
   D(cuStreamSynchronize)(CU_STREAM_PER_THREAD);
   const trace_event *e = rig_one();
   ck_assert_uint_eq(e->stream, WEIR_STREAM_PER_THREAD);
-  ck_assert_uint_eq(e->copy, WEIR_SYNC_STREAM);
+  ck_assert_uint_eq(e->sync_type, WEIR_SYNC_STREAM);
   D(cuStreamSynchronize_ptsz)(CU_STREAM_LEGACY);
   e = rig_one();
   ck_assert_uint_eq(e->stream, WEIR_STREAM_LEGACY);
   ck_assert(e->flags & WEIR_EVF_PTDS);
   D(cuStreamWaitEvent)((CUstream)P(9), (CUevent)P(8), 0);
   e = rig_one();
-  ck_assert_uint_eq(e->copy, WEIR_SYNC_STREAM_WAIT);
+  ck_assert_uint_eq(e->sync_type, WEIR_SYNC_STREAM_WAIT);
   ck_assert_uint_eq(e->a, 8);
   D(cuEventQuery)((CUevent)P(8));
-  ck_assert_uint_eq(rig_one()->copy, WEIR_SYNC_QUERY);
+  ck_assert_uint_eq(rig_one()->sync_type, WEIR_SYNC_QUERY);
 }
 END_TEST
 

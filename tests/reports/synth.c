@@ -162,7 +162,7 @@ void synth_copy(int n, uint64_t at, uint64_t ns, int copy, uint64_t bytes, int d
                     .a = 0x7f0000000000,
                     .b = 0x7e0000000000,
                     .bytes = bytes,
-                    .copy = (uint8_t)copy,
+                    .copy_kind = (uint8_t)copy,
                     .device = (uint8_t)device,
                     .src_device = (uint8_t)src_device,
                     .mem = (uint8_t)(mem | src_mem << 4),
@@ -178,7 +178,7 @@ void synth_sync(int n, uint64_t at, uint64_t ns, int type)
               (trace_event){.kind = WEIR_EV_SYNC,
                             .api = synth_api(names[type]),
                             .flags = WEIR_EVF_RUNTIME,
-                            .copy = (uint8_t)type,
+                            .sync_type = (uint8_t)type,
                             .device = 0,
                             .src_device = WEIR_DEVICE_NONE,
                             .stream = WEIR_STREAM_LEGACY});
@@ -193,7 +193,7 @@ bool synth_extended(int n, event_kind kind, uint64_t a, uint64_t b, const void *
 
 bool synth_graph(int n, uint64_t at, uint64_t exec, const graph_node_info *nodes, size_t count)
 {
-  trace_event head = {.start = opened + at, .a = exec, .copy = WEIR_GRAPH_MADE, .mem = 1};
+  trace_event head = {.start = opened + at, .a = exec, .graph_fact = WEIR_GRAPH_MADE, .mem = 1};
   return spool_writer_extended(&threads[n], WEIR_EV_GRAPH, &head, nodes, count * sizeof *nodes);
 }
 

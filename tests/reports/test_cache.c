@@ -29,7 +29,7 @@ static void record_cached_alloc(uint64_t at, uint64_t pointer, uint64_t bytes, i
               (trace_event){.kind = WEIR_EV_ALLOC,
                             .api = synth_api("cudaMalloc"),
                             .flags = why ? 0 : WEIR_EVF_CACHED,
-                            .copy = (uint8_t)why,
+                            .reason = (uint8_t)why,
                             .a = pointer,
                             .bytes = bytes,
                             .mem = WEIR_MEM_DEVICE});
@@ -41,7 +41,7 @@ static void release(uint64_t at, uint64_t pointer, uint64_t cached, int why, uin
               (trace_event){.kind = WEIR_EV_FREE,
                             .api = synth_api("cudaFree"),
                             .flags = cached ? WEIR_EVF_CACHED : 0,
-                            .copy = (uint8_t)why,
+                            .reason = (uint8_t)why,
                             .a = pointer,
                             .b = waited,
                             .bytes = cached,
@@ -52,7 +52,7 @@ static void fact(uint64_t at, cache_fact what, uint64_t a, uint64_t b, uint64_t 
 {
   synth_event(0, at, 50,
               (trace_event){.kind = WEIR_EV_CACHE,
-                            .copy = (uint8_t)what,
+                            .cache_fact = (uint8_t)what,
                             .device = what == WEIR_CACHE_TAINTED ? HOST : 0,
                             .a = a,
                             .b = b,
@@ -295,7 +295,7 @@ static void pool_fact(uint64_t at, cache_fact what, uint64_t pool, uint64_t used
 {
   synth_event(0, at, 5,
               (trace_event){.kind = WEIR_EV_CACHE,
-                            .copy = (uint8_t)what,
+                            .cache_fact = (uint8_t)what,
                             .device = 1,
                             .src_device = own ? HOST : 1,
                             .a = pool,

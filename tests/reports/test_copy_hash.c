@@ -12,7 +12,7 @@ static void write_hash(int thread, uint64_t number, uint64_t start, int outcome,
 {
   uint64_t zero = spool_current()->clock_first.ticks;
   trace_event head = {.start = zero + start,
-                      .copy = (uint8_t)outcome,
+                      .hash_outcome = (uint8_t)outcome,
                       .mem = 1,
                       .a = number,
                       .b = number && outcome != WEIR_HASH_PENDING ? 0 : zero + start};
@@ -51,7 +51,7 @@ static void copy_at(uint64_t start, unsigned item)
   trace_event e = {.kind = WEIR_EV_COPY,
                    .api = synth_api("cudaMemcpyBatchAsync"),
                    .flags = item ? WEIR_EVF_BATCH : 0,
-                   .copy = WEIR_COPY_HTOD,
+                   .copy_kind = WEIR_COPY_HTOD,
                    .a = DST + item,
                    .b = SRC + item,
                    .bytes = 64,
@@ -81,7 +81,7 @@ START_TEST(a_hash_is_of_the_event_that_comes_next_with_its_tick_and_addresses)
 {
   synth_open(synth_dir());
   hash_at(10, 1, 0);
-  synth_event(0, 12, 1, (trace_event){.kind = WEIR_EV_CACHE, .copy = WEIR_CACHE_RESERVED});
+  synth_event(0, 12, 1, (trace_event){.kind = WEIR_EV_CACHE, .cache_fact = WEIR_CACHE_RESERVED});
   copy_at(10, 0);
   for (unsigned i = 0; i < 20; i++) {
     hash_at(30, 100 + i, i);
@@ -148,7 +148,7 @@ END_TEST
 
 static void write_range(uint64_t at, int fact, uint64_t name, uint64_t number)
 {
-  trace_event e = {.kind = WEIR_EV_RANGE, .copy = (uint8_t)fact, .a = name, .bytes = number};
+  trace_event e = {.kind = WEIR_EV_RANGE, .range_fact = (uint8_t)fact, .a = name, .bytes = number};
   ck_assert(synth_event(0, at, 0, e));
 }
 

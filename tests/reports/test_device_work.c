@@ -49,7 +49,7 @@ START_TEST(operations_find_the_event_that_began_at_their_number_s_tick)
   device_operation o[] = {operation(7, 100, 150), operation(8, 200, 260), operation(8, 300, 310)};
   write_work(o, 3); /* ahead of the calls: another thread's chunk may be read first */
   correlate(0, 7, 10);
-  synth_event(0, 12, 1, (trace_event){.kind = WEIR_EV_CACHE, .copy = WEIR_CACHE_RESERVED});
+  synth_event(0, 12, 1, (trace_event){.kind = WEIR_EV_CACHE, .cache_fact = WEIR_CACHE_RESERVED});
   copy_at(10);
   copy_at(20);
   correlate(0, 8, 30);

@@ -50,7 +50,7 @@ static void range_event(uint64_t at, int fact, uint64_t name)
 {
   synth_event(0, at, 0,
               (trace_event){.kind = WEIR_EV_RANGE,
-                            .copy = (uint8_t)fact,
+                            .range_fact = (uint8_t)fact,
                             .a = name,
                             .bytes = 1,
                             .device = WEIR_DEVICE_NONE,
@@ -67,7 +67,7 @@ static trace_event random_copy(void)
   int host = synth_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
   return (trace_event){
       .kind = WEIR_EV_COPY,
-      .copy = (uint8_t)copy,
+      .copy_kind = (uint8_t)copy,
       .api = synth_api("cudaMemcpy"),
       .device = (uint8_t)(to ? device : HOST),
       .src_device = (uint8_t)(from ? 1 - device : HOST),
@@ -96,7 +96,7 @@ static trace_event random_call(uint64_t i)
   case 3:
     return (trace_event){.kind = WEIR_EV_SYNC,
                          .api = synth_api("cudaStreamSynchronize"),
-                         .copy = (uint8_t)(1 + synth_below(4)),
+                         .sync_type = (uint8_t)(1 + synth_below(4)),
                          .device = (uint8_t)synth_below(2)};
   case 4:
     return (trace_event){.kind = WEIR_EV_MEMSET, .api = synth_api("cudaMemset"), .device = 1};

@@ -20,7 +20,7 @@ static void copy_call(int thread, uint64_t at, bool in, uint64_t device, uint64_
 {
   trace_event e = {.kind = WEIR_EV_COPY,
                    .api = synth_api(in ? "cuMemcpyHtoD_v2" : "cuMemcpyDtoH_v2"),
-                   .copy = in ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
+                   .copy_kind = in ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
                    .a = in ? device : host,
                    .b = in ? host : device,
                    .bytes = 64,
@@ -169,11 +169,11 @@ static void slow_call(int thread, uint64_t at)
                    .status = !synth_below(12)};
   if (e.kind == WEIR_EV_COPY) {
     unsigned host = 1 + (unsigned)synth_below(2);
-    e.copy = copies[synth_below(3)];
-    e.mem = (uint8_t)(e.copy == WEIR_COPY_DTOH ? host | WEIR_MEM_DEVICE << 4
-                                               : WEIR_MEM_DEVICE | host << 4);
+    e.copy_kind = copies[synth_below(3)];
+    e.mem = (uint8_t)(e.copy_kind == WEIR_COPY_DTOH ? host | WEIR_MEM_DEVICE << 4
+                                                    : WEIR_MEM_DEVICE | host << 4);
   } else if (e.kind == WEIR_EV_SYNC) {
-    e.copy = (uint8_t)(1 + synth_below(5));
+    e.sync_type = (uint8_t)(1 + synth_below(5));
   }
   synth_event(thread, at, 1 + synth_below(2) * synth_below(45000), e);
 }

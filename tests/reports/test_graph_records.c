@@ -17,7 +17,7 @@ static void write_graph(graph_record r, const void *nodes, size_t bytes)
   const trace_event head = {.start = spool_current()->clock_first.ticks + r.at,
                             .a = r.exec,
                             .b = r.b,
-                            .copy = r.fact,
+                            .graph_fact = r.fact,
                             .mem = r.last};
   ck_assert(spool_writer_extended(synth_thread(0), WEIR_EV_GRAPH, &head, nodes, bytes));
 }

@@ -25,7 +25,7 @@ START_TEST(every_event_is_one_row_with_its_values)
                             .api = synth_api("cudaMemcpyAsync"),
                             .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
                             .status = 1,
-                            .copy = WEIR_COPY_HTOD,
+                            .copy_kind = WEIR_COPY_HTOD,
                             .device = 1,
                             .src_device = WEIR_DEVICE_NONE,
                             .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4,
@@ -218,10 +218,10 @@ START_TEST(calls_that_differ_in_any_small_number_are_told_apart)
   for (unsigned i = 0; i < 4096; i++) {
     trace_event e = {.kind = WEIR_EV_CALL,
                      .api = (uint16_t)(1 + (i & 7)),
-                     .copy = (uint8_t)(i >> 3 & 7),
+                     .detail = (uint8_t)(i >> 3 & 7),
                      .device = (uint8_t)(i >> 6 & 7),
                      .src_device = (uint8_t)(i >> 9 & 7)};
-    sum += (int64_t)i * (e.api + 11 * e.copy + 121 * e.device + 1331 * e.src_device);
+    sum += (int64_t)i * (e.api + 11 * e.detail + 121 * e.device + 1331 * e.src_device);
     e.a = i;
     synth_event(0, 1000 + i * 20, 10, e);
   }

@@ -23,7 +23,7 @@ static void sample(uint64_t at, uint64_t total, uint64_t free_bytes, unsigned de
 {
   synth_event(0, at, 1,
               (trace_event){.kind = WEIR_EV_CACHE,
-                            .copy = WEIR_CACHE_DEVICE,
+                            .cache_fact = WEIR_CACHE_DEVICE,
                             .mem = WEIR_MEM_DEVICE,
                             .device = (uint8_t)device,
                             .src_device = WEIR_DEVICE_NONE,
@@ -35,7 +35,7 @@ static void level(uint64_t at, int fact, uint64_t pool, uint64_t reserved, uint6
 {
   synth_event(0, at, 1,
               (trace_event){.kind = WEIR_EV_CACHE,
-                            .copy = (uint8_t)fact,
+                            .cache_fact = (uint8_t)fact,
                             .mem = WEIR_MEM_DEVICE,
                             .device = fact == WEIR_CACHE_POOL_ENDED ? WEIR_DEVICE_NONE : 0,
                             .src_device = WEIR_DEVICE_NONE,
@@ -49,7 +49,7 @@ static void taken_fact(uint64_t at, uint64_t ns, uint32_t stack, int by, uint64_
 {
   synth_event(0, at, ns,
               (trace_event){.kind = WEIR_EV_CACHE,
-                            .copy = WEIR_CACHE_TAKEN,
+                            .cache_fact = WEIR_CACHE_TAKEN,
                             .stack = stack | 1u << 24,
                             .mem = by == WEIR_TAKEN_CODE ? WEIR_MEM_CODE : WEIR_MEM_CONTEXT,
                             .device = 0,

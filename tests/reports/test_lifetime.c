@@ -275,7 +275,7 @@ static void leaky_process(char spool[512], uint64_t at, uint64_t until, uint64_t
   synth_alloc(0, at, 5, 0x1000, bytes, 0, WEIR_MEM_DEVICE);
   synth_event(0, at + 10, 5,
               (trace_event){.kind = WEIR_EV_CACHE,
-                            .copy = WEIR_CACHE_RESERVED,
+                            .cache_fact = WEIR_CACHE_RESERVED,
                             .bytes = 2 * bytes,
                             .mem = WEIR_MEM_DEVICE,
                             .device = 0,

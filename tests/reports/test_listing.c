@@ -45,7 +45,7 @@ static void write_rounds(int thread, int process)
     if (i % 10 == 0)
       synth_event(thread, at + 330, 0,
                   (trace_event){.kind = WEIR_EV_CACHE,
-                                .copy = WEIR_CACHE_GIVEN_BACK,
+                                .cache_fact = WEIR_CACHE_GIVEN_BACK,
                                 .a = pointer,
                                 .b = WEIR_WHY_DECAY,
                                 .bytes = 4096,

@@ -58,7 +58,7 @@ static void record(uint64_t event, uint64_t stream)
 static void stream_wait(uint64_t stream, uint64_t event)
 {
   record_call("cudaStreamWaitEvent", (trace_event){.kind = WEIR_EV_SYNC,
-                                                   .copy = WEIR_SYNC_STREAM_WAIT,
+                                                   .sync_type = WEIR_SYNC_STREAM_WAIT,
                                                    .a = event,
                                                    .stream = stream});
 }
@@ -66,25 +66,25 @@ static void stream_wait(uint64_t stream, uint64_t event)
 static void sync_stream(uint64_t stream)
 {
   record_call("cudaStreamSynchronize",
-              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_STREAM, .stream = stream});
+              (trace_event){.kind = WEIR_EV_SYNC, .sync_type = WEIR_SYNC_STREAM, .stream = stream});
 }
 
 static void sync_event(uint64_t event)
 {
   record_call("cudaEventSynchronize",
-              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_EVENT, .a = event});
+              (trace_event){.kind = WEIR_EV_SYNC, .sync_type = WEIR_SYNC_EVENT, .a = event});
 }
 
 static void sync_device(void)
 {
   record_call("cudaDeviceSynchronize",
-              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_CONTEXT});
+              (trace_event){.kind = WEIR_EV_SYNC, .sync_type = WEIR_SYNC_CONTEXT});
 }
 
 static void query_stream(uint64_t stream, unsigned status)
 {
   record_call("cudaStreamQuery", (trace_event){.kind = WEIR_EV_SYNC,
-                                               .copy = WEIR_SYNC_QUERY,
+                                               .sync_type = WEIR_SYNC_QUERY,
                                                .stream = stream,
                                                .status = (uint16_t)status});
 }
@@ -92,7 +92,7 @@ static void query_stream(uint64_t stream, unsigned status)
 static void query_event(uint64_t event, unsigned status)
 {
   record_call("cudaEventQuery", (trace_event){.kind = WEIR_EV_SYNC,
-                                              .copy = WEIR_SYNC_QUERY,
+                                              .sync_type = WEIR_SYNC_QUERY,
                                               .a = event,
                                               .status = (uint16_t)status});
 }
@@ -102,7 +102,7 @@ static void copy(const char *api, int direction, unsigned host, unsigned flags, 
   bool out = direction == WEIR_COPY_DTOH;
   unsigned mem = out ? host | WEIR_MEM_DEVICE << 4 : WEIR_MEM_DEVICE | host << 4;
   record_call(api, (trace_event){.kind = WEIR_EV_COPY,
-                                 .copy = (uint8_t)direction,
+                                 .copy_kind = (uint8_t)direction,
                                  .mem = (uint8_t)mem,
                                  .bytes = 1000,
                                  .flags = (uint8_t)flags,
@@ -311,7 +311,7 @@ START_TEST(a_wait_that_failed_has_said_nothing)
   begin_program();
   launch(LEGACY);
   record_call("cudaDeviceSynchronize",
-              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_CONTEXT, .status = 700});
+              (trace_event){.kind = WEIR_EV_SYNC, .sync_type = WEIR_SYNC_CONTEXT, .status = 700});
   sync_device();
   finish();
   IS(0, PENDING);
@@ -617,7 +617,7 @@ START_TEST(a_copy_on_the_device_stays_pending)
 {
   begin_program();
   record_call("cudaMemcpy", (trace_event){.kind = WEIR_EV_COPY,
-                                          .copy = WEIR_COPY_DTOD,
+                                          .copy_kind = WEIR_COPY_DTOD,
                                           .mem = WEIR_MEM_DEVICE | WEIR_MEM_DEVICE << 4,
                                           .bytes = 64,
                                           .stream = LEGACY});
@@ -750,8 +750,9 @@ START_TEST(work_that_overlaps_a_wait_may_be_pending_before_and_after)
 {
   const trace_event work = {
       .kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel"), .stream = LEGACY};
-  const trace_event wait = {
-      .kind = WEIR_EV_SYNC, .api = synth_api("cudaDeviceSynchronize"), .copy = WEIR_SYNC_CONTEXT};
+  const trace_event wait = {.kind = WEIR_EV_SYNC,
+                            .api = synth_api("cudaDeviceSynchronize"),
+                            .sync_type = WEIR_SYNC_CONTEXT};
   begin_program();
   call_for(1, 100, 500, work);
   call_for(0, 200, 1000, wait);
@@ -770,8 +771,9 @@ START_TEST(two_threads_that_wait_at_once_both_wait)
 {
   const trace_event work = {
       .kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel"), .stream = LEGACY};
-  const trace_event wait = {
-      .kind = WEIR_EV_SYNC, .api = synth_api("cudaDeviceSynchronize"), .copy = WEIR_SYNC_CONTEXT};
+  const trace_event wait = {.kind = WEIR_EV_SYNC,
+                            .api = synth_api("cudaDeviceSynchronize"),
+                            .sync_type = WEIR_SYNC_CONTEXT};
   begin_program();
   call_for(0, 100, 10, work);
   call_for(0, 200, 1000, wait);

@@ -25,7 +25,7 @@ static void write_range(int thread, uint64_t at, int fact, uint64_t name, uint64
                         uint64_t domain)
 {
   trace_event e = {.kind = WEIR_EV_RANGE,
-                   .copy = (uint8_t)fact,
+                   .range_fact = (uint8_t)fact,
                    .a = name,
                    .bytes = number,
                    .stream = domain,
@@ -36,7 +36,8 @@ static void write_range(int thread, uint64_t at, int fact, uint64_t name, uint64
 
 static void write_payload(uint64_t at, unsigned type, uint64_t bits)
 {
-  trace_event e = {.kind = WEIR_EV_RANGE, .copy = WEIR_RANGE_MARK, .mem = (uint8_t)type, .b = bits};
+  trace_event e = {
+      .kind = WEIR_EV_RANGE, .range_fact = WEIR_RANGE_MARK, .mem = (uint8_t)type, .b = bits};
   ck_assert(synth_event(0, at, 0, e));
 }
 

@@ -33,7 +33,7 @@ static void random_copy(oracle *o, trace_event *e, uint64_t ns)
   bool from_device = copy != WEIR_COPY_HTOD && copy != WEIR_COPY_HTOH;
   int host_mem = synth_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
   e->kind = WEIR_EV_COPY;
-  e->copy = (uint8_t)copy;
+  e->copy_kind = (uint8_t)copy;
   e->api = synth_api("cudaMemcpy");
   e->device = (uint8_t)(to_device ? other : HOST);
   e->src_device = (uint8_t)(from_device ? copy == WEIR_COPY_PTOP ? 1 - other : other : HOST);
@@ -50,11 +50,11 @@ static void random_copy(oracle *o, trace_event *e, uint64_t ns)
 static void random_sync(oracle *o, trace_event *e, uint64_t ns)
 {
   e->kind = WEIR_EV_SYNC;
-  e->copy = (uint8_t)(1 + synth_below(5));
+  e->sync_type = (uint8_t)(1 + synth_below(5));
   e->api = synth_api("cudaStreamSynchronize");
   e->flags &= (uint8_t)~WEIR_EVF_IMPLICIT_SYNC;
   if (e->status || e->flags & WEIR_EVF_CAPTURE) return;
-  if (e->copy == WEIR_SYNC_STREAM_WAIT || e->copy == WEIR_SYNC_QUERY) return;
+  if (e->sync_type == WEIR_SYNC_STREAM_WAIT || e->sync_type == WEIR_SYNC_QUERY) return;
   o->waits++;
   o->wait_ns += (int64_t)ns;
 }
@@ -385,7 +385,7 @@ static void in_context(int n, uint64_t at, uint64_t ns, const char *api, event_k
               (trace_event){.kind = (uint8_t)kind,
                             .api = synth_api(api),
                             .flags = WEIR_EVF_RUNTIME | (waits ? WEIR_EVF_IMPLICIT_SYNC : 0),
-                            .copy = kind == WEIR_EV_SYNC ? WEIR_SYNC_CONTEXT : 0,
+                            .sync_type = kind == WEIR_EV_SYNC ? WEIR_SYNC_CONTEXT : 0,
                             .bytes = kind == WEIR_EV_ALLOC ? 64 : 0,
                             .a = at,
                             .mem = WEIR_MEM_PINNED,

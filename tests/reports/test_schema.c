@@ -85,7 +85,8 @@ static const char *make_trace(void)
   trace_event head = {.start = spool_current()->clock_first.ticks + 30};
   tensor_notice tensor = {.fact = WEIR_TENSOR_MADE, .bytes = 8, .device = -1, .module = "net"};
   ck_assert(tensor_record(synth_thread(0), &head, &tensor));
-  synth_event(0, 40, 0, (trace_event){.kind = WEIR_EV_RANGE, .copy = WEIR_RANGE_PUSH, .bytes = 1});
+  synth_event(0, 40, 0,
+              (trace_event){.kind = WEIR_EV_RANGE, .range_fact = WEIR_RANGE_PUSH, .bytes = 1});
   device_operation work = {.kind = WEIR_DEVICE_KERNEL};
   ck_assert(synth_extended(0, WEIR_EV_DEVICE_WORK, 0, 0, &work, sizeof(work)));
   const graph_node_info node = {.node = 1, .type = 0, .a = 77};
@@ -247,7 +248,7 @@ static const char *make_rich_trace(void)
   synth_event(0, 20, 5,
               (trace_event){.kind = WEIR_EV_COPY,
                             .api = synth_api("cudaMemcpy"),
-                            .copy = WEIR_COPY_HTOD,
+                            .copy_kind = WEIR_COPY_HTOD,
                             .bytes = 64,
                             .src_device = WEIR_DEVICE_NONE,
                             .mem = WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4,

@@ -247,7 +247,7 @@ static void record_site_copy(uint64_t at, uint64_t bytes, int direction, int mem
                             .api = synth_api("cudaMemcpyAsync"),
                             .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
                             .bytes = bytes,
-                            .copy = (uint8_t)direction,
+                            .copy_kind = (uint8_t)direction,
                             .mem = (uint8_t)(mem | src_mem << 4),
                             .stack = 1});
 }

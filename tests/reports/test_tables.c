@@ -62,7 +62,7 @@ static void any_copy(int n, uint64_t at, uint32_t stack)
       .flags = (uint8_t)(WEIR_EVF_RUNTIME | synth_below(4)),
       .status = synth_below(20) == 0,
       .bytes = synth_below(8) ? synth_below(1 << 14) : synth_below(1 << 23),
-      .copy = (uint8_t)copy,
+      .copy_kind = (uint8_t)copy,
       .device = (uint8_t)(to ? device : HOST),
       .src_device = (uint8_t)(from ? copy == WEIR_COPY_PTOP ? 1 - device : device : HOST),
       .mem = (uint8_t)((to ? WEIR_MEM_DEVICE : host) | (from ? WEIR_MEM_DEVICE : host) << 4),
@@ -84,7 +84,7 @@ static void any_wait(int n, uint64_t at, uint32_t stack)
               (trace_event){.kind = WEIR_EV_SYNC,
                             .api = synth_api(names[i]),
                             .flags = WEIR_EVF_RUNTIME,
-                            .copy = types[i],
+                            .sync_type = types[i],
                             .device = (uint8_t)synth_below(2),
                             .src_device = WEIR_DEVICE_NONE,
                             .stream = 1 + synth_below(3),
@@ -744,13 +744,14 @@ static void push_range(int n, uint64_t at, uint64_t number, const char *text)
   synth_extended(n, WEIR_EV_RANGE_NAME, number, 0, payload, sizeof(head) + head.text_bytes);
   synth_event(
       n, at, 0,
-      (trace_event){.kind = WEIR_EV_RANGE, .copy = WEIR_RANGE_PUSH, .a = number, .bytes = number});
+      (trace_event){
+          .kind = WEIR_EV_RANGE, .range_fact = WEIR_RANGE_PUSH, .a = number, .bytes = number});
 }
 
 static void pop_range(int n, uint64_t at, uint64_t number)
 {
   synth_event(n, at, 0,
-              (trace_event){.kind = WEIR_EV_RANGE, .copy = WEIR_RANGE_POP, .bytes = number});
+              (trace_event){.kind = WEIR_EV_RANGE, .range_fact = WEIR_RANGE_POP, .bytes = number});
 }
 
 START_TEST(a_range_has_what_was_done_inside_it_alone)

@@ -80,13 +80,13 @@ static void launch(int thread, uint64_t at, uint64_t stream, uint64_t start, uin
 static void sync_stream(int thread, uint64_t at, uint64_t until, uint64_t stream)
 {
   record_call(thread, at, until - at, "cudaStreamSynchronize",
-              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_STREAM, .stream = stream});
+              (trace_event){.kind = WEIR_EV_SYNC, .sync_type = WEIR_SYNC_STREAM, .stream = stream});
 }
 
 static void sync_device(uint64_t at, uint64_t until)
 {
   record_call(0, at, until - at, "cudaDeviceSynchronize",
-              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_CONTEXT});
+              (trace_event){.kind = WEIR_EV_SYNC, .sync_type = WEIR_SYNC_CONTEXT});
 }
 
 static void resolve(void)
@@ -164,7 +164,7 @@ START_TEST(work_queued_behind_an_event_is_other_work)
               (trace_event){.kind = WEIR_EV_EVENT, .a = E, .stream = A});
   launch(0, 40, A, 200, 280);
   record_call(0, 50, 250, "cudaEventSynchronize",
-              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_EVENT, .a = E});
+              (trace_event){.kind = WEIR_EV_SYNC, .sync_type = WEIR_SYNC_EVENT, .a = E});
   finish();
   parts(0, 100, 80, 70, 0);
 }
@@ -218,7 +218,7 @@ START_TEST(a_copy_that_waits_waits_for_itself_too)
   uint32_t number = correlate(0, 50);
   record_call(0, 50, 300, "cudaMemcpy",
               (trace_event){.kind = WEIR_EV_COPY,
-                            .copy = WEIR_COPY_DTOH,
+                            .copy_kind = WEIR_COPY_DTOH,
                             .mem = WEIR_MEM_PAGEABLE | WEIR_MEM_DEVICE << 4,
                             .bytes = 1000,
                             .flags = WEIR_EVF_IMPLICIT_SYNC,
@@ -429,8 +429,9 @@ START_TEST(launches_into_a_full_queue_are_a_cause)
   for (uint64_t i = 0; i < 1001; i++)
     launch(0, 1000 + 10 * i, A, 90000 + 10 * i, 90005 + 10 * i);
   uint32_t last = correlate(0, 20000);
-  record_call(0, 20000, 300, "cudaMemcpyAsync",
-              (trace_event){.kind = WEIR_EV_COPY, .copy = WEIR_COPY_DTOD, .bytes = 8, .stream = A});
+  record_call(
+      0, 20000, 300, "cudaMemcpyAsync",
+      (trace_event){.kind = WEIR_EV_COPY, .copy_kind = WEIR_COPY_DTOD, .bytes = 8, .stream = A});
   add_work(last, 0, 200000, 200001, 0);
   record_call(0, 30000, 400, "cudaMalloc", (trace_event){.kind = WEIR_EV_CALL});
   other = correlate(0, 79000);

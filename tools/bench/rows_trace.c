@@ -140,11 +140,11 @@ static void make_event(trace_event *e, uint64_t n, const mix *x)
   e->mem = WEIR_MEM_DEVICE;
   event_set_duration(e, 2000);
   if (e->kind == WEIR_EV_COPY) {
-    e->copy = WEIR_COPY_HTOD;
+    e->copy_kind = WEIR_COPY_HTOD;
     e->mem = WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4;
     e->b = UINT64_C(0x7f0000000000) + n % 1024 * 4096;
   } else if (e->kind == WEIR_EV_SYNC) {
-    e->copy = WEIR_SYNC_CONTEXT;
+    e->sync_type = WEIR_SYNC_CONTEXT;
     e->mem = 0;
   }
 }
