@@ -90,6 +90,25 @@ START_TEST(a_failure_leaves_what_was_there)
 }
 END_TEST
 
+/* By another of its names, too. */
+START_TEST(a_trace_is_not_written_over)
+{
+  static const char *const names[] = {"t.db", "./t.db", "link.db", "hard.db"};
+  for (int i = 0; i < WRITERS; i++) {
+    enter_folder(i);
+    sh_status(0, "cp t.db before && ln -s t.db link.db && ln t.db hard.db");
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+      const outcome *o = sh_status(2, "%s", line_to(i, names[k]));
+      ck_assert_msg(strstr(o->err, " is the trace itself (see") ||
+                        strstr(o->err, " is what is read (see"),
+                    "%s", o->err);
+      sh_status(0, "cmp t.db before");
+    }
+    ck_assert_int_eq(chdir(".."), 0);
+  }
+}
+END_TEST
+
 START_TEST(a_device_is_written_as_it_is)
 {
   for (int w = 0; w < WRITERS; w++) {
@@ -295,6 +314,7 @@ int main(void)
   tcase_set_timeout(tc, 0);
   tcase_add_test(tc, a_regular_file_is_replaced_by_a_whole_one);
   tcase_add_test(tc, a_failure_leaves_what_was_there);
+  tcase_add_test(tc, a_trace_is_not_written_over);
   tcase_add_test(tc, a_device_is_written_as_it_is);
   tcase_add_test(tc, a_pipe_is_written_as_it_is);
   tcase_add_test(tc, a_descriptor_of_the_shells_is_written);

@@ -199,6 +199,7 @@ int export_main(const cmd *c, int argc, char **argv)
   if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
   if (line.value[OPT_WEIGHT].given && (!r.whole || r.whole->write != write_folded))
     return cmd_usage(c, "--weight is of the format folded");
+  if (!reading_may_write(c, OPT_EXPORT_OUTPUT, r.output, argv[at])) return CMD_USAGE;
   weir_status s = r.whole ? export_whole(&r, argv[at]) : export_operations(&r, argv[at]);
   if (!s) return 0;
   return cmd_failed();

@@ -76,9 +76,13 @@ void reading_clear(reading *r)
   r->symbols = NULL;
 }
 
-bool reading_may_write(const cmd *c, const char *output, const char *trace)
+bool reading_may_write(const cmd *c, cmd_option_id option, const char *output, const char *input)
 {
-  if (!output || !output_is_same(output, trace)) return true;
-  cmd_usage(c, "-o %s is the trace itself", output);
+  const cmd_option *o = &cmd_options[option];
+  if (!output || !output_is_same(output, input)) return true;
+  if (o->letter)
+    cmd_usage(c, "-%c %s is the trace itself", o->letter, output);
+  else
+    cmd_usage(c, "--%s %s is the trace itself", o->name, output);
   return false;
 }

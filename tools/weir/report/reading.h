@@ -28,8 +28,8 @@ bool reading_read(const cmd *c, cmd_option_id option, const char *value, void *c
 bool reading_take(const cmd *c, const cmd_line *line, reading *r);
 void reading_clear(reading *r);
 
-/* Whether `output`, by the option of that name, may be written (NULL: it is not asked for).
- * False after cmd_usage(): it is the trace. */
-bool reading_may_write(const cmd *c, const char *output, const char *trace);
+/* Whether the file that an option names may be written (NULL: it was not given). False after
+ * cmd_usage(): it is what is read. */
+bool reading_may_write(const cmd *c, cmd_option_id option, const char *output, const char *input);
 
 #endif

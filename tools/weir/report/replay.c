@@ -8,8 +8,8 @@
 #include "tools/replay/fit.h"
 #include "tools/replay/read.h"
 #include "tools/replay/replay.h"
-#include "tools/weir/base/commands.h"
 #include "tools/weir/base/output_file.h"
+#include "tools/weir/report/reading.h"
 
 typedef struct request {
   const rp_policy *policy; /* NULL: all */
@@ -136,6 +136,7 @@ int replay_main(const cmd *c, int argc, char **argv)
   r.svg = line.value[OPT_SVG].text;
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir replay takes one file, not %d", argc - at);
+  if (!reading_may_write(c, OPT_SVG, r.svg, argv[at])) return CMD_USAGE;
   if (replay_trace(argv[at], &r) == WEIR_OK) return 0;
   return cmd_failed();
 }

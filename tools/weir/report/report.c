@@ -185,6 +185,7 @@ int report_main(const cmd *c, int argc, char **argv)
   if (option) return cmd_usage(c, "weir report %s has no %s", what, option);
   if (!check_output(c, &r, !strcmp(what, kinds[0].name) && !option_of_tables(&r.report)))
     return CMD_USAGE;
+  if (!reading_may_write(c, OPT_REPORT_OUTPUT, r.output, argv[at])) return CMD_USAGE;
   if (!reading_take(c, &line, &shared)) return CMD_USAGE;
   int status = make_report(what, argv[at], &r, &shared);
   reading_clear(&shared);

@@ -147,7 +147,7 @@ static weir_status write_list(FILE *out, const void *context)
 static int write_trace(const cmd *c, const request *r, const char *trace)
 {
   listed l = {r, trace};
-  if (!reading_may_write(c, r->output, trace)) return CMD_USAGE;
+  if (!reading_may_write(c, OPT_TRACE_OUTPUT, r->output, trace)) return CMD_USAGE;
   return output_write(r->output, 0600, write_list, &l) ? cmd_failed() : 0;
 }
 
