@@ -17,7 +17,7 @@ static double setting(const rule_run *k, int i)
 /* 1 where condition, else 0. */
 static const weir_tensor *ones_where(rule_run *k, const weir_tensor *condition)
 {
-  return c_as(k, condition, k->n->meta[0].dtype);
+  return c_to_dtype(k->c, condition, k->n->meta[0].dtype);
 }
 
 /* ---- slopes as expressions ------------------------------------------------------------------- */
@@ -25,95 +25,99 @@ static const weir_tensor *ones_where(rule_run *k, const weir_tensor *condition)
 /* s (1 + x (1 - s)), s: the sigmoid. */
 static const weir_tensor *silu_slope(rule_run *k, const weir_tensor *x)
 {
-  const weir_tensor *s = c_sigmoid(k, x);
-  const weir_tensor *rest = c_mul(k, x, c_add_s(k, c_neg(k, s), 1));
-  return c_mul(k, s, c_add_s(k, rest, 1));
+  const weir_tensor *s = c_sigmoid(k->c, x);
+  const weir_tensor *rest = c_mul(k->c, x, c_add_s(k->c, c_neg(k->c, s), 1));
+  return c_mul(k->c, s, c_add_s(k->c, rest, 1));
 }
 
 /* The normal distribution's area up to x, and x times its density. */
 static const weir_tensor *gelu_slope(rule_run *k, const weir_tensor *x)
 {
-  const weir_tensor *area = c_mul_s(k, c_add_s(k, c_erf(k, c_mul_s(k, x, M_SQRT1_2)), 1), 0.5);
-  const weir_tensor *bell = c_exp(k, c_mul_s(k, c_mul(k, x, x), -0.5));
-  return c_add(k, area, c_mul_s(k, c_mul(k, x, bell), M_SQRT1_2 * M_2_SQRTPI / 2));
+  const weir_tensor *area =
+      c_mul_s(k->c, c_add_s(k->c, c_erf(k->c, c_mul_s(k->c, x, M_SQRT1_2)), 1), 0.5);
+  const weir_tensor *bell = c_exp(k->c, c_mul_s(k->c, c_mul(k->c, x, x), -0.5));
+  return c_add(k->c, area, c_mul_s(k->c, c_mul(k->c, x, bell), M_SQRT1_2 * M_2_SQRTPI / 2));
 }
 
 static const weir_tensor *gelu_tanh_slope(rule_run *k, const weir_tensor *x)
 {
   const double scale = M_SQRT2 * M_2_SQRTPI / 2, cube = 0.044715;
-  const weir_tensor *square = c_mul(k, x, x);
-  const weir_tensor *inner = c_mul(k, x, c_add_s(k, c_mul_s(k, square, cube), 1));
-  const weir_tensor *t = c_tanh(k, c_mul_s(k, inner, scale));
-  const weir_tensor *steep = c_mul_s(k, c_add_s(k, c_mul_s(k, square, 3 * cube), 1), scale);
-  const weir_tensor *rest = c_mul(k, c_add_s(k, c_neg(k, c_mul(k, t, t)), 1), c_mul(k, x, steep));
-  return c_mul_s(k, c_add(k, c_add_s(k, t, 1), rest), 0.5);
+  const weir_tensor *square = c_mul(k->c, x, x);
+  const weir_tensor *inner = c_mul(k->c, x, c_add_s(k->c, c_mul_s(k->c, square, cube), 1));
+  const weir_tensor *t = c_tanh(k->c, c_mul_s(k->c, inner, scale));
+  const weir_tensor *steep =
+      c_mul_s(k->c, c_add_s(k->c, c_mul_s(k->c, square, 3 * cube), 1), scale);
+  const weir_tensor *rest =
+      c_mul(k->c, c_add_s(k->c, c_neg(k->c, c_mul(k->c, t, t)), 1), c_mul(k->c, x, steep));
+  return c_mul_s(k->c, c_add(k->c, c_add_s(k->c, t, 1), rest), 0.5);
 }
 
 static const weir_tensor *log_one_plus_exp(rule_run *k, const weir_tensor *x)
 {
-  weir_tensor *o = NULL;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_softplus(&o, x, 1, 20), &o);
+  return c_call(k->c, weir_softplus, x, 1, 20);
 }
 
 /* t + x s (1 - t^2), t: tanh of log(1 + e^x), s: the sigmoid. */
 static const weir_tensor *mish_slope(rule_run *k, const weir_tensor *x)
 {
-  const weir_tensor *t = c_tanh(k, log_one_plus_exp(k, x)), *s = c_sigmoid(k, x);
-  const weir_tensor *rest = c_add_s(k, c_neg(k, c_mul(k, t, t)), 1);
-  return c_add(k, t, c_mul(k, c_mul(k, x, s), rest));
+  const weir_tensor *t = c_tanh(k->c, log_one_plus_exp(k, x)), *s = c_sigmoid(k->c, x);
+  const weir_tensor *rest = c_add_s(k->c, c_neg(k->c, c_mul(k->c, t, t)), 1);
+  return c_add(k->c, t, c_mul(k->c, c_mul(k->c, x, s), rest));
 }
 
 static const weir_tensor *hardsigmoid_slope(rule_run *k, const weir_tensor *x)
 {
-  const weir_tensor *in = c_logical_and(k, c_gt_s(k, x, -3), c_lt_s(k, x, 3));
-  return c_mul_s(k, ones_where(k, in), 1.0 / 6);
+  const weir_tensor *in = c_logical_and(k->c, c_gt_s(k->c, x, -3), c_lt_s(k->c, x, 3));
+  return c_mul_s(k->c, ones_where(k, in), 1.0 / 6);
 }
 
 static const weir_tensor *hardswish_slope(rule_run *k, const weir_tensor *x)
 {
-  const weir_tensor *above = c_ge_s(k, x, 3), *low = c_le_s(k, x, -3);
-  const weir_tensor *in = c_not(k, c_logical_or(k, above, low));
-  const weir_tensor *part = c_where(k, in, c_add_s(k, c_div_s(k, x, 3), 0.5));
-  return c_add(k, part, ones_where(k, above));
+  const weir_tensor *above = c_ge_s(k->c, x, 3), *low = c_le_s(k->c, x, -3);
+  const weir_tensor *in = c_logical_not(k->c, c_logical_or(k->c, above, low));
+  const weir_tensor *part = c_masked(k->c, in, c_add_s(k->c, c_div_s(k->c, x, 3), 0.5));
+  return c_add(k->c, part, ones_where(k, above));
 }
 
 static const weir_tensor *log_sigmoid_slope(rule_run *k, const weir_tensor *x)
 {
-  return c_sigmoid(k, c_neg(k, x));
+  return c_sigmoid(k->c, c_neg(k->c, x));
 }
 
 static const weir_tensor *leaky_relu_slope(rule_run *k, const weir_tensor *x)
 {
-  const weir_tensor *above = ones_where(k, c_gt_s(k, x, 0));
-  return c_add_s(k, c_mul_s(k, above, 1 - setting(k, 0)), setting(k, 0));
+  const weir_tensor *above = ones_where(k, c_gt_s(k->c, x, 0));
+  return c_add_s(k->c, c_mul_s(k->c, above, 1 - setting(k, 0)), setting(k, 0));
 }
 
 /* number[1] above 0, else number[0] number[2] e^(number[2] x). */
 static const weir_tensor *elu_slope(rule_run *k, const weir_tensor *x)
 {
-  const weir_tensor *above = c_gt_s(k, x, 0), *below = c_minimum_s(k, x, 0);
-  const weir_tensor *e = c_exp(k, c_mul_s(k, below, setting(k, 2)));
-  const weir_tensor *line = c_mul_s(k, ones_where(k, above), setting(k, 1));
-  return c_add(k, line, c_where(k, c_not(k, above), c_mul_s(k, e, setting(k, 0) * setting(k, 2))));
+  const weir_tensor *above = c_gt_s(k->c, x, 0), *below = c_minimum_s(k->c, x, 0);
+  const weir_tensor *e = c_exp(k->c, c_mul_s(k->c, below, setting(k, 2)));
+  const weir_tensor *line = c_mul_s(k->c, ones_where(k, above), setting(k, 1));
+  return c_add(
+      k->c, line,
+      c_masked(k->c, c_logical_not(k->c, above), c_mul_s(k->c, e, setting(k, 0) * setting(k, 2))));
 }
 
 static const weir_tensor *softplus_slope(rule_run *k, const weir_tensor *x)
 {
-  const weir_tensor *z = c_mul_s(k, x, setting(k, 0)), *above = c_gt_s(k, z, setting(k, 1));
-  const weir_tensor *bent = c_where(k, c_not(k, above), c_sigmoid(k, z));
-  return c_add(k, bent, ones_where(k, above));
+  const weir_tensor *z = c_mul_s(k->c, x, setting(k, 0)), *above = c_gt_s(k->c, z, setting(k, 1));
+  const weir_tensor *bent = c_masked(k->c, c_logical_not(k->c, above), c_sigmoid(k->c, z));
+  return c_add(k->c, bent, ones_where(k, above));
 }
 
 static const weir_tensor *shrink_slope(rule_run *k, const weir_tensor *x)
 {
   double lambda = setting(k, 0);
-  const weir_tensor *above = c_gt_s(k, x, lambda), *below = c_lt_s(k, x, -lambda);
-  return ones_where(k, c_logical_or(k, above, below));
+  const weir_tensor *above = c_gt_s(k->c, x, lambda), *below = c_lt_s(k->c, x, -lambda);
+  return ones_where(k, c_logical_or(k->c, above, below));
 }
 
 static const weir_tensor *threshold_slope(rule_run *k, const weir_tensor *x)
 {
-  return ones_where(k, c_gt_s(k, x, setting(k, 0)));
+  return ones_where(k, c_gt_s(k->c, x, setting(k, 0)));
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -122,18 +126,17 @@ static const weir_tensor *threshold_slope(rule_run *k, const weir_tensor *x)
 static void slope_back(rule_run *k, weir_op op,
                        const weir_tensor *(*slope)(rule_run *k, const weir_tensor *x))
 {
-  weir_tensor *o = NULL;
   const weir_tensor *a = operand(k, 0);
-  if (k->c.st) return;
+  if (k->c->st) return;
   if (k->create_graph) {
-    give(k, 0, c_mul(k, G, slope(k, a)));
+    give(k, 0, c_mul(k->c, G, slope(k, a)));
     return;
   }
   elementwise_call e = {.op = op, .count = 2, .has_p = weir_op_has_p(op)};
   e.t[0] = G, e.t[1] = a;
   for (int i = 0; i < 3; i++)
     e.p[i] = k->n->r.number[i];
-  give(k, 0, calc_keep(&k->c, elementwise_run(&o, &e), &o));
+  give(k, 0, c_call(k->c, elementwise_run, &e));
 }
 
 /* X(function, the device's row) */
@@ -160,18 +163,20 @@ SLOPES(SLOPE)
 /* a sigmoid(b) */
 static void glu_back(rule_run *k)
 {
-  const weir_tensor *s = c_sigmoid(k, operand(k, 1)), *part = c_mul(k, G, s);
+  const weir_tensor *s = c_sigmoid(k->c, operand(k, 1)), *part = c_mul(k->c, G, s);
   if (wants_gradient(k, 0)) give(k, 0, part);
   if (!wants_gradient(k, 1)) return;
-  const weir_tensor *rest = c_sub(k, part, c_mul(k, part, s));
-  give(k, 1, c_mul(k, operand(k, 0), rest));
+  const weir_tensor *rest = c_sub(k->c, part, c_mul(k->c, part, s));
+  give(k, 1, c_mul(k->c, operand(k, 0), rest));
 }
 
 static void prelu_back(rule_run *k)
 {
-  const weir_tensor *above = c_gt_s(k, operand(k, 0), 0);
-  if (wants_gradient(k, 0)) give(k, 0, c_pick(k, above, G, c_mul(k, G, c_operand(k, 1))));
-  if (wants_gradient(k, 1)) give(k, 1, c_where(k, c_not(k, above), c_mul(k, G, operand(k, 0))));
+  const weir_tensor *above = c_gt_s(k->c, operand(k, 0), 0);
+  if (wants_gradient(k, 0))
+    give(k, 0, c_where(k->c, above, G, c_mul(k->c, G, operand_or_number(k, 1))));
+  if (wants_gradient(k, 1))
+    give(k, 1, c_masked(k->c, c_logical_not(k->c, above), c_mul(k->c, G, operand(k, 0))));
 }
 
 #define A KEEP_A

@@ -20,8 +20,8 @@ static void attention_back(rule_run *k)
                            .dropout = p[1],
                            .drawn = {(uint64_t)N[1], (uint64_t)N[2]}};
   weir_tensor *out[3] = {NULL};
-  if (k->c.st) return;
-  k->c.st = attention_backward(out, G, &saved, k->create_graph);
+  if (k->c->st) return;
+  k->c->st = attention_backward(out, G, &saved, k->create_graph);
   for (int i = 0; i < 3; i++) {
     if (wants_gradient(k, i)) give(k, i, out[i]);
     weir_tensor_release(out[i]);

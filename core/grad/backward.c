@@ -254,13 +254,12 @@ static weir_status arrived(grad_run *run, visit *v, uint32_t output)
 /* The gradient of an operand as it must be: its shape, dtype and device. *grad is exchanged. */
 static weir_status conform(rule_run *k, weir_tensor **grad, const grad_meta *meta)
 {
-  const weir_tensor *t = c_sum_to(k, *grad, &meta->shape);
-  if (!k->c.st && (weir_dtype)t->dtype != meta->dtype) t = c_as(k, t, meta->dtype);
-  if (!k->c.st && !weir_device_equal(device_of_tensor(t), meta->device)) {
-    weir_tensor *moved = NULL;
-    t = calc_keep(&k->c, weir_to(&moved, t, &(weir_options){.device = meta->device}), &moved);
+  const weir_tensor *t = c_sum_to(k->c, *grad, &meta->shape);
+  if (!k->c->st && (weir_dtype)t->dtype != meta->dtype) t = c_to_dtype(k->c, t, meta->dtype);
+  if (!k->c->st && !weir_device_equal(device_of_tensor(t), meta->device)) {
+    t = c_call(k->c, weir_to, t, &(weir_options){.device = meta->device});
   }
-  if (k->c.st || t == *grad) return k->c.st;
+  if (k->c->st || t == *grad) return k->c->st;
   (void)weir_tensor_retain((weir_tensor *)t);
   weir_tensor_release(*grad);
   *grad = (weir_tensor *)t;
@@ -271,7 +270,7 @@ static weir_status conform(rule_run *k, weir_tensor **grad, const grad_meta *met
 static weir_status hand_on(grad_run *run, rule_run *k)
 {
   const grad_node *n = k->n;
-  weir_status st = k->c.st;
+  weir_status st = k->c->st;
   for (int i = 0; i < n->inputs; i++) {
     if (!n->edge[i].node) continue;
     visit *to = visit_at(run, n->edge[i].node);
@@ -279,7 +278,7 @@ static weir_status hand_on(grad_run *run, rule_run *k)
     k->out[i] = NULL;
     if (grad && !st && (!run->want || to->needed)) {
       st = conform(k, &grad, &n->of[i]);
-      calc_drop(&k->c, 0);
+      calc_drop(k->c, 0);
       if (!st) {
         st = add_up(&to->grad[n->edge[i].output], grad);
         grad = NULL;
@@ -295,30 +294,23 @@ static weir_status run_rule(grad_run *run, visit *v)
 {
   grad_node *n = v->node;
   weir_tensor **out = calloc((size_t)n->inputs + 1, sizeof(weir_tensor *));
-  rule_run *k = malloc(sizeof *k);
   bool any = false, skip = run->want && !v->needed;
-  if (!out || !k) {
-    free(out);
-    free(k);
-    return no_room();
-  }
-  k->c.st = WEIR_OK, k->c.count = 0;
-  k->n = n, k->as = NULL, k->out = out, k->create_graph = run->create_graph;
+  if (!out) return no_room();
+  CALC(c);
+  rule_run k = {.c = c, .n = n, .out = out, .create_graph = run->create_graph};
   for (int i = 0; i < RECORD_OUTS; i++) {
-    k->g[i] = v->grad[i];
+    k.g[i] = v->grad[i];
     any |= v->grad[i] != NULL;
   }
-  if (any && !skip && n->rule->run) n->rule->run(k);
-  calc_drop(&k->c, 0);
+  if (any && !skip && n->rule->run) n->rule->run(&k);
+  calc_drop(c, 0);
   for (int i = 0; i < RECORD_OUTS; i++)
     weir_tensor_drop(&v->grad[i]);
   if (!run->retain_graph) node_forget(n);
-  weir_status st = hand_on(run, k);
-  calc_drop(&k->c, 0);
+  weir_status st = hand_on(run, &k);
   for (int i = 0; i < n->inputs; i++)
     weir_tensor_release(out[i]);
   free(out);
-  free(k);
   return st;
 }
 

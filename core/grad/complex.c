@@ -13,25 +13,22 @@ static bool is_complex(const weir_tensor *t)
   return t && t->dtype == WEIR_COMPLEX64;
 }
 
-const weir_tensor *c_conj(rule_run *k, const weir_tensor *t)
+const weir_tensor *c_conj(calc *c, const weir_tensor *t)
 {
-  weir_tensor *o = NULL;
-  if (k->c.st || !is_complex(t)) return t;
-  return calc_keep(&k->c, weir_conj(&o, t), &o);
+  if (c->st || !is_complex(t)) return t;
+  return c_call(c, weir_conj, t);
 }
 
 static void as_real_back(rule_run *k)
 {
-  weir_tensor *o = NULL;
-  const weir_tensor *g = c_contiguous(k, G);
-  give(k, 0, calc_keep(&k->c, k->c.st ? k->c.st : weir_view_as_complex(&o, g), &o));
+  const weir_tensor *g = c_contiguous(k->c, G);
+  give(k, 0, c_call(k->c, weir_view_as_complex, g));
 }
 
 static void as_complex_back(rule_run *k)
 {
-  weir_tensor *o = NULL;
-  const weir_tensor *g = c_contiguous(k, G);
-  give(k, 0, calc_keep(&k->c, k->c.st ? k->c.st : weir_view_as_real(&o, g), &o));
+  const weir_tensor *g = c_contiguous(k->c, G);
+  give(k, 0, c_call(k->c, weir_view_as_real, g));
 }
 
 static const grad_rule as_real = {"ViewAsRealBackward0", as_real_back, {0}};

@@ -35,30 +35,27 @@ static weir_scalar conjugate(weir_scalar s)
 /* t times, and through, operand i, which may be a number. */
 static const weir_tensor *times_operand(rule_run *k, const weir_tensor *t, int i)
 {
-  weir_tensor *o = NULL;
-  if (!is_number(k, i)) return c_mul(k, t, c_conj(k, operand(k, i)));
+  if (!is_number(k, i)) return c_mul(k->c, t, c_conj(k->c, operand(k, i)));
   weir_scalar by = conjugate(k->n->r.number[i]);
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_mul_scalar(&o, t, by), &o);
+  return c_mul_scalar(k->c, t, by);
 }
 
 static const weir_tensor *through(rule_run *k, const weir_tensor *t, int i)
 {
-  weir_tensor *o = NULL;
-  if (!is_number(k, i)) return c_div(k, t, c_conj(k, operand(k, i)));
+  if (!is_number(k, i)) return c_div(k->c, t, c_conj(k->c, operand(k, i)));
   weir_scalar by = conjugate(k->n->r.number[i]);
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_div_scalar(&o, t, by), &o);
+  return c_div_scalar(k->c, t, by);
 }
 
 /* G times the slope that the device has an operation for, of t. */
 static void slope_of(rule_run *k, weir_op op, const weir_tensor *t, const weir_scalar p[3])
 {
-  weir_tensor *o = NULL;
-  if (k->c.st) return;
+  if (k->c->st) return;
   elementwise_call e = {.op = op, .count = 2, .has_p = weir_op_has_p(op)};
   e.t[0] = G, e.t[1] = t;
   for (int i = 0; i < 3; i++)
     e.p[i] = p[i];
-  give(k, 0, calc_keep(&k->c, elementwise_run(&o, &e), &o));
+  give(k, 0, c_call(k->c, elementwise_run, &e));
 }
 
 /* ---- one operand ------------------------------------------------------------------------------
@@ -67,78 +64,78 @@ static void slope_of(rule_run *k, weir_op op, const weir_tensor *t, const weir_s
 
 static void neg_back(rule_run *k)
 {
-  give(k, 0, c_neg(k, G));
+  give(k, 0, c_neg(k->c, G));
 }
 
 static void abs_back(rule_run *k)
 {
   const weir_tensor *a = a_of(k);
-  if (k->c.st || a->dtype != WEIR_COMPLEX64) {
-    give(k, 0, c_mul(k, G, c_sign(k, a)));
+  if (k->c->st || a->dtype != WEIR_COMPLEX64) {
+    give(k, 0, c_mul(k->c, G, c_sign(k->c, a)));
     return;
   }
-  const weir_tensor *r = c_abs(k, a); /* the direction; 0 has none */
-  give(k, 0, c_mul(k, G, c_where(k, c_ne_s(k, r, 0), c_div(k, a, r))));
+  const weir_tensor *r = c_abs(k->c, a); /* the direction; 0 has none */
+  give(k, 0, c_mul(k->c, G, c_masked(k->c, c_ne_s(k->c, r, 0), c_div(k->c, a, r))));
 }
 
 static void relu_back(rule_run *k)
 {
   static const weir_scalar bound[3] = {{.dtype = WEIR_FLOAT64}};
   if (k->create_graph)
-    give(k, 0, c_where(k, c_gt_s(k, result_of(k), 0), G));
+    give(k, 0, c_masked(k->c, c_gt_s(k->c, result_of(k), 0), G));
   else
     slope_of(k, WEIR_OP_THRESHOLD_BACKWARD, result_of(k), bound);
 }
 
 static void exp_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, G, c_conj(k, result_of(k))));
+  give(k, 0, c_mul(k->c, G, c_conj(k->c, result_of(k))));
 }
 
 static void log_back(rule_run *k)
 {
-  give(k, 0, c_div(k, G, c_conj(k, a_of(k))));
+  give(k, 0, c_div(k->c, G, c_conj(k->c, a_of(k))));
 }
 
 static void sqrt_back(rule_run *k)
 {
-  give(k, 0, c_div(k, G, c_mul_s(k, c_conj(k, result_of(k)), 2)));
+  give(k, 0, c_div(k->c, G, c_mul_s(k->c, c_conj(k->c, result_of(k)), 2)));
 }
 
 static void rsqrt_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, c_mul_s(k, G, -0.5), c_pow_s(k, c_conj(k, result_of(k)), 3)));
+  give(k, 0, c_mul(k->c, c_mul_s(k->c, G, -0.5), c_pow_s(k->c, c_conj(k->c, result_of(k)), 3)));
 }
 
 static void sin_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, G, c_conj(k, c_cos(k, a_of(k)))));
+  give(k, 0, c_mul(k->c, G, c_conj(k->c, c_cos(k->c, a_of(k)))));
 }
 
 static void cos_back(rule_run *k)
 {
-  give(k, 0, c_mul(k, G, c_conj(k, c_neg(k, c_sin(k, a_of(k))))));
+  give(k, 0, c_mul(k->c, G, c_conj(k->c, c_neg(k->c, c_sin(k->c, a_of(k))))));
 }
 
 /* g (1 - t t) */
 static void tanh_back(rule_run *k)
 {
-  const weir_tensor *t = c_conj(k, result_of(k));
+  const weir_tensor *t = c_conj(k->c, result_of(k));
   if (k->create_graph || k->n->of[0].dtype == WEIR_COMPLEX64)
-    give(k, 0, c_sub(k, G, c_mul(k, G, c_mul(k, t, t))));
+    give(k, 0, c_sub(k->c, G, c_mul(k->c, G, c_mul(k->c, t, t))));
   else
     slope_of(k, WEIR_OP_TANH_BACKWARD, t, k->n->r.number);
 }
 
 static void sigmoid_back(rule_run *k)
 {
-  const weir_tensor *s = c_conj(k, result_of(k)), *part;
+  const weir_tensor *s = c_conj(k->c, result_of(k)), *part;
   if (!k->create_graph && k->n->of[0].dtype != WEIR_COMPLEX64) {
     slope_of(k, WEIR_OP_SIGMOID_BACKWARD, s, k->n->r.number);
     return;
   }
-  part = c_mul(k, G, s);
-  give(k, 0, c_sub(k, part, c_mul(k, part, s)));
+  part = c_mul(k->c, G, s);
+  give(k, 0, c_sub(k->c, part, c_mul(k->c, part, s)));
 }
 
 /* ---- two operands ---------------------------------------------------------------------------- */
@@ -147,13 +144,12 @@ static void sigmoid_back(rule_run *k)
 static const weir_tensor *scaled(rule_run *k, const weir_tensor *t, bool minus)
 {
   weir_scalar alpha = k->n->r.alpha;
-  weir_tensor *o = NULL;
-  if (real_number(alpha) == 1) return minus ? c_neg(k, t) : t;
+  if (real_number(alpha) == 1) return minus ? c_neg(k->c, t) : t;
   if (alpha.dtype == WEIR_FLOAT64)
     alpha.f = minus ? -alpha.f : alpha.f;
   else
     alpha = weir_float(minus ? -real_number(alpha) : real_number(alpha));
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_mul_scalar(&o, t, alpha), &o);
+  return c_mul_scalar(k->c, t, alpha);
 }
 
 static void add_back(rule_run *k)
@@ -177,17 +173,16 @@ static void mul_back(rule_run *k)
 /* The number, or what was kept, as a tensor that broadcasts. */
 static const weir_tensor *quotient(rule_run *k)
 {
-  weir_tensor *o = NULL;
-  if (!is_number(k, 0)) return c_div(k, a_of(k), b_of(k));
+  if (!is_number(k, 0)) return c_div(k->c, a_of(k), b_of(k));
   const weir_tensor *b = b_of(k);
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_scalar_div(&o, k->n->r.number[0], b), &o);
+  return c_scalar_div(k->c, k->n->r.number[0], b);
 }
 
 static void div_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, through(k, G, 1));
   if (wants_gradient(k, 1))
-    give(k, 1, c_neg(k, c_mul(k, G, c_conj(k, c_div(k, quotient(k), b_of(k))))));
+    give(k, 1, c_neg(k->c, c_mul(k->c, G, c_conj(k->c, c_div(k->c, quotient(k), b_of(k))))));
 }
 
 /* ---- powers ---------------------------------------------------------------------------------- */
@@ -199,13 +194,13 @@ static void pow_base(rule_run *k)
   if (is_number(k, 1)) {
     double b = real_number(k->n->r.number[1]);
     if (b == 0)
-      give(k, 0, k->c.st ? NULL : c_zeros(k, &k->n->of[0]));
+      give(k, 0, k->c->st ? NULL : zeros_of(k, &k->n->of[0]));
     else
-      give(k, 0, c_mul(k, G, c_conj(k, c_mul_s(k, c_pow_s(k, a, b - 1), b))));
+      give(k, 0, c_mul(k->c, G, c_conj(k->c, c_mul_s(k->c, c_pow_s(k->c, a, b - 1), b))));
     return;
   }
-  const weir_tensor *b = b_of(k), *part = c_mul(k, b, c_pow(k, a, c_sub_s(k, b, 1)));
-  give(k, 0, c_where(k, c_ne_s(k, b, 0), c_mul(k, G, part)));
+  const weir_tensor *b = b_of(k), *part = c_mul(k->c, b, c_pow(k->c, a, c_sub_s(k->c, b, 1)));
+  give(k, 0, c_masked(k->c, c_ne_s(k->c, b, 0), c_mul(k->c, G, part)));
 }
 
 /* g a^b log(a), 0 where a is and b is not negative. */
@@ -214,13 +209,13 @@ static void pow_exponent(rule_run *k)
   const weir_tensor *r = result_of(k), *b = b_of(k);
   if (is_number(k, 0)) {
     double a = real_number(k->n->r.number[0]);
-    const weir_tensor *part = c_mul(k, G, c_mul_s(k, r, log(a)));
-    give(k, 1, a != 0 ? part : c_where(k, c_lt_s(k, b, 0), part));
+    const weir_tensor *part = c_mul(k->c, G, c_mul_s(k->c, r, log(a)));
+    give(k, 1, a != 0 ? part : c_masked(k->c, c_lt_s(k->c, b, 0), part));
     return;
   }
-  const weir_tensor *a = a_of(k), *part = c_mul(k, G, c_mul(k, r, c_log(k, a)));
-  const weir_tensor *still = c_logical_and(k, c_eq_s(k, a, 0), c_ge_s(k, b, 0));
-  give(k, 1, c_where(k, c_not(k, still), part));
+  const weir_tensor *a = a_of(k), *part = c_mul(k->c, G, c_mul(k->c, r, c_log(k->c, a)));
+  const weir_tensor *still = c_logical_and(k->c, c_eq_s(k->c, a, 0), c_ge_s(k->c, b, 0));
+  give(k, 1, c_masked(k->c, c_logical_not(k->c, still), part));
 }
 
 static void pow_back(rule_run *k)
@@ -239,14 +234,16 @@ static void extreme_back(rule_run *k, bool largest)
     int at = is_number(k, 0);
     double bound = real_number(k->n->r.number[!at]);
     const weir_tensor *t = operand(k, at);
-    give(k, at, c_where(k, largest ? c_gt_s(k, t, bound) : c_lt_s(k, t, bound), G));
+    give(k, at, c_masked(k->c, largest ? c_gt_s(k->c, t, bound) : c_lt_s(k->c, t, bound), G));
     return;
   }
   a = a_of(k), b = b_of(k);
-  half = c_pick(k, c_eq(k, a, b), c_div_s(k, G, 2), G);
-  const weir_tensor *above = c_gt(k, a, b), *below = c_lt(k, a, b);
-  if (wants_gradient(k, 0)) give(k, 0, c_where(k, c_not(k, largest ? below : above), half));
-  if (wants_gradient(k, 1)) give(k, 1, c_where(k, c_not(k, largest ? above : below), half));
+  half = c_where(k->c, c_eq(k->c, a, b), c_div_s(k->c, G, 2), G);
+  const weir_tensor *above = c_gt(k->c, a, b), *below = c_lt(k->c, a, b);
+  if (wants_gradient(k, 0))
+    give(k, 0, c_masked(k->c, c_logical_not(k->c, largest ? below : above), half));
+  if (wants_gradient(k, 1))
+    give(k, 1, c_masked(k->c, c_logical_not(k->c, largest ? above : below), half));
 }
 
 static void maximum_back(rule_run *k)
@@ -262,8 +259,8 @@ static void minimum_back(rule_run *k)
 static void where_back(rule_run *k)
 {
   const weir_tensor *truth = a_of(k);
-  if (wants_gradient(k, 1)) give(k, 1, c_where(k, truth, G));
-  if (wants_gradient(k, 2)) give(k, 2, c_where(k, c_not(k, truth), G));
+  if (wants_gradient(k, 1)) give(k, 1, c_masked(k->c, truth, G));
+  if (wants_gradient(k, 2)) give(k, 2, c_masked(k->c, c_logical_not(k->c, truth), G));
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

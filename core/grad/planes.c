@@ -12,15 +12,13 @@ static void max_places_back(rule_run *k)
 {
   if (!k->create_graph) {
     pooling p;
-    weir_tensor *back = NULL;
     const weir_tensor *taken = operand(k, 2);
     pool_of_record(&p, N);
     p.max = true;
-    give(k, 0, calc_keep(&k->c, k->c.st ? k->c.st : pool_back(&back, G, taken, &p), &back));
+    give(k, 0, c_call(k->c, pool_back, G, taken, &p));
     return;
   }
   const weir_shape *in = &k->n->of[0].shape, *out = &k->n->meta[0].shape;
-  weir_tensor *o = NULL;
   int64_t planes = 1, from = 1, to = 1;
   grad_meta m = k->n->of[0];
   for (int d = 0; d < in->count; d++) {
@@ -30,37 +28,34 @@ static void max_places_back(rule_run *k)
     to *= inner ? out->size[d] : 1;
   }
   m.shape = weir_shape(planes, from);
-  const weir_tensor *places = c_reshape(k, operand(k, 2), weir_shape(planes, to));
-  const weir_tensor *g = c_reshape(k, G, weir_shape(planes, to));
-  const weir_tensor *sum = c_zeros(k, &m);
-  if (k->c.st) return;
-  const weir_tensor *all = calc_keep(&k->c, weir_scatter_add(&o, sum, 1, places, g), &o);
-  if (all) give(k, 0, c_reshape(k, all, *in));
+  const weir_tensor *places = c_reshape(k->c, operand(k, 2), weir_shape(planes, to));
+  const weir_tensor *g = c_reshape(k->c, G, weir_shape(planes, to));
+  const weir_tensor *sum = zeros_of(k, &m);
+  if (k->c->st) return;
+  const weir_tensor *all = c_call(k->c, weir_scatter_add, sum, 1, places, g);
+  if (all) give(k, 0, c_reshape(k->c, all, *in));
 }
 
 static void average_pool_back(rule_run *k)
 {
   pooling p;
-  weir_tensor *o = NULL;
   pool_of_record(&p, N);
-  give(k, 0, calc_keep(&k->c, pool_back(&o, G, NULL, &p), &o));
+  give(k, 0, c_call(k->c, pool_back, G, NULL, &p));
 }
 
 static void average_pool_again(rule_run *k)
 {
   pooling p;
-  weir_tensor *o = NULL;
   pool_of_record(&p, N);
-  give(k, 0, calc_keep(&k->c, pool_run(&o, NULL, G, &p), &o));
+  give(k, 0, c_call(k->c, pool_run, NULL, G, &p));
 }
 
 static void resample_back(rule_run *k)
 {
   weir_resample r;
-  weir_tensor *o = NULL;
   int axes = resample_of_record(&r, N);
   r.back = !r.back;
-  give(k, 0, calc_keep(&k->c, resample_run(&o, G, &r, axes), &o));
+  give(k, 0, c_call(k->c, resample_run, G, &r, axes));
 }
 
 static const grad_rule rules[RECORD_KINDS] = {

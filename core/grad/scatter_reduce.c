@@ -14,44 +14,36 @@
 
 static const weir_tensor *gathered(rule_run *k, const weir_tensor *t)
 {
-  weir_tensor *o = NULL;
   const weir_tensor *index = PLACES;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_gather(&o, t, DIM, index), &o);
+  return c_gather(k->c, t, DIM, index);
 }
 
 /* t plus, at their places, the source's elements. */
 static const weir_tensor *with_added(rule_run *k, const weir_tensor *t, const weir_tensor *source)
 {
-  weir_tensor *o = NULL;
   const weir_tensor *index = PLACES;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_scatter_add(&o, t, DIM, index, source), &o);
+  return c_call(k->c, weir_scatter_add, t, DIM, index, source);
 }
 
 static const weir_tensor *multiplied(rule_run *k, const weir_tensor *t, const weir_tensor *source)
 {
-  weir_tensor *o = NULL;
   const weir_tensor *index = PLACES;
-  weir_status st = k->c.st;
-  if (!st) st = weir_scatter_reduce(&o, t, DIM, index, source, WEIR_SCATTER_PROD, WITH);
-  return calc_keep(&k->c, st, &o);
+  return c_call(k->c, weir_scatter_reduce, t, DIM, index, source, WEIR_SCATTER_PROD, WITH);
 }
 
 static const weir_tensor *filled_like(rule_run *k, const weir_tensor *t, double value)
 {
-  weir_tensor *o = NULL;
-  weir_status st = k->c.st;
-  return calc_keep(&k->c, st ? st : weir_full_like(&o, t, weir_float(value), NULL), &o);
+  return c_call(k->c, weir_full_like, t, weir_float(value), NULL);
 }
 
 /* What is read of the source: as much as there are indices. */
 static const weir_tensor *used_source(rule_run *k)
 {
   const weir_tensor *source = operand(k, 1), *index = PLACES;
-  for (int d = 0; d < (k->c.st ? 0 : index->dims); d++) {
-    weir_tensor *o = NULL;
+  for (int d = 0; d < (k->c->st ? 0 : index->dims); d++) {
     if (source->size[d] == index->size[d]) continue;
-    source = calc_keep(&k->c, weir_narrow(&o, source, d, 0, index->size[d]), &o);
-    if (k->c.st) return NULL;
+    source = c_call(k->c, weir_narrow, source, d, 0, index->size[d]);
+    if (k->c->st) return NULL;
   }
   return source;
 }
@@ -59,12 +51,9 @@ static const weir_tensor *used_source(rule_run *k)
 /* To self, without what is lost. */
 static void give_self(rule_run *k, const weir_tensor *t)
 {
-  weir_tensor *o = NULL;
   const weir_tensor *index = PLACES;
   if (!WITH) {
-    weir_status st = k->c.st;
-    if (!st) st = weir_scatter_value(&o, t, DIM, index, weir_int(0));
-    t = calc_keep(&k->c, st, &o);
+    t = c_call(k->c, weir_scatter_value, t, DIM, index, weir_int(0));
   }
   give(k, 0, t);
 }
@@ -73,18 +62,18 @@ static void give_self(rule_run *k, const weir_tensor *t)
 static const weir_tensor *numbers_of_terms(rule_run *k)
 {
   const weir_tensor *index = PLACES;
-  if (k->c.st) return NULL;
+  if (k->c->st) return NULL;
   grad_meta m = k->n->of[1];
   m.shape = weir_tensor_shape(index);
-  const weir_tensor *ones = c_add_s(k, c_zeros(k, &m), 1);
+  const weir_tensor *ones = c_add_s(k->c, zeros_of(k, &m), 1);
   const weir_tensor *count = with_added(k, filled_like(k, G, WITH), ones);
-  return c_maximum_s(k, count, 1);
+  return c_maximum_s(k->c, count, 1);
 }
 
 static void linear_back(rule_run *k)
 {
   const weir_tensor *g = G;
-  if (OP == WEIR_SCATTER_MEAN) g = c_div(k, g, numbers_of_terms(k));
+  if (OP == WEIR_SCATTER_MEAN) g = c_div(k->c, g, numbers_of_terms(k));
   if (wants_gradient(k, 0)) give_self(k, g);
   if (wants_gradient(k, 1)) give_written(k, gathered(k, g));
 }
@@ -92,29 +81,23 @@ static void linear_back(rule_run *k)
 /* Whether a place has more than one 0 of the source; `count`: how many there are. */
 static bool has_several(rule_run *k, const weir_tensor *count)
 {
-  weir_tensor *any = NULL;
   weir_scalar said = {.dtype = WEIR_BOOL};
-  const weir_tensor *is = c_gt_s(k, count, 1);
-  is = calc_keep(&k->c, k->c.st ? k->c.st : weir_any(&any, is), &any);
-  if (!k->c.st) k->c.st = weir_item(&said, is);
-  return !k->c.st && said.i;
+  const weir_tensor *is = c_gt_s(k->c, count, 1);
+  is = c_any(k->c, is);
+  c_do(k->c, weir_item(&said, is));
+  return !k->c->st && said.i;
 }
 
 /* The product of the others than those at `at` along the dimension. */
 static const weir_tensor *without(rule_run *k, const weir_tensor *self, const weir_tensor *source,
                                   int64_t at)
 {
-  weir_tensor *o[4] = {NULL};
   const weir_tensor *index = PLACES;
   const weir_tensor *one = filled_like(k, source, 1);
-  if (k->c.st) return NULL;
-  one = calc_keep(&k->c, weir_narrow(&o[0], one, DIM, at, 1), &o[0]);
-  if (k->c.st) return NULL;
-  source = calc_keep(&k->c, weir_slice_scatter(&o[1], source, one, DIM, at, at + 1, 1), &o[1]);
-  const weir_tensor *product = k->c.st ? NULL : multiplied(k, self, source);
-  if (k->c.st) return NULL;
-  index = calc_keep(&k->c, weir_narrow(&o[2], index, DIM, at, 1), &o[2]);
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_gather(&o[3], product, DIM, index), &o[3]);
+  one = c_narrow(k->c, one, DIM, at, 1);
+  source = c_call(k->c, weir_slice_scatter, source, one, DIM, at, at + 1, 1);
+  const weir_tensor *product = multiplied(k, self, source);
+  return c_gather(k->c, product, DIM, c_narrow(k->c, index, DIM, at, 1));
 }
 
 /* For each of the source the product of the others, whose derivative is right where several are 0: a
@@ -124,19 +107,19 @@ static const weir_tensor *products_of_others(rule_run *k, const weir_tensor *sel
 {
   weir_tensor *all = NULL;
   int64_t length = source->dims ? source->size[DIM] : 1;
-  for (int64_t i = 0; i < length && !k->c.st; i++) {
-    int mark = k->c.count;
+  for (int64_t i = 0; i < length && !k->c->st; i++) {
+    int mark = k->c->count;
     weir_tensor *joined = NULL;
     const weir_tensor *part = without(k, self, source, i);
-    if (!k->c.st && all)
-      k->c.st = weir_cat(&joined, (const weir_tensor *[]){all, part}, 2, DIM);
-    else if (!k->c.st)
+    if (!k->c->st && all)
+      k->c->st = weir_cat(&joined, (const weir_tensor *[]){all, part}, 2, DIM);
+    else if (!k->c->st)
       joined = weir_tensor_retain((weir_tensor *)part);
     weir_tensor_release(all);
     all = joined;
-    calc_drop(&k->c, mark);
+    calc_drop(k->c, mark);
   }
-  return calc_keep(&k->c, k->c.st, &all);
+  return calc_keep(k->c, k->c->st, &all);
 }
 
 /* Of self the product of the source; of the source that of the others: where it is the one 0 among
@@ -144,37 +127,38 @@ static const weir_tensor *products_of_others(rule_run *k, const weir_tensor *sel
 static void product_back(rule_run *k)
 {
   const weir_tensor *self = operand(k, 0), *source = used_source(k), *result = outcome(k, 0);
-  if (k->c.st) return;
+  if (k->c->st) return;
   if (wants_gradient(k, 0)) {
-    const weir_tensor *safe = c_pick(k, c_eq_s(k, self, 0), filled_like(k, self, 1), self);
-    give_self(k, c_div(k, c_mul(k, G, multiplied(k, safe, source)), safe));
+    const weir_tensor *safe = c_where(k->c, c_eq_s(k->c, self, 0), filled_like(k, self, 1), self);
+    give_self(k, c_div(k->c, c_mul(k->c, G, multiplied(k, safe, source)), safe));
   }
   if (!wants_gradient(k, 1)) return;
-  const weir_tensor *zero = c_eq_s(k, source, 0), *ones = filled_like(k, source, 1);
+  const weir_tensor *zero = c_eq_s(k->c, source, 0), *ones = filled_like(k, source, 1);
   grad_meta m = k->n->of[0];
-  const weir_tensor *count = with_added(k, c_zeros(k, &m), c_as(k, zero, m.dtype));
+  const weir_tensor *count = with_added(k, zeros_of(k, &m), c_to_dtype(k->c, zero, m.dtype));
   if (k->create_graph && source->dims && has_several(k, count)) {
-    give_written(k, c_mul(k, gathered(k, G), products_of_others(k, self, source)));
+    give_written(k, c_mul(k->c, gathered(k, G), products_of_others(k, self, source)));
     return;
   }
-  const weir_tensor *single = c_logical_and(k, zero, c_eq_s(k, gathered(k, count), 1));
-  const weir_tensor *rest = multiplied(k, self, c_pick(k, single, ones, source));
+  const weir_tensor *single = c_logical_and(k->c, zero, c_eq_s(k->c, gathered(k, count), 1));
+  const weir_tensor *rest = multiplied(k, self, c_where(k->c, single, ones, source));
   const weir_tensor *through =
-      c_div(k, gathered(k, c_mul(k, G, result)), c_pick(k, zero, ones, source));
-  give_written(k, c_pick(k, single, gathered(k, c_mul(k, G, rest)), through));
+      c_div(k->c, gathered(k, c_mul(k->c, G, result)), c_where(k->c, zero, ones, source));
+  give_written(k, c_where(k->c, single, gathered(k, c_mul(k->c, G, rest)), through));
 }
 
 /* Shared by all that are equal to it, self among them even where it does not count, as torch has it. */
 static void largest_back(rule_run *k)
 {
   const weir_tensor *self = operand(k, 0), *source = used_source(k), *result = outcome(k, 0);
-  const weir_tensor *own = c_eq(k, self, result), *theirs = c_eq(k, source, gathered(k, result));
-  if (k->c.st) return;
-  const weir_tensor *count =
-      with_added(k, c_as(k, own, k->n->meta[0].dtype), c_as(k, theirs, k->n->meta[0].dtype));
-  const weir_tensor *part = c_div(k, G, count);
-  if (wants_gradient(k, 0)) give_self(k, c_where(k, own, part));
-  if (wants_gradient(k, 1)) give_written(k, c_where(k, theirs, gathered(k, part)));
+  const weir_tensor *own = c_eq(k->c, self, result),
+                    *theirs = c_eq(k->c, source, gathered(k, result));
+  if (k->c->st) return;
+  const weir_tensor *count = with_added(k, c_to_dtype(k->c, own, k->n->meta[0].dtype),
+                                        c_to_dtype(k->c, theirs, k->n->meta[0].dtype));
+  const weir_tensor *part = c_div(k->c, G, count);
+  if (wants_gradient(k, 0)) give_self(k, c_masked(k->c, own, part));
+  if (wants_gradient(k, 1)) give_written(k, c_masked(k->c, theirs, gathered(k, part)));
 }
 
 static void scatter_reduce_back(rule_run *k)

@@ -11,32 +11,31 @@ static const weir_shape *shape_of(const rule_run *k)
 
 static void same_back(rule_run *k)
 {
-  give(k, 0, c_reshape(k, G, *shape_of(k)));
+  give(k, 0, c_reshape(k->c, G, *shape_of(k)));
 }
 
 /* Who runs it sums what was repeated. */
 static void expand_back(rule_run *k)
 {
-  give(k, 0, c_sum_to(k, G, shape_of(k)));
+  give(k, 0, c_sum_to(k->c, G, shape_of(k)));
 }
 
 static void permute_back(rule_run *k)
 {
   int order[WEIR_MAX_DIMS] = {0};
-  weir_tensor *o = NULL;
   for (int i = 0; i < shape_of(k)->count; i++)
     order[N[i]] = i;
-  give(k, 0, calc_keep(&k->c, weir_permute(&o, G, order), &o));
+  give(k, 0, c_permute(k->c, G, order));
 }
 
 /* The gradient, made of G by changes in place that were not recorded: `kind` says what they were. */
 static void give_linear(rule_run *k, weir_tensor *made, enum record_kind kind)
 {
-  if (!k->c.st && k->create_graph && G->node) {
+  if (!k->c->st && k->create_graph && G->node) {
     record r = {.kind = kind, .inputs = 1, .in = &G, .out = {made}};
     for (int i = 0; i < RECORD_NUMBERS; i++)
       r.n[i] = N[i];
-    k->c.st = tensor_recorder->made(&r);
+    k->c->st = tensor_recorder->made(&r);
   }
   give(k, 0, made);
 }
@@ -45,10 +44,10 @@ static void give_linear(rule_run *k, weir_tensor *made, enum record_kind kind)
 static void give_part(rule_run *k, weir_tensor *zeros, weir_status st, weir_tensor *part,
                       enum record_kind kind)
 {
-  (void)calc_keep(&k->c, st, &part);
-  if (!k->c.st) {
+  (void)calc_keep(k->c, st, &part);
+  if (!k->c->st) {
     WEIR_UNRECORDED;
-    k->c.st = weir_copy_(part, G, false);
+    k->c->st = weir_copy_(part, G, false);
   }
   give_linear(k, zeros, kind);
 }
@@ -63,17 +62,15 @@ static void slice_back(rule_run *k)
 {
   int dim = (int)N[0];
   int64_t size = shape_of(k)->size[dim], behind, padding[2 * WEIR_MAX_DIMS] = {0};
-  weir_tensor *o = NULL, *zeros, *part = NULL;
+  weir_tensor *zeros, *part = NULL;
   if (N[2] == 1) {
     behind = size - N[1] - G->size[dim];
     padding[2 * (G->dims - 1 - dim)] = N[1];
     padding[2 * (G->dims - 1 - dim) + 1] = behind;
-    give(k, 0,
-         calc_keep(&k->c, weir_pad(&o, G, padding, 2 * G->dims, WEIR_PAD_CONSTANT, weir_int(0)),
-                   &o));
+    give(k, 0, c_call(k->c, weir_pad, G, padding, 2 * G->dims, WEIR_PAD_CONSTANT, weir_int(0)));
     return;
   }
-  zeros = c_zeros(k, &k->n->of[0]);
+  zeros = zeros_of(k, &k->n->of[0]);
   if (!zeros) return;
   weir_status st = weir_slice(&part, zeros, dim, N[1], end_of_slice(k, G->size[dim]), N[2]);
   give_part(k, zeros, st, part, RECORD_SLICE_BACK);
@@ -83,41 +80,38 @@ static void select_back(rule_run *k)
 {
   int dim = (int)N[0];
   int64_t size = shape_of(k)->size[dim], padding[2 * WEIR_MAX_DIMS] = {0};
-  weir_tensor *one = NULL, *o = NULL;
-  const weir_tensor *g = calc_keep(&k->c, weir_unsqueeze(&one, G, dim), &one);
+  const weir_tensor *g = c_unsqueeze(k->c, G, dim);
   if (!g) return;
   padding[2 * (g->dims - 1 - dim)] = N[1];
   padding[2 * (g->dims - 1 - dim) + 1] = size - N[1] - 1;
-  give(k, 0,
-       calc_keep(&k->c, weir_pad(&o, g, padding, 2 * g->dims, WEIR_PAD_CONSTANT, weir_int(0)), &o));
+  give(k, 0, c_call(k->c, weir_pad, g, padding, 2 * g->dims, WEIR_PAD_CONSTANT, weir_int(0)));
 }
 
 /* One place of all windows after the other. */
 static void unfold_back(rule_run *k)
 {
   int dim = (int)N[0];
-  weir_tensor *sum = c_zeros(k, &k->n->of[0]);
+  weir_tensor *sum = zeros_of(k, &k->n->of[0]);
   if (!sum) return;
   if (!shape_of(k)->count) {
-    give(k, 0, c_reshape(k, G, *shape_of(k)));
+    give(k, 0, c_reshape(k->c, G, *shape_of(k)));
     return;
   }
   WEIR_UNRECORDED;
-  for (int64_t i = 0; i < N[1] && !k->c.st; i++) {
-    int mark = k->c.count;
-    weir_tensor *part = NULL, *g = NULL;
-    (void)calc_keep(&k->c, weir_slice(&part, sum, dim, i, i + (G->size[dim] - 1) * N[2] + 1, N[2]),
-                    &part);
-    if (!k->c.st) (void)calc_keep(&k->c, weir_select(&g, G, -1, i), &g);
-    if (!k->c.st) k->c.st = weir_add_(part, g);
-    calc_drop(&k->c, mark);
+  for (int64_t i = 0; i < N[1] && !k->c->st; i++) {
+    int mark = k->c->count;
+    int64_t end = i + (G->size[dim] - 1) * N[2] + 1;
+    weir_tensor *part = c_call(k->c, weir_slice, sum, dim, i, end, N[2]);
+    const weir_tensor *g = c_select(k->c, G, -1, i);
+    c_do(k->c, weir_add_(part, g));
+    calc_drop(k->c, mark);
   }
   give_linear(k, sum, RECORD_UNFOLD_BACK);
 }
 
 static void diagonal_back(rule_run *k)
 {
-  weir_tensor *zeros = c_zeros(k, &k->n->of[0]), *part = NULL;
+  weir_tensor *zeros = zeros_of(k, &k->n->of[0]), *part = NULL;
   if (!zeros) return;
   weir_status st = weir_diagonal(&part, zeros, N[0], (int)N[1], (int)N[2]);
   give_part(k, zeros, st, part, RECORD_DIAGONAL_BACK);
@@ -127,13 +121,13 @@ static void diagonal_back(rule_run *k)
 
 static void copy_back(rule_run *k)
 {
-  if (wants_gradient(k, 0)) give(k, 0, c_zeros(k, &k->n->of[0]));
+  if (wants_gradient(k, 0)) give(k, 0, zeros_of(k, &k->n->of[0]));
   if (wants_gradient(k, 1)) give(k, 1, G);
 }
 
 static void fill_back(rule_run *k)
 {
-  give(k, 0, c_zeros(k, &k->n->of[0]));
+  give(k, 0, zeros_of(k, &k->n->of[0]));
 }
 
 /* ---- joined ---------------------------------------------------------------------------------- */
@@ -147,15 +141,14 @@ static void cat_back(rule_run *k)
 {
   int dim = (int)N[0];
   int64_t from = 0;
-  for (int i = 0; i < k->n->inputs && !k->c.st; i++) {
+  for (int i = 0; i < k->n->inputs && !k->c->st; i++) {
     const grad_meta *m = &k->n->of[i];
-    weir_tensor *part = NULL;
-    int mark = k->c.count;
+    int mark = k->c->count;
     if (was_skipped(m)) continue;
     int64_t size = m->shape.size[dim];
     if (wants_gradient(k, i)) {
-      give(k, i, calc_keep(&k->c, weir_narrow(&part, G, dim, from, size), &part));
-      calc_drop(&k->c, mark);
+      give(k, i, c_narrow(k->c, G, dim, from, size));
+      calc_drop(k->c, mark);
     }
     from += size;
   }
@@ -163,12 +156,11 @@ static void cat_back(rule_run *k)
 
 static void stack_back(rule_run *k)
 {
-  for (int i = 0; i < k->n->inputs && !k->c.st; i++) {
-    weir_tensor *part = NULL;
-    int mark = k->c.count;
+  for (int i = 0; i < k->n->inputs && !k->c->st; i++) {
+    int mark = k->c->count;
     if (!wants_gradient(k, i)) continue;
-    give(k, i, calc_keep(&k->c, weir_select(&part, G, (int)N[0], i), &part));
-    calc_drop(&k->c, mark);
+    give(k, i, c_select(k->c, G, (int)N[0], i));
+    calc_drop(k->c, mark);
   }
 }
 
@@ -177,18 +169,16 @@ static void stack_back(rule_run *k)
 static void flip_back(rule_run *k)
 {
   int dims[WEIR_MAX_DIMS], count = 0;
-  weir_tensor *o = NULL;
   for (int d = 0; d < G->dims; d++)
     if (N[0] >> d & 1) dims[count++] = d;
-  give(k, 0, calc_keep(&k->c, weir_flip(&o, G, dims, count), &o));
+  give(k, 0, c_call(k->c, weir_flip, G, dims, count));
 }
 
 static void roll_back(rule_run *k)
 {
   int64_t shift = -N[0];
   int dim = (int)N[1];
-  weir_tensor *o = NULL;
-  give(k, 0, G->dims ? calc_keep(&k->c, weir_roll(&o, G, &shift, &dim, 1), &o) : G);
+  give(k, 0, G->dims ? c_call(k->c, weir_roll, G, &shift, &dim, 1) : G);
 }
 
 /* Dimension by dimension, from the last: (repeats, size), and the repeats summed. */
@@ -198,10 +188,10 @@ static void repeat_back(rule_run *k)
   const weir_tensor *g = G;
   int lead = g->dims - s->count;
   if (!g->numel) {
-    give(k, 0, c_zeros(k, &k->n->of[0]));
+    give(k, 0, zeros_of(k, &k->n->of[0]));
     return;
   }
-  for (int d = g->dims - 1; d >= lead && !k->c.st; d--) {
+  for (int d = g->dims - 1; d >= lead && !k->c->st; d--) {
     weir_shape split = {3, {1, N[d], s->size[d - lead]}}, merged = weir_tensor_shape(g);
     int64_t behind = 1;
     if (N[d] == 1) continue;
@@ -211,22 +201,20 @@ static void repeat_back(rule_run *k)
       behind *= g->size[i];
     split.size[2] *= behind;
     merged.size[d] = s->size[d - lead];
-    g = c_reshape(k, c_sum_mask(k, c_reshape(k, g, split), 2, false), merged);
+    g = c_reshape(k->c, c_sum_mask(k->c, c_reshape(k->c, g, split), 2, false), merged);
   }
-  if (k->c.st || lead < 0) return;
-  give(k, 0, c_reshape(k, c_sum_mask(k, g, (1u << lead) - 1, false), *s));
+  if (k->c->st || lead < 0) return;
+  give(k, 0, c_reshape(k->c, c_sum_mask(k->c, g, (1u << lead) - 1, false), *s));
 }
 
 static void triangle_back(rule_run *k)
 {
-  weir_tensor *o = NULL;
-  give(k, 0, calc_keep(&k->c, N[1] ? weir_tril(&o, G, N[0]) : weir_triu(&o, G, N[0]), &o));
+  give(k, 0, N[1] ? c_tril(k->c, G, N[0]) : c_triu(k->c, G, N[0]));
 }
 
 static void diag_embed_back(rule_run *k)
 {
-  weir_tensor *o = NULL;
-  give(k, 0, calc_keep(&k->c, weir_diagonal(&o, G, N[0], (int)N[1], (int)N[2]), &o));
+  give(k, 0, c_diagonal(k->c, G, N[0], (int)N[1], (int)N[2]));
 }
 
 /* ---- borders --------------------------------------------------------------------------------- */
@@ -234,13 +222,11 @@ static void diag_embed_back(rule_run *k)
 static void pad_back(rule_run *k)
 {
   int64_t padding[2 * WEIR_MAX_DIMS];
-  weir_tensor *o = NULL;
   for (int d = 0; d < G->dims; d++) {
     padding[2 * (G->dims - 1 - d)] = -N[2 * d];
     padding[2 * (G->dims - 1 - d) + 1] = -N[2 * d + 1];
   }
-  give(k, 0,
-       calc_keep(&k->c, weir_pad(&o, G, padding, 2 * G->dims, WEIR_PAD_CONSTANT, weir_int(0)), &o));
+  give(k, 0, c_call(k->c, weir_pad, G, padding, 2 * G->dims, WEIR_PAD_CONSTANT, weir_int(0)));
 }
 
 /* Where place `at`, counted from the operand's first element, was taken from. */
@@ -258,19 +244,18 @@ static void pad_edge_back(rule_run *k)
   int dim = (int)N[0];
   int64_t size = shape_of(k)->size[dim], first = -N[1], end = size + N[2];
   int64_t from = first > 0 ? first : 0, to = end < size ? end : size;
-  weir_tensor *sum = c_zeros(k, &k->n->of[0]);
+  weir_tensor *sum = zeros_of(k, &k->n->of[0]);
   if (!sum) return;
   WEIR_UNRECORDED;
-  for (int64_t at = first; at < end && !k->c.st; at++) {
+  for (int64_t at = first; at < end && !k->c->st; at++) {
     bool inner = at >= 0 && at < size;
     int64_t length = inner ? to - from : 1;
-    int mark = k->c.count;
-    weir_tensor *part = NULL, *g = NULL;
-    weir_status st = weir_narrow(&part, sum, dim, source_of(at, size, (weir_pad_mode)N[3]), length);
-    (void)calc_keep(&k->c, st, &part);
-    if (!k->c.st) (void)calc_keep(&k->c, weir_narrow(&g, G, dim, at - first, length), &g);
-    if (!k->c.st) k->c.st = weir_add_(part, g);
-    calc_drop(&k->c, mark);
+    int mark = k->c->count;
+    int64_t place = source_of(at, size, (weir_pad_mode)N[3]);
+    weir_tensor *part = c_narrow(k->c, sum, dim, place, length);
+    const weir_tensor *g = c_narrow(k->c, G, dim, at - first, length);
+    c_do(k->c, weir_add_(part, g));
+    calc_drop(k->c, mark);
     if (inner) at += length - 1;
   }
   give_linear(k, sum, RECORD_PAD_EDGE_BACK);
@@ -280,26 +265,22 @@ static void pad_edge_back(rule_run *k)
 
 static void slice_again(rule_run *k)
 {
-  weir_tensor *o = NULL;
   int dim = (int)N[0];
   int64_t end = end_of_slice(k, shape_of(k)->size[dim]);
-  give(k, 0, calc_keep(&k->c, weir_slice(&o, G, dim, N[1], end, N[2]), &o));
+  give(k, 0, c_call(k->c, weir_slice, G, dim, N[1], end, N[2]));
 }
 
 static void unfold_again(rule_run *k)
 {
-  weir_tensor *o = NULL;
-  give(k, 0, calc_keep(&k->c, weir_unfold(&o, G, (int)N[0], N[1], N[2]), &o));
+  give(k, 0, c_call(k->c, weir_unfold, G, (int)N[0], N[1], N[2]));
 }
 
 static void pad_edge_again(rule_run *k)
 {
-  weir_tensor *o = NULL;
   int64_t padding[2 * WEIR_MAX_DIMS] = {0};
   int at = 2 * (G->dims - 1 - (int)N[0]);
   padding[at] = N[1], padding[at + 1] = N[2];
-  weir_status st = weir_pad(&o, G, padding, at + 2, (weir_pad_mode)N[3], weir_int(0));
-  give(k, 0, calc_keep(&k->c, st, &o));
+  give(k, 0, c_call(k->c, weir_pad, G, padding, at + 2, (weir_pad_mode)N[3], weir_int(0)));
 }
 
 static const grad_rule rules[RECORD_KINDS] = {

@@ -143,23 +143,20 @@ static weir_status whole_with(weir_tensor **out, const weir_tensor *whole, const
 
 static const weir_tensor *c_part_of(rule_run *k, const weir_tensor *whole)
 {
-  weir_tensor *o = NULL;
-  const weir_tensor *dense = c_contiguous(k, whole);
-  return calc_keep(&k->c, k->c.st ? k->c.st : part_of(&o, dense, N), &o);
+  const weir_tensor *dense = c_contiguous(k->c, whole);
+  return c_call(k->c, part_of, dense, N);
 }
 
 static const weir_tensor *c_whole_with(rule_run *k, const weir_tensor *whole,
                                        const weir_tensor *part)
 {
-  weir_tensor *o = NULL;
-  const weir_tensor *dense = c_contiguous(k, whole);
-  return calc_keep(&k->c, k->c.st ? k->c.st : whole_with(&o, dense, part, N), &o);
+  const weir_tensor *dense = c_contiguous(k->c, whole);
+  return c_call(k->c, whole_with, dense, part, N);
 }
 
 static void strided_back(rule_run *k)
 {
-  weir_tensor *o = NULL;
-  give(k, 0, calc_keep(&k->c, whole_of(&o, G, N), &o));
+  give(k, 0, c_call(k->c, whole_of, G, N));
 }
 
 static void strided_again(rule_run *k)
@@ -176,21 +173,18 @@ static void strided_scatter_back(rule_run *k)
 static weir_status part_node(grad_node **out, grad_node *whole, const int64_t *n, weir_dtype dtype,
                              weir_device device);
 
-/* Runs the operation's own rule of the part of the gradient; *in is as its node's results were. */
-static void run_inner(rule_run *k, rule_run *in)
+/* Runs the operation's own rule of the part of the gradient; found: what the rule gives, counted. */
+static void run_inner(rule_run *k, weir_tensor **found)
 {
   grad_node *inner = k->n->inner, *as = NULL;
-  in->c.st = WEIR_OK, in->c.count = 0;
-  in->n = inner, in->create_graph = k->create_graph;
-  in->g[0] = c_part_of(k, G);
-  for (int i = 1; i < RECORD_OUTS; i++)
-    in->g[i] = NULL;
-  if (!k->c.st && k->create_graph)
-    k->c.st = part_node(&as, (grad_node *)k->n, N, inner->meta[0].dtype, inner->meta[0].device);
-  in->as = as;
-  if (!k->c.st && inner->rule->run) inner->rule->run(in);
-  if (!k->c.st) k->c.st = in->c.st;
-  calc_drop(&in->c, 0);
+  int before = k->c->count;
+  rule_run in = {.c = k->c, .n = inner, .out = found, .create_graph = k->create_graph};
+  in.g[0] = c_part_of(k, G);
+  if (!k->c->st && k->create_graph)
+    k->c->st = part_node(&as, (grad_node *)k->n, N, inner->meta[0].dtype, inner->meta[0].device);
+  in.as = as;
+  if (!k->c->st && inner->rule->run) inner->rule->run(&in);
+  calc_drop(k->c, before);
   node_release(as);
 }
 
@@ -200,22 +194,20 @@ static void copy_slices_back(rule_run *k)
 {
   int inputs = k->n->inputs;
   weir_tensor **found = calloc((size_t)inputs, sizeof(weir_tensor *));
-  rule_run *in = malloc(sizeof *in);
-  if (!found || !in) {
-    k->c.st = weir_fail(WEIR_ENOMEM, "no host memory to go back through the graph");
+  if (!found) {
+    k->c->st = weir_fail(WEIR_ENOMEM, "no host memory to go back through the graph");
   } else {
-    in->out = found;
-    run_inner(k, in);
+    run_inner(k, found);
     for (int i = 1; i < inputs; i++)
       give(k, i, found[i]);
     const weir_tensor *part = found[0];
-    if (part && !k->c.st && part->dtype != G->dtype) part = c_as(k, part, (weir_dtype)G->dtype);
+    if (part && !k->c->st && part->dtype != G->dtype)
+      part = c_to_dtype(k->c, part, (weir_dtype)G->dtype);
     if (wants_gradient(k, 0)) give(k, 0, c_whole_with(k, G, part));
   }
   for (int i = 0; found && i < inputs; i++)
     weir_tensor_release(found[i]);
   free(found);
-  free(in);
 }
 
 static const grad_rule rules[] = {

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include "core/tensor/calc.h"
 #include "core/tensor/record.h"
 
 typedef struct grad_meta {
@@ -153,30 +154,16 @@ static inline weir_status node_current(const weir_tensor *t)
   return t->storage->history ? history_refresh((weir_tensor *)t) : WEIR_OK;
 }
 
-/* ---- calc.c: rules as expressions ------------------------------------------------------------- */
-
-enum { CALC_ROOM = 96 };
-
-/* Temporaries of one rule; after an error all calls are nothing and give NULL. */
-typedef struct calc {
-  weir_status st;
-  int count;
-  weir_tensor *made[CALC_ROOM];
-} calc;
+/* ---- rule.c: what rules are made of ------------------------------------------------------------ */
 
 struct rule_run {
-  calc c;
+  calc *c; /* borrowed: of this rule; after an error all that follows does nothing */
   const grad_node *n;
   const weir_tensor *g[RECORD_OUTS]; /* borrowed; NULL: that result has none */
   weir_tensor **out;                 /* one an operand, counted; NULL: none */
   const grad_node *as;               /* the node of its result, where it is not n; NULL: n */
   bool create_graph;
 };
-
-/* Keeps what a call made, until the rule has run: *made is looked at after `st` is. */
-const weir_tensor *calc_keep(calc *c, weir_status st, weir_tensor **made);
-/* Gives back all beyond the first `count`. */
-void calc_drop(calc *c, int count);
 
 static inline bool wants_gradient(const rule_run *k, int i)
 {
@@ -199,83 +186,17 @@ static inline double real_number(weir_scalar s)
   return s.dtype == WEIR_FLOAT64 || s.dtype == WEIR_COMPLEX64 ? s.f : (double)s.i;
 }
 
-#define CALC_1(name)                                                                               \
-  static inline __attribute__((unused))                                                            \
-  const weir_tensor *c_##name(rule_run *k, const weir_tensor *a)                                   \
-  {                                                                                                \
-    weir_tensor *o = NULL;                                                                         \
-    return calc_keep(&k->c, k->c.st ? k->c.st : weir_##name(&o, a), &o);                           \
-  }
-#define CALC_2(name)                                                                               \
-  static inline __attribute__((unused))                                                            \
-  const weir_tensor *c_##name(rule_run *k, const weir_tensor *a, const weir_tensor *b)             \
-  {                                                                                                \
-    weir_tensor *o = NULL;                                                                         \
-    return calc_keep(&k->c, k->c.st ? k->c.st : weir_##name(&o, a, b), &o);                        \
-  }                                                                                                \
-  static inline __attribute__((unused))                                                            \
-  const weir_tensor *c_##name##_s(rule_run *k, const weir_tensor *a, double b)                     \
-  {                                                                                                \
-    weir_tensor *o = NULL;                                                                         \
-    return calc_keep(&k->c, k->c.st ? k->c.st : weir_##name##_scalar(&o, a, weir_float(b)), &o);   \
-  }
-CALC_1(neg)
-CALC_1(abs)
-CALC_1(exp)
-CALC_1(log)
-CALC_1(sin)
-CALC_1(cos)
-CALC_1(sinh)
-CALC_1(cosh)
-CALC_1(tanh)
-CALC_1(sigmoid)
-CALC_1(erf)
-CALC_1(erfinv)
-CALC_1(rsqrt)
-CALC_1(reciprocal)
-CALC_1(trunc)
-CALC_1(floor)
-CALC_1(isnan)
-CALC_1(isfinite)
-CALC_1(digamma)
-CALC_1(contiguous)
-CALC_2(add)
-CALC_2(sub)
-CALC_2(mul)
-CALC_2(div)
-CALC_2(pow)
-CALC_2(eq)
-CALC_2(ne)
-CALC_2(lt)
-CALC_2(le)
-CALC_2(gt)
-CALC_2(ge)
-CALC_2(logical_and)
-CALC_2(logical_or)
-CALC_2(xlogy)
-CALC_2(maximum)
-CALC_2(minimum)
-#undef CALC_1
-#undef CALC_2
-/* Of complex numbers; of others t itself. */
-const weir_tensor *c_conj(rule_run *k, const weir_tensor *t);
-const weir_tensor *c_matmul(rule_run *k, const weir_tensor *a, const weir_tensor *b);
+/* The conjugate of complex numbers; of others t itself. */
+const weir_tensor *c_conj(calc *c, const weir_tensor *t);
 /* Operand i, which may have been a number: then one element of the gradient's dtype. */
-const weir_tensor *c_operand(rule_run *k, int i);
-/* t where condition, else 0; numbers otherwise. */
-const weir_tensor *c_where(rule_run *k, const weir_tensor *condition, const weir_tensor *t);
-const weir_tensor *c_pick(rule_run *k, const weir_tensor *condition, const weir_tensor *a,
-                          const weir_tensor *b);
-const weir_tensor *c_not(rule_run *k, const weir_tensor *t);
-const weir_tensor *c_sign(rule_run *k, const weir_tensor *t);
-const weir_tensor *c_as(rule_run *k, const weir_tensor *t, weir_dtype dtype);
-const weir_tensor *c_reshape(rule_run *k, const weir_tensor *t, weir_shape shape);
-const weir_tensor *c_expand(rule_run *k, const weir_tensor *t, weir_shape shape);
-const weir_tensor *c_transpose(rule_run *k, const weir_tensor *t, int a, int b);
-const weir_tensor *c_sum_mask(rule_run *k, const weir_tensor *t, uint32_t mask, bool keepdim);
-/* Zeros of that shape, of g's dtype and device; t where it is to be changed. */
-weir_tensor *c_zeros(rule_run *k, const grad_meta *like);
+const weir_tensor *operand_or_number(rule_run *k, int i);
+/* t where condition, else 0. */
+const weir_tensor *c_masked(calc *c, const weir_tensor *condition, const weir_tensor *t);
+const weir_tensor *c_sign(calc *c, const weir_tensor *t);
+const weir_tensor *c_sum_mask(calc *c, const weir_tensor *t, uint32_t mask, bool keepdim);
+/* Zeros of that shape, dtype and device; the caller may change them. */
+weir_tensor *zeros_of(rule_run *k, const grad_meta *like);
 /* Sums t to a shape that broadcasts to its own. */
-const weir_tensor *c_sum_to(rule_run *k, const weir_tensor *t, const weir_shape *shape);
+const weir_tensor *c_sum_to(calc *c, const weir_tensor *t, const weir_shape *shape);
 
 #endif

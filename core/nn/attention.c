@@ -5,6 +5,7 @@
  * thread (`multihead_extra`), since a module's forward has room for inputs and one output. */
 #include "core/base/require.h"
 #include "core/nn/module.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/record.h"
 #include "core/ops/ops.h"
 #include "core/weir/linalg.h"
@@ -182,13 +183,13 @@ static weir_status check_batches(const multihead *h, const weir_tensor *q, const
 /* What is added: -infinity where a bool is true. */
 static weir_status left_out(weir_tensor **out, const weir_tensor *mask, weir_dtype dtype)
 {
-  WEIR_TENSOR none = NULL;
-  WEIR_TENSOR all = NULL;
+  CALC(c);
   weir_options o = {.dtype = dtype, .device = device_of_tensor(mask)};
   if (mask->dtype != WEIR_BOOL) return weir_to_dtype(out, mask, dtype);
-  weir_status st = weir_full(&none, weir_shape_of(0, NULL), weir_float(-(double)INFINITY), &o);
-  if (!st) st = weir_zeros(&all, weir_shape_of(0, NULL), &o);
-  return st ? st : weir_where(out, mask, none, all);
+  weir_tensor *none =
+      c_call(c, weir_full, weir_shape_of(0, NULL), weir_float(-(double)INFINITY), &o);
+  weir_tensor *all = c_call(c, weir_zeros, weir_shape_of(0, NULL), &o);
+  return c->st ? c->st : weir_where(out, mask, none, all);
 }
 
 /* attn_mask as (1, 1, L, S) or (N, heads, L, S). */
@@ -231,10 +232,10 @@ static weir_status padding_mask(weir_tensor **out, const weir_tensor *mask, weir
 
 static weir_status later_places(weir_tensor **out, const weir_tensor *like, weir_shape full)
 {
-  WEIR_TENSOR ones = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(like)};
-  weir_status st = weir_ones(&ones, weir_shape(1, 1, full.size[2], full.size[3]), &o);
-  return st ? st : weir_triu(out, ones, 1);
+  weir_tensor *ones = c_call(c, weir_ones, weir_shape(1, 1, full.size[2], full.size[3]), &o);
+  return c->st ? c->st : weir_triu(out, ones, 1);
 }
 
 /* Both masks as one that is added; *out NULL: there is none. */
@@ -279,16 +280,17 @@ static weir_status batch_first_of(weir_tensor **out, const multihead *h, const w
 static weir_status project(weir_tensor **out, const weir_module *m, const weir_tensor *t, int place)
 {
   const multihead *h = m->data;
+  CALC(c);
   WEIR_TENSOR weight = NULL;
-  WEIR_TENSOR bias = NULL;
   int64_t e = h->features;
-  weir_status st = WEIR_OK;
   if (h->apart)
     weight = weir_tensor_retain(m->slot[Q_WEIGHT + place].t);
   else
-    st = weir_narrow(&weight, m->slot[IN_WEIGHT].t, 0, place * e, e);
-  if (!st && m->slot[IN_BIAS].t) st = weir_narrow(&bias, m->slot[IN_BIAS].t, 0, place * e, e);
-  return st ? st : weir_linear(out, t, weight, bias);
+    c->st = weir_narrow(&weight, m->slot[IN_WEIGHT].t, 0, place * e, e);
+  weir_tensor *bias = !c->st && m->slot[IN_BIAS].t
+                          ? c_call(c, weir_narrow, m->slot[IN_BIAS].t, 0, place * e, e)
+                          : NULL;
+  return c->st ? c->st : weir_linear(out, t, weight, bias);
 }
 
 /* (N, length, E) as (N, heads, length, E / heads). */
@@ -306,16 +308,14 @@ static weir_status project_joined(weir_tensor *flat[3], const weir_module *m, co
 {
   const multihead *h = m->data;
   int64_t e = h->features;
-  WEIR_TENSOR weight = NULL;
-  WEIR_TENSOR bias = NULL;
-  WEIR_TENSOR all = NULL;
+  CALC(c);
   weir_tensor *b = m->slot[IN_BIAS].t;
-  weir_status st = weir_narrow(&weight, m->slot[IN_WEIGHT].t, 0, from * e, (to - from) * e);
-  if (!st && b) st = weir_narrow(&bias, b, 0, from * e, (to - from) * e);
-  if (!st) st = weir_linear(&all, t, weight, bias);
-  for (int i = from; i < to && !st; i++)
-    st = weir_narrow(&flat[i], all, -1, (i - from) * e, e);
-  return st;
+  weir_tensor *weight = c_call(c, weir_narrow, m->slot[IN_WEIGHT].t, 0, from * e, (to - from) * e);
+  weir_tensor *bias = b ? c_narrow(c, b, 0, from * e, (to - from) * e) : NULL;
+  weir_tensor *all = c_call(c, weir_linear, t, weight, bias);
+  for (int i = from; i < to && !c->st; i++)
+    c->st = weir_narrow(&flat[i], all, -1, (i - from) * e, e);
+  return c->st;
 }
 
 /* q, k, v by heads. One product for those that are of the same tensor. */
@@ -352,16 +352,14 @@ static weir_status project_out(weir_tensor **out, const weir_module *m, const we
                                bool batched)
 {
   const multihead *h = m->data;
-  WEIR_TENSOR together = NULL;
-  WEIR_TENSOR flat = NULL;
-  WEIR_TENSOR projected = NULL;
-  weir_status st = weir_transpose(&together, t, 1, 2);
-  if (!st) st = weir_reshape(&flat, together, weir_shape(t->size[0], t->size[2], h->features));
-  if (!st) st = weir_module_call(&projected, m->child[0].m, flat);
-  if (!st && !batched) return weir_squeeze(out, projected, 0);
-  if (!st && !h->batch_first) return weir_transpose(out, projected, 0, 1);
-  if (!st) *out = weir_tensor_retain(projected);
-  return st;
+  CALC(c);
+  weir_tensor *together = c_transpose(c, t, 1, 2);
+  weir_tensor *flat =
+      c_call(c, weir_reshape, together, weir_shape(t->size[0], t->size[2], h->features));
+  weir_tensor *projected = c_call(c, weir_module_call, m->child[0].m, flat);
+  if (!c->st && !batched) return weir_squeeze(out, projected, 0);
+  if (!c->st && !h->batch_first) return weir_transpose(out, projected, 0, 1);
+  return calc_give(c, out, projected);
 }
 
 /* in: (N, length, features) each. */
@@ -370,15 +368,15 @@ static weir_status attend_heads(weir_tensor **out, weir_tensor **weights, const 
 {
   const multihead *h = m->data;
   weir_tensor *part[3] = {NULL, NULL, NULL};
-  WEIR_TENSOR mask = NULL;
-  weir_status st = check_features(h, in[0], in[1], in[2]);
-  if (!st) st = joined_mask(&mask, o, h, in[0], in[1]);
+  CALC(c);
+  c->st = check_features(h, in[0], in[1], in[2]);
+  weir_tensor *mask = c_call(c, joined_mask, o, h, in[0], in[1]);
   weir_attention_options a = {.mask = mask, .dropout = m->training ? h->dropout : 0};
-  if (!st) st = project_all(part, m, in);
-  if (!st) st = attention_run(out, weights, part[0], part[1], part[2], &a);
+  c_do(c, project_all(part, m, in));
+  c_do(c, attention_run(out, weights, part[0], part[1], part[2], &a));
   for (int i = 0; i < 3; i++)
     weir_tensor_drop(&part[i]);
-  return st;
+  return c->st;
 }
 
 static weir_status multihead_call(weir_tensor **out, const weir_module *m, weir_tensor *const in[3],
@@ -387,24 +385,24 @@ static weir_status multihead_call(weir_tensor **out, const weir_module *m, weir_
   static const weir_multihead_options none = {0};
   const weir_multihead_options *o = extra && extra->options ? extra->options : &none;
   weir_tensor *first[3] = {NULL, NULL, NULL};
+  CALC(c);
   WEIR_TENSOR weights = NULL;
-  WEIR_TENSOR attended = NULL;
   const multihead *h = m->data;
   bool wanted = extra && extra->weights, batched = in[0]->dims == 3;
-  weir_status st = check_rank(in[0], in[1], in[2], o, h->heads);
-  for (int i = 0; i < 3 && !st; i++) {
+  c->st = check_rank(in[0], in[1], in[2], o, h->heads);
+  for (int i = 0; i < 3 && !c->st; i++) {
     if (i && in[i] == in[i - 1])
       first[i] = weir_tensor_retain(first[i - 1]);
     else
-      st = batch_first_of(&first[i], h, in[i]);
+      c->st = batch_first_of(&first[i], h, in[i]);
   }
-  if (!st) st = attend_heads(&attended, wanted ? &weights : NULL, m, first, o);
-  if (!st) st = project_out(out, m, attended, batched);
-  if (!st && wanted) st = weights_of(extra->weights, weights, o->each_head, batched);
+  weir_tensor *attended = c_call(c, attend_heads, wanted ? &weights : NULL, m, first, o);
+  c_do(c, project_out(out, m, attended, batched));
+  if (wanted) c_do(c, weights_of(extra->weights, weights, o->each_head, batched));
   for (int i = 0; i < 3; i++)
     weir_tensor_drop(&first[i]);
-  if (st) weir_tensor_drop(out);
-  return st;
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 static weir_status multihead_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,

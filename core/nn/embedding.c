@@ -6,6 +6,7 @@
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
 #include "core/weir/indexing.h"
+#include "core/tensor/calc.h"
 
 /* An Embedding's data; an EmbeddingBag's, too. */
 typedef struct embedding_data {
@@ -43,13 +44,12 @@ static void embedding_describe(char *out, size_t room, const weir_module *m)
 static weir_status add_rows(weir_module *m, int64_t count, int64_t size, const weir_options *o)
 {
   const embedding_data *e = m->data;
-  WEIR_TENSOR weight = NULL;
-  WEIR_TENSOR row = NULL;
-  weir_status st = weir_empty(&weight, weir_shape(count, size), o);
-  if (!st) st = weir_normal_(weight, 0, 1, NULL);
-  if (!st && e->padded) st = weir_select(&row, weight, 0, e->padding_idx);
-  if (!st && e->padded) st = weir_zero_(row);
-  return st ? st : weir_module_add_parameter(m, "weight", weir_tensor_retain(weight));
+  CALC(c);
+  weir_tensor *weight = c_call(c, weir_empty, weir_shape(count, size), o);
+  c_do(c, weir_normal_(weight, 0, 1, NULL));
+  weir_tensor *row = e->padded ? c_select(c, weight, 0, e->padding_idx) : NULL;
+  if (e->padded) c_do(c, weir_zero_(row));
+  return c->st ? c->st : weir_module_add_parameter(m, "weight", weir_tensor_retain(weight));
 }
 
 /* A padding_idx that is negative counts from the end; refusal: what is said of one beyond it. */

@@ -13,6 +13,7 @@
 #include "core/base/require.h"
 #include "core/nn/optim.h"
 #include "core/stream/async_error.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
 #include "core/weir/grad.h"
 #include "core/weir/ops.h"
@@ -385,10 +386,10 @@ weir_status weir_optimizer_step(weir_optimizer *o)
 
 weir_status optim_put_number(weir_tensors *set, const char *name, double value, weir_dtype dtype)
 {
-  WEIR_TENSOR t = NULL;
+  CALC(c);
   weir_options o = {.dtype = dtype, .device = WEIR_CPU};
-  weir_status st = weir_full(&t, weir_shape_of(0, NULL), weir_float(value), &o);
-  return st ? st : weir_tensors_put(set, name, t);
+  weir_tensor *t = c_call(c, weir_full, weir_shape_of(0, NULL), weir_float(value), &o);
+  return c->st ? c->st : weir_tensors_put(set, name, t);
 }
 
 static weir_status put_slot(weir_tensors *set, const weir_optimizer *o, int number)
@@ -571,22 +572,19 @@ static weir_status list_gradients(weir_tensor **out, int *count, weir_tensor *co
 static weir_status total_norm(weir_tensor **total, weir_tensor **scale, weir_tensor *const *grads,
                               weir_tensor **norms, int count, double max_norm, double norm_type)
 {
-  WEIR_TENSOR all = NULL;
-  WEIR_TENSOR shifted = NULL;
-  WEIR_TENSOR ratio = NULL;
+  CALC(c);
   weir_options there = {.device = device_of_tensor(grads[0])};
   weir_scalar one = weir_float(1);
-  weir_status st = WEIR_OK;
-  for (int i = 0; i < count && !st; i++) {
+  for (int i = 0; i < count && !c->st; i++) {
     WEIR_TENSOR mine = NULL;
-    st = weir_norm(&mine, grads[i], norm_type);
-    if (!st) st = weir_to(&norms[i], mine, &there);
+    c->st = weir_norm(&mine, grads[i], norm_type);
+    c_do(c, weir_to(&norms[i], mine, &there));
   }
-  if (!st) st = weir_stack(&all, (const weir_tensor *const *)norms, count, 0);
-  if (!st) st = weir_norm(total, all, norm_type);
-  if (!st) st = weir_add_scalar(&shifted, *total, weir_float(1e-6));
-  if (!st) st = weir_scalar_div(&ratio, weir_float(max_norm), shifted);
-  return st ? st : weir_clamp(scale, ratio, NULL, &one);
+  weir_tensor *all = c_call(c, weir_stack, (const weir_tensor *const *)norms, count, 0);
+  c_do(c, weir_norm(total, all, norm_type));
+  weir_tensor *shifted = c_call(c, weir_add_scalar, *total, weir_float(1e-6));
+  weir_tensor *ratio = c_scalar_div(c, weir_float(max_norm), shifted);
+  return c->st ? c->st : weir_clamp(scale, ratio, NULL, &one);
 }
 
 /* scale on each gradient's device, all before the first is changed. */

@@ -6,6 +6,7 @@
 #include "core/nn/text.h"
 #include "core/weir/layers.h"
 #include "core/weir/shape.h"
+#include "core/tensor/calc.h"
 
 weir_status plain_layer(weir_module **out, const weir_module_class *kind, const plain_data *d)
 {
@@ -182,9 +183,8 @@ PLAIN(log_softmax, "LogSoftmax", dim_describe, (weir_module * *out, int dim), DA
 
 static weir_status softmax_of_negative(weir_tensor **out, const weir_tensor *x, int dim)
 {
-  WEIR_TENSOR negative = NULL;
-  weir_status st = weir_neg(&negative, x);
-  return st ? st : weir_softmax(out, negative, dim);
+  CALC(c);
+  return calc_give(c, out, c_softmax(c, c_neg(c, x), dim));
 }
 
 static weir_status softmax_of_channels(weir_tensor **out, const weir_tensor *x)

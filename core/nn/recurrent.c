@@ -10,6 +10,7 @@
 #include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/ops/ops.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/autocast.h"
 
 #include <inttypes.h>
@@ -62,35 +63,25 @@ static weir_status gates_of(weir_tensor **out, const weir_tensor *t, const recur
 static weir_status sigmoid_gates(weir_tensor **out, const weir_tensor *t, const recurrent *r,
                                  int at, int count)
 {
-  WEIR_TENSOR part = NULL;
-  weir_status st = gates_of(&part, t, r, at, count);
-  return st ? st : weir_sigmoid(out, part);
+  CALC(c);
+  return calc_give(c, out, c_sigmoid(c, c_call(c, gates_of, t, r, at, count)));
 }
 
 /* c' = f c + i g; h' = o tanh(c'). gates: (N, 4 hidden): i, f, g, o. */
 static weir_status lstm_gates(state *next, const weir_tensor *gates, const state *now,
                               const recurrent *r)
 {
-  WEIR_TENSOR both = NULL;
-  WEIR_TENSOR in = NULL;
-  WEIR_TENSOR forget = NULL;
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR new = NULL;
-  WEIR_TENSOR kept = NULL;
-  WEIR_TENSOR added = NULL;
-  WEIR_TENSOR out = NULL;
-  WEIR_TENSOR shown = NULL;
-  weir_status st = sigmoid_gates(&both, gates, r, 0, 2);
-  if (!st) st = gates_of(&in, both, r, 0, 1);
-  if (!st) st = gates_of(&forget, both, r, 1, 1);
-  if (!st) st = gates_of(&part, gates, r, 2, 1);
-  if (!st) st = weir_tanh(&new, part);
-  if (!st) st = sigmoid_gates(&out, gates, r, 3, 1);
-  if (!st) st = weir_mul(&kept, forget, now->c);
-  if (!st) st = weir_mul(&added, in, new);
-  if (!st) st = weir_add(&next->c, kept, added);
-  if (!st) st = weir_tanh(&shown, next->c);
-  return st ? st : weir_mul(&next->h, out, shown);
+  CALC(c);
+  weir_tensor *both = c_call(c, sigmoid_gates, gates, r, 0, 2);
+  weir_tensor *in = c_call(c, gates_of, both, r, 0, 1);
+  weir_tensor *forget = c_call(c, gates_of, both, r, 1, 1);
+  weir_tensor *new = c_tanh(c, c_call(c, gates_of, gates, r, 2, 1));
+  weir_tensor *out = c_call(c, sigmoid_gates, gates, r, 3, 1);
+  weir_tensor *kept = c_mul(c, forget, now->c);
+  weir_tensor *added = c_mul(c, in, new);
+  c_do(c, weir_add(&next->c, kept, added));
+  weir_tensor *shown = c_call(c, weir_tanh, next->c);
+  return c->st ? c->st : weir_mul(&next->h, out, shown);
 }
 
 /* What h gives the gates, of a walk. */
@@ -102,59 +93,41 @@ typedef struct recurrent_weights {
 static weir_status lstm_step(state *next, const weir_tensor *in, const state *now,
                              const recurrent *r, const recurrent_weights *w)
 {
-  WEIR_TENSOR gates = NULL;
+  CALC(c);
   weir_tensor *projected = NULL;
-  weir_status st = weir_addmm(&gates, in, now->h, w->turned, 1, 1);
-  if (!st) st = lstm_gates(next, gates, now, r);
-  if (st || !*w->slot[W_HR]) return st;
-  st = weir_linear(&projected, next->h, *w->slot[W_HR], NULL);
+  weir_tensor *gates = c_call(c, weir_addmm, in, now->h, w->turned, 1, 1);
+  c_do(c, lstm_gates(next, gates, now, r));
+  if (c->st || !*w->slot[W_HR]) return c->st;
+  c->st = weir_linear(&projected, next->h, *w->slot[W_HR], NULL);
   weir_tensor_release(next->h);
   next->h = projected;
-  return st;
+  return c->st;
 }
 
 /* r, z = sigmoid(in + h); n = tanh(in + r h); h' = n + z (h - n). */
 static weir_status gru_step(state *next, const weir_tensor *in, const state *now,
                             const recurrent *r, const recurrent_weights *w)
 {
-  WEIR_TENSOR by_h = NULL;
-  WEIR_TENSOR in_two = NULL;
-  WEIR_TENSOR h_two = NULL;
-  WEIR_TENSOR two = NULL;
-  WEIR_TENSOR both = NULL;
-  WEIR_TENSOR reset = NULL;
-  WEIR_TENSOR update = NULL;
-  weir_status st = weir_linear(&by_h, now->h, *w->slot[W_HH], *w->slot[B_HH]);
-  if (!st) st = gates_of(&in_two, in, r, 0, 2);
-  if (!st) st = gates_of(&h_two, by_h, r, 0, 2);
-  if (!st) st = weir_add(&two, in_two, h_two);
-  if (!st) st = weir_sigmoid(&both, two);
-  if (!st) st = gates_of(&reset, both, r, 0, 1);
-  if (!st) st = gates_of(&update, both, r, 1, 1);
-  if (st) return st;
-  WEIR_TENSOR in_new = NULL;
-  WEIR_TENSOR h_new = NULL;
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR sum = NULL;
-  WEIR_TENSOR new = NULL;
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR kept = NULL;
-  st = gates_of(&in_new, in, r, 2, 1);
-  if (!st) st = gates_of(&h_new, by_h, r, 2, 1);
-  if (!st) st = weir_mul(&part, reset, h_new);
-  if (!st) st = weir_add(&sum, in_new, part);
-  if (!st) st = weir_tanh(&new, sum);
-  if (!st) st = weir_sub(&off, now->h, new);
-  if (!st) st = weir_mul(&kept, off, update);
-  return st ? st : weir_add(&next->h, kept, new);
+  CALC(c);
+  weir_tensor *by_h = c_call(c, weir_linear, now->h, *w->slot[W_HH], *w->slot[B_HH]);
+  weir_tensor *in_two = c_call(c, gates_of, in, r, 0, 2);
+  weir_tensor *both = c_sigmoid(c, c_add(c, in_two, c_call(c, gates_of, by_h, r, 0, 2)));
+  weir_tensor *reset = c_call(c, gates_of, both, r, 0, 1);
+  weir_tensor *update = c_call(c, gates_of, both, r, 1, 1);
+  if (c->st) return c->st;
+  weir_tensor *in_new = c_call(c, gates_of, in, r, 2, 1);
+  weir_tensor *sum = c_add(c, in_new, c_mul(c, reset, c_call(c, gates_of, by_h, r, 2, 1)));
+  weir_tensor *new = c_tanh(c, sum);
+  weir_tensor *kept = c_mul(c, c_sub(c, now->h, new), update);
+  return c->st ? c->st : weir_add(&next->h, kept, new);
 }
 
 static weir_status rnn_step(state *next, const weir_tensor *in, const state *now,
                             const recurrent *r, const recurrent_weights *w)
 {
-  WEIR_TENSOR sum = NULL;
-  weir_status st = weir_addmm(&sum, in, now->h, w->turned, 1, 1);
-  return st ? st : r->relu ? weir_relu(&next->h, sum) : weir_tanh(&next->h, sum);
+  CALC(c);
+  weir_tensor *sum = c_call(c, weir_addmm, in, now->h, w->turned, 1, 1);
+  return c->st ? c->st : r->relu ? weir_relu(&next->h, sum) : weir_tanh(&next->h, sum);
 }
 
 static weir_status run_step(state *next, const weir_tensor *in, const state *now,
@@ -174,12 +147,14 @@ static weir_status input_gates(weir_tensor **out, recurrent_weights *w, const we
                                const weir_module *m, int at)
 {
   const recurrent *r = m->data;
-  WEIR_TENSOR bias = NULL;
+  CALC(c);
   for (int i = 0; i < SLOTS; i++)
     w->slot[i] = &m->slot[at * SLOTS + i].t;
-  weir_status st = weir_t(&w->turned, *w->slot[W_HH]);
-  if (!st && r->kind != GRU && *w->slot[B_IH]) st = weir_add(&bias, *w->slot[B_IH], *w->slot[B_HH]);
-  return st ? st : weir_linear(out, in, *w->slot[W_IH], bias ? bias : *w->slot[B_IH]);
+  c->st = weir_t(&w->turned, *w->slot[W_HH]);
+  weir_tensor *bias = !c->st && r->kind != GRU && *w->slot[B_IH]
+                          ? c_call(c, weir_add, *w->slot[B_IH], *w->slot[B_HH])
+                          : NULL;
+  return c->st ? c->st : weir_linear(out, in, *w->slot[W_IH], bias ? bias : *w->slot[B_IH]);
 }
 
 /* All steps from `first`, which is exchanged for the last state; part[t]: the output of step t. */
@@ -207,18 +182,18 @@ static weir_status run_walk(weir_tensor **out, state *s, const weir_tensor *in,
 {
   const recurrent *r = m->data;
   recurrent_weights w = {.turned = NULL};
-  WEIR_TENSOR gates = NULL;
+  CALC(c);
   int64_t count = in->size[0];
   weir_tensor **part = count > INT32_MAX ? NULL : calloc((size_t)count, sizeof(weir_tensor *));
   if (!part) return weir_fail(WEIR_ENOMEM, "no host memory for the steps of a %s", m->kind->name);
-  weir_status st = input_gates(&gates, &w, in, m, at);
-  if (!st) st = walk_steps(part, s, gates, r, &w, r->directions == 2 && at % 2);
-  if (!st) st = weir_stack(out, (const weir_tensor *const *)part, (int)count, 0);
+  weir_tensor *gates = c_call(c, input_gates, &w, in, m, at);
+  c_do(c, walk_steps(part, s, gates, r, &w, r->directions == 2 && at % 2));
+  c_do(c, weir_stack(out, (const weir_tensor *const *)part, (int)count, 0));
   for (int64_t i = 0; i < count; i++)
     weir_tensor_release(part[i]);
   free(part);
   weir_tensor_release(w.turned);
-  return st;
+  return c->st;
 }
 
 /* ---- layers ---------------------------------------------------------------------------------- */
@@ -396,14 +371,14 @@ static weir_status with_dim(weir_tensor **out, const weir_tensor *t, bool add, i
 static weir_status join_states(weir_tensor **out, const state *last, int count, bool cell_state,
                                bool batched)
 {
-  WEIR_TENSOR joined = NULL;
+  CALC(c);
   const weir_tensor **part = malloc((size_t)count * sizeof(weir_tensor *));
   if (!part) return weir_fail(WEIR_ENOMEM, "no host memory for %d states", count);
   for (int i = 0; i < count; i++)
     part[i] = cell_state ? last[i].c : last[i].h;
-  weir_status st = weir_stack(&joined, part, count, 0);
+  weir_tensor *joined = c_call(c, weir_stack, part, count, 0);
   free(part);
-  if (st || !batched) return st ? st : weir_squeeze(out, joined, 1);
+  if (c->st || !batched) return c->st ? c->st : weir_squeeze(out, joined, 1);
   *out = weir_tensor_retain(joined);
   return WEIR_OK;
 }
@@ -426,23 +401,23 @@ static weir_status call_layers(weir_tensor **out, const weir_module *m, const we
                                const state_wanted *want)
 {
   const recurrent *r = m->data;
-  WEIR_TENSOR y = NULL;
+  CALC(k);
   size_t walks = (size_t)r->layers * (size_t)r->directions;
   state *last = calloc(walks, sizeof *last);
   if (!last) return weir_fail(WEIR_ENOMEM, "no host memory for the states of a %s", m->kind->name);
-  weir_status st = run_layers(&y, last, in, m, h, c);
-  if (!st && !batched)
-    st = weir_squeeze(out, y, 1);
-  else if (!st && r->batch_first)
-    st = weir_transpose(out, y, 0, 1);
-  else if (!st)
+  weir_tensor *y = c_call(k, run_layers, last, in, m, h, c);
+  if (!batched)
+    c_do(k, weir_squeeze(out, y, 1));
+  else if (r->batch_first)
+    c_do(k, weir_transpose(out, y, 0, 1));
+  else if (!k->st)
     *out = weir_tensor_retain(y);
-  if (!st && want) st = give_states(want, last, r, batched);
-  if (st) weir_tensor_drop(out);
+  if (want) c_do(k, give_states(want, last, r, batched));
+  if (k->st) weir_tensor_drop(out);
   for (size_t i = 0; i < walks; i++)
     drop_state(&last[i]);
   free(last);
-  return st;
+  return k->st;
 }
 
 static weir_status layers_forward(weir_tensor **out, const weir_module *m, const weir_tensor *in,
@@ -450,22 +425,20 @@ static weir_status layers_forward(weir_tensor **out, const weir_module *m, const
                                   const state_wanted *want)
 {
   const recurrent *r = m->data;
-  WEIR_TENSOR x = NULL;
+  CALC(k);
   WEIR_TENSOR first = NULL;
-  WEIR_TENSOR h_first = NULL;
-  WEIR_TENSOR c_first = NULL;
   bool batched = in->dims == 3;
-  weir_status st = check_input(m, in);
-  if (!st) st = check_state_rank(r, in, h, c);
-  if (!st) st = with_dim(&x, in, !batched, 1);
-  if (!st && batched && r->batch_first)
-    st = weir_transpose(&first, x, 0, 1);
-  else if (!st)
+  k->st = check_input(m, in);
+  c_do(k, check_state_rank(r, in, h, c));
+  weir_tensor *x = c_call(k, with_dim, in, !batched, 1);
+  if (batched && r->batch_first)
+    c_do(k, weir_transpose(&first, x, 0, 1));
+  else if (!k->st)
     first = weir_tensor_retain(x);
-  if (!st) st = with_dim(&h_first, h, !batched, 1);
-  if (!st) st = with_dim(&c_first, c, !batched, 1);
-  if (!st) st = check_sizes(r, first, h_first, c_first);
-  return st ? st : call_layers(out, m, first, h_first, c_first, batched, want);
+  weir_tensor *h_first = c_call(k, with_dim, h, !batched, 1);
+  weir_tensor *c_first = c_call(k, with_dim, c, !batched, 1);
+  c_do(k, check_sizes(r, first, h_first, c_first));
+  return k->st ? k->st : call_layers(out, m, first, h_first, c_first, batched, want);
 }
 
 /* One step of x (N, features). */
@@ -473,11 +446,11 @@ static weir_status run_cell(state *next, const weir_module *m, const weir_tensor
                             const state *now)
 {
   recurrent_weights w = {.turned = NULL};
-  WEIR_TENSOR gates = NULL;
-  weir_status st = input_gates(&gates, &w, x, m, 0);
-  if (!st) st = run_step(next, gates, now, m->data, &w);
+  CALC(c);
+  weir_tensor *gates = c_call(c, input_gates, &w, x, m, 0);
+  c_do(c, run_step(next, gates, now, m->data, &w));
   weir_tensor_release(w.turned);
-  return st;
+  return c->st;
 }
 
 static weir_status cell_forward(weir_tensor **out, const weir_module *m, const weir_tensor *in,
@@ -485,26 +458,27 @@ static weir_status cell_forward(weir_tensor **out, const weir_module *m, const w
                                 const state_wanted *want)
 {
   const recurrent *r = m->data;
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR shown = NULL;
+  CALC(k);
   WEIR_TENSOR kept = NULL;
   state now = {NULL, NULL}, next = {NULL, NULL};
   bool one = in->dims == 1;
-  weir_status st = check_input(m, in);
-  if (!st) st = check_cell(r, in, h, c);
-  if (!st) st = with_dim(&x, in, one, 0);
-  if (!st) st = h ? with_dim(&now.h, h, one, 0) : zero_state(&now.h, x, x->size[0], r->hidden);
-  if (!st && r->kind == LSTM)
-    st = c ? with_dim(&now.c, c, one, 0) : zero_state(&now.c, x, x->size[0], r->hidden);
-  if (!st) st = run_cell(&next, m, x, &now);
-  if (!st) st = one ? weir_squeeze(&shown, next.h, 0) : with_dim(&shown, next.h, false, 0);
-  if (!st && next.c) st = one ? weir_squeeze(&kept, next.c, 0) : with_dim(&kept, next.c, false, 0);
-  if (!st) *out = weir_tensor_retain(shown);
-  if (!st && want && want->h) *want->h = weir_tensor_retain(shown);
-  if (!st && want && want->c) *want->c = weir_tensor_retain(kept);
+  k->st = check_input(m, in);
+  c_do(k, check_cell(r, in, h, c));
+  weir_tensor *x = c_call(k, with_dim, in, one, 0);
+  c_do(k, h ? with_dim(&now.h, h, one, 0) : zero_state(&now.h, x, x->size[0], r->hidden));
+  if (r->kind == LSTM)
+    c_do(k, c ? with_dim(&now.c, c, one, 0) : zero_state(&now.c, x, x->size[0], r->hidden));
+  c_do(k, run_cell(&next, m, x, &now));
+  weir_tensor *shown =
+      one ? c_call(k, weir_squeeze, next.h, 0) : c_call(k, with_dim, next.h, false, 0);
+  if (!k->st && next.c)
+    k->st = one ? weir_squeeze(&kept, next.c, 0) : with_dim(&kept, next.c, false, 0);
+  if (!k->st) *out = weir_tensor_retain(shown);
+  if (!k->st && want && want->h) *want->h = weir_tensor_retain(shown);
+  if (!k->st && want && want->c) *want->c = weir_tensor_retain(kept);
   drop_state(&now);
   drop_state(&next);
-  return st;
+  return k->st;
 }
 
 static weir_status recurrent_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,

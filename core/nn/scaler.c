@@ -13,6 +13,7 @@
 #include "core/base/require.h"
 #include "core/nn/optim.h"
 #include "core/stream/async_error.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
 #include "core/weir/amp.h"
 #include "core/weir/grad.h"
@@ -95,16 +96,16 @@ weir_status weir_grad_scaler_scale(weir_tensor **out, weir_grad_scaler *s, const
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, s, t);
-  WEIR_TENSOR scale = NULL;
+  CALC(c);
   if (s->options.disabled) {
     *out = weir_tensor_retain((weir_tensor *)t);
     return WEIR_OK;
   }
   weir_options single = {.dtype = WEIR_FLOAT32, .device = device_of_tensor(t)};
-  weir_status st = weir_full(&scale, weir_shape_of(0, NULL), weir_float(s->scale), &single);
-  if (!st) st = weir_mul(out, t, scale);
-  if (!st) s->begun = true;
-  return st;
+  weir_tensor *scale = c_call(c, weir_full, weir_shape_of(0, NULL), weir_float(s->scale), &single);
+  c_do(c, weir_mul(out, t, scale));
+  if (!c->st) s->begun = true;
+  return c->st;
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -152,13 +153,13 @@ static weir_status flag_on(weir_tensor **out, scaler_entry *e, weir_device devic
 
 static weir_status note_gradient(scaler_entry *e, const weir_tensor *grad)
 {
-  WEIR_TENSOR largest = NULL;
+  CALC(c);
   weir_tensor *flag = NULL;
-  weir_status st = flag_on(&flag, e, device_of_tensor(grad));
-  if (st || !grad->numel) return st;
-  st = weir_norm(&largest, grad, INFINITY);
-  if (!st) st = weir_mul_scalar_(largest, weir_int(0));
-  return st ? st : weir_add_(flag, largest);
+  c->st = flag_on(&flag, e, device_of_tensor(grad));
+  if (c->st || !grad->numel) return c->st;
+  weir_tensor *largest = c_call(c, weir_norm, grad, INFINITY);
+  c_do(c, weir_mul_scalar_(largest, weir_int(0)));
+  return c->st ? c->st : weir_add_(flag, largest);
 }
 
 /* First everything that needs memory; what fails leaves the gradients as they were. */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include "core/base/require.h"
 #include "core/nn/plain.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/record.h"
 #include "core/weir/functions.h"
 #include "core/weir/sequence.h"
@@ -101,15 +102,12 @@ static weir_status feed_forward(weir_tensor **out, const weir_module *m, weir_te
 {
   const transformer_layer *e = m->data;
   int linear1 = linear1_of(e);
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR active = NULL;
-  WEIR_TENSOR kept = NULL;
-  WEIR_TENSOR narrow = NULL;
-  weir_status st = part_call(&wide, m, linear1, x);
-  if (!st) st = e->gelu ? weir_gelu(&active, wide, "none") : weir_relu(&active, wide);
-  if (!st) st = part_call(&kept, m, linear1 + 1, active);
-  if (!st) st = part_call(&narrow, m, linear1 + 2, kept);
-  return st ? st : part_call(out, m, dropout_of(e, e->blocks - 1), narrow);
+  CALC(c);
+  weir_tensor *wide = c_call(c, part_call, m, linear1, x);
+  weir_tensor *active = e->gelu ? c_call(c, weir_gelu, wide, "none") : c_relu(c, wide);
+  weir_tensor *kept = c_call(c, part_call, m, linear1 + 1, active);
+  weir_tensor *narrow = c_call(c, part_call, m, linear1 + 2, kept);
+  return c->st ? c->st : part_call(out, m, dropout_of(e, e->blocks - 1), narrow);
 }
 
 /* x and what a block makes of it, normalised before or after. memory: of a decoder. */
@@ -118,21 +116,20 @@ static weir_status residual(weir_tensor **out, const weir_module *m, weir_tensor
 {
   const transformer_layer *e = m->data;
   int norm = norm_of(e, block);
+  CALC(c);
   WEIR_TENSOR in = NULL;
   WEIR_TENSOR made = NULL;
-  WEIR_TENSOR sum = NULL;
-  weir_status st = WEIR_OK;
   if (e->options.norm_first)
-    st = part_call(&in, m, norm, x);
+    c->st = part_call(&in, m, norm, x);
   else
     in = weir_tensor_retain(x);
-  if (!st && block < e->blocks - 1)
-    st = attend_to(&made, m, in, block == TO_MEMORY ? memory : in, block, o);
-  else if (!st)
-    st = feed_forward(&made, m, in);
-  if (!st && e->options.norm_first) return weir_add(out, x, made);
-  if (!st) st = weir_add(&sum, x, made);
-  return st ? st : part_call(out, m, norm, sum);
+  if (block < e->blocks - 1)
+    c_do(c, attend_to(&made, m, in, block == TO_MEMORY ? memory : in, block, o));
+  else
+    c_do(c, feed_forward(&made, m, in));
+  if (!c->st && e->options.norm_first) return weir_add(out, x, made);
+  weir_tensor *sum = c_add(c, x, made);
+  return c->st ? c->st : part_call(out, m, norm, sum);
 }
 
 static weir_status layer_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
@@ -405,13 +402,13 @@ static weir_status transformer_forward(weir_tensor **out, weir_module *m, weir_t
 {
   static const attention_masks none = {0};
   attention_masks o = take_masks(m);
-  WEIR_TENSOR memory = NULL;
-  weir_status st = plain_inputs(m, count, 2);
-  if (!st) st = check_transformer(m->data, in[0], in[1]);
-  if (!st) st = call_masked(&memory, m->child[WHOLE_ENCODER].m, in, 1, o);
-  return st ? st
-            : call_masked(out, m->child[WHOLE_DECODER].m, (weir_tensor *[]){in[1], memory}, 2,
-                          o.decoder ? *o.decoder : none);
+  CALC(c);
+  c->st = plain_inputs(m, count, 2);
+  c_do(c, check_transformer(m->data, in[0], in[1]));
+  weir_tensor *memory = c_call(c, call_masked, m->child[WHOLE_ENCODER].m, in, 1, o);
+  return c->st ? c->st
+               : call_masked(out, m->child[WHOLE_DECODER].m, (weir_tensor *[]){in[1], memory}, 2,
+                             o.decoder ? *o.decoder : none);
 }
 
 static const weir_module_class transformer_class = {.name = "Transformer",
@@ -482,9 +479,9 @@ weir_status weir_generate_square_subsequent_mask(weir_tensor **out, int64_t size
                                                  const weir_options *options)
 {
   WEIR_REQUIRE_OUT(out);
-  WEIR_TENSOR all = NULL;
+  CALC(c);
   weir_options o = options ? *options : (weir_options){0};
   if (!o.dtype) o.dtype = weir_get_default_dtype();
-  weir_status st = weir_full(&all, weir_shape(size, size), weir_float(-INFINITY), &o);
-  return st ? st : weir_triu(out, all, 1);
+  weir_tensor *all = c_call(c, weir_full, weir_shape(size, size), weir_float(-INFINITY), &o);
+  return c->st ? c->st : weir_triu(out, all, 1);
 }

@@ -216,20 +216,19 @@ weir_status weir_softsign(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR size = NULL;
+  CALC(c);
   if (a->dtype == WEIR_BOOL) return not_implemented("abs_%s", device_of_tensor(a), WEIR_BOOL);
-  weir_status st = weir_abs(&size, a);
-  if (!st) st = weir_add_scalar_(size, weir_int(1));
-  return st ? st : weir_div(out, a, size);
+  weir_tensor *size = c_abs(c, a);
+  c_do(c, weir_add_scalar_(size, weir_int(1)));
+  return c->st ? c->st : weir_div(out, a, size);
 }
 
 weir_status weir_tanhshrink(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR tanh = NULL;
-  weir_status st = weir_tanh(&tanh, a);
-  return st ? st : weir_sub(out, a, tanh);
+  CALC(c);
+  return calc_give(c, out, c_sub(c, a, c_tanh(c, a)));
 }
 
 static weir_status check_prelu(const weir_tensor *a, const weir_tensor *weight)
@@ -257,31 +256,30 @@ weir_status weir_prelu(weir_tensor **out, const weir_tensor *a, const weir_tenso
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, weight);
   WEIR_CASTS(PRELU, a, weight);
-  WEIR_TENSOR channels = NULL;
+  CALC(c);
   weir_shape shape = {.count = a->dims > 1 ? a->dims : a->dims == 1};
-  weir_status st = check_prelu(a, weight);
+  c->st = check_prelu(a, weight);
   for (int i = 0; i < shape.count; i++)
     shape.size[i] = 1;
   if (shape.count) shape.size[shape.count > 1] = weight->numel;
-  if (!st) st = weir_reshape(&channels, weight, shape);
-  return st ? st : ELEMENTWISE(WEIR_OP_PRELU, out, NULL, a, channels);
+  weir_tensor *channels = c_reshape(c, weight, shape);
+  return c->st ? c->st : ELEMENTWISE(WEIR_OP_PRELU, out, NULL, a, channels);
 }
 
 weir_status weir_glu(weir_tensor **out, const weir_tensor *a, int dim)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR value = NULL;
-  WEIR_TENSOR gate = NULL;
+  CALC(c);
   if (!a->dims)
     return weir_fail(WEIR_EINVAL, "glu does not support scalars because halving size must be even");
-  weir_status st = dim_resolve(&dim, dim, a->dims);
-  if (st) return st;
+  c->st = dim_resolve(&dim, dim, a->dims);
+  if (c->st) return c->st;
   int64_t size = a->size[dim];
   if (size % 2)
     return weir_fail(WEIR_EINVAL, "Halving dimension must be even, but dimension %d is size %lld",
                      dim, (long long)size);
-  st = weir_narrow(&value, a, dim, 0, size / 2);
-  if (!st) st = weir_narrow(&gate, a, dim, size / 2, size / 2);
-  return st ? st : ELEMENTWISE(WEIR_OP_GLU, out, NULL, value, gate);
+  weir_tensor *value = c_call(c, weir_narrow, a, dim, 0, size / 2);
+  weir_tensor *gate = c_call(c, weir_narrow, a, dim, size / 2, size / 2);
+  return c->st ? c->st : ELEMENTWISE(WEIR_OP_GLU, out, NULL, value, gate);
 }

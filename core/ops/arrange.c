@@ -170,11 +170,10 @@ static weir_status roll_dim(weir_tensor **out, const weir_tensor *t, int64_t shi
 /* Along the elements in their order. */
 static weir_status roll_all(weir_tensor **out, const weir_tensor *t, int64_t shift)
 {
-  WEIR_TENSOR flat = NULL;
-  WEIR_TENSOR rolled = NULL;
-  weir_status st = weir_reshape(&flat, t, weir_shape(t->numel));
-  if (!st) st = roll_dim(&rolled, flat, shift, 0);
-  return st ? st : weir_view(out, rolled, weir_shape_of(t->dims, t->size));
+  CALC(c);
+  weir_tensor *flat = c_reshape(c, t, weir_shape(t->numel));
+  weir_tensor *rolled = c_call(c, roll_dim, flat, shift, 0);
+  return c->st ? c->st : weir_view(out, rolled, weir_shape_of(t->dims, t->size));
 }
 
 weir_status weir_roll(weir_tensor **out, const weir_tensor *t, const int64_t *shifts,

@@ -99,22 +99,21 @@ static weir_status check_attention_sizes(const weir_tensor *q, const weir_tensor
                                          const weir_tensor *v, const weir_tensor *mask,
                                          double dropout)
 {
+  CALC(c);
   WEIR_TENSOR refused = NULL;
-  WEIR_TENSOR number = NULL;
-  WEIR_TENSOR weights = NULL;
   weir_shape shape;
   if (q->size[q->dims - 1] != turned->size[turned->dims - 2])
     return weir_matmul(&refused, q, turned);
-  weir_status st = check_attention_mask(q, turned, mask);
-  if (st) return st;
+  c->st = check_attention_mask(q, turned, mask);
+  if (c->st) return c->st;
   if (!(dropout >= 0 && dropout <= 1))
     return weir_fail(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got %g",
                      dropout);
   if (turned->size[turned->dims - 1] == v->size[v->dims - 2]) return WEIR_OK;
-  st = weights_shape(&shape, q, turned);
-  if (!st) st = tensor_new_beside(&number, q, weir_shape_of(0, NULL));
-  if (!st) st = weir_expand(&weights, number, shape);
-  return st ? st : weir_matmul(&refused, weights, v);
+  c->st = weights_shape(&shape, q, turned);
+  weir_tensor *number = c_call(c, tensor_new_beside, q, weir_shape_of(0, NULL));
+  weir_tensor *weights = c_call(c, weir_expand, number, shape);
+  return c->st ? c->st : weir_matmul(&refused, weights, v);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -122,44 +121,40 @@ static weir_status check_attention_sizes(const weir_tensor *q, const weir_tensor
 /* 0 where a bool is true, else -infinity, of `dtype`. */
 static weir_status added_mask(weir_tensor **out, const weir_tensor *mask, weir_dtype dtype)
 {
-  WEIR_TENSOR none = NULL;
-  WEIR_TENSOR all = NULL;
+  CALC(c);
   weir_options o = {.dtype = dtype, .device = device_of_tensor(mask)};
   if (mask->dtype != WEIR_BOOL) return weir_to_dtype(out, mask, dtype);
-  weir_status st = weir_full(&none, weir_shape_of(0, NULL), weir_float(-(double)INFINITY), &o);
-  if (!st) st = weir_zeros(&all, weir_shape_of(0, NULL), &o);
-  return st ? st : weir_where(out, mask, all, none);
+  weir_tensor *none =
+      c_call(c, weir_full, weir_shape_of(0, NULL), weir_float(-(double)INFINITY), &o);
+  weir_tensor *all = c_call(c, weir_zeros, weir_shape_of(0, NULL), &o);
+  return c->st ? c->st : weir_where(out, mask, all, none);
 }
 
 /* Rows from `from` on of `keys` keys: -infinity behind the diagonal. */
 static weir_status causal_mask(weir_tensor **out, const weir_tensor *like, int64_t from,
                                int64_t rows, int64_t keys)
 {
-  WEIR_TENSOR ones = NULL;
-  WEIR_TENSOR seen = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(like)};
-  weir_status st = weir_ones(&ones, weir_shape(rows, keys), &o);
-  if (!st) st = weir_tril(&seen, ones, from);
-  return st ? st : added_mask(out, seen, (weir_dtype)like->dtype);
+  weir_tensor *seen = c_tril(c, c_call(c, weir_ones, weir_shape(rows, keys), &o), from);
+  return c->st ? c->st : added_mask(out, seen, (weir_dtype)like->dtype);
 }
 
 /* Which rows of a mask that is added are -infinity alone; NULL: none, or on a device those that may be. */
 static weir_status unseen_rows(weir_tensor **out, const weir_tensor *mask)
 {
-  WEIR_TENSOR most = NULL;
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR any = NULL;
+  CALC(c);
+  weir_tensor *any = NULL;
   weir_scalar found = weir_bool(true);
   *out = NULL;
   if (!mask->numel) return WEIR_OK;
-  weir_status st = weir_amax_dim(&most, mask, -1, true);
-  if (!st) st = weir_eq_scalar(&rows, most, weir_float(-(double)INFINITY));
-  if (!st && device_of_tensor(mask).type == WEIR_DEVICE_CPU) {
-    st = weir_any(&any, rows);
-    if (!st) st = weir_item(&found, any);
+  weir_tensor *rows = c_eq_scalar(c, c_amax_dim(c, mask, -1, true), weir_float(-(double)INFINITY));
+  if (!c->st && device_of_tensor(mask).type == WEIR_DEVICE_CPU) {
+    any = c_any(c, rows);
+    c_do(c, weir_item(&found, any));
   }
-  if (!st && found.i) *out = weir_tensor_retain(rows);
-  return st;
+  if (!c->st && found.i) *out = weir_tensor_retain(rows);
+  return c->st;
 }
 
 /* What is added for a mask. Rows that see nothing are *unseen, and see all: their softmax is of numbers,
@@ -167,28 +162,26 @@ static weir_status unseen_rows(weir_tensor **out, const weir_tensor *mask)
 static weir_status prepare_mask(weir_tensor **out, weir_tensor **unseen, const weir_tensor *mask,
                                 weir_dtype dtype)
 {
-  WEIR_TENSOR added = NULL;
-  weir_status st = added_mask(&added, mask, dtype);
-  if (!st && unseen) {
+  CALC(c);
+  weir_tensor *added = c_call(c, added_mask, mask, dtype);
+  if (!c->st && unseen) {
     WEIR_UNRECORDED;
-    st = unseen_rows(unseen, added);
+    c->st = unseen_rows(unseen, added);
   }
-  if (!st && unseen && *unseen) return weir_masked_fill(out, added, *unseen, weir_float(0));
-  if (!st) *out = weir_tensor_retain(added);
-  return st;
+  if (!c->st && unseen && *unseen) return weir_masked_fill(out, added, *unseen, weir_float(0));
+  return calc_give(c, out, added);
 }
 
 weir_status drop_elements(weir_tensor **t, double p)
 {
-  WEIR_TENSOR keep = NULL;
-  WEIR_TENSOR left = NULL;
+  CALC(c);
   weir_tensor *scaled = NULL;
   if (p == 0) return WEIR_OK;
-  weir_status st = tensor_new_beside(&keep, *t, weir_shape_of((*t)->dims, (*t)->size));
-  if (!st && keep->numel) st = weir_bernoulli_(keep, 1 - p, NULL);
-  if (!st) st = weir_mul(&left, *t, keep);
-  if (!st) st = weir_mul_scalar(&scaled, left, weir_float(p < 1 ? 1 / (1 - p) : 0));
-  if (st) return st;
+  weir_tensor *keep = c_call(c, tensor_new_beside, *t, weir_shape_of((*t)->dims, (*t)->size));
+  if (!c->st && keep->numel) c->st = weir_bernoulli_(keep, 1 - p, NULL);
+  weir_tensor *left = c_call(c, weir_mul, *t, keep);
+  c_do(c, weir_mul_scalar(&scaled, left, weir_float(p < 1 ? 1 / (1 - p) : 0)));
+  if (c->st) return c->st;
   weir_tensor_release(*t);
   *t = scaled;
   return WEIR_OK;
@@ -210,18 +203,14 @@ static weir_status mask_rows(weir_tensor **out, const attention *a, const weir_t
 static weir_status block_products(weir_tensor **out, const attention *a, int64_t from, int64_t rows,
                                   int64_t keys)
 {
-  WEIR_TENSOR query = NULL;
-  WEIR_TENSOR key = NULL;
-  WEIR_TENSOR products = NULL;
+  CALC(c);
   WEIR_TENSOR mask = NULL;
-  weir_status st = weir_narrow(&query, a->query, -2, from, rows);
-  if (!st) st = weir_narrow(&key, a->turned, -1, 0, keys);
-  if (!st) st = weir_matmul(&products, query, key);
-  if (!st && a->mask) st = mask_rows(&mask, a, a->mask, from, rows);
-  if (!st && a->causal) st = causal_mask(&mask, query, from, rows, keys);
-  if (!st && mask) return weir_add(out, products, mask);
-  if (!st) *out = weir_tensor_retain(products);
-  return st;
+  weir_tensor *query = c_call(c, weir_narrow, a->query, -2, from, rows);
+  weir_tensor *products = c_matmul(c, query, c_narrow(c, a->turned, -1, 0, keys));
+  if (!c->st && a->mask) c->st = mask_rows(&mask, a, a->mask, from, rows);
+  if (a->causal) c_do(c, causal_mask(&mask, query, from, rows, keys));
+  if (!c->st && mask) return weir_add(out, products, mask);
+  return calc_give(c, out, products);
 }
 
 /* How many rows a block has. */
@@ -245,12 +234,11 @@ static int64_t block_rows(const attention *a)
 static weir_status weights_of_block(weir_tensor **out, const attention *a,
                                     const weir_tensor *products, int64_t from)
 {
-  WEIR_TENSOR weight = NULL;
-  WEIR_TENSOR rows = NULL;
+  CALC(c);
   if (!a->unseen) return weir_softmax(out, products, -1);
-  weir_status st = weir_softmax(&weight, products, -1);
-  if (!st) st = mask_rows(&rows, a, a->unseen, from, products->size[products->dims - 2]);
-  return st ? st : weir_masked_fill(out, weight, rows, weir_float(0));
+  weir_tensor *weight = c_softmax(c, products, -1);
+  weir_tensor *rows = c_call(c, mask_rows, a, a->unseen, from, products->size[products->dims - 2]);
+  return c->st ? c->st : weir_masked_fill(out, weight, rows, weir_float(0));
 }
 
 /* 1 where dropout leaves a weight of rows `from` on, else 0: drawn by blocks, of the keys that each sees. */
@@ -285,24 +273,25 @@ static weir_scalar kept_scale(const attention *a)
 static weir_status attend_block(weir_tensor **out, weir_tensor **weights, const attention *a,
                                 int64_t from, int64_t rows)
 {
+  CALC(c);
   WEIR_TENSOR products = NULL;
   WEIR_TENSOR weight = NULL;
-  WEIR_TENSOR value = NULL;
+  weir_tensor *value = NULL;
   WEIR_TENSOR keep = NULL;
   int64_t keys = a->value->size[a->value->dims - 2];
   if (a->causal && keys > from + rows) keys = from + rows;
-  weir_status st = block_products(&products, a, from, rows, keys);
-  if (!st) st = weights_of_block(&weight, a, products, from);
+  c->st = block_products(&products, a, from, rows, keys);
+  c_do(c, weights_of_block(&weight, a, products, from));
   weir_tensor_drop(&products);
-  if (!st && !a->drawn) st = drop_elements(&weight, a->dropout);
-  if (!st && a->drawn) st = draw_kept(&keep, a, weight, from);
-  if (!st && a->drawn) st = weir_mul_(weight, keep);
+  if (!a->drawn) c_do(c, drop_elements(&weight, a->dropout));
+  if (a->drawn) c_do(c, draw_kept(&keep, a, weight, from));
+  if (a->drawn) c_do(c, weir_mul_(weight, keep));
   weir_tensor_drop(&keep);
-  if (!st) st = weir_narrow(&value, a->value, -2, 0, keys);
-  if (!st) st = weir_matmul(out, weight, value);
-  if (!st && a->drawn) st = weir_mul_scalar_(*out, kept_scale(a));
-  if (!st && weights) *weights = weir_tensor_retain(weight);
-  return st;
+  value = c_call(c, weir_narrow, a->value, -2, 0, keys);
+  c_do(c, weir_matmul(out, weight, value));
+  if (a->drawn) c_do(c, weir_mul_scalar_(*out, kept_scale(a)));
+  if (!c->st && weights) *weights = weir_tensor_retain(weight);
+  return c->st;
 }
 
 static weir_status attend(weir_tensor **out, weir_tensor **weights, const attention *a)
@@ -329,17 +318,16 @@ static weir_status attend(weir_tensor **out, weir_tensor **weights, const attent
 /* t's heads (dimension -3), each repeated so that there are `heads`. */
 static weir_status repeat_heads(weir_tensor **out, const weir_tensor *t, int64_t heads)
 {
-  WEIR_TENSOR one = NULL;
-  WEIR_TENSOR many = NULL;
+  CALC(c);
   weir_shape shape = weir_shape_of(t->dims, t->size);
   int at = t->dims - 3;
-  weir_status st = weir_unsqueeze(&one, t, at + 1);
-  if (st) return st;
+  weir_tensor *one = c_unsqueeze(c, t, at + 1);
+  if (c->st) return c->st;
   weir_shape wide = weir_shape_of(one->dims, one->size);
   wide.size[at + 1] = heads / t->size[at];
-  st = weir_expand(&many, one, wide);
+  weir_tensor *many = c_expand(c, one, wide);
   shape.size[at] = heads;
-  return st ? st : weir_reshape(out, many, shape);
+  return c->st ? c->st : weir_reshape(out, many, shape);
 }
 
 static weir_status same_heads(weir_tensor **key, weir_tensor **value, const weir_tensor *q,
@@ -369,22 +357,18 @@ typedef struct block_gradients {
 static weir_status products_back(weir_tensor **out, const weir_tensor *weight,
                                  const weir_tensor *grad, bool graph)
 {
-  WEIR_TENSOR both = NULL;
-  WEIR_TENSOR sum = NULL;
-  WEIR_TENSOR less = NULL;
+  CALC(c);
   if (!graph) return softmax_backward(out, grad, weight, -1, false);
-  weir_status st = weir_mul(&both, grad, weight);
-  if (!st) st = weir_sum_dim(&sum, both, -1, true);
-  if (!st) st = weir_sub(&less, grad, sum);
-  return st ? st : weir_mul(out, less, weight);
+  weir_tensor *less = c_sub(c, grad, c_sum_dim(c, c_mul(c, grad, weight), -1, true));
+  return c->st ? c->st : weir_mul(out, less, weight);
 }
 
 /* t is a's transposed matrices times b's. */
 static weir_status turned_product(weir_tensor **t, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_TENSOR turned = NULL;
-  weir_status st = weir_transpose(&turned, a, -1, -2);
-  return st ? st : weir_matmul(t, turned, b);
+  CALC(c);
+  weir_tensor *turned = c_transpose(c, a, -1, -2);
+  return c->st ? c->st : weir_matmul(t, turned, b);
 }
 
 /* The same of what dropout left of weights; *grad, which is exchanged, becomes that of what remains,
@@ -423,38 +407,37 @@ static weir_status mask_kept(weir_tensor **t, const weir_tensor *keep, bool grap
 static weir_status block_back(block_gradients *out, const attention *a, const weir_tensor *grad,
                               int64_t from, int64_t rows, int64_t keys, bool graph)
 {
+  CALC(c);
   WEIR_TENSOR products = NULL;
   WEIR_TENSOR weight = NULL;
   WEIR_TENSOR g = NULL;
-  WEIR_TENSOR value = NULL;
+  weir_tensor *value = NULL;
   WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR key = NULL;
-  WEIR_TENSOR back = NULL;
-  WEIR_TENSOR query = NULL;
+  weir_tensor *query = NULL;
   WEIR_TENSOR part = NULL;
   WEIR_TENSOR keep = NULL;
   WEIR_TENSOR kept = NULL;
-  weir_status st = block_products(&products, a, from, rows, keys);
-  if (!st) st = weights_of_block(&weight, a, products, from);
+  c->st = block_products(&products, a, from, rows, keys);
+  c_do(c, weights_of_block(&weight, a, products, from));
   weir_tensor_drop(&products);
-  if (!st) st = weir_narrow(&g, grad, -2, from, rows);
-  if (!st) st = kept_back(&keep, &kept, &g, a, weight, from);
-  if (!st) st = turned_product(&out->value, kept, g);
+  c_do(c, weir_narrow(&g, grad, -2, from, rows));
+  c_do(c, kept_back(&keep, &kept, &g, a, weight, from));
+  c_do(c, turned_product(&out->value, kept, g));
   weir_tensor_drop(&kept);
-  if (!st) st = weir_narrow(&value, a->value, -2, 0, keys);
-  if (!st) st = weir_transpose(&turned, value, -1, -2);
-  if (!st) st = weir_matmul(&part, g, turned);
-  if (!st) st = mask_kept(&part, keep, graph);
+  value = c_call(c, weir_narrow, a->value, -2, 0, keys);
+  c_do(c, weir_transpose(&turned, value, -1, -2));
+  c_do(c, weir_matmul(&part, g, turned));
+  c_do(c, mask_kept(&part, keep, graph));
   weir_tensor_drop(&keep);
-  if (!st) st = products_back(&back, weight, part, graph);
+  weir_tensor *back = c_call(c, products_back, weight, part, graph);
   weir_tensor_drop(&part);
   weir_tensor_drop(&weight);
   weir_tensor_drop(&turned);
-  if (!st) st = weir_narrow(&turned, a->turned, -1, 0, keys);
-  if (!st) st = weir_transpose(&key, turned, -1, -2);
-  if (!st) st = weir_matmul(&out->query, back, key);
-  if (!st) st = weir_narrow(&query, a->query, -2, from, rows);
-  return st ? st : turned_product(&out->key, back, query);
+  c_do(c, weir_narrow(&turned, a->turned, -1, 0, keys));
+  weir_tensor *key = c_transpose(c, turned, -1, -2);
+  c_do(c, weir_matmul(&out->query, back, key));
+  query = c_call(c, weir_narrow, a->query, -2, from, rows);
+  return c->st ? c->st : turned_product(&out->key, back, query);
 }
 
 static void drop_gradients(block_gradients *g)
@@ -467,9 +450,9 @@ static void drop_gradients(block_gradients *g)
 /* Adds `part` to the first rows of sum. */
 static weir_status add_rows(weir_tensor *sum, const weir_tensor *part)
 {
-  WEIR_TENSOR rows = NULL;
-  weir_status st = weir_narrow(&rows, sum, -2, 0, part->size[part->dims - 2]);
-  return st ? st : weir_add_(rows, part);
+  CALC(c);
+  weir_tensor *rows = c_call(c, weir_narrow, sum, -2, 0, part->size[part->dims - 2]);
+  return c->st ? c->st : weir_add_(rows, part);
 }
 
 /* Block by block into out, whose tensors are zeros. */
@@ -522,31 +505,30 @@ static weir_status generator_at(weir_generator **out, const weir_tensor *t,
 weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
                                const attention_saved *saved, bool graph)
 {
-  WEIR_TENSOR query = NULL;
-  WEIR_TENSOR turned = NULL;
+  CALC(c);
   WEIR_TENSOR unscaled = NULL;
   WEIR_TENSOR mask = NULL;
   WEIR_TENSOR unseen = NULL;
   weir_scalar scale = weir_float(saved->scale);
   weir_generator *drawn = NULL;
   out[0] = out[1] = out[2] = NULL;
-  weir_status st = weir_mul_scalar(&query, saved->in[0], scale);
-  if (!st) st = weir_transpose(&turned, saved->in[1], -2, -1);
-  if (!st && saved->mask)
-    st = prepare_mask(&mask, &unseen, saved->mask, (weir_dtype)saved->in[0]->dtype);
-  if (!st && saved->dropout != 0) st = generator_at(&drawn, query, saved->drawn);
+  weir_tensor *query = c_call(c, weir_mul_scalar, saved->in[0], scale);
+  weir_tensor *turned = c_call(c, weir_transpose, saved->in[1], -2, -1);
+  if (!c->st && saved->mask)
+    c->st = prepare_mask(&mask, &unseen, saved->mask, (weir_dtype)saved->in[0]->dtype);
+  if (saved->dropout != 0) c_do(c, generator_at(&drawn, query, saved->drawn));
   attention a = {query, turned, saved->in[2], mask, unseen, saved->causal, saved->dropout, drawn};
-  if (!st) st = gradients_of(out, &a, grad, saved, graph);
+  c_do(c, gradients_of(out, &a, grad, saved, graph));
   weir_generator_release(drawn);
-  if (!st && !graph) st = weir_mul_scalar_(out[0], scale);
-  if (!st && graph) {
+  if (!graph) c_do(c, weir_mul_scalar_(out[0], scale));
+  if (!c->st && graph) {
     unscaled = out[0];
     out[0] = NULL;
-    st = weir_mul_scalar(&out[0], unscaled, scale);
+    c->st = weir_mul_scalar(&out[0], unscaled, scale);
   }
-  for (int i = 0; i < 3 && st; i++)
+  for (int i = 0; i < 3 && c->st; i++)
     weir_tensor_drop(&out[i]);
-  return st;
+  return c->st;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -585,14 +567,14 @@ static weir_status attention_made(weir_tensor **out, weir_tensor **weights,
                                   const weir_tensor *const in[3], const weir_tensor *turned,
                                   const weir_attention_options *o, weir_generator *drawn)
 {
-  WEIR_TENSOR query = NULL;
-  WEIR_TENSOR mask = NULL;
+  CALC(c);
+  weir_tensor *mask = NULL;
   WEIR_TENSOR unseen = NULL;
-  weir_status st = weir_mul_scalar(&query, in[0], weir_float(scale_of(in[0], o)));
-  if (!st && o->mask)
-    st = prepare_mask(&mask, weights ? NULL : &unseen, o->mask, (weir_dtype)in[0]->dtype);
+  weir_tensor *query = c_call(c, weir_mul_scalar, in[0], weir_float(scale_of(in[0], o)));
+  if (!c->st && o->mask)
+    mask = c_call(c, prepare_mask, weights ? NULL : &unseen, o->mask, (weir_dtype)in[0]->dtype);
   attention a = {query, turned, in[2], mask, unseen, o->is_causal, o->dropout, drawn};
-  return st ? st : attend(out, weights, &a);
+  return c->st ? c->st : attend(out, weights, &a);
 }
 
 /* The default generator's numbers for all blocks of rows. */
@@ -649,16 +631,16 @@ weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_t
 {
   static const weir_attention_options none = {0};
   const weir_attention_options *o = options ? options : &none;
+  CALC(c);
   WEIR_TENSOR key = NULL;
   WEIR_TENSOR value = NULL;
-  WEIR_TENSOR turned = NULL;
-  weir_status st = check_attention(q, k, v, o);
-  if (!st && o->enable_gqa) st = same_heads(&key, &value, q, k, v);
+  c->st = check_attention(q, k, v, o);
+  if (o->enable_gqa) c_do(c, same_heads(&key, &value, q, k, v));
   if (key) k = key;
   if (value) v = value;
-  if (!st) st = weir_transpose(&turned, k, -2, -1);
-  if (!st) st = check_attention_sizes(q, turned, v, o->mask, o->dropout);
-  if (st) return st;
+  weir_tensor *turned = c_transpose(c, k, -2, -1);
+  c_do(c, check_attention_sizes(q, turned, v, o->mask, o->dropout));
+  if (c->st) return c->st;
   const weir_tensor *in[3] = {q, k, v};
   if (!weights && is_one_attention(in, o)) return record_attention(out, in, turned, o);
   return attention_made(out, weights, in, turned, o, NULL);

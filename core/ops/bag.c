@@ -125,38 +125,34 @@ static weir_status check_bags(bags *b, const weir_tensor *indices)
 /* From where each begins to where the next one does, the last to `length`. */
 static weir_status bag_lengths(weir_tensor **out, const weir_tensor *offsets, int64_t length)
 {
-  WEIR_TENSOR starts = NULL;
-  WEIR_TENSOR others = NULL;
-  WEIR_TENSOR end = NULL;
-  WEIR_TENSOR ends = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(offsets)};
-  weir_status st = weir_to_dtype(&starts, offsets, WEIR_INT64);
-  if (!st) st = weir_narrow(&others, starts, 0, 1, starts->numel - 1);
-  if (!st) st = weir_full(&end, weir_shape(1), weir_int(length), &o);
-  if (!st) st = weir_cat(&ends, (const weir_tensor *[]){others, end}, 2, 0);
-  return st ? st : weir_sub(out, ends, starts);
+  weir_tensor *starts = c_to_dtype(c, offsets, WEIR_INT64);
+  weir_tensor *others = c_call(c, weir_narrow, starts, 0, 1, starts->numel - 1);
+  weir_tensor *end = c_call(c, weir_full, weir_shape(1), weir_int(length), &o);
+  weir_tensor *ends = c_call(c, weir_cat, (const weir_tensor *[]){others, end}, 2, 0);
+  return c->st ? c->st : weir_sub(out, ends, starts);
 }
 
 /* The bag of each index: a row. */
 static weir_status bag_numbers(weir_tensor **out, const bags *b, const weir_tensor *indices)
 {
+  CALC(c);
   WEIR_TENSOR row = NULL;
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR lengths = NULL;
+  weir_tensor *lengths = NULL;
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(indices)};
-  weir_status st;
   if (b->offsets) {
     if (!b->all) return weir_zeros(out, weir_shape(indices->numel), &o);
-    st = bag_lengths(&lengths, b->offsets, indices->numel);
-    if (!st)
-      st = places_of(&row, lengths, true, weir_shape_of(0, NULL), indices->numel, "embedding_bag");
-    return st ? st : weir_select(out, row, 0, 0);
+    lengths = c_call(c, bag_lengths, b->offsets, indices->numel);
+    c_do(c,
+         places_of(&row, lengths, true, weir_shape_of(0, NULL), indices->numel, "embedding_bag"));
+    return c->st ? c->st : weir_select(out, row, 0, 0);
   }
-  st = weir_arange(&row, weir_int(0), weir_int(b->all), weir_int(1), &o);
-  if (!st) st = weir_unsqueeze(&wide, row, 1);
-  WEIR_TENSOR all = NULL;
-  if (!st) st = weir_expand(&all, wide, weir_tensor_shape(indices));
-  return st ? st : weir_reshape(out, all, weir_shape(indices->numel));
+  c->st = weir_arange(&row, weir_int(0), weir_int(b->all), weir_int(1), &o);
+  weir_tensor *wide = c_unsqueeze(c, row, 1);
+  weir_tensor *all = NULL;
+  all = c_call(c, weir_expand, wide, weir_tensor_shape(indices));
+  return c->st ? c->st : weir_reshape(out, all, weir_shape(indices->numel));
 }
 
 /* ---- sums and extremes ----------------------------------------------------------------------- */
@@ -164,85 +160,76 @@ static weir_status bag_numbers(weir_tensor **out, const bags *b, const weir_tens
 /* Where an index is padding_idx: a column; NULL: nothing is left out. */
 static weir_status padding_column(weir_tensor **out, const bags *b, const weir_tensor *row)
 {
-  WEIR_TENSOR truth = NULL;
+  CALC(c);
   int64_t pad = b->how.padding_idx;
   if (!b->how.has_padding) return WEIR_OK;
   if (pad < 0) pad += b->weight->size[0];
   if (pad < 0 || pad >= b->weight->size[0])
     return weir_fail(WEIR_EINVAL, "padding_idx must be within the number of embeddings");
-  weir_status st = weir_eq_scalar(&truth, row, weir_int(pad));
-  return st ? st : weir_unsqueeze(out, truth, 1);
+  return calc_give(c, out, c_unsqueeze(c, c_eq_scalar(c, row, weir_int(pad)), 1));
 }
 
 /* How many indices each bag has, at least 1: a column of dtype. */
 static weir_status bag_counts(weir_tensor **out, const bags *b, const weir_tensor *number,
                               const weir_tensor *padding, weir_dtype dtype)
 {
-  WEIR_TENSOR counts = NULL;
-  WEIR_TENSOR ones = NULL;
+  CALC(c);
   weir_options o = {.dtype = dtype, .device = device_of_tensor(number)};
-  weir_status st = weir_zeros(&counts, weir_shape(b->all, 1), &o);
-  if (!st) st = weir_ones(&ones, weir_shape(number->numel, 1), &o);
-  if (!st && padding) st = weir_masked_fill_(ones, padding, weir_int(0));
-  if (!st) st = weir_index_add_(counts, 0, number, ones);
-  return st ? st : weir_maximum_scalar(out, counts, weir_int(1));
+  weir_tensor *counts = c_call(c, weir_zeros, weir_shape(b->all, 1), &o);
+  weir_tensor *ones = c_call(c, weir_ones, weir_shape(number->numel, 1), &o);
+  if (padding) c_do(c, weir_masked_fill_(ones, padding, weir_int(0)));
+  c_do(c, weir_index_add_(counts, 0, number, ones));
+  return c->st ? c->st : weir_maximum_scalar(out, counts, weir_int(1));
 }
 
 static weir_status sum_bags(weir_tensor **out, const bags *b, const weir_tensor *number,
                             weir_tensor *rows, const weir_tensor *padding)
 {
-  WEIR_TENSOR counts = NULL;
-  weir_status st = WEIR_OK;
-  if (padding) st = weir_masked_fill_(rows, padding, weir_int(0));
-  if (!st) st = weir_new_zeros(out, rows, weir_shape(b->all, rows->size[1]), NULL);
-  if (!st) st = weir_index_add_(*out, 0, number, rows);
-  if (st || b->how.mode != WEIR_BAG_MEAN) return st;
-  st = bag_counts(&counts, b, number, padding, (weir_dtype)rows->dtype);
-  return st ? st : weir_div_(*out, counts);
+  CALC(c);
+  if (padding) c->st = weir_masked_fill_(rows, padding, weir_int(0));
+  c_do(c, weir_new_zeros(out, rows, weir_shape(b->all, rows->size[1]), NULL));
+  c_do(c, weir_index_add_(*out, 0, number, rows));
+  if (c->st || b->how.mode != WEIR_BAG_MEAN) return c->st;
+  weir_tensor *counts = c_call(c, bag_counts, b, number, padding, (weir_dtype)rows->dtype);
+  return c->st ? c->st : weir_div_(*out, counts);
 }
 
 /* The largest of each bag, each column by itself; index: the bag of each element of rows. */
 static weir_status bag_extremes(weir_tensor **out, const bags *b, const weir_tensor *rows,
                                 const weir_tensor *index, weir_scatter_op op)
 {
-  WEIR_TENSOR none = NULL;
-  weir_status st = weir_new_zeros(&none, rows, weir_shape(b->all, rows->size[1]), NULL);
-  return st ? st : weir_scatter_reduce(out, none, 0, index, rows, op, false);
+  CALC(c);
+  weir_tensor *none = c_call(c, weir_new_zeros, rows, weir_shape(b->all, rows->size[1]), NULL);
+  return c->st ? c->st : weir_scatter_reduce(out, none, 0, index, rows, op, false);
 }
 
 /* Which row the largest of each bag is in, the first of equals; 0 for a bag of nothing. */
 static weir_status bag_places(weir_tensor **out, const bags *b, const weir_tensor *rows,
                               const weir_tensor *index, const weir_tensor *most)
 {
-  WEIR_TENSOR own = NULL;
-  WEIR_TENSOR is = NULL;
-  WEIR_TENSOR place = NULL;
-  WEIR_TENSOR column = NULL;
-  WEIR_TENSOR last = NULL;
-  WEIR_TENSOR rank = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(rows)};
   weir_scalar end = weir_int(rows->size[0] - 1);
-  weir_status st = weir_gather(&own, most, 0, index);
-  if (!st) st = weir_isclose(&is, rows, own, 0, 0, true);
-  if (!st) st = weir_arange(&place, weir_int(0), weir_int(rows->size[0]), weir_int(1), &o);
-  if (!st) st = weir_unsqueeze(&column, place, 1);
-  if (!st) st = weir_full(&last, weir_shape_of(0, NULL), end, &o);
-  if (!st) st = weir_where(&rank, is, column, last);
-  return st ? st : bag_extremes(out, b, rank, index, WEIR_SCATTER_AMIN);
+  weir_tensor *own = c_gather(c, most, 0, index);
+  weir_tensor *is = c_call(c, weir_isclose, rows, own, 0, 0, true);
+  weir_tensor *place =
+      c_call(c, weir_arange, weir_int(0), weir_int(rows->size[0]), weir_int(1), &o);
+  weir_tensor *column = c_unsqueeze(c, place, 1);
+  weir_tensor *rank = c_where(c, is, column, c_call(c, weir_full, weir_shape_of(0, NULL), end, &o));
+  return c->st ? c->st : bag_extremes(out, b, rank, index, WEIR_SCATTER_AMIN);
 }
 
 /* The elements of rows at those places, 0 where a bag has no row. */
 static weir_status taken_rows(weir_tensor **out, const bags *b, const weir_tensor *rows,
                               const weir_tensor *places, const weir_tensor *number)
 {
-  WEIR_TENSOR none = NULL;
-  WEIR_TENSOR column = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(rows)};
-  weir_status st = weir_ones(&none, weir_shape(b->all), &o);
-  if (!st) st = weir_index_fill_(none, 0, number, weir_bool(false));
-  if (!st) st = weir_unsqueeze(&column, none, 1);
-  if (!st) st = weir_gather(out, rows, 0, places);
-  return st ? st : weir_masked_fill_(*out, column, weir_int(0));
+  weir_tensor *none = c_call(c, weir_ones, weir_shape(b->all), &o);
+  c_do(c, weir_index_fill_(none, 0, number, weir_bool(false)));
+  weir_tensor *column = c_unsqueeze(c, none, 1);
+  c_do(c, weir_gather(out, rows, 0, places));
+  return c->st ? c->st : weir_masked_fill_(*out, column, weir_int(0));
 }
 
 /* 0 in a bag of nothing. To be differentiated it is the elements themselves that are taken: of equals
@@ -250,44 +237,35 @@ static weir_status taken_rows(weir_tensor **out, const bags *b, const weir_tenso
 static weir_status largest_of_bags(weir_tensor **out, const bags *b, const weir_tensor *number,
                                    weir_tensor *rows, const weir_tensor *padding)
 {
-  WEIR_TENSOR column = NULL;
-  WEIR_TENSOR index = NULL;
-  WEIR_TENSOR empty = NULL;
-  WEIR_TENSOR most = NULL;
-  WEIR_TENSOR places = NULL;
-  weir_status st = WEIR_OK;
-  if (padding) st = weir_masked_fill_(rows, padding, weir_float(-INFINITY));
-  if (!st) st = weir_unsqueeze(&column, number, 1);
-  if (!st) st = weir_expand(&index, column, weir_tensor_shape(rows));
-  if (!st && recorded(rows) && rows->numel) {
+  CALC(c);
+  weir_tensor *most = NULL;
+  weir_tensor *places = NULL;
+  if (padding) c->st = weir_masked_fill_(rows, padding, weir_float(-INFINITY));
+  weir_tensor *column = c_unsqueeze(c, number, 1);
+  weir_tensor *index = c_call(c, weir_expand, column, weir_tensor_shape(rows));
+  if (!c->st && recorded(rows) && rows->numel) {
     WEIR_UNRECORDED;
-    st = bag_extremes(&most, b, rows, index, WEIR_SCATTER_AMAX);
-    if (!st) st = bag_places(&places, b, rows, index, most);
+    most = c_call(c, bag_extremes, b, rows, index, WEIR_SCATTER_AMAX);
+    places = c_call(c, bag_places, b, rows, index, most);
   }
-  if (!st)
-    st = places ? taken_rows(out, b, rows, places, number)
-                : bag_extremes(out, b, rows, index, WEIR_SCATTER_AMAX);
-  if (st || !padding) return st;
-  st = weir_eq_scalar(&empty, *out, weir_float(-INFINITY));
-  return st ? st : weir_masked_fill_(*out, empty, weir_int(0));
+  c_do(c, places ? taken_rows(out, b, rows, places, number)
+                 : bag_extremes(out, b, rows, index, WEIR_SCATTER_AMAX));
+  if (c->st || !padding) return c->st;
+  weir_tensor *empty = c_eq_scalar(c, *out, weir_float(-INFINITY));
+  return c->st ? c->st : weir_masked_fill_(*out, empty, weir_int(0));
 }
 
 /* The rows, to be written to; short dtypes in float32, which sums are rounded in. */
 static weir_status bag_rows(weir_tensor **out, const bags *b, const weir_tensor *row)
 {
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR times = NULL;
-  WEIR_TENSOR column = NULL;
+  CALC(c);
   weir_dtype d = (weir_dtype)b->weight->dtype;
   if (d == WEIR_FLOAT16 || d == WEIR_BFLOAT16) d = WEIR_FLOAT32;
-  weir_status st = weir_index_select(&rows, b->weight, 0, row);
-  if (!st) st = weir_to_dtype(&wide, rows, d);
-  if (!st && b->weights) st = weir_reshape(&times, b->weights, weir_shape(row->numel));
-  if (!st && b->weights) st = weir_unsqueeze(&column, times, 1);
-  if (!st && b->weights) st = weir_mul_(wide, column);
-  if (!st) *out = weir_tensor_retain(wide);
-  return st;
+  weir_tensor *wide = c_to_dtype(c, c_index_select(c, b->weight, 0, row), d);
+  weir_tensor *times = b->weights ? c_reshape(c, b->weights, weir_shape(row->numel)) : NULL;
+  weir_tensor *column = b->weights ? c_unsqueeze(c, times, 1) : NULL;
+  if (b->weights) c_do(c, weir_mul_(wide, column));
+  return calc_give(c, out, wide);
 }
 
 weir_status weir_embedding_bag(weir_tensor **out, const weir_tensor *indices,
@@ -297,22 +275,17 @@ weir_status weir_embedding_bag(weir_tensor **out, const weir_tensor *indices,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, indices, weight);
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR number = NULL;
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR padding = NULL;
+  CALC(c);
   WEIR_TENSOR made = NULL;
-  WEIR_TENSOR part = NULL;
   bags b = {.weight = weight, .offsets = offsets, .weights = per_sample_weights};
   if (options) b.how = *options;
-  weir_status st = check_bags(&b, indices);
-  if (!st) st = weir_reshape(&row, indices, weir_shape(indices->numel));
-  if (!st) st = bag_numbers(&number, &b, indices);
-  if (!st) st = padding_column(&padding, &b, row);
-  if (!st) st = bag_rows(&rows, &b, row);
-  if (!st)
-    st = b.how.mode == WEIR_BAG_MAX ? largest_of_bags(&made, &b, number, rows, padding)
-                                    : sum_bags(&made, &b, number, rows, padding);
-  if (!st) st = weir_narrow(&part, made, 0, 0, b.count);
-  return st ? st : weir_to_dtype(out, part, (weir_dtype)weight->dtype);
+  c->st = check_bags(&b, indices);
+  weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
+  weir_tensor *number = c_call(c, bag_numbers, &b, indices);
+  weir_tensor *padding = c_call(c, padding_column, &b, row);
+  weir_tensor *rows = c_call(c, bag_rows, &b, row);
+  c_do(c, b.how.mode == WEIR_BAG_MAX ? largest_of_bags(&made, &b, number, rows, padding)
+                                     : sum_bags(&made, &b, number, rows, padding));
+  weir_tensor *part = c_call(c, weir_narrow, made, 0, 0, b.count);
+  return c->st ? c->st : weir_to_dtype(out, part, (weir_dtype)weight->dtype);
 }

@@ -24,31 +24,26 @@ static weir_status check_observations(const char *name, const weir_tensor *a)
 /* Of rows of floating point. */
 static weir_status covariance(weir_tensor **out, const weir_tensor *rows, int64_t correction)
 {
-  WEIR_TENSOR mean = NULL;
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR quotient = NULL;
+  CALC(c);
   int64_t left = rows->size[1] - correction;
-  weir_status st = weir_mean_dim(&mean, rows, 1, true);
-  if (!st) st = weir_sub(&off, rows, mean);
-  if (!st) st = weir_t(&turned, off);
-  if (!st) st = weir_mm(&product, off, turned);
-  if (!st) st = weir_div_scalar(&quotient, product, weir_float(left > 0 ? (double)left : 0));
-  if (st) return st;
+  weir_tensor *off = c_sub(c, rows, c_mean_dim(c, rows, 1, true));
+  weir_tensor *turned = c_t(c, off);
+  weir_tensor *product = c_call(c, weir_mm, off, turned);
+  weir_tensor *quotient = c_div_scalar(c, product, weir_float(left > 0 ? (double)left : 0));
+  if (c->st) return c->st;
   return weir_reshape(out, quotient,
                       rows->size[0] == 1 ? weir_shape_of(0, NULL) : weir_tensor_shape(quotient));
 }
 
 static weir_status covariance_of(weir_tensor **out, const weir_tensor *a, int64_t correction)
 {
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR wide = NULL;
+  CALC(c);
   bool whole = dtype_is_integral_or_bool((weir_dtype)a->dtype);
   weir_shape shape = a->dims < 2 ? weir_shape(1, a->numel) : weir_tensor_shape(a);
-  weir_status st = weir_reshape(&rows, a, shape);
-  if (!st) st = weir_to_dtype(&wide, rows, whole ? weir_get_default_dtype() : (weir_dtype)a->dtype);
-  return st ? st : covariance(out, wide, correction);
+  weir_tensor *rows = c_reshape(c, a, shape);
+  weir_tensor *wide =
+      c_call(c, weir_to_dtype, rows, whole ? weir_get_default_dtype() : (weir_dtype)a->dtype);
+  return c->st ? c->st : covariance(out, wide, correction);
 }
 
 weir_status weir_cov(weir_tensor **out, const weir_tensor *a, int64_t correction)
@@ -63,23 +58,15 @@ weir_status weir_corrcoef(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR cov = NULL;
-  WEIR_TENSOR variance = NULL;
-  WEIR_TENSOR deviation = NULL;
-  WEIR_TENSOR column = NULL;
-  WEIR_TENSOR once = NULL;
-  WEIR_TENSOR both = NULL;
+  CALC(c);
   weir_scalar least = weir_int(-1), most = weir_int(1);
-  weir_status st = check_observations("corrcoef", a);
-  if (!st) st = covariance_of(&cov, a, 1);
-  if (st) return st;
+  c->st = check_observations("corrcoef", a);
+  weir_tensor *cov = c_call(c, covariance_of, a, 1);
+  if (c->st) return c->st;
   if (!cov->dims) return weir_div(out, cov, cov);
-  st = weir_diagonal(&variance, cov, 0, 0, 1);
-  if (!st) st = weir_sqrt(&deviation, variance);
-  if (!st) st = weir_unsqueeze(&column, deviation, 1);
-  if (!st) st = weir_div(&once, cov, column);
-  if (!st) st = weir_div(&both, once, deviation);
-  return st ? st : weir_clamp(out, both, &least, &most);
+  weir_tensor *deviation = c_sqrt(c, c_diagonal(c, cov, 0, 0, 1));
+  weir_tensor *both = c_div(c, c_div(c, cov, c_unsqueeze(c, deviation, 1)), deviation);
+  return c->st ? c->st : weir_clamp(out, both, &least, &most);
 }
 
 /* ---- trapezoids ------------------------------------------------------------------------------ */
@@ -87,11 +74,9 @@ weir_status weir_corrcoef(weir_tensor **out, const weir_tensor *a)
 /* Sums of neighbours along a dimension that is not empty. */
 static weir_status neighbours_of(weir_tensor **out, const weir_tensor *y, int dim)
 {
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
-  weir_status st = weir_narrow(&left, y, dim, 0, y->size[dim] - 1);
-  if (!st) st = weir_narrow(&right, y, dim, 1, y->size[dim] - 1);
-  return st ? st : weir_add(out, left, right);
+  CALC(c);
+  weir_tensor *left = c_call(c, weir_narrow, y, dim, 0, y->size[dim] - 1);
+  return calc_give(c, out, c_add(c, left, c_call(c, weir_narrow, y, dim, 1, y->size[dim] - 1)));
 }
 
 static weir_status refuse_bool_curve(const char *name, const weir_tensor *y)
@@ -105,38 +90,35 @@ weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, i
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, y);
-  WEIR_TENSOR pairs = NULL;
-  WEIR_TENSOR sum = NULL;
+  CALC(c);
   weir_shape shape = {0, {0}};
   int at;
   if (!y->dims)
     return weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions", dim);
-  weir_status st = dim_resolve(&at, dim, y->dims);
-  if (st) return st;
+  c->st = dim_resolve(&at, dim, y->dims);
+  if (c->st) return c->st;
   for (int d = 0; d < y->dims; d++)
     if (d != at) shape.size[shape.count++] = y->size[d];
   if (!y->size[at]) return weir_new_zeros(out, y, shape, NULL);
-  st = refuse_bool_curve("trapezoid", y);
-  if (!st) st = neighbours_of(&pairs, y, at);
-  if (!st) st = weir_sum_dim(&sum, pairs, at, false);
-  return st ? st : weir_mul_scalar(out, sum, weir_float(dx / 2));
+  c->st = refuse_bool_curve("trapezoid", y);
+  weir_tensor *pairs = c_call(c, neighbours_of, y, at);
+  weir_tensor *sum = c_call(c, weir_sum_dim, pairs, at, false);
+  return c->st ? c->st : weir_mul_scalar(out, sum, weir_float(dx / 2));
 }
 
 weir_status weir_cumulative_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, int dim)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, y);
-  WEIR_TENSOR pairs = NULL;
-  WEIR_TENSOR sums = NULL;
+  CALC(c);
   int at;
-  weir_status st = refuse_bool_curve("cumulative_trapezoid", y);
-  if (!st && !y->dims) st = weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor.");
-  if (!st) st = dim_resolve(&at, dim, y->dims);
-  if (st) return st;
+  c->st = refuse_bool_curve("cumulative_trapezoid", y);
+  if (!y->dims) c_do(c, weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor."));
+  c_do(c, dim_resolve(&at, dim, y->dims));
+  if (c->st) return c->st;
   if (!y->size[at]) return weir_clone(out, y);
-  st = neighbours_of(&pairs, y, at);
-  if (!st) st = weir_cumsum(&sums, pairs, at);
-  return st ? st : weir_mul_scalar(out, sums, weir_float(dx / 2));
+  weir_tensor *pairs = c_call(c, neighbours_of, y, at);
+  return calc_give(c, out, c_mul_scalar(c, c_call(c, weir_cumsum, pairs, at), weir_float(dx / 2)));
 }
 
 /* ---- bounded norms --------------------------------------------------------------------------- */
@@ -145,17 +127,12 @@ weir_status weir_cumulative_trapezoid(weir_tensor **out, const weir_tensor *y, d
 static weir_status norm_factors(weir_tensor **out, const weir_tensor *a, double p, const int *dims,
                                 int count, double maxnorm)
 {
-  WEIR_TENSOR norm = NULL;
-  WEIR_TENSOR above = NULL;
-  WEIR_TENSOR more = NULL;
-  WEIR_TENSOR scale = NULL;
-  WEIR_TENSOR one = NULL;
-  weir_status st = weir_norm_dims(&norm, a, p, dims, count, true);
-  if (!st) st = weir_gt_scalar(&above, norm, weir_float(maxnorm));
-  if (!st) st = weir_add_scalar(&more, norm, weir_float(1e-7));
-  if (!st) st = weir_scalar_div(&scale, weir_float(maxnorm), more);
-  if (!st) st = weir_ones_like(&one, scale, NULL);
-  return st ? st : weir_where(out, above, scale, one);
+  CALC(c);
+  weir_tensor *norm = c_call(c, weir_norm_dims, a, p, dims, count, true);
+  weir_tensor *above = c_gt_scalar(c, norm, weir_float(maxnorm));
+  weir_tensor *more = c_add_scalar(c, norm, weir_float(1e-7));
+  weir_tensor *scale = c_scalar_div(c, weir_float(maxnorm), more);
+  return calc_give(c, out, c_where(c, above, scale, c_ones_like(c, scale, NULL)));
 }
 
 static weir_status check_renorm(const weir_tensor *a, double p, double maxnorm)
@@ -173,15 +150,14 @@ weir_status weir_renorm(weir_tensor **out, const weir_tensor *a, double p, int d
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR factors = NULL;
+  CALC(c);
   int dims[WEIR_MAX_DIMS], count = 0, at;
-  weir_status st = check_renorm(a, p, maxnorm);
-  if (!st) st = dim_resolve(&at, dim, a->dims);
-  if (st) return st;
+  c->st = check_renorm(a, p, maxnorm);
+  c_do(c, dim_resolve(&at, dim, a->dims));
+  if (c->st) return c->st;
   for (int d = 0; d < a->dims; d++)
     if (d != at) dims[count++] = d;
-  st = norm_factors(&factors, a, p, dims, count, maxnorm);
-  return st ? st : weir_mul(out, a, factors);
+  return calc_give(c, out, c_mul(c, a, c_call(c, norm_factors, a, p, dims, count, maxnorm)));
 }
 
 /* Rows that are looked up more than once are written as often, with the same elements. */
@@ -190,19 +166,15 @@ weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indic
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(weight, indices);
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR factors = NULL;
-  WEIR_TENSOR bounded = NULL;
-  WEIR_TENSOR places = NULL;
+  CALC(c);
   if (weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
   WEIR_UNRECORDED;
-  weir_status st = weir_reshape(&row, indices, weir_shape(indices->numel));
-  if (!st) st = weir_index_select(&rows, weight, 0, row);
-  if (!st) st = norm_factors(&factors, rows, norm_type, (const int[]){1}, 1, max_norm);
-  if (!st) st = weir_mul(&bounded, rows, factors);
-  if (!st) st = weir_to_dtype(&places, row, WEIR_INT64);
-  return st ? st : weir_index_copy_(weight, 0, places, bounded);
+  weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
+  weir_tensor *rows = c_index_select(c, weight, 0, row);
+  weir_tensor *factors = c_call(c, norm_factors, rows, norm_type, (const int[]){1}, 1, max_norm);
+  weir_tensor *bounded = c_mul(c, rows, factors);
+  weir_tensor *places = c_to_dtype(c, row, WEIR_INT64);
+  return c->st ? c->st : weir_index_copy_(weight, 0, places, bounded);
 }
 
 /* ---- matrices, sets, channels ---------------------------------------------------------------- */
@@ -211,13 +183,13 @@ weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indic
 static weir_status widened_block(weir_tensor **out, const weir_tensor *t, int64_t before,
                                  int64_t columns, weir_dtype dtype)
 {
-  WEIR_TENSOR matrix = NULL;
-  WEIR_TENSOR same = NULL;
+  CALC(c);
   int64_t width = t->dims ? t->size[t->dims - 1] : 1;
   const int64_t border[2] = {before, columns - before - width};
-  weir_status st = weir_reshape(&matrix, t, weir_shape(t->dims == 2 ? t->size[0] : 1, width));
-  if (!st) st = weir_to_dtype(&same, matrix, dtype);
-  return st ? st : weir_pad(out, same, border, 2, WEIR_PAD_CONSTANT, weir_int(0));
+  weir_tensor *matrix =
+      c_call(c, weir_reshape, t, weir_shape(t->dims == 2 ? t->size[0] : 1, width));
+  weir_tensor *same = c_to_dtype(c, matrix, dtype);
+  return c->st ? c->st : weir_pad(out, same, border, 2, WEIR_PAD_CONSTANT, weir_int(0));
 }
 
 weir_status weir_block_diag(weir_tensor **out, const weir_tensor *const *tensors, int count)
@@ -258,7 +230,7 @@ weir_status weir_cartesian_prod(weir_tensor **out, const weir_tensor *const *ten
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, tensors);
   weir_tensor *grid[WEIR_MAX_DIMS] = {NULL};
-  WEIR_TENSOR stacked = NULL;
+  CALC(c);
   text_buffer text;
   if (count < 1 || count > WEIR_MAX_DIMS - 1)
     return weir_fail(WEIR_EINVAL, "cartesian_prod: 1 to %d tensors, not %d", WEIR_MAX_DIMS - 1,
@@ -273,12 +245,12 @@ weir_status weir_cartesian_prod(weir_tensor **out, const weir_tensor *const *ten
     *out = weir_tensor_retain((weir_tensor *)tensors[0]);
     return WEIR_OK;
   }
-  weir_status st = weir_meshgrid(grid, tensors, count, false);
+  c->st = weir_meshgrid(grid, tensors, count, false);
   int64_t rows = 1;
   for (int i = 0; i < count; i++)
     rows *= tensors[i]->numel;
-  if (!st) st = weir_stack(&stacked, (const weir_tensor *const *)grid, count, count);
+  weir_tensor *stacked = c_call(c, weir_stack, (const weir_tensor *const *)grid, count, count);
   for (int i = 0; i < count; i++)
     weir_tensor_release(grid[i]);
-  return st ? st : weir_reshape(out, stacked, weir_shape(rows, count));
+  return c->st ? c->st : weir_reshape(out, stacked, weir_shape(rows, count));
 }

@@ -291,8 +291,7 @@ static int64_t column_bytes(const conv *c)
 static weir_status run_images(const compute_target *t, const conv *c, double beta)
 {
   int64_t each = 0, bytes = 0;
-  WEIR_TENSOR columns = NULL;
-  weir_status st = WEIR_OK;
+  CALC(k);
   bool fits = elements_of(&each, c) &&
               !__builtin_mul_overflow(each, (int64_t)itemsize((weir_dtype)c->a->dtype), &bytes);
   int64_t windows = column_bytes(c);
@@ -300,13 +299,13 @@ static weir_status run_images(const compute_target *t, const conv *c, double bet
   if (!chunk) chunk = 1;
   if (!needs_columns(c) || (fits && !each)) return multiply(t, c, c->a->data, 0, c->n, beta);
   if (!fits) return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
-  st = tensor_new_beside(&columns, c->a, weir_shape(chunk, each));
-  for (int64_t i = 0; i < c->n && !st; i += chunk) {
+  weir_tensor *columns = c_call(k, tensor_new_beside, c->a, weir_shape(chunk, each));
+  for (int64_t i = 0; i < c->n && !k->st; i += chunk) {
     int64_t count = c->n - i < chunk ? c->n - i : chunk;
-    st = unfold(t, c, columns, i, count);
-    if (!st) st = multiply(t, c, columns->data, i, count, beta);
+    k->st = unfold(t, c, columns, i, count);
+    c_do(k, multiply(t, c, columns->data, i, count, beta));
   }
-  return st;
+  return k->st;
 }
 
 /* ---- by one request -------------------------------------------------------------------------- */
@@ -347,9 +346,9 @@ static weir_status request_conv(const compute_target *t, const conv *c, const we
 /* Every output channel filled with its bias. */
 static weir_status fill_bias(const conv *c, const weir_tensor *bias)
 {
-  WEIR_TENSOR column = NULL;
-  weir_status st = weir_reshape(&column, bias, weir_shape(bias->size[0], 1, 1));
-  return st ? st : loop_copy(c->out, column);
+  CALC(k);
+  weir_tensor *column = c_call(k, weir_reshape, bias, weir_shape(bias->size[0], 1, 1));
+  return k->st ? k->st : loop_copy(c->out, column);
 }
 
 /* t itself, counted, or a dense copy. */
@@ -374,21 +373,21 @@ static weir_status convolve(const compute_target *t, const conv *c, const weir_t
 static weir_status library_conv(weir_tensor **out, const conv *c, const weir_tensor *a,
                                 const weir_tensor *weight, const weir_tensor *bias)
 {
-  WEIR_TENSOR batch = NULL;
+  CALC(k);
   weir_convolution q =
       conv_request(WEIR_CONV_FORWARD, 2, c->stride, c->pad, c->dilation, c->groups);
   weir_shape shape = weir_shape(c->n, c->outs, c->size[0], c->size[1]);
   *out = NULL;
   if (!a->numel || !weight->numel || !c->n) return WEIR_OK;
   if (a->dims == 4) return conv_by_library(out, &q, a, weight, bias, shape);
-  weir_status st = weir_unsqueeze(&batch, a, 0);
-  if (!st) st = conv_by_library(out, &q, batch, weight, bias, shape);
-  if (!*out) return st;
+  weir_tensor *batch = c_unsqueeze(k, a, 0);
+  c_do(k, conv_by_library(out, &q, batch, weight, bias, shape));
+  if (!*out) return k->st;
   weir_tensor *image = *out; /* new: without its batch it is no view of another */
   image->dims = 3;
   memmove(image->size, image->size + 1, 3 * sizeof *image->size);
   memmove(image->stride, image->stride + 1, 3 * sizeof *image->stride);
-  return st;
+  return k->st;
 }
 
 /* The result's: channels last where either has them so. */
@@ -418,25 +417,24 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   WEIR_CASTS(CONVOLUTION, a, weight, bias);
   conv c = {.groups = 1};
   compute_target t;
-  WEIR_TENSOR input = NULL;
-  WEIR_TENSOR kernel = NULL;
-  weir_status st = check_conv(&c, a, weight, bias, options);
-  if (st) return st;
+  CALC(k);
+  k->st = check_conv(&c, a, weight, bias, options);
+  if (k->st) return k->st;
   bool said = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
   WEIR_UNRECORDED;
   weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
   weir_shape shape = a->dims == 4 ? batched : weir_shape(c.outs, c.size[0], c.size[1]);
-  st = library_conv(out, &c, a, weight, bias);
-  if (st || *out) return st || !said ? st : record_conv(out, &c, a, weight, bias);
-  st = tensor_new_beside(out, a, shape);
-  if (!st) st = compute_target_of(&t, device_of_tensor(a));
-  if (!st) st = dense(&input, a);
-  if (!st) st = dense(&kernel, weight);
+  k->st = library_conv(out, &c, a, weight, bias);
+  if (k->st || *out) return k->st || !said ? k->st : record_conv(out, &c, a, weight, bias);
+  k->st = tensor_new_beside(out, a, shape);
+  c_do(k, compute_target_of(&t, device_of_tensor(a)));
+  weir_tensor *input = c_call(k, dense, a);
+  weir_tensor *kernel = c_call(k, dense, weight);
   c.a = input, c.weight = kernel, c.out = *out;
-  if (!st && c.out->numel) st = convolve(&t, &c, bias);
-  if (!st) st = format_settle(out, format_of_conv(a, weight));
-  if (st) weir_tensor_drop(out);
-  return st || !said ? st : record_conv(out, &c, a, weight, bias);
+  if (!k->st && c.out->numel) k->st = convolve(&t, &c, bias);
+  c_do(k, format_settle(out, format_of_conv(a, weight)));
+  if (k->st) weir_tensor_drop(out);
+  return k->st || !said ? k->st : record_conv(out, &c, a, weight, bias);
 }
 
 /* ---- the gradient of the weights ------------------------------------------------------------- */
@@ -467,14 +465,13 @@ static weir_status weigh_images(const compute_target *t, const conv *c, const we
 static weir_status add_images(weir_tensor **sum, const compute_target *t, const conv *c,
                               const char *columns, int64_t first, int64_t count, weir_shape weight)
 {
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR all = NULL;
+  CALC(k);
   weir_shape shape = {.count = 5, .size = {count}};
   memcpy(shape.size + 1, weight.size, 4 * sizeof *shape.size);
-  weir_status st = tensor_new_beside(&part, c->a, shape);
-  if (!st) st = weigh_images(t, c, part, columns, first, count);
-  if (!st) st = weir_sum_dim(&all, part, 0, false);
-  if (st) return st;
+  weir_tensor *part = c_call(k, tensor_new_beside, c->a, shape);
+  c_do(k, weigh_images(t, c, part, columns, first, count));
+  weir_tensor *all = c_sum_dim(k, part, 0, false);
+  if (k->st) return k->st;
   if (*sum) return weir_add_(*sum, all);
   *sum = weir_tensor_retain(all);
   return WEIR_OK;
@@ -483,7 +480,7 @@ static weir_status add_images(weir_tensor **sum, const compute_target *t, const 
 static weir_status weigh_all(weir_tensor **sum, const compute_target *t, const conv *c,
                              weir_shape weight)
 {
-  WEIR_TENSOR columns = NULL;
+  CALC(k);
   int64_t each, bytes;
   if (!elements_of(&each, c) ||
       __builtin_mul_overflow(each, (int64_t)itemsize((weir_dtype)c->a->dtype), &bytes))
@@ -492,32 +489,31 @@ static weir_status weigh_all(weir_tensor **sum, const compute_target *t, const c
   int64_t windows = column_bytes(c);
   int64_t chunk = windows / bytes < c->n ? windows / bytes : c->n;
   if (!chunk) chunk = 1;
-  weir_status st = tensor_new_beside(&columns, c->a, weir_shape(chunk, each));
-  for (int64_t i = 0; i < c->n && !st; i += chunk) {
+  weir_tensor *columns = c_call(k, tensor_new_beside, c->a, weir_shape(chunk, each));
+  for (int64_t i = 0; i < c->n && !k->st; i += chunk) {
     int64_t count = c->n - i < chunk ? c->n - i : chunk;
-    st = unfold(t, c, columns, i, count);
-    if (!st) st = add_images(sum, t, c, columns->data, i, count, weight);
+    k->st = unfold(t, c, columns, i, count);
+    c_do(k, add_images(sum, t, c, columns->data, i, count, weight));
   }
-  return st;
+  return k->st;
 }
 
 /* Of operands in float32 or float64, with elements. */
 static weir_status weigh(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
                          weir_shape weight, const weir_conv2d_options *o)
 {
-  WEIR_TENSOR input = NULL;
-  WEIR_TENSOR back = NULL;
+  CALC(k);
   weir_tensor kernel = {.dims = 4};
   compute_target t;
   conv c = {.groups = 1};
   memcpy(kernel.size, weight.size, 4 * sizeof *kernel.size);
   describe(&c, a, &kernel, o);
   memcpy(c.size, grad->size + 2, sizeof c.size);
-  weir_status st = compute_target_of(&t, device_of_tensor(a));
-  if (!st) st = dense(&input, a);
-  if (!st) st = dense(&back, grad);
+  k->st = compute_target_of(&t, device_of_tensor(a));
+  weir_tensor *input = c_call(k, dense, a);
+  weir_tensor *back = c_call(k, dense, grad);
   c.a = input, c.out = back;
-  return st ? st : weigh_all(out, &t, &c, weight);
+  return k->st ? k->st : weigh_all(out, &t, &c, weight);
 }
 
 /* By the device's library; *out NULL: not by it. */
@@ -537,20 +533,16 @@ static weir_status library_weigh(weir_tensor **out, const weir_tensor *a, const 
 weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
                                    weir_shape weight, const weir_conv2d_options *o)
 {
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR wide_grad = NULL;
-  WEIR_TENSOR sum = NULL;
+  CALC(c);
   weir_dtype d = (weir_dtype)a->dtype, arithmetic = d == WEIR_FLOAT64 ? d : WEIR_FLOAT32;
-  weir_status st = WEIR_OK;
   *out = NULL;
   if (!a->numel || !grad->numel) {
-    st = tensor_new_beside(out, a, weight);
-    return st ? st : weir_zero_(*out);
+    c->st = tensor_new_beside(out, a, weight);
+    return c->st ? c->st : weir_zero_(*out);
   }
-  st = library_weigh(out, a, grad, weight, o);
-  if (st || *out) return st;
-  st = weir_to_dtype(&wide, a, arithmetic);
-  if (!st) st = weir_to_dtype(&wide_grad, grad, arithmetic);
-  if (!st) st = weigh(&sum, wide, wide_grad, weight, o);
-  return st ? st : weir_to_dtype(out, sum, d);
+  c->st = library_weigh(out, a, grad, weight, o);
+  if (c->st || *out) return c->st;
+  weir_tensor *wide = c_to_dtype(c, a, arithmetic);
+  weir_tensor *wide_grad = c_to_dtype(c, grad, arithmetic);
+  return calc_give(c, out, c_to_dtype(c, c_call(c, weigh, wide, wide_grad, weight, o), d));
 }

@@ -55,34 +55,34 @@ static void measure_request(weir_convolution *q, weir_shape x, weir_shape w, wei
 /* Every channel of t and its bias. */
 static weir_status add_channel_bias(weir_tensor *t, const weir_tensor *bias)
 {
-  WEIR_TENSOR column = NULL;
+  CALC(c);
   weir_shape shape = {.count = t->dims - 1, .size = {bias->size[0]}};
   for (int i = 1; i < shape.count; i++)
     shape.size[i] = 1;
-  weir_status st = weir_reshape(&column, bias, shape);
-  return st ? st : weir_add_(t, column);
+  weir_tensor *column = c_reshape(c, bias, shape);
+  return c->st ? c->st : weir_add_(t, column);
 }
 
 static weir_status run_request(weir_tensor **out, const compute_target *t, weir_convolution *q,
                                const weir_tensor *a, const weir_tensor *b, weir_shape shape)
 {
-  WEIR_TENSOR first = NULL;
-  WEIR_TENSOR second = NULL;
+  CALC(c);
   bool done = false;
   weir_memory_format format = format_of_two(a, b, q->axes);
-  weir_status st = format_new(out, (weir_dtype)a->dtype, device_of_tensor(a), false, shape, format);
-  if (!st) st = laid(&first, a, format);
-  if (!st) st = laid(&second, b, format);
-  if (!st) {
+  c->st = format_new(out, (weir_dtype)a->dtype, device_of_tensor(a), false, shape, format);
+  weir_tensor *first = c_call(c, laid, a, format);
+  weir_tensor *second = c_call(c, laid, b, format);
+  if (!c->st) {
     bool forward = q->pass == WEIR_CONV_FORWARD, input = q->pass == WEIR_CONV_BACKWARD_INPUT;
     q->channels_last = format != WEIR_CONTIGUOUS_FORMAT;
     q->x = input ? (*out)->data : first->data;
     q->w = forward ? second->data : input ? first->data : (*out)->data;
     q->y = forward ? (*out)->data : second->data;
-    st = compute_target_done(t, t->compute->convolve(t->self, t->stream, q, &done), "convolution");
+    c->st =
+        compute_target_done(t, t->compute->convolve(t->self, t->stream, q, &done), "convolution");
   }
-  if (st || !done) weir_tensor_drop(out);
-  return st;
+  if (c->st || !done) weir_tensor_drop(out);
+  return c->st;
 }
 
 weir_status conv_by_library(weir_tensor **out, weir_convolution *q, const weir_tensor *a,

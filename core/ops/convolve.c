@@ -250,30 +250,24 @@ static weir_status same_padded(weir_tensor **out, convolution *c)
 static weir_status conv_of_line(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                                 const weir_tensor *bias, const convolution *c)
 {
-  WEIR_TENSOR image = NULL;
-  WEIR_TENSOR kernel = NULL;
-  WEIR_TENSOR y = NULL;
+  CALC(k);
   weir_conv2d_options o = {{1, c->stride[0]}, {0, c->pad[0]}, {1, c->dilation[0]}, c->groups};
-  weir_status st = weir_unsqueeze(&image, a, -2);
-  if (!st) st = weir_unsqueeze(&kernel, weight, -2);
-  if (!st) st = weir_conv2d(&y, image, kernel, bias, &o);
-  return st ? st : weir_squeeze(out, y, -2);
+  weir_tensor *image = c_unsqueeze(k, a, -2);
+  weir_tensor *kernel = c_unsqueeze(k, weight, -2);
+  return calc_give(k, out, c_squeeze(k, c_call(k, weir_conv2d, image, kernel, bias, &o), -2));
 }
 
 /* Of (n, channels, d, h, w): images (n places of the output, channels depths, h, w). */
 static weir_status slabs_of(weir_tensor **out, const weir_tensor *a, const convolution *c)
 {
-  WEIR_TENSOR deep = NULL;
-  WEIR_TENSOR windows = NULL;
-  WEIR_TENSOR seen = NULL;
-  WEIR_TENSOR turned = NULL;
+  CALC(k);
   int64_t depths = c->weight->size[2], all = c->dilation[0] * (depths - 1) + 1;
-  weir_status st = padded_by(&deep, a, (const int64_t[]){c->pad[0], 0, 0},
+  weir_tensor *deep = c_call(k, padded_by, a, (const int64_t[]){c->pad[0], 0, 0},
                              (const int64_t[]){c->pad[0], 0, 0}, 3);
-  if (!st) st = weir_unfold(&windows, deep, 2, all, c->stride[0]);
-  if (!st) st = weir_slice(&seen, windows, 5, 0, INT64_MAX, c->dilation[0]);
-  if (!st) st = weir_permute(&turned, seen, (const int[]){0, 2, 1, 5, 3, 4});
-  if (st) return st;
+  weir_tensor *windows = c_call(k, weir_unfold, deep, 2, all, c->stride[0]);
+  weir_tensor *seen = c_call(k, weir_slice, windows, 5, 0, INT64_MAX, c->dilation[0]);
+  weir_tensor *turned = c_permute(k, seen, (const int[]){0, 2, 1, 5, 3, 4});
+  if (k->st) return k->st;
   const int64_t *s = turned->size;
   return weir_reshape(out, turned, weir_shape(s[0] * s[1], s[2] * s[3], s[4], s[5]));
 }
@@ -282,33 +276,27 @@ static weir_status conv_of_volume(weir_tensor **out, const weir_tensor *a,
                                   const weir_tensor *weight, const weir_tensor *bias,
                                   const convolution *c)
 {
+  CALC(e);
   WEIR_TENSOR batch = NULL;
-  WEIR_TENSOR slabs = NULL;
-  WEIR_TENSOR kernel = NULL;
-  WEIR_TENSOR images = NULL;
-  WEIR_TENSOR parts = NULL;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR whole = NULL;
   const int64_t *k = weight->size;
   bool alone = a->dims == 4;
   weir_conv2d_options o = {{c->stride[1], c->stride[2]},
                            {c->pad[1], c->pad[2]},
                            {c->dilation[1], c->dilation[2]},
                            c->groups};
-  weir_status st = alone ? weir_unsqueeze(&batch, a, 0) : WEIR_OK;
+  e->st = alone ? weir_unsqueeze(&batch, a, 0) : WEIR_OK;
   const weir_tensor *x = alone ? batch : a;
-  if (!st) st = slabs_of(&slabs, x, c);
-  if (!st) st = weir_reshape(&kernel, weight, weir_shape(k[0], k[1] * k[2], k[3], k[4]));
-  if (!st) st = weir_conv2d(&images, slabs, kernel, bias, &o);
-  if (st) return st;
+  weir_tensor *slabs = c_call(e, slabs_of, x, c);
+  weir_tensor *kernel = c_call(e, weir_reshape, weight, weir_shape(k[0], k[1] * k[2], k[3], k[4]));
+  weir_tensor *images = c_call(e, weir_conv2d, slabs, kernel, bias, &o);
+  if (e->st) return e->st;
   const int64_t *s = images->size;
   int64_t depth = (x->size[2] + 2 * c->pad[0] - c->dilation[0] * (k[2] - 1) - 1) / c->stride[0] + 1;
-  st = weir_reshape(&parts, images, weir_shape(x->size[0], depth, s[1], s[2], s[3]));
-  if (!st) st = weir_permute(&turned, parts, (const int[]){0, 2, 1, 3, 4});
-  if (!st) st = weir_contiguous(&whole, turned);
-  if (!st && alone) return weir_squeeze(out, whole, 0);
-  if (!st) *out = weir_tensor_retain(whole);
-  return st;
+  weir_tensor *parts =
+      c_call(e, weir_reshape, images, weir_shape(x->size[0], depth, s[1], s[2], s[3]));
+  weir_tensor *whole = c_contiguous(e, c_permute(e, parts, (const int[]){0, 2, 1, 3, 4}));
+  if (!e->st && alone) return weir_squeeze(out, whole, 0);
+  return calc_give(e, out, whole);
 }
 
 /* *out (new) by the device's library, of an image or a batch; NULL: not by it. places: the
@@ -316,8 +304,8 @@ static weir_status conv_of_volume(weir_tensor **out, const weir_tensor *a,
 static weir_status library_convolution(weir_tensor **out, const convolution *c,
                                        const weir_tensor *a, const int64_t *places)
 {
+  CALC(k);
   WEIR_TENSOR batch = NULL;
-  WEIR_TENSOR made = NULL;
   weir_shape shape = {.count = c->axes + 2};
   bool alone = a->dims == c->axes + 1;
   weir_convolution q = conv_request(c->transposed ? WEIR_CONV_BACKWARD_INPUT : WEIR_CONV_FORWARD,
@@ -326,16 +314,16 @@ static weir_status library_convolution(weir_tensor **out, const convolution *c,
   if (recorded_any((const weir_tensor *[]){a, c->weight, c->bias}, 3) || !a->numel ||
       !c->weight->numel)
     return WEIR_OK;
-  weir_status st = alone ? weir_unsqueeze(&batch, a, 0) : WEIR_OK;
-  if (st) return st;
+  k->st = alone ? weir_unsqueeze(&batch, a, 0) : WEIR_OK;
+  if (k->st) return k->st;
   const weir_tensor *x = alone ? batch : a;
   shape.size[0] = x->size[0];
   shape.size[1] = c->transposed ? c->weight->size[1] * c->groups : c->weight->size[0];
   for (int i = 0; i < c->axes; i++)
     shape.size[2 + i] = places[i];
-  st = conv_by_library(&made, &q, c->transposed ? c->weight : x, c->transposed ? x : c->weight,
-                       c->bias, shape);
-  if (st || !made) return st;
+  weir_tensor *made = c_call(k, conv_by_library, &q, c->transposed ? c->weight : x,
+                             c->transposed ? x : c->weight, c->bias, shape);
+  if (k->st || !made) return k->st;
   if (alone) return weir_squeeze(out, made, 0);
   *out = weir_tensor_retain(made);
   return WEIR_OK;
@@ -343,19 +331,19 @@ static weir_status library_convolution(weir_tensor **out, const convolution *c,
 
 static weir_status run_convolution(weir_tensor **out, convolution *c)
 {
-  WEIR_TENSOR padded = NULL;
+  CALC(k);
   int64_t places[MOST_AXES] = {0};
-  weir_status st = check_convolution(c);
-  if (!st && c->same) st = same_padded(&padded, c);
-  if (st) return st;
+  k->st = check_convolution(c);
+  weir_tensor *padded = c->same ? c_call(k, same_padded, c) : NULL;
+  if (k->st) return k->st;
   const weir_tensor *a = padded ? padded : c->a;
   for (int i = 0; i < c->axes; i++)
     places[i] = (a->size[a->dims - c->axes + i] + 2 * c->pad[i] -
                  c->dilation[i] * (c->weight->size[2 + i] - 1) - 1) /
                     c->stride[i] +
                 1;
-  if (c->axes == 3) st = library_convolution(out, c, a, places);
-  if (st || (c->axes == 3 && *out)) return st;
+  if (c->axes == 3) k->st = library_convolution(out, c, a, places);
+  if (k->st || (c->axes == 3 && *out)) return k->st;
   return c->axes == 1 ? conv_of_line(out, a, c->weight, c->bias, c)
                       : conv_of_volume(out, a, c->weight, c->bias, c);
 }
@@ -406,8 +394,8 @@ static phase_axis phase_of(const convolution *c, int i, int64_t phase)
 /* The kernel's part of a phase, backwards, as a convolution has it: (out, in / groups, ...). */
 static weir_status phase_kernel(weir_tensor **out, const convolution *c, const phase_axis *p)
 {
-  WEIR_TENSOR groups = NULL;
-  WEIR_TENSOR turned = NULL;
+  CALC(k);
+  weir_tensor *groups = NULL;
   WEIR_TENSOR kernel = NULL;
   const weir_tensor *w = c->weight;
   weir_shape shape = {.count = c->axes + 3,
@@ -419,25 +407,24 @@ static weir_status phase_kernel(weir_tensor **out, const convolution *c, const p
     shape.size[3 + i] = flat.size[2 + i] = w->size[2 + i];
     backwards[i] = 2 + i;
   }
-  weir_status st = weir_reshape(&groups, w, shape);
-  if (!st) st = weir_transpose(&turned, groups, 1, 2);
-  if (!st) st = weir_reshape(&kernel, turned, flat);
-  for (int i = 0; i < c->axes && !st; i++) {
+  groups = c_reshape(k, w, shape);
+  weir_tensor *turned = c_transpose(k, groups, 1, 2);
+  c_do(k, weir_reshape(&kernel, turned, flat));
+  for (int i = 0; i < c->axes && !k->st; i++) {
     weir_tensor *part;
-    st = weir_slice(&part, kernel, 2 + i, p[i].first, INT64_MAX, p[i].step);
-    if (st) break;
+    k->st = weir_slice(&part, kernel, 2 + i, p[i].first, INT64_MAX, p[i].step);
+    if (k->st) break;
     weir_tensor_release(kernel);
     kernel = part;
   }
-  return st ? st : weir_flip(out, kernel, backwards, c->axes);
+  return k->st ? k->st : weir_flip(out, kernel, backwards, c->axes);
 }
 
 /* *out (new): `places` of a phase along each axis, of x, which has a batch. */
 static weir_status phase_run(weir_tensor **out, const convolution *c, const weir_tensor *x,
                              const phase_axis *p, const int64_t *places)
 {
-  WEIR_TENSOR kernel = NULL;
-  WEIR_TENSOR padded = NULL;
+  CALC(k);
   int64_t before[MOST_AXES], behind[MOST_AXES];
   bool nothing = false;
   weir_shape shape = {.count = c->axes + 2, .size = {x->size[0], c->weight->size[1] * c->groups}};
@@ -451,9 +438,9 @@ static weir_status phase_run(weir_tensor **out, const convolution *c, const weir
   }
   weir_options like = {.dtype = (weir_dtype)x->dtype, .device = device_of_tensor(x)};
   if (nothing) return weir_zeros(out, shape, &like);
-  weir_status st = phase_kernel(&kernel, c, p);
-  if (!st) st = padded_by(&padded, x, before, behind, c->axes);
-  if (st) return st;
+  weir_tensor *kernel = c_call(k, phase_kernel, c, p);
+  weir_tensor *padded = c_call(k, padded_by, x, before, behind, c->axes);
+  if (k->st) return k->st;
   one.weight = kernel;
   if (c->axes == 3) return conv_of_volume(out, padded, kernel, NULL, &one);
   return weir_conv2d(
@@ -468,24 +455,23 @@ static weir_status phases_from(weir_tensor **out, const convolution *c, const we
   if (axis >= c->axes || axis == MOST_AXES) return phase_run(out, c, x, p, places);
   enum { MOST = 64 };
   weir_tensor *part[MOST] = {NULL};
-  WEIR_TENSOR stacked = NULL;
+  CALC(k);
   int64_t s = c->stride[axis];
-  weir_status st = WEIR_OK;
   if (s > MOST)
     return weir_fail(WEIR_ENOTSUP, "%s: stride %lld is more than %d", c->name, (long long)s, MOST);
-  for (int64_t phase = 0; phase < s && !st; phase++) {
+  for (int64_t phase = 0; phase < s && !k->st; phase++) {
     p[axis] = phase_of(c, axis, phase);
-    st = phases_from(&part[phase], c, x, axis + 1, p, places);
+    k->st = phases_from(&part[phase], c, x, axis + 1, p, places);
   }
-  if (!st && s == 1) {
+  if (!k->st && s == 1) {
     *out = part[0];
     return WEIR_OK;
   }
-  if (!st) st = weir_stack(&stacked, (const weir_tensor *const *)part, (int)s, 3 + axis);
-  if (!st) st = weir_flatten(out, stacked, 2 + axis, 3 + axis);
+  weir_tensor *stacked = c_call(k, weir_stack, (const weir_tensor *const *)part, (int)s, 3 + axis);
+  c_do(k, weir_flatten(out, stacked, 2 + axis, 3 + axis));
   for (int64_t i = 0; i < s; i++)
     weir_tensor_release(part[i]);
-  return st;
+  return k->st;
 }
 
 /* Refused as torch does it, which has no result where an image of some batch has no places. */
@@ -561,51 +547,47 @@ static weir_status check_more(const convolution *c)
 static weir_status cropped(weir_tensor **out, const convolution *c, const weir_tensor *all,
                            const int64_t *size)
 {
+  CALC(k);
   WEIR_TENSOR part = NULL;
-  WEIR_TENSOR column = NULL;
+  weir_tensor *column = NULL;
   weir_shape beside = {.count = c->axes + 1, .size = {0, 1, 1, 1}};
-  weir_status st = WEIR_OK;
   part = weir_tensor_retain((weir_tensor *)all);
-  for (int i = 0; i < c->axes && !st; i++) {
+  for (int i = 0; i < c->axes && !k->st; i++) {
     weir_tensor *less;
-    st = weir_narrow(&less, part, 2 + i, c->pad[i], size[i]);
-    if (st) break;
+    k->st = weir_narrow(&less, part, 2 + i, c->pad[i], size[i]);
+    if (k->st) break;
     weir_tensor_release(part);
     part = less;
   }
-  if (!st && !c->bias) return weir_contiguous(out, part);
-  if (!st) {
+  if (!k->st && !c->bias) return weir_contiguous(out, part);
+  if (!k->st) {
     beside.size[0] = c->bias->size[0];
-    st = weir_reshape(&column, c->bias, beside);
+    column = c_reshape(k, c->bias, beside);
   }
-  WEIR_TENSOR sum = NULL;
-  if (!st) st = weir_add(&sum, part, column);
-  return st ? st : weir_contiguous(out, sum);
+  return calc_give(k, out, c_contiguous(k, c_add(k, part, column)));
 }
 
 static weir_status run_transposed(weir_tensor **out, convolution *c)
 {
+  CALC(k);
   WEIR_TENSOR batch = NULL;
-  WEIR_TENSOR phases = NULL;
-  WEIR_TENSOR y = NULL;
   int64_t size[3], places[3];
   phase_axis p[MOST_AXES];
   c->transposed = true;
-  weir_status st = check_convolution(c);
-  if (!st) st = check_more(c);
-  if (!st) st = transposed_sizes(size, places, c);
-  if (st) return st;
+  k->st = check_convolution(c);
+  c_do(k, check_more(c));
+  c_do(k, transposed_sizes(size, places, c));
+  if (k->st) return k->st;
   bool alone = c->a->dims == c->axes + 1, whole = true;
   for (int i = 0; i < c->axes; i++) /* else a convolution of the result has more places */
     whole = whole && c->more[i] < c->stride[i];
-  if (whole) st = library_convolution(out, c, c->a, size);
-  if (st || (whole && *out)) return st;
-  if (alone) st = weir_unsqueeze(&batch, c->a, 0);
-  if (!st) st = phases_from(&phases, c, alone ? batch : c->a, 0, p, places);
-  if (!st) st = cropped(&y, c, phases, size);
-  if (!st && alone) return weir_squeeze(out, y, 0);
-  if (!st) *out = weir_tensor_retain(y);
-  return st;
+  if (whole) k->st = library_convolution(out, c, c->a, size);
+  if (k->st || (whole && *out)) return k->st;
+  if (alone) k->st = weir_unsqueeze(&batch, c->a, 0);
+  weir_tensor *phases = c_call(k, phases_from, c, alone ? batch : c->a, 0, p, places);
+  weir_tensor *y = c_call(k, cropped, c, phases, size);
+  if (!k->st && alone) return weir_squeeze(out, y, 0);
+  return calc_give(k, out, y);
 }
 
 #define TRANSPOSED(n)                                                                              \
@@ -630,22 +612,20 @@ weir_status weir_conv_transpose1d(weir_tensor **out, const weir_tensor *a,
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, weight);
   WEIR_CASTS(CONVOLUTION, a, weight, bias);
-  WEIR_TENSOR image = NULL;
-  WEIR_TENSOR kernel = NULL;
-  WEIR_TENSOR y = NULL;
+  CALC(k);
   int64_t size[3], places[3];
   convolution c = convolution_of("conv_transpose1d", 1, a, weight, bias, options);
   c.transposed = true;
-  weir_status st = check_convolution(&c);
-  if (!st) st = check_more(&c);
-  if (!st) st = transposed_sizes(size, places, &c);
-  if (!st) st = weir_unsqueeze(&image, a, -2);
-  if (!st) st = weir_unsqueeze(&kernel, weight, -2);
+  k->st = check_convolution(&c);
+  c_do(k, check_more(&c));
+  c_do(k, transposed_sizes(size, places, &c));
+  weir_tensor *image = c_unsqueeze(k, a, -2);
+  weir_tensor *kernel = c_unsqueeze(k, weight, -2);
   weir_conv_options o = {.stride = {1, c.stride[0]},
                          .padding = {0, c.pad[0]},
                          .dilation = {1, c.dilation[0]},
                          .output_padding = {0, c.more[0]},
                          .groups = c.groups};
-  if (!st) st = weir_conv_transpose2d(&y, image, kernel, bias, &o);
-  return st ? st : weir_squeeze(out, y, -2);
+  weir_tensor *y = c_call(k, weir_conv_transpose2d, image, kernel, bias, &o);
+  return k->st ? k->st : weir_squeeze(out, y, -2);
 }

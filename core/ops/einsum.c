@@ -236,7 +236,7 @@ static weir_status take_ellipsis(equation *e, aligned *a)
 /* A letter for the second time: the diagonal of both dimensions, where the first was. */
 static weir_status take_repeated(aligned *a, int label, int first)
 {
-  WEIR_TENSOR diagonal = NULL;
+  CALC(c);
   weir_tensor *moved = NULL;
   int64_t size = a->t->size[a->dim], before = a->t->size[first];
   static const int last = -1;
@@ -245,10 +245,10 @@ static weir_status take_repeated(aligned *a, int label, int first)
                      "einsum(): subscript %c is repeated for operand %d but the sizes don't match, "
                      "%lld != %lld",
                      letter_of(label), a->number, (long long)size, (long long)before);
-  weir_status st = weir_diagonal(&diagonal, a->t, 0, first, a->dim);
-  if (!st) st = weir_movedim(&moved, diagonal, &last, &first, 1);
-  if (!st) exchange(&a->t, moved);
-  return st;
+  weir_tensor *diagonal = c_call(c, weir_diagonal, a->t, 0, first, a->dim);
+  c_do(c, weir_movedim(&moved, diagonal, &last, &first, 1));
+  if (!c->st) exchange(&a->t, moved);
+  return c->st;
 }
 
 static weir_status take_letter(equation *e, aligned *a, int label)
@@ -336,13 +336,13 @@ static void order_places(int *order, const sum_of_two *s, const int kinds[KINDS]
 static weir_status as_batch(weir_tensor **out, const weir_tensor *t, const sum_of_two *s,
                             const int kinds[KINDS])
 {
-  WEIR_TENSOR turned = NULL;
+  CALC(c);
   int order[WEIR_DIMS];
   order_places(order, s, kinds);
-  weir_status st = weir_permute(&turned, t, order);
-  return st ? st
-            : weir_reshape(out, turned,
-                           weir_shape(s->size[kinds[0]], s->size[kinds[1]], s->size[kinds[2]]));
+  weir_tensor *turned = c_permute(c, t, order);
+  return c->st ? c->st
+               : weir_reshape(out, turned,
+                              weir_shape(s->size[kinds[0]], s->size[kinds[1]], s->size[kinds[2]]));
 }
 
 static weir_status multiply_two(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -350,27 +350,23 @@ static weir_status multiply_two(weir_tensor **out, const weir_tensor *a, const w
 {
   static const int as_left[] = {BATCH, LEFT, SUMMED, RIGHT},
                    as_right[] = {BATCH, SUMMED, RIGHT, LEFT};
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR shaped = NULL;
+  CALC(c);
   sum_of_two s;
   int order[WEIR_DIMS], back[WEIR_DIMS];
   weir_shape shape = {a->dims, {0}};
   if (!summed) return weir_mul(out, a, b);
   sort_places(&s, a, b, summed);
-  weir_status st = as_batch(&left, a, &s, as_left);
-  if (!st) st = as_batch(&right, b, &s, as_right);
-  if (!st) st = weir_bmm(&product, left, right);
-  if (st) return st;
+  weir_tensor *left = c_call(c, as_batch, a, &s, as_left);
+  weir_tensor *right = c_call(c, as_batch, b, &s, as_right);
+  weir_tensor *product = c_call(c, weir_bmm, left, right);
+  if (c->st) return c->st;
   order_places(order, &s, as_left);
   for (int i = 0; i < s.places; i++) {
     int p = order[i], kind = s.kind[p];
     shape.size[i] = kind == SUMMED ? 1 : kind == RIGHT ? b->size[p] : a->size[p];
     back[p] = i;
   }
-  st = weir_view(&shaped, product, shape);
-  return st ? st : weir_permute(out, shaped, back);
+  return calc_give(c, out, c_permute(c, c_call(c, weir_view, product, shape), back));
 }
 
 /* Sums over the places of `mask`, which stay with size 1. */

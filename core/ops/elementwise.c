@@ -257,10 +257,10 @@ static bool may_fail(const elementwise_call *e, const weir_loop *l, weir_device 
 static weir_status run_apart(const elementwise_call *e, weir_loop *l, weir_dtype result,
                              weir_device device)
 {
-  WEIR_TENSOR apart = NULL;
-  weir_status st = loop_out(&apart, l, result, device);
-  if (!st) st = loop_run(device, l);
-  return st ? st : loop_copy(e->self, apart);
+  CALC(c);
+  weir_tensor *apart = c_call(c, loop_out, l, result, device);
+  c_do(c, loop_run(device, l));
+  return c->st ? c->st : loop_copy(e->self, apart);
 }
 
 static bool is_number(weir_scalar s, double n)

@@ -23,21 +23,20 @@ weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices, const 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, indices, weight);
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR rows = NULL;
+  CALC(c);
   weir_shape shape = weir_tensor_shape(indices);
-  weir_status st = check_embedding(indices, weight);
-  if (st) return st;
+  c->st = check_embedding(indices, weight);
+  if (c->st) return c->st;
   if (shape.count == WEIR_MAX_DIMS)
     return weir_fail(WEIR_EINVAL, "embedding: indices of %d dimensions leave no room for one more",
                      WEIR_MAX_DIMS);
   if (indices->dims == 1) return weir_index_select(out, weight, 0, indices);
   shape.size[shape.count++] = weight->size[1];
-  st = weir_reshape(&row, indices, weir_shape(indices->numel));
-  if (!st) st = weir_index_select(&rows, weight, 0, row);
-  if (!st) st = weir_view(out, rows, shape);
-  if (!st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
-  return st;
+  weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
+  weir_tensor *rows = c_index_select(c, weight, 0, row);
+  c_do(c, weir_view(out, rows, shape));
+  if (!c->st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
+  return c->st;
 }
 
 /* The row of padding, -1: none, is not negative afterwards. */
@@ -86,23 +85,15 @@ weir_status weir_embedding_with(weir_tensor **out, const weir_tensor *indices, w
 static weir_status scale_rows(weir_tensor **out, const weir_tensor *grad, const weir_tensor *row,
                               int64_t weights)
 {
-  WEIR_TENSOR counts = NULL;
-  WEIR_TENSOR one = NULL;
-  WEIR_TENSOR ones = NULL;
-  WEIR_TENSOR times = NULL;
-  WEIR_TENSOR column = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_FLOAT32, .device = device_of_tensor(grad)};
   if (grad->dtype == WEIR_FLOAT64) o.dtype = WEIR_FLOAT64;
-  weir_status st = weir_zeros(&counts, weir_shape(weights), &o);
-  if (!st) st = weir_ones(&one, weir_shape(1), &o);
-  if (!st) st = weir_expand(&ones, one, weir_shape(row->numel));
-  if (!st) st = weir_index_add_(counts, 0, row, ones);
-  if (!st) st = weir_index_select(&times, counts, 0, row);
-  if (!st) st = weir_unsqueeze(&column, times, 1);
-  if (st) return st;
-  WEIR_TENSOR scaled = NULL;
-  st = weir_div(&scaled, grad, column);
-  return st ? st : weir_to_dtype(out, scaled, (weir_dtype)grad->dtype);
+  weir_tensor *counts = c_call(c, weir_zeros, weir_shape(weights), &o);
+  weir_tensor *ones = c_expand(c, c_call(c, weir_ones, weir_shape(1), &o), weir_shape(row->numel));
+  c_do(c, weir_index_add_(counts, 0, row, ones));
+  weir_tensor *column = c_unsqueeze(c, c_index_select(c, counts, 0, row), 1);
+  if (c->st) return c->st;
+  return calc_give(c, out, c_to_dtype(c, c_div(c, grad, column), (weir_dtype)grad->dtype));
 }
 
 static weir_status check_gradient(const weir_tensor *grad, const weir_tensor *indices,
@@ -132,25 +123,23 @@ weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, grad, indices);
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR scaled = NULL;
-  weir_status st = check_gradient(grad, indices, num_weights);
-  if (st) return st;
+  CALC(c);
+  c->st = check_gradient(grad, indices, num_weights);
+  if (c->st) return c->st;
   int64_t size = grad->size[grad->dims - 1];
   weir_options o = {.dtype = (weir_dtype)grad->dtype, .device = device_of_tensor(grad)};
-  st = weir_reshape(&row, indices, weir_shape(indices->numel));
-  if (!st) st = weir_reshape(&rows, grad, weir_shape(indices->numel, size));
-  if (!st && scale_grad_by_freq) st = scale_rows(&scaled, rows, row, num_weights);
-  if (!st) st = weir_zeros(out, weir_shape(num_weights, size), &o);
-  if (!st) st = weir_index_add_(*out, 0, row, scaled ? scaled : rows);
-  if (!st && padding_idx >= 0 && padding_idx < num_weights) {
+  weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
+  weir_tensor *rows = c_reshape(c, grad, weir_shape(indices->numel, size));
+  weir_tensor *scaled = scale_grad_by_freq ? c_call(c, scale_rows, rows, row, num_weights) : NULL;
+  c_do(c, weir_zeros(out, weir_shape(num_weights, size), &o));
+  c_do(c, weir_index_add_(*out, 0, row, scaled ? scaled : rows));
+  if (!c->st && padding_idx >= 0 && padding_idx < num_weights) {
     WEIR_TENSOR left = NULL;
-    st = weir_select(&left, *out, 0, padding_idx);
-    if (!st) st = weir_zero_(left);
+    c->st = weir_select(&left, *out, 0, padding_idx);
+    c_do(c, weir_zero_(left));
   }
-  if (st) weir_tensor_drop(out);
-  return st;
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* ---- one_hot --------------------------------------------------------------------------------- */
@@ -190,7 +179,7 @@ weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_cl
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR column = NULL;
+  CALC(c);
   weir_shape shape = weir_tensor_shape(a);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
   if (a->dtype != WEIR_INT64)
@@ -198,14 +187,14 @@ weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_cl
   if (shape.count == WEIR_MAX_DIMS)
     return weir_fail(WEIR_EINVAL, "one_hot: a tensor of %d dimensions has no room for one more",
                      WEIR_MAX_DIMS);
-  weir_status st = count_classes(&num_classes, a);
-  if (st) return st;
+  c->st = count_classes(&num_classes, a);
+  if (c->st) return c->st;
   shape.size[shape.count++] = num_classes;
-  st = weir_zeros(out, shape, &o);
-  if (!st) st = weir_unsqueeze(&column, a, -1);
-  if (!st) st = weir_scatter_value_(*out, -1, column, weir_int(1));
-  if (st) weir_tensor_drop(out);
-  return st;
+  c->st = weir_zeros(out, shape, &o);
+  weir_tensor *column = c_unsqueeze(c, a, -1);
+  c_do(c, weir_scatter_value_(*out, -1, column, weir_int(1)));
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* ---- triangles ------------------------------------------------------------------------------- */
@@ -236,22 +225,21 @@ static weir_status check_triangle(tensor_spec *s, int64_t row, int64_t col,
 static weir_status triangle_indices(weir_tensor **out, int64_t row, int64_t col, int64_t offset,
                                     const weir_options *options, bool low)
 {
-  WEIR_TENSOR all = NULL;
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR places = NULL;
+  CALC(c);
+  weir_tensor *places = NULL;
   tensor_spec s;
-  weir_status st = check_triangle(&s, row, col, options, low ? "tril_indices" : "triu_indices");
-  if (st) return st;
+  c->st = check_triangle(&s, row, col, options, low ? "tril_indices" : "triu_indices");
+  if (c->st) return c->st;
   if (offset < -row) offset = -row;
   if (offset > col) offset = col;
   int64_t total = triangle_size(row, col, low ? offset : offset - 1);
   weir_options truth = {.dtype = WEIR_BOOL, .device = s.device};
-  st = weir_ones(&all, weir_shape(row, col), &truth);
-  if (!st) st = low ? weir_tril(&part, all, offset) : weir_triu(&part, all, offset);
-  if (!st)
-    st = places_of(&places, part, false, weir_shape(row, col), low ? total : row * col - total,
-                   "tril_indices");
-  return st ? st : weir_to_dtype(out, places, s.dtype);
+  weir_tensor *all = c_call(c, weir_ones, weir_shape(row, col), &truth);
+  weir_tensor *part = low ? c_tril(c, all, offset) : c_triu(c, all, offset);
+  if (!c->st)
+    places = c_call(c, places_of, part, false, weir_shape(row, col),
+                    low ? total : row * col - total, "tril_indices");
+  return c->st ? c->st : weir_to_dtype(out, places, s.dtype);
 }
 
 weir_status weir_tril_indices(weir_tensor **out, int64_t row, int64_t col, int64_t offset,

@@ -110,10 +110,10 @@ static weir_status copy_as(weir_tensor **out, const weir_tensor *a, weir_dtype d
 static weir_status copy_columns(weir_tensor **out, const weir_tensor *a, weir_dtype dtype,
                                 bool turned)
 {
-  WEIR_TENSOR view = NULL;
+  CALC(c);
   if (turned) return copy_as(out, a, dtype);
-  weir_status st = weir_transpose(&view, a, -2, -1);
-  return st ? st : copy_as(out, view, dtype);
+  weir_tensor *view = c_transpose(c, a, -2, -1);
+  return c->st ? c->st : copy_as(out, view, dtype);
 }
 
 /* The tensors of a request; NULL: the operation has none. */
@@ -139,23 +139,24 @@ static weir_status read_infos(const weir_tensor *info, const char *name, int64_t
 static weir_status run_factor(weir_factor *f, const factor_parts *p, const char *name,
                               int64_t *first, int64_t *at)
 {
-  WEIR_TENSOR info = NULL;
+  CALC(c);
   compute_target t;
   *first = *at = 0;
   if (!f->batch || !p->a->numel || (p->b && !p->b->numel)) return WEIR_OK;
-  weir_status st = compute_target_of(&t, device_of_tensor(p->a));
-  if (st) return st;
+  c->st = compute_target_of(&t, device_of_tensor(p->a));
+  if (c->st) return c->st;
   if (!t.compute->factor) return compute_target_lacks(&t, name);
-  st = tensor_new(&info, WEIR_INT64, device_of_tensor(p->a), false, weir_shape(f->batch));
-  if (!st) st = weir_zero_(info);
-  if (st) return st;
+  weir_tensor *info =
+      c_call(c, tensor_new, WEIR_INT64, device_of_tensor(p->a), false, weir_shape(f->batch));
+  c_do(c, weir_zero_(info));
+  if (c->st) return c->st;
   f->a = p->a->data;
   f->b = p->b ? p->b->data : NULL;
   f->c = p->c ? p->c->data : NULL;
   f->pivots = p->pivots ? (int64_t *)(void *)p->pivots->data : NULL;
   f->info = (int64_t *)(void *)info->data;
-  st = compute_target_done(&t, t.compute->factor(t.self, t.stream, f), name);
-  return st ? st : read_infos(info, name, first, at);
+  c->st = compute_target_done(&t, t.compute->factor(t.self, t.stream, f), name);
+  return c->st ? c->st : read_infos(info, name, first, at);
 }
 
 /* "(Batch element 2): ", where there is a batch. */
@@ -176,9 +177,9 @@ static weir_status narrowed(weir_tensor **out, const weir_tensor *t, const weir_
 static weir_status narrowed_columns(weir_tensor **out, const weir_tensor *t,
                                     const weir_tensor *like)
 {
-  WEIR_TENSOR view = NULL;
-  weir_status st = weir_transpose(&view, t, -2, -1);
-  return st ? st : narrowed(out, view, like);
+  CALC(c);
+  weir_tensor *view = c_transpose(c, t, -2, -1);
+  return c->st ? c->st : narrowed(out, view, like);
 }
 
 /* Says what was made of a and b, or NULL, where one of them requires a gradient. */
@@ -210,36 +211,29 @@ static weir_status record_factors(weir_status st, enum record_kind kind, const w
 /* -1 of an odd number of exchanges, else 1, in that dtype: of pivots (..., n), (...). */
 static weir_status exchange_signs(weir_tensor **out, const weir_tensor *pivots, weir_dtype dtype)
 {
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR moved = NULL;
-  WEIR_TENSOR count = NULL;
-  WEIR_TENSOR odd = NULL;
-  WEIR_TENSOR sign = NULL;
+  CALC(c);
   int64_t n = pivots->size[pivots->dims - 1];
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(pivots)};
-  weir_status st = weir_arange(&places, weir_int(1), weir_int(n + 1), weir_int(1), &o);
-  if (!st) st = weir_ne(&moved, pivots, places);
-  if (!st) st = weir_sum_dim(&count, moved, -1, false);
-  if (!st) st = weir_bitwise_and_scalar(&odd, count, weir_int(1));
-  if (!st) st = weir_mul_scalar_(odd, weir_int(-2));
-  if (!st) st = weir_add_scalar(&sign, odd, weir_int(1));
-  return st ? st : weir_to_dtype(out, sign, dtype);
+  weir_tensor *places = c_call(c, weir_arange, weir_int(1), weir_int(n + 1), weir_int(1), &o);
+  weir_tensor *count = c_sum_dim(c, c_ne(c, pivots, places), -1, false);
+  weir_tensor *odd = c_bitwise_and_scalar(c, count, weir_int(1));
+  c_do(c, weir_mul_scalar_(odd, weir_int(-2)));
+  return calc_give(c, out, c_to_dtype(c, c_add_scalar(c, odd, weir_int(1)), dtype));
 }
 
 /* U's diagonals (..., n) and the signs of the exchanges (...). */
 static weir_status lu_diagonal(weir_tensor **diagonal, weir_tensor **sign, const weir_tensor *a,
                                const char *name)
 {
-  WEIR_TENSOR lu = NULL;
-  WEIR_TENSOR pivots = NULL;
+  CALC(c);
   int64_t first, at, n = columns_of(a);
   weir_factor f = request_of(WEIR_FACTOR_LU, a, n, n, 0);
-  weir_status st = copy_columns(&lu, a, f.dtype, false);
-  if (!st) st = new_columns(&pivots, a, WEIR_INT64, -1, n);
+  weir_tensor *lu = c_call(c, copy_columns, a, f.dtype, false);
+  weir_tensor *pivots = c_call(c, new_columns, a, WEIR_INT64, -1, n);
   factor_parts p = {.a = lu, .pivots = pivots};
-  if (!st) st = run_factor(&f, &p, name, &first, &at);
-  if (!st) st = exchange_signs(sign, pivots, f.dtype);
-  return st ? st : weir_diagonal(diagonal, lu, 0, -2, -1);
+  c_do(c, run_factor(&f, &p, name, &first, &at));
+  c_do(c, exchange_signs(sign, pivots, f.dtype));
+  return c->st ? c->st : weir_diagonal(diagonal, lu, 0, -2, -1);
 }
 
 weir_status weir_det(weir_tensor **out, const weir_tensor *a)
@@ -247,28 +241,22 @@ weir_status weir_det(weir_tensor **out, const weir_tensor *a)
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
   static const char name[] = "linalg.det";
+  CALC(c);
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR sign = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR wide = NULL;
-  weir_status st = check_factors(a, name, true);
-  if (!st) st = lu_diagonal(&diagonal, &sign, a, name);
-  if (!st) st = weir_prod_dim(&product, diagonal, -1, false);
-  if (!st) st = weir_mul(&wide, product, sign);
-  if (!st) st = narrowed(out, wide, a);
-  return record_matrix(out, st, RECORD_DET, a, NULL, (const bool[3]){false});
+  c->st = check_factors(a, name, true);
+  c_do(c, lu_diagonal(&diagonal, &sign, a, name));
+  weir_tensor *wide = c_mul(c, c_prod_dim(c, diagonal, -1, false), sign);
+  c_do(c, narrowed(out, wide, a));
+  return record_matrix(out, c->st, RECORD_DET, a, NULL, (const bool[3]){false});
 }
 
 /* 1, 0 or -1 of each; NaN of NaN. */
 static weir_status signs_of(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_TENSOR size = NULL;
-  WEIR_TENSOR quotient = NULL;
-  WEIR_TENSOR zero = NULL;
-  weir_status st = weir_abs(&size, t);
-  if (!st) st = weir_div(&quotient, t, size);
-  if (!st) st = weir_eq_scalar(&zero, t, weir_int(0));
-  return st ? st : weir_where(out, zero, t, quotient);
+  CALC(c);
+  weir_tensor *quotient = c_div(c, t, c_abs(c, t));
+  return calc_give(c, out, c_where(c, c_eq_scalar(c, t, weir_int(0)), t, quotient));
 }
 
 weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir_tensor *a)
@@ -277,26 +265,17 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
   WEIR_REQUIRE_OUT(sign);
   WEIR_REQUIRE_OUT(logabsdet, a);
   static const char name[] = "linalg.slogdet";
+  CALC(c);
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR exchanges = NULL;
-  WEIR_TENSOR each = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR wide = NULL;
-  weir_status st = check_factors(a, name, true);
-  if (!st) st = lu_diagonal(&diagonal, &exchanges, a, name);
-  if (!st) st = signs_of(&each, diagonal);
-  if (!st) st = weir_prod_dim(&product, each, -1, false);
-  if (!st) st = weir_mul(&wide, product, exchanges);
-  if (st) return st;
-  WEIR_TENSOR size = NULL;
-  WEIR_TENSOR logs = NULL;
-  WEIR_TENSOR sum = NULL;
-  st = weir_abs(&size, diagonal);
-  if (!st) st = weir_log(&logs, size);
-  if (!st) st = weir_sum_dim(&sum, logs, -1, false);
-  if (!st) st = narrowed(sign, wide, a);
-  if (!st) st = narrowed(logabsdet, sum, a);
-  return record_factors(st, RECORD_SLOGDET, a, 0, (weir_tensor * *[]){sign, logabsdet, NULL});
+  c->st = check_factors(a, name, true);
+  c_do(c, lu_diagonal(&diagonal, &exchanges, a, name));
+  weir_tensor *wide = c_mul(c, c_prod_dim(c, c_call(c, signs_of, diagonal), -1, false), exchanges);
+  if (c->st) return c->st;
+  weir_tensor *sum = c_sum_dim(c, c_log(c, c_abs(c, diagonal)), -1, false);
+  c_do(c, narrowed(sign, wide, a));
+  c_do(c, narrowed(logabsdet, sum, a));
+  return record_factors(c->st, RECORD_SLOGDET, a, 0, (weir_tensor * *[]){sign, logabsdet, NULL});
 }
 
 /* ---- solutions ------------------------------------------------------------------------------- */
@@ -304,25 +283,24 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
 /* The identity for each of a's matrices. */
 static weir_status batch_identity(weir_tensor **out, const weir_tensor *a, weir_dtype dtype)
 {
-  WEIR_TENSOR diagonal = NULL;
-  weir_status st = new_columns(out, a, dtype, columns_of(a), columns_of(a));
-  if (!st) st = weir_zero_(*out);
-  if (!st) st = weir_diagonal(&diagonal, *out, 0, -2, -1);
-  if (!st) st = weir_fill_(diagonal, weir_int(1));
-  if (st) weir_tensor_drop(out);
-  return st;
+  CALC(c);
+  c->st = new_columns(out, a, dtype, columns_of(a), columns_of(a));
+  c_do(c, weir_zero_(*out));
+  weir_tensor *diagonal = c_diagonal(c, *out, 0, -2, -1);
+  c_do(c, weir_fill_(diagonal, weir_int(1)));
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* x, columns, of a x = b, columns, which it is at first. */
 static weir_status solve_columns(weir_factor *f, const weir_tensor *a, weir_tensor *b,
                                  const char *name, int64_t *first, int64_t *at)
 {
-  WEIR_TENSOR lu = NULL;
-  WEIR_TENSOR pivots = NULL;
-  weir_status st = copy_columns(&lu, a, f->dtype, false);
-  if (!st) st = new_columns(&pivots, a, WEIR_INT64, -1, f->n);
+  CALC(c);
+  weir_tensor *lu = c_call(c, copy_columns, a, f->dtype, false);
+  weir_tensor *pivots = c_call(c, new_columns, a, WEIR_INT64, -1, f->n);
   factor_parts p = {.a = lu, .b = b, .pivots = pivots};
-  return st ? st : run_factor(f, &p, name, first, at);
+  return c->st ? c->st : run_factor(f, &p, name, first, at);
 }
 
 weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
@@ -331,22 +309,22 @@ weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
   WEIR_REQUIRE_OUT(out, a);
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.inv";
-  WEIR_TENSOR wide = NULL;
+  CALC(c);
   char batch[48];
   int64_t first = 0, at = 0;
-  weir_status st = check_factors(a, name, true);
-  if (st) return st;
+  c->st = check_factors(a, name, true);
+  if (c->st) return c->st;
   int64_t n = columns_of(a);
   weir_factor f = request_of(WEIR_FACTOR_SOLVE, a, n, n, n);
-  st = batch_identity(&wide, a, f.dtype);
-  if (!st) st = solve_columns(&f, a, wide, name, &first, &at);
-  if (!st && first)
-    st = weir_fail(WEIR_EINVAL,
-                   "linalg.inv: %sThe diagonal element %lld is zero, the inversion could not be "
-                   "completed because the input matrix is singular.",
-                   batch_element(batch, a, at), (long long)first);
-  if (!st) st = narrowed_columns(out, wide, a);
-  return record_matrix(out, st, RECORD_INV, a, NULL, (const bool[3]){false});
+  weir_tensor *wide = c_call(c, batch_identity, a, f.dtype);
+  c_do(c, solve_columns(&f, a, wide, name, &first, &at));
+  if (!c->st && first)
+    c->st = weir_fail(WEIR_EINVAL,
+                      "linalg.inv: %sThe diagonal element %lld is zero, the inversion could not be "
+                      "completed because the input matrix is singular.",
+                      batch_element(batch, a, at), (long long)first);
+  c_do(c, narrowed_columns(out, wide, a));
+  return record_matrix(out, c->st, RECORD_INV, a, NULL, (const bool[3]){false});
 }
 
 /* b as matrices: a vector, or a batch of them, as columns. */
@@ -415,30 +393,28 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_CASTS(FACTOR, a, b);
   static const char name[] = "linalg.solve";
-  WEIR_TENSOR columns = NULL;
+  CALC(c);
   WEIR_TENSOR many_a = NULL;
   WEIR_TENSOR many_b = NULL;
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR result = NULL;
   char batch[48];
   int64_t first = 0, at = 0;
-  bool vector;
-  weir_status st = check_operands(a, b, name, true);
-  if (!st) st = matrices_of(&columns, &vector, a, b, name);
-  if (!st) st = check_equation(a, columns, true, name);
-  if (!st) st = broadcast_batches(&many_a, &many_b, a, columns);
-  if (st) return st;
+  bool vector = false;
+  c->st = check_operands(a, b, name, true);
+  weir_tensor *columns = c_call(c, matrices_of, &vector, a, b, name);
+  c_do(c, check_equation(a, columns, true, name));
+  c_do(c, broadcast_batches(&many_a, &many_b, a, columns));
+  if (c->st) return c->st;
   int64_t n = columns_of(a);
   weir_factor f = request_of(WEIR_FACTOR_SOLVE, many_a, n, n, columns_of(columns));
-  st = copy_columns(&wide, many_b, f.dtype, false);
-  if (!st) st = solve_columns(&f, many_a, wide, name, &first, &at);
-  if (!st && first)
-    st = weir_fail(WEIR_EINVAL,
-                   "weir.linalg.solve: %sThe solver failed because the input matrix is singular.",
-                   batch_element(batch, many_a, at));
-  if (!st) st = narrowed_columns(&result, wide, a);
-  if (!st) st = vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result);
-  return record_matrix(out, st, RECORD_SOLVE, a, b, (const bool[3]){vector});
+  weir_tensor *wide = c_call(c, copy_columns, many_b, f.dtype, false);
+  c_do(c, solve_columns(&f, many_a, wide, name, &first, &at));
+  if (!c->st && first)
+    c->st = weir_fail(
+        WEIR_EINVAL, "weir.linalg.solve: %sThe solver failed because the input matrix is singular.",
+        batch_element(batch, many_a, at));
+  weir_tensor *result = c_call(c, narrowed_columns, wide, a);
+  c_do(c, vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result));
+  return record_matrix(out, c->st, RECORD_SOLVE, a, b, (const bool[3]){vector});
 }
 
 weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -447,27 +423,26 @@ weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   static const char name[] = "linalg.solve_triangular";
+  CALC(c);
   WEIR_TENSOR many_a = NULL;
   WEIR_TENSOR many_b = NULL;
-  WEIR_TENSOR triangle = NULL;
-  WEIR_TENSOR wide = NULL;
   int64_t first, at;
-  weir_status st = check_operands(a, b, name, false);
-  if (!st) st = check_matrices(b, name, "B");
-  if (!st) st = check_equation(a, b, left, name);
-  if (!st) st = broadcast_batches(&many_a, &many_b, a, b);
-  if (st) return st;
+  c->st = check_operands(a, b, name, false);
+  c_do(c, check_matrices(b, name, "B"));
+  c_do(c, check_equation(a, b, left, name));
+  c_do(c, broadcast_batches(&many_a, &many_b, a, b));
+  if (c->st) return c->st;
   int64_t n = columns_of(a), k = left ? columns_of(b) : rows_of(b);
   weir_factor f = request_of(WEIR_FACTOR_TRIANGULAR, many_a, n, n, k);
   f.upper = upper == left;
   f.unit = unitriangular;
-  st = copy_columns(&triangle, many_a, f.dtype, !left);
-  if (!st) st = copy_columns(&wide, many_b, f.dtype, !left);
+  weir_tensor *triangle = c_call(c, copy_columns, many_a, f.dtype, !left);
+  weir_tensor *wide = c_call(c, copy_columns, many_b, f.dtype, !left);
   factor_parts p = {.a = triangle, .b = wide};
-  if (!st) st = run_factor(&f, &p, name, &first, &at);
-  if (!st) st = left ? narrowed_columns(out, wide, a) : narrowed(out, wide, a);
+  c_do(c, run_factor(&f, &p, name, &first, &at));
+  c_do(c, left ? narrowed_columns(out, wide, a) : narrowed(out, wide, a));
   const bool how[3] = {upper, left, unitriangular};
-  return record_matrix(out, st, RECORD_SOLVE_TRIANGULAR, a, b, how);
+  return record_matrix(out, c->st, RECORD_SOLVE_TRIANGULAR, a, b, how);
 }
 
 /* ---- factorisations -------------------------------------------------------------------------- */
@@ -479,25 +454,25 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
   WEIR_REQUIRE_OUT(out, a);
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.cholesky";
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR low = NULL;
+  CALC(c);
   char batch[48];
   int64_t first = 0, at = 0;
-  weir_status st = check_factors(a, name, true);
-  if (st) return st;
+  c->st = check_factors(a, name, true);
+  if (c->st) return c->st;
   weir_factor f = request_of(WEIR_FACTOR_CHOLESKY, a, columns_of(a), columns_of(a), 0);
-  st = copy_columns(&wide, a, f.dtype, !upper);
+  weir_tensor *wide = c_call(c, copy_columns, a, f.dtype, !upper);
   factor_parts p = {.a = wide};
-  if (!st) st = run_factor(&f, &p, name, &first, &at);
-  if (!st && first)
-    st = weir_fail(WEIR_EINVAL,
-                   "linalg.cholesky: %sThe factorization could not be completed because the input "
-                   "is not positive-definite (the leading minor of order %lld is not "
-                   "positive-definite).",
-                   batch_element(batch, a, at), (long long)first);
-  if (!st) st = weir_tril(&low, wide, 0);
-  if (!st) st = upper ? narrowed_columns(out, low, a) : narrowed(out, low, a);
-  return record_matrix(out, st, RECORD_CHOLESKY, a, NULL, (const bool[3]){upper});
+  c_do(c, run_factor(&f, &p, name, &first, &at));
+  if (!c->st && first)
+    c->st =
+        weir_fail(WEIR_EINVAL,
+                  "linalg.cholesky: %sThe factorization could not be completed because the input "
+                  "is not positive-definite (the leading minor of order %lld is not "
+                  "positive-definite).",
+                  batch_element(batch, a, at), (long long)first);
+  weir_tensor *low = c_tril(c, wide, 0);
+  c_do(c, upper ? narrowed_columns(out, low, a) : narrowed(out, low, a));
+  return record_matrix(out, c->st, RECORD_CHOLESKY, a, NULL, (const bool[3]){upper});
 }
 
 /* ---- LU -------------------------------------------------------------------------------------- */
@@ -519,17 +494,16 @@ static weir_status check_lu(const weir_tensor *a, bool pivot, const char *name)
 static weir_status factor_lu(weir_tensor **lu, weir_tensor **pivots, const weir_tensor *a,
                              const char *name, int64_t *first, int64_t *at)
 {
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR places = NULL;
+  CALC(c);
   int64_t m = rows_of(a), n = columns_of(a);
   weir_factor f = request_of(WEIR_FACTOR_LU, a, m, n, 0);
-  weir_status st = copy_columns(&wide, a, f.dtype, false);
-  if (!st) st = new_columns(&places, a, WEIR_INT64, -1, m < n ? m : n);
+  weir_tensor *wide = c_call(c, copy_columns, a, f.dtype, false);
+  weir_tensor *places = c_call(c, new_columns, a, WEIR_INT64, -1, m < n ? m : n);
   factor_parts p = {.a = wide, .pivots = places};
-  if (!st) st = run_factor(&f, &p, name, first, at);
-  if (!st) st = narrowed_columns(lu, wide, a);
-  if (!st) st = weir_to_dtype(pivots, places, WEIR_INT32);
-  return record_factors(st, RECORD_LU, a, 0, (weir_tensor * *[]){lu, pivots, NULL});
+  c_do(c, run_factor(&f, &p, name, first, at));
+  c_do(c, narrowed_columns(lu, wide, a));
+  c_do(c, weir_to_dtype(pivots, places, WEIR_INT32));
+  return record_factors(c->st, RECORD_LU, a, 0, (weir_tensor * *[]){lu, pivots, NULL});
 }
 
 weir_status weir_lu_factor(weir_tensor **lu, weir_tensor **pivots, const weir_tensor *a, bool pivot)
@@ -598,34 +572,25 @@ static weir_status row_order(weir_tensor **out, const weir_tensor *pivots, int64
 /* P (..., rows, rows), in that dtype: 1 where its column is the order's place of its row. */
 static weir_status exchange_matrix(weir_tensor **out, const weir_tensor *order, weir_dtype dtype)
 {
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR column = NULL;
-  WEIR_TENSOR is = NULL;
+  CALC(c);
   int64_t rows = order->size[order->dims - 1];
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(order)};
-  weir_status st = weir_unsqueeze(&row, order, -2);
-  if (!st) st = weir_arange(&places, weir_int(0), weir_int(rows), weir_int(1), &o);
-  if (!st) st = weir_unsqueeze(&column, places, -1);
-  if (!st) st = weir_eq(&is, row, column);
-  return st ? st : weir_to_dtype(out, is, dtype);
+  weir_tensor *row = c_unsqueeze(c, order, -2);
+  weir_tensor *places = c_call(c, weir_arange, weir_int(0), weir_int(rows), weir_int(1), &o);
+  return calc_give(c, out, c_to_dtype(c, c_eq(c, row, c_unsqueeze(c, places, -1)), dtype));
 }
 
 /* L, with 1s as its diagonal, and U of what is both. */
 static weir_status split_lu(weir_tensor **l, weir_tensor **u, const weir_tensor *lu)
 {
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR top = NULL;
-  WEIR_TENSOR low = NULL;
-  WEIR_TENSOR one = NULL;
+  CALC(c);
   int64_t m = rows_of(lu), n = columns_of(lu), least = m < n ? m : n;
   weir_options o = {.dtype = (weir_dtype)lu->dtype, .device = device_of_tensor(lu)};
-  weir_status st = weir_narrow(&left, lu, -1, 0, least);
-  if (!st) st = weir_tril(&low, left, -1);
-  if (!st) st = weir_eye(&one, m, least, &o);
-  if (!st) st = weir_add(l, low, one);
-  if (!st) st = weir_narrow(&top, lu, -2, 0, least);
-  return st ? st : weir_triu(u, top, 0);
+  weir_tensor *low = c_tril(c, c_narrow(c, lu, -1, 0, least), -1);
+  weir_tensor *one = c_call(c, weir_eye, m, least, &o);
+  c_do(c, weir_add(l, low, one));
+  weir_tensor *top = c_narrow(c, lu, -2, 0, least);
+  return c->st ? c->st : weir_triu(u, top, 0);
 }
 
 weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, const weir_tensor *lu,
@@ -635,24 +600,24 @@ weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, co
   WEIR_REQUIRE_OUT(p);
   WEIR_REQUIRE_OUT(l);
   WEIR_REQUIRE_OUT(u, lu, pivots);
-  WEIR_TENSOR order = NULL;
-  weir_status st = check_matrices(lu, "weir.lu_unpack", "LU");
-  if (!st && lu->numel) st = check_real(lu, "weir.lu_unpack");
-  if (!st && pivots->dtype != WEIR_INT32)
-    st = weir_fail(WEIR_EINVAL,
+  CALC(c);
+  c->st = check_matrices(lu, "weir.lu_unpack", "LU");
+  if (lu->numel) c_do(c, check_real(lu, "weir.lu_unpack"));
+  if (pivots->dtype != WEIR_INT32)
+    c_do(c,
+         weir_fail(WEIR_EINVAL,
                    "weir.lu_unpack: LU_pivots is expected to be a contiguous tensor of weir.int32 "
                    "dtype.\nNote: this function is intended to be used with the output produced by "
-                   "weir.linalg.lu_factor");
-  if (!st && !pivots->dims)
-    st = weir_fail(WEIR_EINVAL, "weir.lu_unpack: LU_pivots has no dimension");
-  if (!st) st = row_order(&order, pivots, rows_of(lu));
-  if (!st) st = exchange_matrix(p, order, (weir_dtype)lu->dtype);
-  if (!st) st = split_lu(l, u, lu);
-  if (!st) return st;
+                   "weir.linalg.lu_factor"));
+  if (!pivots->dims) c_do(c, weir_fail(WEIR_EINVAL, "weir.lu_unpack: LU_pivots has no dimension"));
+  weir_tensor *order = c_call(c, row_order, pivots, rows_of(lu));
+  c_do(c, exchange_matrix(p, order, (weir_dtype)lu->dtype));
+  c_do(c, split_lu(l, u, lu));
+  if (!c->st) return c->st;
   weir_tensor_drop(p);
   weir_tensor_drop(l);
   weir_tensor_drop(u);
-  return st;
+  return c->st;
 }
 
 weir_status weir_lu(weir_tensor **p, weir_tensor **l, weir_tensor **u, const weir_tensor *a,
@@ -686,35 +651,31 @@ static weir_status with_dims(weir_tensor **out, const weir_tensor *t, int dims)
 static weir_status order_rows(weir_tensor **out, const weir_tensor *x, const weir_tensor *order,
                               bool back)
 {
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR column = NULL;
-  WEIR_TENSOR many = NULL;
-  WEIR_TENSOR wide = NULL;
+  CALC(c);
   if (!x->numel || !order->numel) return weir_clone(out, x);
-  weir_status st = back ? weir_argsort(&places, order, -1, false) : weir_clone(&places, order);
-  if (!st) st = weir_unsqueeze(&column, places, -1);
-  if (!st) st = with_dims(&many, column, x->dims);
-  if (!st) st = with_dims(&wide, x, column->dims);
-  return st ? st : weir_take_along_dim(out, wide, many, -2);
+  weir_tensor *places = back ? c_call(c, weir_argsort, order, -1, false) : c_clone(c, order);
+  weir_tensor *column = c_unsqueeze(c, places, -1);
+  weir_tensor *many = c_call(c, with_dims, column, x->dims);
+  weir_tensor *wide = c_call(c, with_dims, x, column->dims);
+  return c->st ? c->st : weir_take_along_dim(out, wide, many, -2);
 }
 
 /* x of P L U x = b, or, turned, of U^T L^T P^T x = b. */
 static weir_status solve_with_factors(weir_tensor **out, const weir_tensor *lu,
                                       const weir_tensor *order, const weir_tensor *b, bool turned)
 {
+  CALC(c);
   WEIR_TENSOR half = NULL;
-  WEIR_TENSOR view = NULL;
   WEIR_TENSOR rows = NULL;
-  weir_status st;
   if (!turned) {
-    st = order_rows(&rows, b, order, false);
-    if (!st) st = weir_solve_triangular(&half, lu, rows, false, true, true);
-    return st ? st : weir_solve_triangular(out, lu, half, true, true, false);
+    c->st = order_rows(&rows, b, order, false);
+    c_do(c, weir_solve_triangular(&half, lu, rows, false, true, true));
+    return c->st ? c->st : weir_solve_triangular(out, lu, half, true, true, false);
   }
-  st = weir_transpose(&view, lu, -2, -1);
-  if (!st) st = weir_solve_triangular(&half, view, b, false, true, false);
-  if (!st) st = weir_solve_triangular(&rows, view, half, true, true, true);
-  return st ? st : order_rows(out, rows, order, true);
+  weir_tensor *view = c_transpose(c, lu, -2, -1);
+  c_do(c, weir_solve_triangular(&half, view, b, false, true, false));
+  c_do(c, weir_solve_triangular(&rows, view, half, true, true, true));
+  return c->st ? c->st : order_rows(out, rows, order, true);
 }
 
 static weir_status check_lu_solve(const weir_tensor *lu, const weir_tensor *pivots,
@@ -755,15 +716,13 @@ weir_status weir_lu_solve(weir_tensor **out, const weir_tensor *lu, const weir_t
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, lu, pivots, b);
-  WEIR_TENSOR order = NULL;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR x = NULL;
-  weir_status st = check_lu_solve(lu, pivots, b, left);
-  if (!st && b->numel) st = row_order(&order, pivots, rows_of(lu));
-  if (!st && left) return solve_with_factors(out, lu, order, b, adjoint);
-  if (!st) st = weir_transpose(&turned, b, -2, -1);
-  if (!st) st = solve_with_factors(&x, lu, order, turned, !adjoint);
-  return st ? st : weir_transpose(out, x, -2, -1);
+  CALC(c);
+  c->st = check_lu_solve(lu, pivots, b, left);
+  weir_tensor *order = b->numel ? c_call(c, row_order, pivots, rows_of(lu)) : NULL;
+  if (!c->st && left) return solve_with_factors(out, lu, order, b, adjoint);
+  weir_tensor *turned = c_transpose(c, b, -2, -1);
+  weir_tensor *x = c_call(c, solve_with_factors, lu, order, turned, !adjoint);
+  return c->st ? c->st : weir_transpose(out, x, -2, -1);
 }
 
 /* ---- with Cholesky's triangle ---------------------------------------------------------------- */
@@ -773,11 +732,10 @@ static weir_status solve_both_triangles(weir_tensor **out, const weir_tensor *l,
                                         const weir_tensor *b, bool upper)
 {
   WEIR_UNRECORDED;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR half = NULL;
-  weir_status st = weir_transpose(&turned, l, -2, -1);
-  if (!st) st = weir_solve_triangular(&half, upper ? turned : l, b, false, true, false);
-  return st ? st : weir_solve_triangular(out, upper ? l : turned, half, true, true, false);
+  CALC(c);
+  weir_tensor *turned = c_transpose(c, l, -2, -1);
+  weir_tensor *half = c_call(c, weir_solve_triangular, upper ? turned : l, b, false, true, false);
+  return c->st ? c->st : weir_solve_triangular(out, upper ? l : turned, half, true, true, false);
 }
 
 static weir_status check_cholesky_solve(const weir_tensor *b, const weir_tensor *l)
@@ -823,21 +781,17 @@ weir_status weir_cholesky_solve(weir_tensor **out, const weir_tensor *b, const w
 static weir_status check_diagonal(const weir_tensor *l, const char *name)
 {
   WEIR_UNRECORDED;
-  WEIR_TENSOR diagonal = NULL;
-  WEIR_TENSOR zero = NULL;
-  WEIR_TENSOR flat = NULL;
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR first = NULL;
+  CALC(c);
   weir_scalar at = {.dtype = WEIR_INT64};
   char batch[48];
-  weir_status st = weir_diagonal(&diagonal, l, 0, -2, -1);
-  if (!st) st = weir_eq_scalar(&zero, diagonal, weir_int(0));
-  if (!st) st = weir_reshape(&flat, zero, weir_shape(-1));
-  if (!st) st = weir_nonzero(&places, flat);
-  if (st || !places->numel) return st;
-  st = weir_select(&first, places, 0, 0);
-  if (!st) st = weir_item(&at, first);
-  if (st) return st;
+  weir_tensor *diagonal = c_diagonal(c, l, 0, -2, -1);
+  weir_tensor *zero = c_eq_scalar(c, diagonal, weir_int(0));
+  weir_tensor *flat = c_reshape(c, zero, weir_shape(-1));
+  weir_tensor *places = c_call(c, weir_nonzero, flat);
+  if (c->st || !places->numel) return c->st;
+  weir_tensor *first = c_select(c, places, 0, 0);
+  c_do(c, weir_item(&at, first));
+  if (c->st) return c->st;
   return weir_fail(WEIR_EINVAL,
                    "%s: %sThe diagonal element %lld is zero, the inversion could not be completed "
                    "because the input matrix is singular.",
@@ -851,14 +805,14 @@ weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool 
   WEIR_REQUIRE_OUT(out, l);
   WEIR_CASTS(FACTOR, l);
   static const char name[] = "cholesky_inverse";
-  WEIR_TENSOR one = NULL;
-  weir_status st = check_square(l, name);
-  if (!st && l->dtype != WEIR_FLOAT32 && l->dtype != WEIR_FLOAT64)
-    st = not_implemented("cholesky_inverse_out_%s", device_of_tensor(l), (weir_dtype)l->dtype);
-  if (!st && l->numel) st = check_diagonal(l, name);
-  if (!st) st = batch_identity(&one, l, (weir_dtype)l->dtype);
-  if (!st) st = solve_both_triangles(out, l, one, upper);
-  return record_matrix(out, st, RECORD_CHOLESKY_INVERSE, l, NULL, (const bool[3]){upper});
+  CALC(c);
+  c->st = check_square(l, name);
+  if (l->dtype != WEIR_FLOAT32 && l->dtype != WEIR_FLOAT64)
+    c_do(c, not_implemented("cholesky_inverse_out_%s", device_of_tensor(l), (weir_dtype)l->dtype));
+  if (l->numel) c_do(c, check_diagonal(l, name));
+  weir_tensor *one = c_call(c, batch_identity, l, (weir_dtype)l->dtype);
+  c_do(c, solve_both_triangles(out, l, one, upper));
+  return record_matrix(out, c->st, RECORD_CHOLESKY_INVERSE, l, NULL, (const bool[3]){upper});
 }
 
 /* ---- other factorisations -------------------------------------------------------------------- */
@@ -866,31 +820,29 @@ weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool 
 /* Of a matrix without elements Q is the first k columns of the identity. */
 static weir_status empty_q(weir_tensor **q, const weir_tensor *a, weir_dtype dtype, int64_t k)
 {
-  WEIR_TENSOR like = NULL;
+  CALC(c);
   weir_shape square = weir_shape_of(a->dims, a->size);
   if (k != rows_of(a)) return new_columns(q, a, dtype, rows_of(a), k);
   square.size[a->dims - 2] = square.size[a->dims - 1] = k;
-  weir_status st = tensor_new(&like, dtype, device_of_tensor(a), false, square);
-  return st ? st : batch_identity(q, like, dtype);
+  weir_tensor *like = c_call(c, tensor_new, dtype, device_of_tensor(a), false, square);
+  return c->st ? c->st : batch_identity(q, like, dtype);
 }
 
 /* Q (m x k) as columns and R (k x n), a view of what has other things below its diagonal. */
 static weir_status qr_columns(weir_tensor **q, weir_tensor **r, const weir_tensor *a, bool complete,
                               const char *name)
 {
-  WEIR_TENSOR room = NULL;
-  WEIR_TENSOR whole = NULL;
-  WEIR_TENSOR rows = NULL;
+  CALC(c);
   int64_t m = rows_of(a), n = columns_of(a), least = m < n ? m : n;
   int64_t first, at, k = complete ? m : least;
   weir_factor f = request_of(WEIR_FACTOR_QR, a, m, n, k);
-  weir_status st = copy_columns(&whole, a, f.dtype, false);
-  if (!st) st = least ? new_columns(q, a, f.dtype, m, k) : empty_q(q, a, f.dtype, k);
-  if (!st) st = new_columns(&room, a, f.dtype, -1, least);
-  factor_parts p = {.a = whole, .b = st ? NULL : *q, .c = room};
-  if (!st) st = run_factor(&f, &p, name, &first, &at);
-  if (!st) st = weir_narrow(&rows, whole, -1, 0, k);
-  return st ? st : weir_transpose(r, rows, -2, -1);
+  weir_tensor *whole = c_call(c, copy_columns, a, f.dtype, false);
+  c_do(c, least ? new_columns(q, a, f.dtype, m, k) : empty_q(q, a, f.dtype, k));
+  weir_tensor *room = c_call(c, new_columns, a, f.dtype, -1, least);
+  factor_parts p = {.a = whole, .b = c->st ? NULL : *q, .c = room};
+  c_do(c, run_factor(&f, &p, name, &first, &at));
+  weir_tensor *rows = c_narrow(c, whole, -1, 0, k);
+  return c->st ? c->st : weir_transpose(r, rows, -2, -1);
 }
 
 weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, const char *mode)
@@ -900,23 +852,23 @@ weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, cons
   WEIR_REQUIRE_OUT(r, a);
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.qr";
+  CALC(c);
   WEIR_TENSOR wide_q = NULL;
   WEIR_TENSOR wide_r = NULL;
-  WEIR_TENSOR up = NULL;
   bool alone = mode && !strcmp(mode, "r"), complete = mode && !strcmp(mode, "complete");
-  weir_status st = check_factors(a, name, false);
-  if (!st && mode && !alone && !complete && strcmp(mode, "reduced") != 0)
-    st = weir_fail(WEIR_EINVAL,
-                   "qr received unrecognized mode '%s' but expected one of 'reduced' (default), "
-                   "'r', or 'complete'",
-                   mode);
-  if (!st) st = qr_columns(&wide_q, &wide_r, a, complete, name);
-  if (!st) st = weir_triu(&up, wide_r, 0);
-  if (!st && alone) st = tensor_new_beside(q, a, weir_shape(0));
-  if (!st && !alone) st = narrowed_columns(q, wide_q, a);
-  if (!st) st = narrowed(r, up, a);
+  c->st = check_factors(a, name, false);
+  if (!c->st && mode && !alone && !complete && strcmp(mode, "reduced") != 0)
+    c->st = weir_fail(WEIR_EINVAL,
+                      "qr received unrecognized mode '%s' but expected one of 'reduced' (default), "
+                      "'r', or 'complete'",
+                      mode);
+  c_do(c, qr_columns(&wide_q, &wide_r, a, complete, name));
+  weir_tensor *up = c_triu(c, wide_r, 0);
+  if (alone) c_do(c, tensor_new_beside(q, a, weir_shape(0)));
+  if (!alone) c_do(c, narrowed_columns(q, wide_q, a));
+  c_do(c, narrowed(r, up, a));
   int how = alone ? RECORD_QR_R_ALONE : complete ? RECORD_QR_COMPLETE : RECORD_QR_REDUCED;
-  return record_factors(st, RECORD_QR, a, how, (weir_tensor * *[]){q, r, NULL});
+  return record_factors(c->st, RECORD_QR, a, how, (weir_tensor * *[]){q, r, NULL});
 }
 
 /* Eigenvalues, and eigenvectors as columns. */
@@ -924,25 +876,25 @@ static weir_status eigh_columns(weir_tensor **values, weir_tensor **vectors, con
                                 bool upper)
 {
   static const char name[] = "linalg.eigh";
-  WEIR_TENSOR room = NULL;
+  CALC(c);
   char batch[48];
   int64_t first = 0, at = 0;
-  weir_status st = check_factors(a, name, true);
-  if (st) return st;
+  c->st = check_factors(a, name, true);
+  if (c->st) return c->st;
   int64_t n = columns_of(a);
   weir_factor f = request_of(WEIR_FACTOR_EIGH, a, n, n, 0);
   f.upper = upper;
-  st = copy_columns(vectors, a, f.dtype, false);
-  if (!st) st = new_columns(values, a, f.dtype, -1, n);
-  if (!st) st = new_columns(&room, a, f.dtype, n, n);
+  c->st = copy_columns(vectors, a, f.dtype, false);
+  c_do(c, new_columns(values, a, f.dtype, -1, n));
+  weir_tensor *room = c_call(c, new_columns, a, f.dtype, n, n);
   factor_parts p = {.a = *vectors, .b = *values, .c = room};
-  if (!st) st = run_factor(&f, &p, name, &first, &at);
-  if (!st && first)
-    st = weir_fail(WEIR_EINVAL,
-                   "linalg.eigh: %sThe algorithm failed to converge because the input matrix is "
-                   "ill-conditioned or has too many repeated eigenvalues (error code: %lld).",
-                   batch_element(batch, a, at), (long long)(first < 0 ? n - 1 : first));
-  return st;
+  c_do(c, run_factor(&f, &p, name, &first, &at));
+  if (!c->st && first)
+    c->st = weir_fail(WEIR_EINVAL,
+                      "linalg.eigh: %sThe algorithm failed to converge because the input matrix is "
+                      "ill-conditioned or has too many repeated eigenvalues (error code: %lld).",
+                      batch_element(batch, a, at), (long long)(first < 0 ? n - 1 : first));
+  return c->st;
 }
 
 weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_tensor *a, bool upper)
@@ -986,68 +938,65 @@ static void drop_svd(svd_parts *p)
 /* Of a wide matrix that of the transposed one, U and V exchanged. */
 static weir_status svd_thin(svd_parts *out, const weir_tensor *a, const char *name)
 {
-  WEIR_TENSOR u = NULL;
-  WEIR_TENSOR vt = NULL;
+  CALC(c);
   char batch[48];
   int64_t first = 0, at = 0;
-  weir_status st = check_factors(a, name, false);
-  if (st) return st;
+  c->st = check_factors(a, name, false);
+  if (c->st) return c->st;
   int64_t m = rows_of(a), n = columns_of(a);
   bool tall = m >= n;
   int64_t least = tall ? n : m, most = tall ? m : n;
   weir_factor f = request_of(WEIR_FACTOR_SVD, a, most, least, 0);
-  st = copy_columns(&u, a, f.dtype, !tall);
-  if (!st) st = new_columns(&out->s, a, f.dtype, -1, least);
-  if (!st) st = new_columns(&vt, a, f.dtype, least, least);
+  weir_tensor *u = c_call(c, copy_columns, a, f.dtype, !tall);
+  c_do(c, new_columns(&out->s, a, f.dtype, -1, least));
+  weir_tensor *vt = c_call(c, new_columns, a, f.dtype, least, least);
   factor_parts p = {.a = u, .b = out->s, .c = vt};
-  if (!st) st = run_factor(&f, &p, name, &first, &at);
-  if (!st && first < 0)
-    st = weir_fail(WEIR_EINVAL,
-                   "linalg.svd: %sThe algorithm failed to converge because the input matrix "
-                   "contained non-finite values.",
-                   batch_element(batch, a, at));
-  if (!st && first)
-    st = weir_fail(WEIR_EINVAL,
-                   "linalg.svd: %sThe algorithm failed to converge because the input matrix is "
-                   "ill-conditioned or has too many repeated singular values (error code: %lld).",
-                   batch_element(batch, a, at), (long long)first);
-  if (!st && !tall) {
+  c_do(c, run_factor(&f, &p, name, &first, &at));
+  if (!c->st && first < 0)
+    c->st = weir_fail(WEIR_EINVAL,
+                      "linalg.svd: %sThe algorithm failed to converge because the input matrix "
+                      "contained non-finite values.",
+                      batch_element(batch, a, at));
+  if (!c->st && first)
+    c->st =
+        weir_fail(WEIR_EINVAL,
+                  "linalg.svd: %sThe algorithm failed to converge because the input matrix is "
+                  "ill-conditioned or has too many repeated singular values (error code: %lld).",
+                  batch_element(batch, a, at), (long long)first);
+  if (!c->st && !tall) {
     out->u = weir_tensor_retain(vt);
     out->vh = weir_tensor_retain(u);
   }
-  if (!st && tall) st = weir_transpose(&out->u, u, -2, -1);
-  if (!st && tall) st = weir_transpose(&out->vh, vt, -2, -1);
-  if (st) drop_svd(out);
-  return st;
+  if (tall) c_do(c, weir_transpose(&out->u, u, -2, -1));
+  if (tall) c_do(c, weir_transpose(&out->vh, vt, -2, -1));
+  if (c->st) drop_svd(out);
+  return c->st;
 }
 
 /* Columns of t (..., m, k), which are orthonormal, and those that are missing to m. */
 static weir_status complete_columns(weir_tensor **out, const weir_tensor *t)
 {
+  CALC(c);
   WEIR_TENSOR q = NULL;
   WEIR_TENSOR r = NULL;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR rest = NULL;
   int64_t m = rows_of(t), k = columns_of(t);
   if (m == k) return weir_contiguous(out, t);
-  weir_status st = qr_columns(&q, &r, t, true, "linalg.svd");
-  if (!st) st = weir_transpose(&turned, q, -2, -1);
-  if (!st) st = weir_narrow(&rest, turned, -1, k, m - k);
-  return st ? st : weir_cat(out, (const weir_tensor *[]){t, rest}, 2, -1);
+  c->st = qr_columns(&q, &r, t, true, "linalg.svd");
+  weir_tensor *rest = c_narrow(c, c_transpose(c, q, -2, -1), -1, k, m - k);
+  return c->st ? c->st : weir_cat(out, (const weir_tensor *[]){t, rest}, 2, -1);
 }
 
 static weir_status complete_svd(svd_parts *p)
 {
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR columns = NULL;
+  CALC(c);
   weir_tensor *u = NULL, *vh = NULL;
-  weir_status st = complete_columns(&u, p->u);
-  if (!st) st = weir_transpose(&turned, p->vh, -2, -1);
-  if (!st) st = complete_columns(&columns, turned);
-  if (!st) st = weir_transpose(&vh, columns, -2, -1);
-  if (st) {
+  c->st = complete_columns(&u, p->u);
+  weir_tensor *turned = c_call(c, weir_transpose, p->vh, -2, -1);
+  weir_tensor *columns = c_call(c, complete_columns, turned);
+  c_do(c, weir_transpose(&vh, columns, -2, -1));
+  if (c->st) {
     weir_tensor_release(u);
-    return st;
+    return c->st;
   }
   weir_tensor_release(p->u);
   weir_tensor_release(p->vh);
@@ -1110,35 +1059,21 @@ static double usual_rtol(const weir_tensor *a)
 static weir_status singular_cutoff(weir_tensor **out, const svd_parts *p, const weir_tensor *a,
                                    double rtol)
 {
-  WEIR_TENSOR most = NULL;
+  CALC(c);
   if (rtol < 0) rtol = usual_rtol(a);
-  weir_status st = weir_amax_dim(&most, p->s, -1, true);
-  return st ? st : weir_mul_scalar(out, most, weir_float(rtol));
+  return calc_give(c, out, c_mul_scalar(c, c_amax_dim(c, p->s, -1, true), weir_float(rtol)));
 }
 
 /* V S^+ U^T. */
 static weir_status pinv_wide(weir_tensor **out, const svd_parts *p, const weir_tensor *a,
                              double rtol)
 {
-  WEIR_TENSOR cutoff = NULL;
-  WEIR_TENSOR real = NULL;
-  WEIR_TENSOR inverse = NULL;
-  WEIR_TENSOR zero = NULL;
-  WEIR_TENSOR kept = NULL;
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR v = NULL;
-  WEIR_TENSOR scaled = NULL;
-  WEIR_TENSOR turned = NULL;
-  weir_status st = singular_cutoff(&cutoff, p, a, rtol);
-  if (!st) st = weir_gt(&real, p->s, cutoff);
-  if (!st) st = weir_scalar_div(&inverse, weir_int(1), p->s);
-  if (!st) st = weir_zeros_like(&zero, inverse, NULL);
-  if (!st) st = weir_where(&kept, real, inverse, zero);
-  if (!st) st = weir_unsqueeze(&row, kept, -2);
-  if (!st) st = weir_transpose(&v, p->vh, -2, -1);
-  if (!st) st = weir_mul(&scaled, v, row);
-  if (!st) st = weir_transpose(&turned, p->u, -2, -1);
-  return st ? st : weir_matmul(out, scaled, turned);
+  CALC(c);
+  weir_tensor *real = c_gt(c, p->s, c_call(c, singular_cutoff, p, a, rtol));
+  weir_tensor *inverse = c_scalar_div(c, weir_int(1), p->s);
+  weir_tensor *row = c_unsqueeze(c, c_where(c, real, inverse, c_zeros_like(c, inverse, NULL)), -2);
+  weir_tensor *scaled = c_mul(c, c_transpose(c, p->vh, -2, -1), row);
+  return calc_give(c, out, c_matmul(c, scaled, c_transpose(c, p->u, -2, -1)));
 }
 
 weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
@@ -1146,7 +1081,7 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
   WEIR_CASTS(FACTOR, a);
-  WEIR_TENSOR wide = NULL;
+  CALC(c);
   text_buffer t;
   svd_parts p = {NULL, NULL, NULL};
   weir_dtype d = (weir_dtype)a->dtype;
@@ -1156,19 +1091,18 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
                      "double, cfloat or cdouble types",
                      dtype_title(d), shape_format(&t, weir_shape_of(a->dims, a->size)));
   int64_t m = a->size[a->dims - 2], n = a->size[a->dims - 1];
-  weir_status st = WEIR_OK;
   if (!a->numel) {
     weir_shape shape = weir_shape_of(a->dims, a->size);
     shape.size[a->dims - 2] = n;
     shape.size[a->dims - 1] = m;
-    st = tensor_new_beside(out, a, shape);
-    return record_matrix(out, st, RECORD_PINV, a, NULL, (const bool[3]){false});
+    c->st = tensor_new_beside(out, a, shape);
+    return record_matrix(out, c->st, RECORD_PINV, a, NULL, (const bool[3]){false});
   }
-  st = svd_thin(&p, a, "linalg.pinv");
-  if (!st) st = pinv_wide(&wide, &p, a, rtol);
-  if (!st) st = narrowed(out, wide, a);
+  c->st = svd_thin(&p, a, "linalg.pinv");
+  weir_tensor *wide = c_call(c, pinv_wide, &p, a, rtol);
+  c_do(c, narrowed(out, wide, a));
   drop_svd(&p);
-  return record_matrix(out, st, RECORD_PINV, a, NULL, (const bool[3]){false});
+  return record_matrix(out, c->st, RECORD_PINV, a, NULL, (const bool[3]){false});
 }
 
 weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rtol)
@@ -1178,23 +1112,23 @@ weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rto
   WEIR_CASTS(FACTOR, a);
   WEIR_UNRECORDED;
   static const char name[] = "weir.linalg.matrix_rank";
-  WEIR_TENSOR cutoff = NULL;
-  WEIR_TENSOR real = NULL;
+  CALC(c);
   svd_parts p = {NULL, NULL, NULL};
-  weir_status st = check_matrices(a, name, "input");
-  if (!st && a->dtype != WEIR_FLOAT32 && a->dtype != WEIR_FLOAT64)
-    st = weir_fail(WEIR_ENOTSUP, "This function doesn't handle types other than float and double");
-  if (st) return st;
+  c->st = check_matrices(a, name, "input");
+  if (a->dtype != WEIR_FLOAT32 && a->dtype != WEIR_FLOAT64)
+    c_do(c,
+         weir_fail(WEIR_ENOTSUP, "This function doesn't handle types other than float and double"));
+  if (c->st) return c->st;
   if (!a->numel) {
     weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
     return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), &o);
   }
-  st = svd_thin(&p, a, name);
-  if (!st) st = singular_cutoff(&cutoff, &p, a, rtol);
-  if (!st) st = weir_gt(&real, p.s, cutoff);
-  if (!st) st = weir_sum_dim(out, real, -1, false);
+  c->st = svd_thin(&p, a, name);
+  weir_tensor *cutoff = c_call(c, singular_cutoff, &p, a, rtol);
+  weir_tensor *real = c_call(c, weir_gt, p.s, cutoff);
+  c_do(c, weir_sum_dim(out, real, -1, false));
   drop_svd(&p);
-  return st;
+  return c->st;
 }
 
 weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
@@ -1203,20 +1137,15 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_CASTS(FACTOR, a, b);
   static const char name[] = "weir.linalg.lstsq";
+  CALC(c);
   WEIR_TENSOR columns = NULL;
-  WEIR_TENSOR inverse = NULL;
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR wide_a = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR result = NULL;
-  weir_status st = check_same_device(a, b);
-  if (!st && a->dims < 2)
-    st = weir_fail(WEIR_EINVAL, "%s: input must have at least 2 dimensions.", name);
-  if (!st && !b->dims)
-    st = weir_fail(WEIR_EINVAL, "%s: other must have at least 1 dimension.", name);
-  if (!st && a->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL, "%s: Expected input and other to have the same dtype", name);
-  if (st) return st;
+  c->st = check_same_device(a, b);
+  if (a->dims < 2)
+    c_do(c, weir_fail(WEIR_EINVAL, "%s: input must have at least 2 dimensions.", name));
+  if (!b->dims) c_do(c, weir_fail(WEIR_EINVAL, "%s: other must have at least 1 dimension.", name));
+  if (a->dtype != b->dtype)
+    c_do(c, weir_fail(WEIR_EINVAL, "%s: Expected input and other to have the same dtype", name));
+  if (c->st) return c->st;
   bool vector = b->dims == a->dims - 1;
   if (!vector && b->dims < 2)
     return weir_fail(WEIR_EINVAL, "%s: input.dim() must be greater or equal to other.dim()", name);
@@ -1224,17 +1153,16 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
     return weir_fail(WEIR_EINVAL, "%s: input.size(-2) should match other.size(%d)", name,
                      vector ? -1 : -2);
   if (vector)
-    st = weir_unsqueeze(&columns, b, -1);
+    c->st = weir_unsqueeze(&columns, b, -1);
   else
     columns = weir_tensor_retain((weir_tensor *)b);
-  if (!st) st = check_real(a, name);
-  if (!st) st = weir_to_dtype(&wide_a, a, WEIR_FLOAT64);
-  if (!st) st = weir_pinv(&inverse, wide_a, usual_rtol(a));
-  if (!st) st = weir_to_dtype(&wide, columns, WEIR_FLOAT64);
-  if (!st) st = weir_matmul(&product, inverse, wide);
-  if (!st) st = weir_to_dtype(&result, product, (weir_dtype)a->dtype);
-  if (!st) st = vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result);
-  return st;
+  c_do(c, check_real(a, name));
+  weir_tensor *wide_a = c_to_dtype(c, a, WEIR_FLOAT64);
+  weir_tensor *inverse = c_call(c, weir_pinv, wide_a, usual_rtol(a));
+  weir_tensor *product = c_matmul(c, inverse, c_to_dtype(c, columns, WEIR_FLOAT64));
+  weir_tensor *result = c_to_dtype(c, product, (weir_dtype)a->dtype);
+  c_do(c, vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result));
+  return c->st;
 }
 
 /* ---- powers and norms ------------------------------------------------------------------------ */
@@ -1269,26 +1197,25 @@ weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR inverse = NULL;
-  weir_status st = check_square(a, "linalg.matrix_power");
-  if (st) return st;
+  CALC(c);
+  c->st = check_square(a, "linalg.matrix_power");
+  if (c->st) return c->st;
   if (n > 0) {
     WEIR_CASTS_WHERE(n > 1 ? AUTOCAST_MATMUL : AUTOCAST_NONE, a);
     return positive_power(out, a, (uint64_t)n);
   }
   if (n == 0) return batch_identity(out, a, (weir_dtype)a->dtype);
-  st = weir_inv(&inverse, a);
-  return st ? st : positive_power(out, inverse, -(uint64_t)n);
+  weir_tensor *inverse = c_call(c, weir_inv, a);
+  return c->st ? c->st : positive_power(out, inverse, -(uint64_t)n);
 }
 
 /* The largest, or the smallest, sum of |x| along the last dimension but one, or the last. */
 static weir_status norm_of_sums(weir_tensor **out, const weir_tensor *a, bool columns, bool most)
 {
-  WEIR_TENSOR size = NULL;
-  WEIR_TENSOR sums = NULL;
-  weir_status st = weir_abs(&size, a);
-  if (!st) st = weir_sum_dim(&sums, size, columns ? -2 : -1, true);
-  if (st) return st;
+  CALC(c);
+  weir_tensor *size = c_abs(c, a);
+  weir_tensor *sums = c_sum_dim(c, size, columns ? -2 : -1, true);
+  if (c->st) return c->st;
   if (most && !sums->numel) { /* of nothing: 0 */
     weir_shape shape = weir_shape_of(a->dims, a->size);
     shape.size[a->dims - 2] = shape.size[a->dims - 1] = 1;
@@ -1302,15 +1229,12 @@ static weir_status norm_of_sums(weir_tensor **out, const weir_tensor *a, bool co
 /* By singular values: their sum (0), the largest (2) or the smallest (-2). */
 static weir_status norm_of_values(weir_tensor **out, const weir_tensor *a, int which)
 {
-  WEIR_TENSOR values = NULL;
-  WEIR_TENSOR row = NULL;
-  weir_status st = singular_values(&values, a, "linalg.matrix_norm");
-  if (!st) st = weir_unsqueeze(&row, values, -2);
-  if (!st)
-    st = which == 0 || (which == 2 && !row->numel) ? weir_sum_dim(out, row, -1, true)
-         : which == 2                              ? weir_amax_dim(out, row, -1, true)
-                                                   : weir_amin_dim(out, row, -1, true);
-  return st;
+  CALC(c);
+  weir_tensor *row = c_unsqueeze(c, c_call(c, singular_values, a, "linalg.matrix_norm"), -2);
+  c_do(c, which == 0 || (which == 2 && !row->numel) ? weir_sum_dim(out, row, -1, true)
+          : which == 2                              ? weir_amax_dim(out, row, -1, true)
+                                                    : weir_amin_dim(out, row, -1, true));
+  return c->st;
 }
 
 /* "fro" and "nuc" are 0 and 3 here; others are their number. Errors: torch's, of any other. */
@@ -1365,17 +1289,16 @@ weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char
   WEIR_REQUIRE_OUT(out, a, ord);
   WEIR_CASTS(NORM, a);
   static const int last[] = {-2, -1};
-  WEIR_TENSOR moved = NULL;
-  WEIR_TENSOR norm = NULL;
-  int at[2];
+  CALC(c);
+  int at[2] = {0};
   double order;
-  weir_status st = norm_order(&order, ord);
-  if (!st) st = check_matrices(a, "linalg.matrix_norm", "A");
-  if (!st) st = check_floating_matrices(a);
-  if (!st) st = norm_places(a, dims, at);
-  if (!st) st = weir_movedim(&moved, a, at, last, 2);
-  if (!st) st = norm_by_order(&norm, moved, order);
-  if (st) return st;
+  c->st = norm_order(&order, ord);
+  c_do(c, check_matrices(a, "linalg.matrix_norm", "A"));
+  c_do(c, check_floating_matrices(a));
+  c_do(c, norm_places(a, dims, at));
+  weir_tensor *moved = c_call(c, weir_movedim, a, at, last, 2);
+  weir_tensor *norm = c_call(c, norm_by_order, moved, order);
+  if (c->st) return c->st;
   weir_shape shape = {0, {0}};
   for (int d = 0; d < a->dims; d++)
     if (d != at[0] && d != at[1])
@@ -1391,68 +1314,58 @@ weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char
 static weir_status which_singular(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_UNRECORDED;
+  CALC(c);
   WEIR_TENSOR diagonal = NULL;
   WEIR_TENSOR sign = NULL;
-  WEIR_TENSOR zero = NULL;
-  weir_status st = lu_diagonal(&diagonal, &sign, a, "linalg.inv");
-  if (!st) st = weir_eq_scalar(&zero, diagonal, weir_int(0));
-  return st ? st : weir_any_dim(out, zero, -1, false);
+  c->st = lu_diagonal(&diagonal, &sign, a, "linalg.inv");
+  return calc_give(c, out, c_any_dim(c, c_eq_scalar(c, diagonal, weir_int(0)), -1, false));
 }
 
 /* a's inverse; where `singular` it is the identity, which is not used. */
 static weir_status inverse_of_any(weir_tensor **out, const weir_tensor *a, weir_tensor **singular)
 {
-  WEIR_TENSOR column = NULL;
-  WEIR_TENSOR mask = NULL;
-  WEIR_TENSOR one = NULL;
-  WEIR_TENSOR whole = NULL;
-  weir_status st = which_singular(singular, a);
-  if (!st) st = weir_unsqueeze(&column, *singular, -1);
-  if (!st) st = weir_unsqueeze(&mask, column, -1);
-  if (!st) st = batch_identity(&one, a, (weir_dtype)a->dtype);
-  if (!st) st = weir_where(&whole, mask, one, a);
-  return st ? st : weir_inv(out, whole);
+  CALC(c);
+  c->st = which_singular(singular, a);
+  weir_tensor *mask = c_unsqueeze(c, c_call(c, weir_unsqueeze, *singular, -1), -1);
+  weir_tensor *whole = c_where(c, mask, c_call(c, batch_identity, a, (weir_dtype)a->dtype), a);
+  return c->st ? c->st : weir_inv(out, whole);
 }
 
 /* |a| |a^-1| by a norm; infinite of what is singular. */
 static weir_status condition_by_norm(weir_tensor **out, const weir_tensor *a, const char *ord)
 {
+  CALC(c);
   WEIR_TENSOR inverse = NULL;
   WEIR_TENSOR singular = NULL;
-  WEIR_TENSOR norm = NULL;
-  WEIR_TENSOR other = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR whole = NULL;
   const double infinite = INFINITY;
-  weir_status st = check_factors(a, "linalg.inv", true);
-  if (!st) st = inverse_of_any(&inverse, a, &singular);
-  if (!st) st = weir_matrix_norm(&norm, a, ord, NULL, false);
-  if (!st) st = weir_matrix_norm(&other, inverse, ord, NULL, false);
-  if (!st) st = weir_mul(&product, norm, other);
-  if (!st) st = weir_nan_to_num(&whole, product, INFINITY, &infinite, NULL);
-  return st ? st : weir_masked_fill(out, whole, singular, weir_float(INFINITY));
+  c->st = check_factors(a, "linalg.inv", true);
+  c_do(c, inverse_of_any(&inverse, a, &singular));
+  weir_tensor *norm = c_call(c, weir_matrix_norm, a, ord, NULL, false);
+  weir_tensor *product = c_mul(c, norm, c_call(c, weir_matrix_norm, inverse, ord, NULL, false));
+  weir_tensor *whole = c_call(c, weir_nan_to_num, product, INFINITY, &infinite, NULL);
+  return c->st ? c->st : weir_masked_fill(out, whole, singular, weir_float(INFINITY));
 }
 
 /* By singular values s: order 2 (-2): the largest through the smallest (or the reverse); 3: sums of s and of
  * reciprocals. */
 static weir_status condition_by_values(weir_tensor **out, const weir_tensor *a, double order)
 {
-  WEIR_TENSOR s = NULL;
+  CALC(c);
   WEIR_TENSOR most = NULL;
   WEIR_TENSOR least = NULL;
-  WEIR_TENSOR over = NULL;
-  weir_status st = singular_values(&s, a, "linalg.svd");
-  if (st) return st;
+  weir_tensor *over = NULL;
+  weir_tensor *s = c_call(c, singular_values, a, "linalg.svd");
+  if (c->st) return c->st;
   int64_t count = s->size[s->dims - 1];
   if (order == 3) {
-    st = weir_sum_dim(&most, s, -1, false);
-    if (!st) st = weir_reciprocal(&over, s);
-    if (!st) st = weir_sum_dim(&least, over, -1, false);
-    return st ? st : weir_mul(out, most, least);
+    c->st = weir_sum_dim(&most, s, -1, false);
+    over = c_reciprocal(c, s);
+    c_do(c, weir_sum_dim(&least, over, -1, false));
+    return c->st ? c->st : weir_mul(out, most, least);
   }
-  st = weir_select(&most, s, -1, 0);
-  if (!st) st = weir_select(&least, s, -1, count - 1);
-  if (st) return st;
+  c->st = weir_select(&most, s, -1, 0);
+  c_do(c, weir_select(&least, s, -1, count - 1));
+  if (c->st) return c->st;
   return order > 0 ? weir_div(out, most, least) : weir_div(out, least, most);
 }
 

@@ -75,13 +75,11 @@ static bool filled_images(const weir_tensor *a, int batched)
 static weir_status steps_along(weir_tensor **out, int64_t count, int64_t step, int dim,
                                const weir_options *o)
 {
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR wide = NULL;
+  CALC(c);
   weir_shape shape = weir_shape(1, 1, 1, 1);
   shape.size[dim] = count;
-  weir_status st = weir_arange(&row, weir_int(0), weir_int(count), weir_int(1), o);
-  if (!st) st = weir_mul_scalar(&wide, row, weir_int(step));
-  return st ? st : weir_reshape(out, wide, shape);
+  weir_tensor *row = c_call(c, weir_arange, weir_int(0), weir_int(count), weir_int(1), o);
+  return calc_give(c, out, c_reshape(c, c_mul_scalar(c, row, weir_int(step)), shape));
 }
 
 /* A row: kernel rows, kernel columns, block rows, block columns. */
@@ -133,25 +131,21 @@ weir_status weir_unfold_blocks(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, options);
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR planes = NULL;
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR taken = NULL;
+  CALC(c);
   blocks b;
-  weir_status st = fill_blocks(&b, options);
-  if (!st) st = check_unfold(&b, a);
-  if (st) return st;
+  c->st = fill_blocks(&b, options);
+  c_do(c, check_unfold(&b, a));
+  if (c->st) return c->st;
   const int64_t border[4] = {b.padding[1], b.padding[1], b.padding[0], b.padding[0]};
   int64_t images = a->dims == 4 ? a->size[0] : 1, channels = a->size[a->dims - 3];
   weir_shape shape =
       weir_shape(images, channels * b.kernel[0] * b.kernel[1], b.count[0] * b.count[1]);
   if (a->dims == 3) shape = weir_shape(shape.size[1], shape.size[2]);
   if (!images) return tensor_new_beside(out, a, shape);
-  st = weir_pad(&wide, a, border, 4, WEIR_PAD_CONSTANT, weir_int(0));
-  if (!st) st = weir_reshape(&planes, wide, weir_shape(images, channels, -1));
-  if (!st) st = block_places(&places, &b, device_of_tensor(a));
-  if (!st) st = weir_index_select(&taken, planes, 2, places);
-  return st ? st : weir_reshape(out, taken, shape);
+  weir_tensor *wide = c_call(c, weir_pad, a, border, 4, WEIR_PAD_CONSTANT, weir_int(0));
+  weir_tensor *planes = c_reshape(c, wide, weir_shape(images, channels, -1));
+  weir_tensor *places = c_call(c, block_places, &b, device_of_tensor(a));
+  return calc_give(c, out, c_reshape(c, c_index_select(c, planes, 2, places), shape));
 }
 
 static weir_status check_fold(blocks *b, const weir_tensor *a, const int64_t *size)
@@ -190,28 +184,25 @@ weir_status weir_fold(weir_tensor **out, const weir_tensor *a, const int64_t *ou
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, output_size, options);
-  WEIR_TENSOR columns = NULL;
-  WEIR_TENSOR none = NULL;
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR sums = NULL;
-  WEIR_TENSOR planes = NULL;
+  CALC(c);
   blocks b;
-  weir_status st = fill_blocks(&b, options);
-  if (!st) st = check_fold(&b, a, output_size);
-  if (st) return st;
+  c->st = fill_blocks(&b, options);
+  c_do(c, check_fold(&b, a, output_size));
+  if (c->st) return c->st;
   const int64_t border[4] = {-b.padding[1], -b.padding[1], -b.padding[0], -b.padding[0]};
   int64_t images = a->dims == 3 ? a->size[0] : 1;
   int64_t channels = a->size[a->dims - 2] / (b.kernel[0] * b.kernel[1]);
   int64_t height = b.size[0] + 2 * b.padding[0], width = b.size[1] + 2 * b.padding[1];
   weir_shape shape = weir_shape(images, channels, height, width);
   if (!images) return tensor_new_beside(out, a, weir_shape(0, channels, b.size[0], b.size[1]));
-  st = weir_reshape(&columns, a, weir_shape(images, channels, -1));
-  if (!st) st = weir_new_zeros(&none, a, weir_shape(images, channels, height * width), NULL);
-  if (!st) st = block_places(&places, &b, device_of_tensor(a));
-  if (!st) st = weir_index_add(&sums, none, 2, places, columns);
+  weir_tensor *columns = c_reshape(c, a, weir_shape(images, channels, -1));
+  weir_tensor *none =
+      c_call(c, weir_new_zeros, a, weir_shape(images, channels, height * width), NULL);
+  weir_tensor *places = c_call(c, block_places, &b, device_of_tensor(a));
+  weir_tensor *sums = c_call(c, weir_index_add, none, 2, places, columns);
   if (a->dims == 2) shape = weir_shape(channels, height, width);
-  if (!st) st = weir_reshape(&planes, sums, shape);
-  return st ? st : weir_pad(out, planes, border, 4, WEIR_PAD_CONSTANT, weir_int(0));
+  weir_tensor *planes = c_reshape(c, sums, shape);
+  return c->st ? c->st : weir_pad(out, planes, border, 4, WEIR_PAD_CONSTANT, weir_int(0));
 }
 
 /* ---- pools of powers ------------------------------------------------------------------------- */
@@ -224,27 +215,18 @@ typedef weir_status (*average_fn)(weir_tensor **out, const weir_tensor *a,
 static weir_status pool_powers(weir_tensor **out, const weir_tensor *a, double p,
                                const weir_pool_options *options, int axes, average_fn average)
 {
-  WEIR_TENSOR powers = NULL;
-  WEIR_TENSOR mean = NULL;
-  WEIR_TENSOR sign = NULL;
-  WEIR_TENSOR size = NULL;
-  WEIR_TENSOR above = NULL;
-  WEIR_TENSOR whole = NULL;
-  WEIR_TENSOR sum = NULL;
+  CALC(c);
   weir_pool_options o = {.ceil_mode = options->ceil_mode};
   double places = 1;
   for (int i = 0; i < axes; i++) {
     o.kernel[i] = options->kernel[i], o.stride[i] = options->stride[i];
     places *= (double)o.kernel[i];
   }
-  weir_status st = weir_pow_scalar(&powers, a, weir_float(p));
-  if (!st) st = average(&mean, powers, &o);
-  if (!st) st = weir_sign(&sign, mean);
-  if (!st) st = weir_abs(&size, mean);
-  if (!st) st = weir_relu(&above, size);
-  if (!st) st = weir_mul(&whole, sign, above);
-  if (!st) st = weir_mul_scalar(&sum, whole, weir_float(places));
-  return st ? st : weir_pow_scalar(out, sum, weir_float(1 / p));
+  weir_tensor *powers = c_pow_scalar(c, a, weir_float(p));
+  weir_tensor *mean = c_call(c, average, powers, &o);
+  weir_tensor *sign = c_call(c, weir_sign, mean);
+  weir_tensor *sum = c_mul_scalar(c, c_mul(c, sign, c_relu(c, c_abs(c, mean))), weir_float(places));
+  return c->st ? c->st : weir_pow_scalar(out, sum, weir_float(1 / p));
 }
 
 #define LP_POOL(n)                                                                                 \

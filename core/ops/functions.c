@@ -205,31 +205,17 @@ weir_status weir_heaviside_(weir_tensor *a, const weir_tensor *b)
  * power overflows before the product does. What is beyond 2100 either way makes 0 or infinity. */
 static weir_status scale_by_power(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_TENSOR near = NULL;
-  WEIR_TENSOR third = NULL;
-  WEIR_TENSOR twice = NULL;
-  WEIR_TENSOR rest = NULL;
-  WEIR_TENSOR step = NULL;
-  WEIR_TENSOR last = NULL;
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR once = NULL;
-  WEIR_TENSOR again = NULL;
-  WEIR_TENSOR all = NULL;
-  WEIR_TENSOR whole = NULL;
+  CALC(c);
   weir_scalar least = weir_float(-2100), most = weir_float(2100);
   if (b->dtype == WEIR_BOOL) return not_implemented("ldexp_%s_exp", device_of_tensor(b), WEIR_BOOL);
-  weir_status st = weir_to_dtype(&whole, b, WEIR_FLOAT64);
-  if (!st) st = weir_clamp(&near, whole, &least, &most);
-  if (!st) st = weir_div_rounding_scalar(&third, near, weir_int(3), "trunc");
-  if (!st) st = weir_mul_scalar(&twice, third, weir_int(2));
-  if (!st) st = weir_sub(&rest, near, twice);
-  if (!st) st = weir_exp2(&step, third);
-  if (!st) st = weir_exp2(&last, rest);
-  if (!st) st = weir_to_dtype(&wide, a, WEIR_FLOAT64);
-  if (!st) st = weir_mul(&once, wide, step);
-  if (!st) st = weir_mul(&again, once, step);
-  if (!st) st = weir_mul(&all, again, last);
-  return st ? st : weir_to_dtype(out, all, (weir_dtype)a->dtype);
+  weir_tensor *whole = c_to_dtype(c, b, WEIR_FLOAT64);
+  weir_tensor *near = c_call(c, weir_clamp, whole, &least, &most);
+  weir_tensor *third = c_call(c, weir_div_rounding_scalar, near, weir_int(3), "trunc");
+  weir_tensor *rest = c_sub(c, near, c_mul_scalar(c, third, weir_int(2)));
+  weir_tensor *step = c_exp2(c, third);
+  weir_tensor *last = c_exp2(c, rest);
+  weir_tensor *all = c_mul(c, c_mul(c, c_mul(c, c_to_dtype(c, a, WEIR_FLOAT64), step), step), last);
+  return c->st ? c->st : weir_to_dtype(out, all, (weir_dtype)a->dtype);
 }
 
 static bool is_scaling(const weir_tensor *a, const weir_tensor *b)
@@ -241,10 +227,9 @@ weir_status weir_ldexp(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  WEIR_TENSOR power = NULL;
+  CALC(c);
   if (is_scaling(a, b)) return scale_by_power(out, a, b);
-  weir_status st = weir_scalar_pow(&power, weir_float(2), b);
-  return st ? st : weir_mul(out, a, power);
+  return calc_give(c, out, c_mul(c, a, c_scalar_pow(c, weir_float(2), b)));
 }
 
 weir_status weir_ldexp_(weir_tensor *a, const weir_tensor *b)
@@ -281,22 +266,19 @@ weir_status weir_float_power(weir_tensor **out, const weir_tensor *a, const weir
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR y = NULL;
-  weir_status st = check_float_power(a->dtype == WEIR_COMPLEX64 || b->dtype == WEIR_COMPLEX64);
-  if (!st) st = weir_to_dtype(&x, a, WEIR_FLOAT64);
-  if (!st) st = weir_to_dtype(&y, b, WEIR_FLOAT64);
-  return st ? st : weir_pow(out, x, y);
+  CALC(c);
+  c->st = check_float_power(a->dtype == WEIR_COMPLEX64 || b->dtype == WEIR_COMPLEX64);
+  weir_tensor *x = c_to_dtype(c, a, WEIR_FLOAT64);
+  return calc_give(c, out, c_pow(c, x, c_to_dtype(c, b, WEIR_FLOAT64)));
 }
 
 weir_status weir_float_power_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR x = NULL;
-  weir_status st = check_float_power(a->dtype == WEIR_COMPLEX64 || b.dtype == WEIR_COMPLEX64);
-  if (!st) st = weir_to_dtype(&x, a, WEIR_FLOAT64);
-  return st ? st : weir_pow_scalar(out, x, b);
+  CALC(c);
+  c->st = check_float_power(a->dtype == WEIR_COMPLEX64 || b.dtype == WEIR_COMPLEX64);
+  return calc_give(c, out, c_pow_scalar(c, c_to_dtype(c, a, WEIR_FLOAT64), b));
 }
 
 static weir_status rounding_op(weir_op *op, const char *mode)
@@ -479,12 +461,12 @@ weir_status weir_clamp_tensor_(weir_tensor *a, const weir_tensor *low, const wei
 /* In place what out of place gives is copied, where that may be cast. */
 static weir_status clamp_in_place(weir_tensor *a, const weir_scalar *low, const weir_scalar *high)
 {
-  WEIR_TENSOR apart = NULL;
-  weir_status st = weir_clamp(&apart, a, low, high);
-  if (!st && !dtype_can_cast((weir_dtype)apart->dtype, (weir_dtype)a->dtype))
-    st = weir_fail(WEIR_EINVAL, "result type %s can't be cast to the desired output type %s",
-                   dtype_title((weir_dtype)apart->dtype), dtype_cxx((weir_dtype)a->dtype));
-  return st ? st : weir_copy_(a, apart, false);
+  CALC(c);
+  weir_tensor *apart = c_call(c, weir_clamp, a, low, high);
+  if (!c->st && !dtype_can_cast((weir_dtype)apart->dtype, (weir_dtype)a->dtype))
+    c->st = weir_fail(WEIR_EINVAL, "result type %s can't be cast to the desired output type %s",
+                      dtype_title((weir_dtype)apart->dtype), dtype_cxx((weir_dtype)a->dtype));
+  return c->st ? c->st : weir_copy_(a, apart, false);
 }
 
 weir_status weir_clamp_(weir_tensor *a, const weir_scalar *low, const weir_scalar *high)
@@ -516,19 +498,15 @@ weir_status weir_conj(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
-  WEIR_TENSOR real = NULL;
-  WEIR_TENSOR imag = NULL;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR pairs = NULL;
+  CALC(c);
   if (t->dtype != WEIR_COMPLEX64) {
     *out = weir_tensor_retain((weir_tensor *)t);
     return WEIR_OK;
   }
-  weir_status st = weir_real(&real, t);
-  if (!st) st = weir_imag(&imag, t);
-  if (!st) st = weir_neg(&turned, imag);
-  if (!st) st = weir_stack(&pairs, (const weir_tensor *const[]){real, turned}, 2, -1);
-  if (!st) st = weir_view_as_complex(out, pairs);
-  if (!st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
-  return st;
+  weir_tensor *real = c_call(c, weir_real, t);
+  weir_tensor *turned = c_neg(c, c_call(c, weir_imag, t));
+  weir_tensor *pairs = c_call(c, weir_stack, (const weir_tensor *const[]){real, turned}, 2, -1);
+  c_do(c, weir_view_as_complex(out, pairs));
+  if (!c->st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
+  return c->st;
 }

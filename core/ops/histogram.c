@@ -51,22 +51,21 @@ weir_status weir_bincount(weir_tensor **out, const weir_tensor *a, const weir_te
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR cast = NULL;
+  CALC(c);
   weir_scalar least, most;
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
-  weir_status st = check_bincount(a, weights, minlength);
-  if (!st && !a->numel) return weir_zeros(out, weir_shape(minlength), &o);
-  if (!st) st = extremes_of(&least, &most, a);
-  if (st) return st;
+  c->st = check_bincount(a, weights, minlength);
+  if (!c->st && !a->numel) return weir_zeros(out, weir_shape(minlength), &o);
+  c_do(c, extremes_of(&least, &most, a));
+  if (c->st) return c->st;
   if (least.i < 0)
     return weir_fail(WEIR_EINVAL, "bincount only supports 1-d non-negative integral inputs.");
-  st = weir_to_dtype(&places, a, WEIR_INT64);
-  if (!st && weights)
-    st =
-        weir_to_dtype(&cast, weights, weights->dtype == WEIR_FLOAT32 ? WEIR_FLOAT32 : WEIR_FLOAT64);
+  weir_tensor *places = c_to_dtype(c, a, WEIR_INT64);
+  weir_tensor *cast =
+      weights ? c_to_dtype(c, weights, weights->dtype == WEIR_FLOAT32 ? WEIR_FLOAT32 : WEIR_FLOAT64)
+              : NULL;
   int64_t count = most.i + 1 > minlength ? most.i + 1 : minlength;
-  return st ? st : sums_by_place(out, places, count, cast);
+  return c->st ? c->st : sums_by_place(out, places, count, cast);
 }
 
 /* ---- histc ----------------------------------------------------------------------------------- */
@@ -92,25 +91,18 @@ static weir_status range_of(double *least, double *most, const weir_tensor *a)
 static weir_status parts_of_range(weir_tensor **out, const weir_tensor *flat, int64_t bins,
                                   double least, double most)
 {
-  WEIR_TENSOR low = NULL;
-  WEIR_TENSOR high = NULL;
-  WEIR_TENSOR inside = NULL;
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR bounded = NULL;
-  WEIR_TENSOR none = NULL;
+  CALC(c);
   weir_scalar last = weir_int(bins - 1);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(flat)};
-  weir_status st = weir_ge_scalar(&low, flat, weir_float(least));
-  if (!st) st = weir_le_scalar(&high, flat, weir_float(most));
-  if (!st) st = weir_logical_and(&inside, low, high);
-  if (!st) st = weir_sub_scalar(&x, flat, weir_float(least));
-  if (!st) st = weir_mul_scalar_(x, weir_float((double)bins));
-  if (!st) st = weir_div_scalar_(x, weir_float(most - least));
-  if (!st) st = weir_to_dtype(&part, x, WEIR_INT64);
-  if (!st) st = weir_clamp(&bounded, part, NULL, &last);
-  if (!st) st = weir_full(&none, weir_shape_of(0, NULL), weir_int(bins), &o);
-  return st ? st : weir_where(out, inside, bounded, none);
+  weir_tensor *low = c_ge_scalar(c, flat, weir_float(least));
+  weir_tensor *inside = c_logical_and(c, low, c_le_scalar(c, flat, weir_float(most)));
+  weir_tensor *x = c_sub_scalar(c, flat, weir_float(least));
+  c_do(c, weir_mul_scalar_(x, weir_float((double)bins)));
+  c_do(c, weir_div_scalar_(x, weir_float(most - least)));
+  weir_tensor *part = c_to_dtype(c, x, WEIR_INT64);
+  weir_tensor *bounded = c_call(c, weir_clamp, part, NULL, &last);
+  weir_tensor *none = c_call(c, weir_full, weir_shape_of(0, NULL), weir_int(bins), &o);
+  return c->st ? c->st : weir_where(out, inside, bounded, none);
 }
 
 static weir_status check_histc(const weir_tensor *a, int64_t bins, double *min, double *max)
@@ -131,16 +123,13 @@ weir_status weir_histc(weir_tensor **out, const weir_tensor *a, int64_t bins, do
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
   WEIR_UNRECORDED; /* counts have no derivative */
-  WEIR_TENSOR flat = NULL;
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR counts = NULL;
-  WEIR_TENSOR wanted = NULL;
+  CALC(c);
+  weir_tensor *counts = NULL;
   weir_options o = {.dtype = (weir_dtype)a->dtype, .device = device_of_tensor(a)};
-  weir_status st = check_histc(a, bins, &min, &max);
-  if (!st && !a->numel) return weir_zeros(out, weir_shape(bins), &o);
-  if (!st) st = weir_reshape(&flat, a, weir_shape(-1));
-  if (!st) st = parts_of_range(&places, flat, bins, min, max);
-  if (!st) st = sums_by_place(&counts, places, bins + 1, NULL);
-  if (!st) st = weir_narrow(&wanted, counts, 0, 0, bins);
-  return st ? st : weir_to_dtype(out, wanted, (weir_dtype)a->dtype);
+  c->st = check_histc(a, bins, &min, &max);
+  if (!c->st && !a->numel) return weir_zeros(out, weir_shape(bins), &o);
+  weir_tensor *flat = c_reshape(c, a, weir_shape(-1));
+  weir_tensor *places = c_call(c, parts_of_range, flat, bins, min, max);
+  counts = c_call(c, sums_by_place, places, bins + 1, NULL);
+  return calc_give(c, out, c_to_dtype(c, c_narrow(c, counts, 0, 0, bins), (weir_dtype)a->dtype));
 }

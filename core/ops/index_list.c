@@ -58,16 +58,16 @@ static weir_status check_mask(const index_list *l, const weir_tensor *t, const w
 
 static weir_status add_mask(index_list *l, const weir_tensor *t, const weir_tensor *mask)
 {
-  WEIR_TENSOR places = NULL;
+  CALC(c);
   if (!mask->dims)
     return weir_fail(WEIR_ENOTSUP, "a mask without dimensions is no index: unsqueeze() both");
-  weir_status st = check_mask(l, t, mask);
-  if (!st) st = places_of(&places, mask, false, weir_tensor_shape(mask), -1, "index");
-  for (int d = 0; d < mask->dims && !st; d++) {
-    st = weir_select(&l->of[l->count], places, 0, d);
-    if (!st) l->count++;
+  c->st = check_mask(l, t, mask);
+  weir_tensor *places = c_call(c, places_of, mask, false, weir_tensor_shape(mask), -1, "index");
+  for (int d = 0; d < mask->dims && !c->st; d++) {
+    c->st = weir_select(&l->of[l->count], places, 0, d);
+    if (!c->st) l->count++;
   }
-  return st;
+  return c->st;
 }
 
 /* How many dimensions it stands for. */
@@ -203,20 +203,19 @@ static void list_loop(weir_indexing *r, weir_index_op op, const index_list *l, c
 static weir_status list_places(weir_tensor **out, const weir_tensor *a,
                                const weir_tensor *const *indices, int count)
 {
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR all = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
-  weir_status st = weir_arange(&row, weir_int(0), weir_int(a->numel), weir_int(1), &o);
-  if (!st) st = weir_view(&all, row, weir_tensor_shape(a));
-  return st ? st : weir_index(out, all, indices, count);
+  weir_tensor *row = c_call(c, weir_arange, weir_int(0), weir_int(a->numel), weir_int(1), &o);
+  weir_tensor *all = c_call(c, weir_view, row, weir_tensor_shape(a));
+  return c->st ? c->st : weir_index(out, all, indices, count);
 }
 
 static weir_status index_recorded(weir_tensor **out, const weir_tensor *a,
                                   const weir_tensor *const *indices, int count)
 {
-  WEIR_TENSOR places = NULL;
-  weir_status st = list_places(&places, a, indices, count);
-  return st ? st : weir_take(out, a, places);
+  CALC(c);
+  weir_tensor *places = c_call(c, list_places, a, indices, count);
+  return c->st ? c->st : weir_take(out, a, places);
 }
 
 /* And the values, one for each. */

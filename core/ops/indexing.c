@@ -340,10 +340,10 @@ weir_status weir_index_add_alpha(weir_tensor **out, const weir_tensor *a, int di
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index, source);
-  WEIR_TENSOR times = NULL;
-  weir_status st = check_slices(WEIR_INDEX_ADD, a, &dim, index, source);
-  if (!st) st = times_alpha(&times, source, alpha);
-  return st ? st : slices_new(out, WEIR_INDEX_ADD, a, dim, index, times);
+  CALC(c);
+  c->st = check_slices(WEIR_INDEX_ADD, a, &dim, index, source);
+  weir_tensor *times = c_call(c, times_alpha, source, alpha);
+  return c->st ? c->st : slices_new(out, WEIR_INDEX_ADD, a, dim, index, times);
 }
 
 weir_status weir_index_add_alpha_(weir_tensor *t, int dim, const weir_tensor *index,
@@ -351,11 +351,11 @@ weir_status weir_index_add_alpha_(weir_tensor *t, int dim, const weir_tensor *in
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index, source);
-  WEIR_TENSOR times = NULL;
-  weir_status st = check_slices(WEIR_INDEX_ADD, t, &dim, index, source);
-  if (!st) st = indexing_apart(t, source, index);
-  if (!st) st = times_alpha(&times, source, alpha);
-  return st ? st : slices_in_place(WEIR_INDEX_ADD, t, dim, index, times);
+  CALC(c);
+  c->st = check_slices(WEIR_INDEX_ADD, t, &dim, index, source);
+  c_do(c, indexing_apart(t, source, index));
+  weir_tensor *times = c_call(c, times_alpha, source, alpha);
+  return c->st ? c->st : slices_in_place(WEIR_INDEX_ADD, t, dim, index, times);
 }
 
 /* ---- index_fill ------------------------------------------------------------------------------ */
@@ -640,19 +640,18 @@ static weir_status check_scatter_op(const weir_tensor *t, weir_scatter_op op)
 static weir_status scatter_counts(weir_tensor **out, const weir_tensor *t, const scattering *s,
                                   bool include_self)
 {
-  WEIR_TENSOR one = NULL;
-  WEIR_TENSOR ones = NULL;
-  weir_status st = include_self ? weir_ones_like(out, t, NULL) : weir_zeros_like(out, t, NULL);
-  if (!st) st = weir_new_ones(&one, t, weir_shape_of(0, NULL), NULL);
-  if (!st) st = weir_expand(&ones, one, weir_tensor_shape(s->index));
+  CALC(c);
+  c->st = include_self ? weir_ones_like(out, t, NULL) : weir_zeros_like(out, t, NULL);
+  weir_tensor *one = c_call(c, weir_new_ones, t, weir_shape_of(0, NULL), NULL);
+  weir_tensor *ones = c_call(c, weir_expand, one, weir_tensor_shape(s->index));
   scattering counting = {WEIR_INDEX_ADD, "scatter_reduce", s->dim, s->index, ones, {0}};
-  if (!st) st = run_scatter(&counting, *out);
-  if (!st && !include_self) {
+  c_do(c, run_scatter(&counting, *out));
+  if (!c->st && !include_self) {
     WEIR_TENSOR none = NULL;
-    st = weir_eq_scalar(&none, *out, weir_int(0));
-    if (!st) st = weir_masked_fill_(*out, none, weir_int(1));
+    c->st = weir_eq_scalar(&none, *out, weir_int(0));
+    c_do(c, weir_masked_fill_(*out, none, weir_int(1)));
   }
-  return st;
+  return c->st;
 }
 
 static weir_status run_scatter_reduce(const weir_tensor *t, const scattering *s, weir_scatter_op op,
@@ -704,13 +703,13 @@ weir_status weir_scatter_reduce_(weir_tensor *t, int dim, const weir_tensor *ind
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, index, src);
-  WEIR_TENSOR whole = NULL;
-  WEIR_TENSOR before = NULL;
-  weir_status st = indexing_apart(t, src, index);
-  if (!st && recorded_any((const weir_tensor *[]){t, src}, 2)) st = weir_clone(&before, t);
+  CALC(c);
+  c->st = indexing_apart(t, src, index);
+  weir_tensor *before =
+      !c->st && recorded_any((const weir_tensor *[]){t, src}, 2) ? c_clone(c, t) : NULL;
   const weir_tensor *self = before ? before : t;
-  if (!st) st = weir_scatter_reduce(&whole, self, dim, index, src, op, include_self);
-  return st ? st : weir_copy_(t, whole, false);
+  weir_tensor *whole = c_call(c, weir_scatter_reduce, self, dim, index, src, op, include_self);
+  return c->st ? c->st : weir_copy_(t, whole, false);
 }
 
 /* ---- take_along_dim -------------------------------------------------------------------------- */
@@ -720,8 +719,7 @@ weir_status weir_take_along_dim(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, indices);
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR places = NULL;
+  CALC(c);
   weir_shape shape = weir_tensor_shape(a), other;
   if (a->dims != indices->dims)
     return weir_fail(WEIR_EINVAL,
@@ -732,18 +730,18 @@ weir_status weir_take_along_dim(weir_tensor **out, const weir_tensor *a, const w
     return weir_fail(WEIR_EINVAL,
                      "weir.take_along_dim(): dtype of indices should be Long but got %s",
                      dtype_title((weir_dtype)indices->dtype));
-  weir_status st = index_dim(&dim, dim, a);
-  if (!st && !a->dims)
-    st = weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions", dim);
-  if (!st) st = check_same_device(a, indices);
-  if (st) return st;
+  c->st = index_dim(&dim, dim, a);
+  if (!a->dims)
+    c_do(c, weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions", dim));
+  c_do(c, check_same_device(a, indices));
+  if (c->st) return c->st;
   shape.size[dim] = indices->size[dim];
-  st = shape_broadcast(&shape, indices->size, indices->dims);
+  c->st = shape_broadcast(&shape, indices->size, indices->dims);
   other = shape;
   other.size[dim] = a->size[dim];
-  if (!st) st = weir_expand(&wide, a, other);
-  if (!st) st = weir_expand(&places, indices, shape);
-  return st ? st : gather_elements(out, wide, dim, places, true);
+  weir_tensor *wide = c_expand(c, a, other);
+  weir_tensor *places = c_call(c, weir_expand, indices, shape);
+  return c->st ? c->st : gather_elements(out, wide, dim, places, true);
 }
 
 /* ---- by number ------------------------------------------------------------------------------- */
@@ -774,7 +772,7 @@ weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, index);
-  WEIR_TENSOR dense = NULL;
+  CALC(c);
   weir_indexing r;
   int64_t bad = 0;
   if (index->dtype != WEIR_INT64)
@@ -782,17 +780,17 @@ weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor
                      dtype_title((weir_dtype)index->dtype));
   if (!a->numel && index->numel)
     return weir_fail(WEIR_EINVAL, "take(): tried to take from an empty tensor");
-  weir_status st = check_same_device(a, index);
-  if (!st) st = weir_contiguous(&dense, a);
-  if (!st) st = tensor_new_beside(out, a, weir_tensor_shape(index));
-  if (st) return st;
+  c->st = check_same_device(a, index);
+  weir_tensor *dense = c_contiguous(c, a);
+  c_do(c, tensor_new_beside(out, a, weir_tensor_shape(index)));
+  if (c->st) return c->st;
   number_loop(&r, WEIR_INDEX_READ, dense, index);
   r.values.data = (*out)->data;
   memcpy(r.values.stride, (*out)->stride, (size_t)index->dims * sizeof *r.values.stride);
   r.bad = &bad;
-  st = indexing_run(&r, a, "take");
-  st = drop_failed(out, out_of_range(st, a, bad));
-  return record_choice(out, st, RECORD_TAKE, a, NULL, index, 0, 0);
+  c->st = indexing_run(&r, a, "take");
+  c->st = drop_failed(out, out_of_range(c->st, a, bad));
+  return record_choice(out, c->st, RECORD_TAKE, a, NULL, index, 0, 0);
 }
 
 static weir_status check_put(const weir_tensor *t, const weir_tensor *index,
@@ -821,19 +819,18 @@ static weir_status check_put(const weir_tensor *t, const weir_tensor *index,
 static weir_status run_put(const weir_tensor *t, const weir_tensor *index,
                            const weir_tensor *source, bool accumulate)
 {
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR places = NULL;
+  CALC(c);
   weir_indexing r;
   int64_t bad = 0;
-  weir_status st = weir_reshape(&row, source, weir_shape(source->numel));
-  if (!st) st = weir_reshape(&places, index, weir_shape(index->numel));
-  if (st) return st;
+  weir_tensor *row = c_reshape(c, source, weir_shape(source->numel));
+  weir_tensor *places = c_reshape(c, index, weir_shape(index->numel));
+  if (c->st) return c->st;
   number_loop(&r, accumulate ? WEIR_INDEX_ADD : WEIR_INDEX_SET, t, places);
   r.values.data = row->data;
   r.values.stride[0] = row->stride[0];
   r.bad = &bad;
-  st = indexing_run(&r, t, "put_");
-  return out_of_range(st, t, bad);
+  c->st = indexing_run(&r, t, "put_");
+  return out_of_range(c->st, t, bad);
 }
 
 weir_status weir_put(weir_tensor **out, const weir_tensor *a, const weir_tensor *index,
@@ -852,11 +849,11 @@ weir_status weir_put(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 static weir_status put_in_place(const weir_tensor *t, const weir_tensor *index,
                                 const weir_tensor *source, bool accumulate)
 {
-  WEIR_TENSOR whole = NULL;
+  CALC(c);
   if (t->dense) return run_put(t, index, source, accumulate);
-  weir_status st = indexing_copy(&whole, t);
-  if (!st) st = run_put(whole, index, source, accumulate);
-  return st ? st : loop_copy(t, whole);
+  weir_tensor *whole = c_call(c, indexing_copy, t);
+  c_do(c, run_put(whole, index, source, accumulate));
+  return c->st ? c->st : loop_copy(t, whole);
 }
 
 weir_status weir_put_(weir_tensor *t, const weir_tensor *index, const weir_tensor *source,

@@ -166,19 +166,19 @@ static weir_status resample_enqueue(weir_resample *r, const weir_tensor *from,
 
 weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample *r, int axes)
 {
-  WEIR_TENSOR dense = NULL;
+  CALC(c);
   weir_shape shape = weir_shape_of(a->dims, a->size);
   r->planes = 1;
   for (int d = 0; d < a->dims - axes; d++)
     r->planes *= a->size[d];
   for (int i = 0; i < axes; i++)
     shape.size[a->dims - axes + i] = (r->back ? r->in : r->out)[3 - axes + i];
-  weir_status st = weir_contiguous(&dense, a);
-  if (!st) st = tensor_new_beside(out, a, shape);
+  weir_tensor *dense = c_contiguous(c, a);
+  c_do(c, tensor_new_beside(out, a, shape));
   r->dtype = (weir_dtype)a->dtype;
-  if (!st && (*out)->numel) st = resample_enqueue(r, dense, *out);
-  if (st) weir_tensor_drop(out);
-  return st || !recorded(a) ? st : record_resample(out, a, r, axes);
+  if (!c->st && (*out)->numel) c->st = resample_enqueue(r, dense, *out);
+  if (c->st) weir_tensor_drop(out);
+  return c->st || !recorded(a) ? c->st : record_resample(out, a, r, axes);
 }
 
 static weir_status average_area(weir_tensor **out, const weir_tensor *a, const weir_resample *r)

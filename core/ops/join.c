@@ -68,10 +68,10 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
 /* Copies t to the part of `out` that starts at `from` along `dim`. */
 static weir_status copy_to_part(const weir_tensor *out, const weir_tensor *t, int dim, int64_t from)
 {
-  WEIR_TENSOR part = NULL;
-  weir_status st = tensor_view(&part, out, weir_shape_of(t->dims, t->size), out->stride,
-                               from * out->stride[dim]);
-  return st ? st : loop_copy(part, t);
+  CALC(c);
+  weir_tensor *part = c_call(c, tensor_view, out, weir_shape_of(t->dims, t->size), out->stride,
+                             from * out->stride[dim]);
+  return c->st ? c->st : loop_copy(part, t);
 }
 
 static __attribute__((cold)) weir_status record_join(weir_tensor **out,

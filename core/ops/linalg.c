@@ -15,11 +15,11 @@
 /* Sums a dimension whose counterpart has size 1; a's dtype stays. *a is exchanged. */
 static weir_status sum_broadcast(weir_tensor **a, int dim)
 {
-  WEIR_TENSOR sum = NULL;
+  CALC(c);
   weir_tensor *same = NULL;
-  weir_status st = weir_sum_dim(&sum, *a, dim, true);
-  if (!st) st = weir_to_dtype(&same, sum, (weir_dtype)(*a)->dtype);
-  if (st) return st;
+  weir_tensor *sum = c_call(c, weir_sum_dim, *a, dim, true);
+  c_do(c, weir_to_dtype(&same, sum, (weir_dtype)(*a)->dtype));
+  if (c->st) return c->st;
   weir_tensor_release(*a);
   *a = same;
   return WEIR_OK;
@@ -58,7 +58,7 @@ static weir_status contract_sizes(contracted *x, contracted *y, int64_t *csize)
 static weir_status contract_matrix(weir_tensor **out, const contracted *x, bool first,
                                    int64_t csize, int64_t shape[2 * WEIR_DIMS], int *count)
 {
-  WEIR_TENSOR turned = NULL;
+  CALC(c);
   int order[WEIR_DIMS], n = 0;
   bool in[WEIR_DIMS] = {false};
   int64_t size = 1;
@@ -74,9 +74,10 @@ static weir_status contract_matrix(weir_tensor **out, const contracted *x, bool 
   }
   for (int i = 0; !first && i < x->count; i++)
     order[n++] = x->dims[i];
-  weir_status st = weir_permute(&turned, x->t, order);
-  return st ? st
-            : weir_reshape(out, turned, first ? weir_shape(csize, size) : weir_shape(size, csize));
+  weir_tensor *turned = c_permute(c, x->t, order);
+  return c->st
+             ? c->st
+             : weir_reshape(out, turned, first ? weir_shape(csize, size) : weir_shape(size, csize));
 }
 
 /* Each of them once. */
@@ -94,18 +95,16 @@ static weir_status contract_once(const contracted *x)
 
 static weir_status contract(weir_tensor **out, contracted *x, contracted *y)
 {
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
-  WEIR_TENSOR product = NULL;
+  CALC(c);
   int64_t csize, sizes[2 * WEIR_DIMS];
   int count = 0;
-  weir_status st = contract_sizes(x, y, &csize);
-  if (!st) st = contract_once(x);
-  if (!st) st = contract_once(y);
-  if (!st) st = contract_matrix(&left, x, false, csize, sizes, &count);
-  if (!st) st = contract_matrix(&right, y, true, csize, sizes, &count);
-  if (!st) st = weir_mm(&product, left, right);
-  return st ? st : weir_reshape(out, product, weir_shape_of(count, sizes));
+  c->st = contract_sizes(x, y, &csize);
+  c_do(c, contract_once(x));
+  c_do(c, contract_once(y));
+  weir_tensor *left = c_call(c, contract_matrix, x, false, csize, sizes, &count);
+  weir_tensor *right = c_call(c, contract_matrix, y, true, csize, sizes, &count);
+  weir_tensor *product = c_call(c, weir_mm, left, right);
+  return c->st ? c->st : weir_reshape(out, product, weir_shape_of(count, sizes));
 }
 
 /* Dimensions counted from the start. */
@@ -196,11 +195,10 @@ weir_status weir_outer(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  WEIR_TENSOR column = NULL;
-  weir_status st = check_vector(a, "outer", "self");
-  if (!st) st = check_vector(b, "outer", "vec2");
-  if (!st) st = weir_unsqueeze(&column, a, 1);
-  return st ? st : weir_mul(out, column, b);
+  CALC(c);
+  c->st = check_vector(a, "outer", "self");
+  c_do(c, check_vector(b, "outer", "vec2"));
+  return calc_give(c, out, c_mul(c, c_unsqueeze(c, a, 1), b));
 }
 
 /* ---- addr ------------------------------------------------------------------------------------ */
@@ -222,15 +220,15 @@ static bool is_number(weir_scalar v, int64_t n)
 /* *t (exchanged) times v, in `dtype`. */
 static weir_status scale_by(weir_tensor **t, weir_scalar v, weir_dtype dtype)
 {
-  WEIR_TENSOR wide = NULL;
+  CALC(c);
   weir_tensor *scaled = NULL;
-  weir_status st = weir_to_dtype(&wide, *t, dtype);
-  if (!st && !is_number(v, 1)) {
-    st = weir_mul_scalar(&scaled, wide, dtype == WEIR_BOOL ? weir_bool(!is_number(v, 0)) : v);
-  } else if (!st) {
+  weir_tensor *wide = c_call(c, weir_to_dtype, *t, dtype);
+  if (!c->st && !is_number(v, 1)) {
+    c->st = weir_mul_scalar(&scaled, wide, dtype == WEIR_BOOL ? weir_bool(!is_number(v, 0)) : v);
+  } else if (!c->st) {
     scaled = weir_tensor_retain(wide);
   }
-  if (st) return st;
+  if (c->st) return c->st;
   weir_tensor_release(*t);
   *t = scaled;
   return WEIR_OK;
@@ -242,26 +240,26 @@ weir_status weir_addr(weir_tensor **out, const weir_tensor *c, const weir_tensor
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
   WEIR_CASTS(MATVEC, c, a, b);
+  CALC(k);
   WEIR_TENSOR product = NULL;
   WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR first = NULL;
   categories common = {0};
-  weir_dtype dtype;
-  weir_status st = check_vector(a, "addr", "vec1");
-  if (!st) st = check_vector(b, "addr", "vec2");
-  if (!st) st = weir_expand(&wide, c, weir_shape(a->size[0], b->size[0]));
-  if (!st) st = categories_tensor(&common, a);
-  if (!st) st = categories_tensor(&common, b);
-  if (!st) st = categories_tensor(&common, c);
-  if (!st) st = categories_result(&dtype, &common);
-  if (!st) st = check_factor(dtype, beta, "beta");
-  if (!st) st = check_factor(dtype, alpha, "alpha");
-  if (!st) st = weir_to_dtype(&first, a, dtype);
-  if (!st) st = weir_outer(&product, first, b);
-  if (!st) st = scale_by(&product, alpha, dtype);
-  if (!st && is_number(beta, 0)) return weir_contiguous(out, product);
-  if (!st) st = scale_by(&wide, beta, dtype);
-  return st ? st : weir_add(out, wide, product);
+  weir_dtype dtype = WEIR_DTYPE_NONE;
+  k->st = check_vector(a, "addr", "vec1");
+  c_do(k, check_vector(b, "addr", "vec2"));
+  c_do(k, weir_expand(&wide, c, weir_shape(a->size[0], b->size[0])));
+  c_do(k, categories_tensor(&common, a));
+  c_do(k, categories_tensor(&common, b));
+  c_do(k, categories_tensor(&common, c));
+  c_do(k, categories_result(&dtype, &common));
+  c_do(k, check_factor(dtype, beta, "beta"));
+  c_do(k, check_factor(dtype, alpha, "alpha"));
+  weir_tensor *first = c_call(k, weir_to_dtype, a, dtype);
+  c_do(k, weir_outer(&product, first, b));
+  c_do(k, scale_by(&product, alpha, dtype));
+  if (!k->st && is_number(beta, 0)) return weir_contiguous(out, product);
+  c_do(k, scale_by(&wide, beta, dtype));
+  return k->st ? k->st : weir_add(out, wide, product);
 }
 
 /* ---- chains and powers of matrices ----------------------------------------------------------- */
@@ -301,16 +299,15 @@ static weir_status chain_plan(chain *c)
 
 static weir_status chain_product(weir_tensor **out, const chain *c, int from, int to)
 {
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
+  CALC(k);
   if (from == to) {
     *out = weir_tensor_retain((weir_tensor *)c->matrix[from]);
     return WEIR_OK;
   }
   int cut = c->cut[from * c->count + to];
-  weir_status st = chain_product(&left, c, from, cut);
-  if (!st) st = chain_product(&right, c, cut + 1, to);
-  return st ? st : weir_mm(out, left, right);
+  weir_tensor *left = c_call(k, chain_product, c, from, cut);
+  weir_tensor *right = c_call(k, chain_product, c, cut + 1, to);
+  return k->st ? k->st : weir_mm(out, left, right);
 }
 
 static weir_status check_chain_place(const weir_tensor *const *t, int i, int count)
@@ -351,18 +348,17 @@ static weir_status check_chain(const weir_tensor *const *t, int count)
 
 static weir_status run_chain(weir_tensor **out, chain *c)
 {
+  CALC(k);
   WEIR_TENSOR row = NULL;
-  WEIR_TENSOR column = NULL;
-  WEIR_TENSOR product = NULL;
   weir_shape shape = {0, {0}};
   const weir_tensor *first = c->matrix[0], *last = c->matrix[c->count - 1];
-  weir_status st = first->dims == 1 ? weir_unsqueeze(&row, first, 0) : WEIR_OK;
-  if (!st && last->dims == 1) st = weir_unsqueeze(&column, last, 1);
+  k->st = first->dims == 1 ? weir_unsqueeze(&row, first, 0) : WEIR_OK;
+  weir_tensor *column = last->dims == 1 ? c_unsqueeze(k, last, 1) : NULL;
   if (row) c->matrix[0] = row;
   if (column) c->matrix[c->count - 1] = column;
-  if (!st) st = chain_plan(c);
-  if (!st) st = chain_product(&product, c, 0, c->count - 1);
-  if (st) return st;
+  c_do(k, chain_plan(c));
+  weir_tensor *product = c_call(k, chain_product, c, 0, c->count - 1);
+  if (k->st) return k->st;
   if (!row) shape.size[shape.count++] = product->size[0];
   if (!column) shape.size[shape.count++] = product->size[1];
   return weir_view(out, product, shape);
@@ -437,15 +433,11 @@ static weir_status check_distance_dtypes(const weir_tensor *a, const weir_tensor
 /* ||x||^2 + ||y||^2 - 2 x y as one product: rows [-2 x, ||x||^2, 1] and [y, 1, ||y||^2]. */
 static weir_status extended_rows(weir_tensor **out, const weir_tensor *x, bool left)
 {
-  WEIR_TENSOR square = NULL;
-  WEIR_TENSOR norm = NULL;
-  WEIR_TENSOR one = NULL;
-  WEIR_TENSOR scaled = NULL;
-  weir_status st = weir_mul(&square, x, x);
-  if (!st) st = weir_sum_dim(&norm, square, -1, true);
-  if (!st) st = weir_ones_like(&one, norm, NULL);
-  if (!st) st = weir_mul_scalar(&scaled, x, weir_int(left ? -2 : 1));
-  if (st) return st;
+  CALC(c);
+  weir_tensor *norm = c_sum_dim(c, c_mul(c, x, x), -1, true);
+  weir_tensor *one = c_ones_like(c, norm, NULL);
+  weir_tensor *scaled = c_mul_scalar(c, x, weir_int(left ? -2 : 1));
+  if (c->st) return c->st;
   const weir_tensor *parts[] = {scaled, left ? norm : one, left ? one : norm};
   return weir_cat(out, parts, 3, -1);
 }
@@ -453,33 +445,22 @@ static weir_status extended_rows(weir_tensor **out, const weir_tensor *x, bool l
 static weir_status distance_by_product(weir_tensor **out, const weir_tensor *a,
                                        const weir_tensor *b)
 {
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR square = NULL;
-  WEIR_TENSOR positive = NULL;
+  CALC(c);
   weir_scalar zero = weir_int(0);
-  weir_status st = extended_rows(&left, a, true);
-  if (!st) st = extended_rows(&right, b, false);
-  if (!st) st = weir_transpose(&turned, right, -1, -2);
-  if (!st) st = weir_matmul(&square, left, turned);
-  if (!st) st = weir_clamp(&positive, square, &zero, NULL);
-  return st ? st : weir_sqrt(out, positive);
+  weir_tensor *left = c_call(c, extended_rows, a, true);
+  weir_tensor *turned = c_transpose(c, c_call(c, extended_rows, b, false), -1, -2);
+  weir_tensor *square = c_matmul(c, left, turned);
+  return calc_give(c, out, c_sqrt(c, c_call(c, weir_clamp, square, &zero, NULL)));
 }
 
 /* Rows `from` to `from + rows` of a against all of b. */
 static weir_status distance_block(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                                   int64_t from, int64_t rows, double p)
 {
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
-  WEIR_TENSOR difference = NULL;
-  weir_status st = weir_narrow(&part, a, -2, from, rows);
-  if (!st) st = weir_unsqueeze(&left, part, -2);
-  if (!st) st = weir_unsqueeze(&right, b, -3);
-  if (!st) st = weir_sub(&difference, left, right);
-  return st ? st : weir_norm_dim(out, difference, p, -1, false);
+  CALC(c);
+  weir_tensor *left = c_unsqueeze(c, c_narrow(c, a, -2, from, rows), -2);
+  weir_tensor *difference = c_sub(c, left, c_unsqueeze(c, b, -3));
+  return c->st ? c->st : weir_norm_dim(out, difference, p, -1, false);
 }
 
 /* By differences, some rows at a time, so that memory stays bounded. */
@@ -546,19 +527,16 @@ weir_status weir_kron(weir_tensor **out, const weir_tensor *a, const weir_tensor
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
-  WEIR_TENSOR product = NULL;
+  CALC(c);
   int n = a->dims > b->dims ? a->dims : b->dims;
   weir_shape shape = {n, {0}};
   if (2 * n > WEIR_DIMS)
     return weir_fail(WEIR_ENOTSUP, "kron: tensors of more than %d dimensions", WEIR_DIMS / 2);
-  weir_status st = spread(&left, a, n, 0);
-  if (!st) st = spread(&right, b, n, 1);
-  if (!st) st = weir_mul(&product, left, right);
-  for (int d = 0; !st && d < n; d++)
+  weir_tensor *left = c_call(c, spread, a, n, 0);
+  weir_tensor *product = c_mul(c, left, c_call(c, spread, b, n, 1));
+  for (int d = 0; !c->st && d < n; d++)
     shape.size[d] = product->size[2 * d] * product->size[2 * d + 1];
-  return st ? st : weir_reshape(out, product, shape);
+  return c->st ? c->st : weir_reshape(out, product, shape);
 }
 
 static weir_status check_cross(const weir_tensor *a, const weir_tensor *b, int dim, int *at)
@@ -585,11 +563,9 @@ static weir_status check_cross(const weir_tensor *a, const weir_tensor *b, int d
 static weir_status turned_product(weir_tensor **out, const weir_tensor *a, int64_t x,
                                   const weir_tensor *b, int64_t y, int dim)
 {
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
-  weir_status st = weir_roll(&left, a, &x, &dim, 1);
-  if (!st) st = weir_roll(&right, b, &y, &dim, 1);
-  return st ? st : weir_mul(out, left, right);
+  CALC(c);
+  weir_tensor *left = c_call(c, weir_roll, a, &x, &dim, 1);
+  return calc_give(c, out, c_mul(c, left, c_call(c, weir_roll, b, &y, &dim, 1)));
 }
 
 weir_status weir_cross(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, int dim)
@@ -597,13 +573,11 @@ weir_status weir_cross(weir_tensor **out, const weir_tensor *a, const weir_tenso
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_CASTS(CROSS, a, b);
-  WEIR_TENSOR plus = NULL;
-  WEIR_TENSOR minus = NULL;
+  CALC(c);
   int at;
-  weir_status st = check_cross(a, b, dim, &at);
-  if (!st) st = turned_product(&plus, a, -1, b, -2, at);
-  if (!st) st = turned_product(&minus, a, -2, b, -1, at);
-  return st ? st : weir_sub(out, plus, minus);
+  c->st = check_cross(a, b, dim, &at);
+  weir_tensor *plus = c_call(c, turned_product, a, -1, b, -2, at);
+  return calc_give(c, out, c_sub(c, plus, c_call(c, turned_product, a, -2, b, -1, at)));
 }
 
 /* The n columns of powers of x, each the one before times x. */
@@ -621,18 +595,19 @@ weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int64_t n, bool
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR x = NULL;
+  CALC(c);
+  weir_tensor *x = NULL;
   weir_dtype d = (weir_dtype)a->dtype;
   if (a->dims != 1) return weir_fail(WEIR_EINVAL, "x must be a one-dimensional tensor.");
   if (n < 0) return weir_fail(WEIR_EINVAL, "N must be non-negative.");
-  weir_status st = weir_to_dtype(&x, a, dtype_is_integral_or_bool(d) ? WEIR_INT64 : d);
-  if (st || !n) return st ? st : tensor_new_beside(out, x, weir_shape(a->size[0], 0));
+  x = c_call(c, weir_to_dtype, a, dtype_is_integral_or_bool(d) ? WEIR_INT64 : d);
+  if (c->st || !n) return c->st ? c->st : tensor_new_beside(out, x, weir_shape(a->size[0], 0));
   weir_tensor **column = n > INT32_MAX ? NULL : calloc((size_t)n, sizeof(weir_tensor *));
   if (!column) return weir_fail(WEIR_ENOMEM, "no host memory for %lld columns", (long long)n);
-  st = powers_of(column, x, n, increasing);
-  if (!st) st = weir_stack(out, (const weir_tensor *const *)column, (int)n, 1);
+  c->st = powers_of(column, x, n, increasing);
+  c_do(c, weir_stack(out, (const weir_tensor *const *)column, (int)n, 1));
   for (int64_t i = 0; i < n; i++)
     weir_tensor_release(column[i]);
   free(column);
-  return st;
+  return c->st;
 }

@@ -13,15 +13,11 @@
 /* *out (new) is what the reduction makes of all. */
 static weir_status reduced(weir_tensor **out, const weir_tensor *all, weir_reduction reduction)
 {
-  WEIR_TENSOR sum = NULL;
+  CALC(c);
   if (reduction == WEIR_REDUCTION_SUM) return weir_sum(out, all);
   if (reduction == WEIR_REDUCTION_MEAN) return weir_mean(out, all);
-  if (reduction == WEIR_REDUCTION_BATCH_MEAN && all->dims) {
-    weir_status st = weir_sum(&sum, all);
-    return st ? st : weir_div_scalar(out, sum, weir_int(all->size[0]));
-  }
-  *out = weir_tensor_retain((weir_tensor *)all);
-  return WEIR_OK;
+  if (reduction != WEIR_REDUCTION_BATCH_MEAN || !all->dims) return calc_give(c, out, all);
+  return calc_give(c, out, c_div_scalar(c, c_sum(c, all), weir_int(all->size[0])));
 }
 
 static weir_status check_reduction(weir_reduction r)
@@ -151,91 +147,72 @@ static weir_status check_bounds(const class_loss *c, const weir_tensor *dense)
  * as a place to look at. */
 static weir_status valid_targets(weir_tensor **valid, weir_tensor **safe, const class_loss *c)
 {
-  WEIR_TENSOR whole = NULL;
-  WEIR_TENSOR dense = NULL;
-  WEIR_TENSOR zero = NULL;
-  weir_status st = weir_to_dtype(&whole, c->target, WEIR_INT64);
-  if (!st) st = weir_contiguous(&dense, whole);
-  if (!st) st = check_bounds(c, dense);
-  if (!st) st = weir_ne_scalar(valid, dense, weir_int(c->ignored));
-  if (!st) st = weir_zeros_like(&zero, dense, NULL);
-  return st ? st : weir_where(safe, *valid, dense, zero);
+  CALC(k);
+  weir_tensor *dense = c_contiguous(k, c_to_dtype(k, c->target, WEIR_INT64));
+  c_do(k, check_bounds(c, dense));
+  c_do(k, weir_ne_scalar(valid, dense, weir_int(c->ignored)));
+  weir_tensor *zero = c_zeros_like(k, dense, NULL);
+  return k->st ? k->st : weir_where(safe, *valid, dense, zero);
 }
 
 /* *out (new) is x where valid, 0 elsewhere. */
 static weir_status where_valid(weir_tensor **out, const weir_tensor *valid, const weir_tensor *x)
 {
-  WEIR_TENSOR zero = NULL;
-  weir_status st = weir_zeros_like(&zero, x, NULL);
-  return st ? st : weir_where(out, valid, x, zero);
+  CALC(c);
+  return calc_give(c, out, c_where(c, valid, x, c_zeros_like(c, x, NULL)));
 }
 
-/* Of each target a's element of its class. */
+/* a's element of each target's class. */
 static weir_status picked_of(weir_tensor **out, const class_loss *c, const weir_tensor *safe)
 {
-  WEIR_TENSOR place = NULL;
-  WEIR_TENSOR flat = NULL;
-  WEIR_TENSOR picked = NULL;
-  if (c->a->dims == 1) {
-    weir_status one = weir_reshape(&flat, safe, weir_shape(1));
-    if (!one) one = weir_gather(&picked, c->a, 0, flat);
-    return one ? one : weir_reshape(out, picked, weir_shape_of(c->target->dims, c->target->size));
+  CALC(k);
+  if (c->a->dims != 1) {
+    const weir_tensor *places = c_unsqueeze(k, safe, 1);
+    return calc_give(k, out, c_squeeze(k, c_gather(k, c->a, 1, places), 1));
   }
-  weir_status st = weir_unsqueeze(&place, safe, 1);
-  if (!st) st = weir_gather(&picked, c->a, 1, place);
-  return st ? st : weir_squeeze(out, picked, 1);
+  const weir_tensor *picked = c_gather(k, c->a, 0, c_reshape(k, safe, weir_shape(1)));
+  return calc_give(k, out, c_reshape(k, picked, weir_tensor_shape(c->target)));
 }
 
 /* The weight of each target that is valid, 0 of the others. */
 static weir_status weights_of(weir_tensor **out, const class_loss *c, const weir_tensor *valid,
                               const weir_tensor *safe)
 {
-  WEIR_TENSOR flat = NULL;
-  WEIR_TENSOR each = NULL;
-  WEIR_TENSOR shaped = NULL;
+  CALC(k);
   if (!c->weight) return weir_to_dtype(out, valid, (weir_dtype)c->a->dtype);
-  weir_status st = weir_reshape(&flat, safe, weir_shape(safe->numel));
-  if (!st) st = weir_gather(&each, c->weight, 0, flat);
-  if (!st) st = weir_reshape(&shaped, each, weir_shape_of(safe->dims, safe->size));
-  return st ? st : where_valid(out, valid, shaped);
+  weir_tensor *each = c_gather(k, c->weight, 0, c_reshape(k, safe, weir_shape(safe->numel)));
+  weir_tensor *shaped = c_call(k, weir_reshape, each, weir_shape_of(safe->dims, safe->size));
+  return k->st ? k->st : where_valid(out, valid, shaped);
 }
 
 /* *out (new): the sum of losses through the sum of weights. */
 static weir_status weighted_mean(weir_tensor **out, const weir_tensor *losses,
                                  const weir_tensor *weights)
 {
-  WEIR_TENSOR sum = NULL;
-  WEIR_TENSOR all = NULL;
-  weir_status st = weir_sum(&sum, losses);
-  if (!st) st = weir_sum(&all, weights);
-  return st ? st : weir_div(out, sum, all);
+  CALC(c);
+  weir_tensor *sum = c_sum(c, losses);
+  return calc_give(c, out, c_div(c, sum, c_sum(c, weights)));
+}
+
+/* t times the weight of each class, where there are weights. */
+static const weir_tensor *times_class_weights(calc *k, const class_loss *c, const weir_tensor *t)
+{
+  weir_shape s = {.count = c->a->dims - c->dim, .size = {c->classes, 1, 1, 1, 1, 1, 1, 1}};
+  return c->weight ? c_mul(k, t, c_reshape(k, c->weight, s)) : t;
 }
 
 /* All has been checked. smooth: every class's loss in place of the target's. */
 static weir_status losses_of_classes(weir_tensor **out, const class_loss *c, bool smooth)
 {
-  WEIR_TENSOR valid = NULL;
+  CALC(k);
   WEIR_TENSOR safe = NULL;
-  WEIR_TENSOR picked = NULL;
-  WEIR_TENSOR weights = NULL;
-  WEIR_TENSOR each = NULL;
-  WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR losses = NULL;
-  WEIR_TENSOR beside = NULL;
-  WEIR_TENSOR weighted = NULL;
-  weir_status st = valid_targets(&valid, &safe, c);
-  if (!st) st = weights_of(&weights, c, valid, safe);
-  if (!st && !smooth) st = picked_of(&picked, c, safe);
-  if (!st && !smooth) st = weir_mul(&each, picked, weights);
-  if (!st && smooth && c->weight) {
-    weir_shape s = {.count = c->a->dims - c->dim, .size = {c->classes, 1, 1, 1, 1, 1, 1, 1}};
-    st = weir_reshape(&beside, c->weight, s);
-    if (!st) st = weir_mul(&weighted, c->a, beside);
-  }
-  if (!st && smooth) st = weir_sum_dim(&each, weighted ? weighted : c->a, c->dim, false);
-  if (!st) st = weir_neg(&negative, each);
-  if (!st) st = where_valid(&losses, valid, negative);
-  if (st) return st;
+  const weir_tensor *valid = c_call(k, valid_targets, &safe, c);
+  const weir_tensor *weights = c_call(k, weights_of, c, valid, safe);
+  const weir_tensor *each = smooth ? c_sum_dim(k, times_class_weights(k, c, c->a), c->dim, false)
+                                   : c_mul(k, c_call(k, picked_of, c, safe), weights);
+  const weir_tensor *negative = c_neg(k, each);
+  const weir_tensor *losses = c_call(k, where_valid, valid, negative);
+  if (k->st) return k->st;
   return c->reduction == WEIR_REDUCTION_MEAN ? weighted_mean(out, losses, weights)
                                              : reduced(out, losses, c->reduction);
 }
@@ -278,55 +255,34 @@ static weir_status check_probabilities(const class_loss *c, const weir_class_opt
 /* target, smoothed and weighted, times the logarithms `a`. */
 static weir_status probable_losses(weir_tensor **out, const class_loss *c, const weir_tensor *a)
 {
-  WEIR_TENSOR less = NULL;
-  WEIR_TENSOR smooth = NULL;
-  WEIR_TENSOR beside = NULL;
-  WEIR_TENSOR weighted = NULL;
-  WEIR_TENSOR product = NULL;
+  CALC(k);
   const weir_tensor *t = c->target;
-  weir_status st = WEIR_OK;
-  if (c->smoothing > 0) {
-    st = weir_mul_scalar(&less, t, weir_float(1 - c->smoothing));
-    if (!st) st = weir_add_scalar(&smooth, less, weir_float(c->smoothing / (double)c->classes));
-    t = smooth;
-  }
-  if (!st && c->weight) {
-    weir_shape s = {.count = c->a->dims - c->dim, .size = {c->classes, 1, 1, 1, 1, 1, 1, 1}};
-    st = weir_reshape(&beside, c->weight, s);
-    if (!st) st = weir_mul(&weighted, a, beside);
-  }
-  if (!st) st = weir_mul(&product, weighted ? weighted : a, t);
-  return st ? st : weir_neg(out, product);
+  double share = c->smoothing;
+  if (share > 0) t = c_add_s(k, c_mul_s(k, t, 1 - share), share / (double)c->classes);
+  return calc_give(k, out, c_neg(k, c_mul(k, times_class_weights(k, c, a), t)));
 }
 
 static weir_status entropy_of_probabilities(weir_tensor **out, const class_loss *c)
 {
-  WEIR_TENSOR logs = NULL;
-  WEIR_TENSOR losses = NULL;
-  WEIR_TENSOR sum = NULL;
-  weir_status st = weir_log_softmax(&logs, c->a, c->dim);
-  if (!st) st = probable_losses(&losses, c, logs);
-  if (!st && c->reduction == WEIR_REDUCTION_NONE)
+  CALC(k);
+  weir_tensor *logs = c_log_softmax(k, c->a, c->dim);
+  weir_tensor *losses = c_call(k, probable_losses, c, logs);
+  if (!k->st && c->reduction == WEIR_REDUCTION_NONE)
     return weir_sum_dim(out, losses, c->a->dims ? c->dim : 0, false);
-  if (!st) st = weir_sum(&sum, losses);
-  if (!st && c->reduction == WEIR_REDUCTION_MEAN)
-    st = weir_div_scalar_(sum, weir_float((double)c->a->numel / (double)c->classes));
-  if (!st) *out = weir_tensor_retain(sum);
-  return st;
+  weir_tensor *sum = c_sum(k, losses);
+  if (c->reduction == WEIR_REDUCTION_MEAN)
+    c_do(k, weir_div_scalar_(sum, weir_float((double)c->a->numel / (double)c->classes)));
+  return calc_give(k, out, sum);
 }
 
 /* What every class would lose has the share `smoothing`. */
 static weir_status smoothed_entropy(weir_tensor **out, const class_loss *c)
 {
-  WEIR_TENSOR losses = NULL;
-  WEIR_TENSOR all = NULL;
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR rest = NULL;
-  weir_status st = losses_of_classes(&losses, c, false);
-  if (!st) st = losses_of_classes(&all, c, true);
-  if (!st) st = weir_mul_scalar(&part, all, weir_float(c->smoothing / (double)c->classes));
-  if (!st) st = weir_mul_scalar(&rest, losses, weir_float(1 - c->smoothing));
-  return st ? st : weir_add(out, part, rest);
+  CALC(k);
+  weir_tensor *losses = c_call(k, losses_of_classes, c, false);
+  weir_tensor *all = c_call(k, losses_of_classes, c, true);
+  weir_tensor *part = c_mul_scalar(k, all, weir_float(c->smoothing / (double)c->classes));
+  return calc_give(k, out, c_add(k, part, c_mul_scalar(k, losses, weir_float(1 - c->smoothing))));
 }
 
 weir_status weir_cross_entropy(weir_tensor **out, const weir_tensor *a, const weir_tensor *target,
@@ -334,26 +290,26 @@ weir_status weir_cross_entropy(weir_tensor **out, const weir_tensor *a, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
-  WEIR_TENSOR logs = NULL;
+  CALC(k);
   const weir_tensor *weight = options ? options->weight : NULL;
   WEIR_CASTS(LOSS, a, target, weight);
   class_loss c = class_loss_of(a, target, options);
   c.weight = weight;
   bool same =
       a->dims == target->dims && !memcmp(a->size, target->size, (size_t)a->dims * sizeof *a->size);
-  weir_status st = check_reduction(c.reduction);
-  if (!st && !(c.smoothing >= 0 && c.smoothing <= 1))
-    st =
+  k->st = check_reduction(c.reduction);
+  if (!k->st && !(c.smoothing >= 0 && c.smoothing <= 1))
+    k->st =
         weir_fail(WEIR_EINVAL, "label_smoothing must be between 0.0 and 1.0. Got: %g", c.smoothing);
-  if (!st && same) {
-    st = check_probabilities(&c, options);
-    return st ? st : entropy_of_probabilities(out, &c);
+  if (!k->st && same) {
+    k->st = check_probabilities(&c, options);
+    return k->st ? k->st : entropy_of_probabilities(out, &c);
   }
-  if (!st) st = weir_log_softmax(&logs, a, c.dim);
-  if (st) return st;
+  weir_tensor *logs = c_call(k, weir_log_softmax, a, c.dim);
+  if (k->st) return k->st;
   c.a = logs;
-  st = check_nll(&c);
-  if (st) return st;
+  k->st = check_nll(&c);
+  if (k->st) return k->st;
   return c.smoothing > 0 ? smoothed_entropy(out, &c) : losses_of_classes(out, &c, false);
 }
 
@@ -381,12 +337,11 @@ weir_status weir_mse_loss(weir_tensor **out, const weir_tensor *a, const weir_te
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_CASTS(LOSS, a, b);
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR square = NULL;
-  weir_status st = check_reduction(reduction);
-  if (!st) st = difference(&off, a, b, "mse_%s");
-  if (!st) st = weir_mul(&square, off, off);
-  return st ? st : reduced(out, square, reduction);
+  CALC(c);
+  c->st = check_reduction(reduction);
+  weir_tensor *off = c_call(c, difference, a, b, "mse_%s");
+  weir_tensor *square = c_mul(c, off, off);
+  return c->st ? c->st : reduced(out, square, reduction);
 }
 
 weir_status weir_l1_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -395,12 +350,10 @@ weir_status weir_l1_loss(weir_tensor **out, const weir_tensor *a, const weir_ten
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_CASTS(LOSS, a, b);
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR size = NULL;
-  weir_status st = check_reduction(reduction);
-  if (!st) st = weir_sub(&off, a, b);
-  if (!st) st = weir_abs(&size, off);
-  return st ? st : reduced(out, size, reduction);
+  CALC(c);
+  c->st = check_reduction(reduction);
+  weir_tensor *size = c_abs(c, c_sub(c, a, b));
+  return c->st ? c->st : reduced(out, size, reduction);
 }
 
 /* size^2 * curve where size is within the bound (at: where it is the bound, too), size * slope -
@@ -408,18 +361,13 @@ weir_status weir_l1_loss(weir_tensor **out, const weir_tensor *a, const weir_ten
 static weir_status bent(weir_tensor **out, const weir_tensor *size, double bound, bool at,
                         double curve, double slope, double shift)
 {
-  WEIR_TENSOR within = NULL;
-  WEIR_TENSOR square = NULL;
-  WEIR_TENSOR low = NULL;
-  WEIR_TENSOR line = NULL;
-  WEIR_TENSOR high = NULL;
-  weir_status st = at ? weir_le_scalar(&within, size, weir_float(bound))
-                      : weir_lt_scalar(&within, size, weir_float(bound));
-  if (!st) st = weir_mul(&square, size, size);
-  if (!st) st = weir_mul_scalar(&low, square, weir_float(curve));
-  if (!st) st = weir_mul_scalar(&line, size, weir_float(slope));
-  if (!st) st = weir_sub_scalar(&high, line, weir_float(shift));
-  return st ? st : weir_where(out, within, low, high);
+  CALC(c);
+  weir_tensor *within =
+      at ? c_le_scalar(c, size, weir_float(bound)) : c_lt_scalar(c, size, weir_float(bound));
+  weir_tensor *square = c_mul(c, size, size);
+  weir_tensor *low = c_mul_scalar(c, square, weir_float(curve));
+  weir_tensor *high = c_sub_scalar(c, c_mul_scalar(c, size, weir_float(slope)), weir_float(shift));
+  return c->st ? c->st : weir_where(out, within, low, high);
 }
 
 weir_status weir_smooth_l1_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -428,17 +376,14 @@ weir_status weir_smooth_l1_loss(weir_tensor **out, const weir_tensor *a, const w
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_CASTS(LOSS, a, b);
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR size = NULL;
-  WEIR_TENSOR losses = NULL;
+  CALC(c);
   if (beta == 0) return weir_l1_loss(out, a, b, reduction);
   if (beta < 0)
     return weir_fail(WEIR_EINVAL, "smooth_l1_loss does not support negative values for beta.");
-  weir_status st = check_reduction(reduction);
-  if (!st) st = difference(&off, a, b, "smooth_l1_%s");
-  if (!st) st = weir_abs(&size, off);
-  if (!st) st = bent(&losses, size, beta, false, .5 / beta, 1, .5 * beta);
-  return st ? st : reduced(out, losses, reduction);
+  c->st = check_reduction(reduction);
+  weir_tensor *size = c_abs(c, c_call(c, difference, a, b, "smooth_l1_%s"));
+  weir_tensor *losses = c_call(c, bent, size, beta, false, .5 / beta, 1, .5 * beta);
+  return c->st ? c->st : reduced(out, losses, reduction);
 }
 
 weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -447,16 +392,13 @@ weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a, const weir_
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_CASTS(LOSS, a, b);
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR size = NULL;
-  WEIR_TENSOR losses = NULL;
+  CALC(c);
   if (!(delta > 0))
     return weir_fail(WEIR_EINVAL, "huber_loss does not support non-positive values for delta.");
-  weir_status st = check_reduction(reduction);
-  if (!st) st = difference(&off, a, b, "huber_%s");
-  if (!st) st = weir_abs(&size, off);
-  if (!st) st = bent(&losses, size, delta, true, .5, delta, .5 * delta * delta);
-  return st ? st : reduced(out, losses, reduction);
+  c->st = check_reduction(reduction);
+  weir_tensor *size = c_abs(c, c_call(c, difference, a, b, "huber_%s"));
+  weir_tensor *losses = c_call(c, bent, size, delta, true, .5, delta, .5 * delta * delta);
+  return c->st ? c->st : reduced(out, losses, reduction);
 }
 
 /* ---- probabilities ---------------------------------------------------------------------------- */
@@ -506,21 +448,21 @@ static weir_status check_binary(const weir_tensor *a, const weir_tensor *target,
 static weir_status weighted_reduced(weir_tensor **out, const weir_tensor *losses,
                                     const weir_tensor *weight, weir_reduction reduction)
 {
-  WEIR_TENSOR weighted = NULL;
+  CALC(c);
   if (!weight) return reduced(out, losses, reduction);
-  weir_status st = weir_mul(&weighted, losses, weight);
-  return st ? st : reduced(out, weighted, reduction);
+  weir_tensor *weighted = c_mul(c, losses, weight);
+  return c->st ? c->st : reduced(out, weighted, reduction);
 }
 
 /* *out (new) is max(ln x, -100); less: of 1 - x. */
 static weir_status bounded_log(weir_tensor **out, const weir_tensor *x, bool less)
 {
+  CALC(c);
   WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR logs = NULL;
   weir_scalar least = weir_float(-100);
-  weir_status st = less ? weir_neg(&negative, x) : WEIR_OK;
-  if (!st) st = less ? weir_log1p(&logs, negative) : weir_log(&logs, x);
-  return st ? st : weir_clamp(out, logs, &least, NULL);
+  c->st = less ? weir_neg(&negative, x) : WEIR_OK;
+  weir_tensor *logs = less ? c_log1p(c, negative) : c_log(c, x);
+  return c->st ? c->st : weir_clamp(out, logs, &least, NULL);
 }
 
 weir_status weir_binary_cross_entropy(weir_tensor **out, const weir_tensor *a,
@@ -534,54 +476,35 @@ weir_status weir_binary_cross_entropy(weir_tensor **out, const weir_tensor *a,
     return weir_fail(WEIR_ENOTSUP, "weir.nn.functional.binary_cross_entropy and weir.nn.BCELoss "
                                    "are unsafe to autocast.");
   WEIR_CASTS(BCE, a, target, weight);
-  WEIR_TENSOR yes = NULL;
-  WEIR_TENSOR no = NULL;
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR first = NULL;
-  WEIR_TENSOR second = NULL;
-  WEIR_TENSOR losses = NULL;
-  weir_status st = check_reduction(reduction);
-  if (!st) st = check_binary(a, target, weight);
-  if (!st) st = bounded_log(&yes, a, false);
-  if (!st) st = bounded_log(&no, a, true);
-  if (!st) st = weir_sub_scalar(&off, target, weir_int(1));
-  if (!st) st = weir_mul(&first, off, no);
-  if (!st) st = weir_mul(&second, target, yes);
-  if (!st) st = weir_sub(&losses, first, second);
-  return st ? st : weighted_reduced(out, losses, weight, reduction);
+  CALC(c);
+  c->st = check_reduction(reduction);
+  c_do(c, check_binary(a, target, weight));
+  weir_tensor *yes = c_call(c, bounded_log, a, false);
+  weir_tensor *no = c_call(c, bounded_log, a, true);
+  weir_tensor *first = c_mul(c, c_sub_scalar(c, target, weir_int(1)), no);
+  weir_tensor *losses = c_sub(c, first, c_mul(c, target, yes));
+  return c->st ? c->st : weighted_reduced(out, losses, weight, reduction);
 }
 
 /* *out (new) is ln sigmoid(x) = min(x, 0) - ln(1 + exp(-|x|)). */
 static weir_status log_of_sigmoid(weir_tensor **out, const weir_tensor *x)
 {
-  WEIR_TENSOR low = NULL;
-  WEIR_TENSOR size = NULL;
-  WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR power = NULL;
-  WEIR_TENSOR logs = NULL;
+  CALC(c);
   weir_scalar zero = weir_int(0);
-  weir_status st = weir_clamp(&low, x, NULL, &zero);
-  if (!st) st = weir_abs(&size, x);
-  if (!st) st = weir_neg(&negative, size);
-  if (!st) st = weir_exp(&power, negative);
-  if (!st) st = weir_log1p(&logs, power);
-  return st ? st : weir_sub(out, low, logs);
+  weir_tensor *low = c_call(c, weir_clamp, x, NULL, &zero);
+  weir_tensor *logs = c_log1p(c, c_exp(c, c_neg(c, c_abs(c, x))));
+  return c->st ? c->st : weir_sub(out, low, logs);
 }
 
 /* target's part: ln sigmoid, times 1 + (pos_weight - 1) target. */
 static weir_status positive_part(weir_tensor **out, const weir_tensor *a, const weir_tensor *target,
                                  const weir_tensor *pos_weight)
 {
-  WEIR_TENSOR less = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR factor = NULL;
-  WEIR_TENSOR logs = NULL;
+  CALC(c);
   if (!pos_weight) return log_of_sigmoid(out, a);
-  weir_status st = weir_sub_scalar(&less, pos_weight, weir_int(1));
-  if (!st) st = weir_mul(&product, less, target);
-  if (!st) st = weir_add_scalar(&factor, product, weir_int(1));
-  if (!st) st = log_of_sigmoid(&logs, a);
-  return st ? st : weir_mul(out, factor, logs);
+  weir_tensor *product = c_mul(c, c_sub_scalar(c, pos_weight, weir_int(1)), target);
+  weir_tensor *factor = c_add_scalar(c, product, weir_int(1));
+  return calc_give(c, out, c_mul(c, factor, c_call(c, log_of_sigmoid, a)));
 }
 
 /* Of operands in the order of the function's; under autocast. */
@@ -604,10 +527,7 @@ weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_
   WEIR_REQUIRE_OUT(out, a, target);
   if (__builtin_expect(thread_autocast.on, 0) && !op_before_)
     return logits_cast(out, (const weir_tensor *[]){a, target, weight, pos_weight}, reduction);
-  WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR first = NULL;
-  WEIR_TENSOR second = NULL;
-  WEIR_TENSOR losses = NULL;
+  CALC(c);
   text_buffer x, y;
   if (!same_sizes(a, target))
     return weir_fail(WEIR_EINVAL,
@@ -616,13 +536,12 @@ weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_
                      shape_format(&y, weir_shape_of(a->dims, a->size)));
   if (!dtype_is_floating((weir_dtype)a->dtype))
     return not_implemented("log_sigmoid_%s", device_of_tensor(a), (weir_dtype)a->dtype);
-  weir_status st = check_reduction(reduction);
-  if (!st) st = weir_neg(&negative, target);
-  if (!st) st = weir_add_scalar_(negative, weir_int(1));
-  if (!st) st = weir_mul(&first, negative, a);
-  if (!st) st = positive_part(&second, a, target, pos_weight);
-  if (!st) st = weir_sub(&losses, first, second);
-  return st ? st : weighted_reduced(out, losses, weight, reduction);
+  c->st = check_reduction(reduction);
+  weir_tensor *negative = c_neg(c, target);
+  c_do(c, weir_add_scalar_(negative, weir_int(1)));
+  weir_tensor *first = c_mul(c, negative, a);
+  weir_tensor *losses = c_sub(c, first, c_call(c, positive_part, a, target, pos_weight));
+  return c->st ? c->st : weighted_reduced(out, losses, weight, reduction);
 }
 
 weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tensor *target,
@@ -663,11 +582,9 @@ static weir_status positive(weir_tensor **out, const weir_tensor *x)
 static weir_status where_target(weir_tensor **out, const weir_tensor *target, int value,
                                 const weir_tensor *x)
 {
-  WEIR_TENSOR is = NULL;
-  WEIR_TENSOR zero = NULL;
-  weir_status st = weir_eq_scalar(&is, target, weir_int(value));
-  if (!st) st = weir_zeros_like(&zero, x, NULL);
-  return st ? st : weir_where(out, is, x, zero);
+  CALC(c);
+  weir_tensor *is = c_eq_scalar(c, target, weir_int(value));
+  return calc_give(c, out, c_where(c, is, x, c_zeros_like(c, x, NULL)));
 }
 
 static weir_status check_cosine_target(const weir_tensor *a, const weir_tensor *b,
@@ -689,27 +606,19 @@ static weir_status check_cosine_target(const weir_tensor *a, const weir_tensor *
 static weir_status row_products(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                                 double more)
 {
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR sum = NULL;
-  weir_status st = weir_mul(&product, a, b);
-  if (!st) st = weir_sum_dim(&sum, product, -1, false);
-  return st ? st : weir_add_scalar(out, sum, weir_float(more));
+  CALC(c);
+  weir_tensor *sum = c_sum_dim(c, c_mul(c, a, b), -1, false);
+  return c->st ? c->st : weir_add_scalar(out, sum, weir_float(more));
 }
 
 /* torch's own: not cosine_similarity(), but squares with 1e-12 more. */
 static weir_status row_cosines(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR squares_a = NULL;
-  WEIR_TENSOR squares_b = NULL;
-  WEIR_TENSOR both = NULL;
-  WEIR_TENSOR lengths = NULL;
-  weir_status st = row_products(&product, a, b, 0);
-  if (!st) st = row_products(&squares_a, a, a, 1e-12);
-  if (!st) st = row_products(&squares_b, b, b, 1e-12);
-  if (!st) st = weir_mul(&both, squares_a, squares_b);
-  if (!st) st = weir_sqrt(&lengths, both);
-  return st ? st : weir_div(out, product, lengths);
+  CALC(c);
+  weir_tensor *product = c_call(c, row_products, a, b, 0);
+  weir_tensor *squares_a = c_call(c, row_products, a, a, 1e-12);
+  weir_tensor *lengths = c_sqrt(c, c_mul(c, squares_a, c_call(c, row_products, b, b, 1e-12)));
+  return c->st ? c->st : weir_div(out, product, lengths);
 }
 
 weir_status weir_cosine_embedding_loss(weir_tensor **out, const weir_tensor *a,
@@ -719,24 +628,17 @@ weir_status weir_cosine_embedding_loss(weir_tensor **out, const weir_tensor *a,
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b, target);
   WEIR_CASTS(LOSS, a, b, target);
-  WEIR_TENSOR cosine = NULL;
-  WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR above = NULL;
-  WEIR_TENSOR beyond = NULL;
-  WEIR_TENSOR first = NULL;
-  WEIR_TENSOR second = NULL;
-  WEIR_TENSOR losses = NULL;
-  weir_status st = check_reduction(reduction);
-  if (!st) st = check_cosine_target(a, b, target);
-  if (!st) st = row_cosines(&cosine, a, b);
-  if (!st) st = weir_neg(&negative, cosine);
-  if (!st) st = weir_add_scalar_(negative, weir_int(1));
-  if (!st) st = weir_sub_scalar(&above, cosine, weir_float(margin));
-  if (!st) st = positive(&beyond, above);
-  if (!st) st = where_target(&first, target, 1, negative);
-  if (!st) st = where_target(&second, target, -1, beyond);
-  if (!st) st = weir_add(&losses, first, second);
-  return st ? st : reduced(out, losses, reduction);
+  CALC(c);
+  c->st = check_reduction(reduction);
+  c_do(c, check_cosine_target(a, b, target));
+  weir_tensor *cosine = c_call(c, row_cosines, a, b);
+  weir_tensor *negative = c_neg(c, cosine);
+  c_do(c, weir_add_scalar_(negative, weir_int(1)));
+  weir_tensor *above = c_sub_scalar(c, cosine, weir_float(margin));
+  weir_tensor *beyond = c_call(c, positive, above);
+  weir_tensor *first = c_call(c, where_target, target, 1, negative);
+  weir_tensor *losses = c_add(c, first, c_call(c, where_target, target, -1, beyond));
+  return c->st ? c->st : reduced(out, losses, reduction);
 }
 
 weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -746,11 +648,7 @@ weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, co
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b, target);
   WEIR_CASTS(LOSS, a, b, target);
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR sum = NULL;
-  WEIR_TENSOR losses = NULL;
+  CALC(c);
   text_buffer x, y, z;
   if (a->dims != b->dims || a->dims != target->dims)
     return weir_fail(WEIR_EINVAL,
@@ -759,13 +657,11 @@ weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, co
                      shape_format(&x, weir_shape_of(a->dims, a->size)),
                      shape_format(&y, weir_shape_of(b->dims, b->size)),
                      shape_format(&z, weir_shape_of(target->dims, target->size)));
-  weir_status st = check_reduction(reduction);
-  if (!st) st = weir_sub(&off, a, b);
-  if (!st) st = weir_neg(&negative, target);
-  if (!st) st = weir_mul(&product, negative, off);
-  if (!st) st = weir_add_scalar(&sum, product, weir_float(margin));
-  if (!st) st = positive(&losses, sum);
-  return st ? st : reduced(out, losses, reduction);
+  c->st = check_reduction(reduction);
+  weir_tensor *off = c_sub(c, a, b);
+  weir_tensor *sum = c_add_scalar(c, c_mul(c, c_neg(c, target), off), weir_float(margin));
+  weir_tensor *losses = c_call(c, positive, sum);
+  return c->st ? c->st : reduced(out, losses, reduction);
 }
 
 weir_status weir_hinge_embedding_loss(weir_tensor **out, const weir_tensor *a,
@@ -775,24 +671,16 @@ weir_status weir_hinge_embedding_loss(weir_tensor **out, const weir_tensor *a,
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
   WEIR_CASTS(LOSS, a, target);
-  WEIR_TENSOR rest = NULL;
-  WEIR_TENSOR below = NULL;
-  WEIR_TENSOR zero = NULL;
-  WEIR_TENSOR first = NULL;
-  WEIR_TENSOR second = NULL;
-  WEIR_TENSOR not_one = NULL;
-  WEIR_TENSOR not_minus = NULL;
-  WEIR_TENSOR losses = NULL;
-  weir_status st = check_reduction(reduction);
-  if (!st) st = weir_scalar_sub(&rest, weir_float(margin), a);
-  if (!st) st = positive(&below, rest);
-  if (!st) st = weir_zeros_like(&zero, a, NULL);
-  if (!st) st = weir_ne_scalar(&not_one, target, weir_int(1));
-  if (!st) st = weir_ne_scalar(&not_minus, target, weir_int(-1));
-  if (!st) st = weir_where(&first, not_one, below, zero);
-  if (!st) st = weir_where(&second, not_minus, a, zero);
-  if (!st) st = weir_add(&losses, first, second);
-  return st ? st : reduced(out, losses, reduction);
+  CALC(c);
+  c->st = check_reduction(reduction);
+  weir_tensor *rest = c_call(c, weir_scalar_sub, weir_float(margin), a);
+  weir_tensor *below = c_call(c, positive, rest);
+  weir_tensor *zero = c_zeros_like(c, a, NULL);
+  weir_tensor *not_one = c_ne_scalar(c, target, weir_int(1));
+  weir_tensor *not_minus = c_ne_scalar(c, target, weir_int(-1));
+  weir_tensor *first = c_where(c, not_one, below, zero);
+  weir_tensor *losses = c_add(c, first, c_where(c, not_minus, a, zero));
+  return c->st ? c->st : reduced(out, losses, reduction);
 }
 
 weir_status weir_soft_margin_loss(weir_tensor **out, const weir_tensor *a,
@@ -801,16 +689,10 @@ weir_status weir_soft_margin_loss(weir_tensor **out, const weir_tensor *a,
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, target);
   WEIR_CASTS(LOSS, a, target);
-  WEIR_TENSOR negative = NULL;
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR power = NULL;
-  WEIR_TENSOR losses = NULL;
-  weir_status st = check_reduction(reduction);
-  if (!st) st = weir_neg(&negative, target);
-  if (!st) st = weir_mul(&product, negative, a);
-  if (!st) st = weir_exp(&power, product);
-  if (!st) st = weir_log1p(&losses, power);
-  return st ? st : reduced(out, losses, reduction);
+  CALC(c);
+  c->st = check_reduction(reduction);
+  weir_tensor *losses = c_log1p(c, c_exp(c, c_mul(c, c_neg(c, target), a)));
+  return c->st ? c->st : reduced(out, losses, reduction);
 }
 
 weir_status weir_triplet_margin_loss(weir_tensor **out, const weir_tensor *a,
@@ -821,16 +703,11 @@ weir_status weir_triplet_margin_loss(weir_tensor **out, const weir_tensor *a,
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, positive_one, negative_one);
   WEIR_CASTS(LOSS, a, positive_one, negative_one);
-  WEIR_TENSOR near = NULL;
-  WEIR_TENSOR far = NULL;
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR sum = NULL;
-  WEIR_TENSOR losses = NULL;
-  weir_status st = check_reduction(reduction);
-  if (!st) st = weir_pairwise_distance(&near, a, positive_one, p, 1e-6, false);
-  if (!st) st = weir_pairwise_distance(&far, a, negative_one, p, 1e-6, false);
-  if (!st) st = weir_sub(&off, near, far);
-  if (!st) st = weir_add_scalar(&sum, off, weir_float(margin));
-  if (!st) st = positive(&losses, sum);
-  return st ? st : reduced(out, losses, reduction);
+  CALC(c);
+  c->st = check_reduction(reduction);
+  weir_tensor *near = c_call(c, weir_pairwise_distance, a, positive_one, p, 1e-6, false);
+  weir_tensor *far = c_call(c, weir_pairwise_distance, a, negative_one, p, 1e-6, false);
+  weir_tensor *sum = c_add_scalar(c, c_sub(c, near, far), weir_float(margin));
+  weir_tensor *losses = c_call(c, positive, sum);
+  return c->st ? c->st : reduced(out, losses, reduction);
 }

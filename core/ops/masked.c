@@ -24,34 +24,34 @@ static weir_status read_sum(int64_t *total, const compute_target *target, const 
 static weir_status run_places(weir_tensor **out, weir_places *p, const weir_tensor *dense,
                               int64_t total, const char *name)
 {
-  WEIR_TENSOR sums = NULL;
+  CALC(c);
   compute_target target;
   int64_t chunks = (p->count + WEIR_PLACES_CHUNK - 1) / WEIR_PLACES_CHUNK;
   weir_device device = device_of_tensor(dense);
   bool known = total >= 0;
-  weir_status st = compute_target_of(&target, device);
-  if (st) return st;
+  c->st = compute_target_of(&target, device);
+  if (c->st) return c->st;
   if (!target.compute->places) return compute_target_lacks(&target, name);
-  st = tensor_new(&sums, WEIR_INT64, device, false, weir_shape(chunks + 1));
-  if (st) return st;
+  weir_tensor *sums = c_call(c, tensor_new, WEIR_INT64, device, false, weir_shape(chunks + 1));
+  if (c->st) return c->st;
   p->in = dense->data;
   p->sums = (int64_t *)(void *)sums->data;
-  st = compute_target_done(&target, target.compute->places(target.self, target.stream, p), name);
-  if (!st && total < 0) st = read_sum(&total, &target, sums, name);
-  if (!st) st = tensor_new(out, WEIR_INT64, device, false, weir_shape(p->dims, total));
-  if (!st && known) st = weir_zero_(*out); /* it may not be as it was said */
-  if (st || !total) return st;
+  c->st = compute_target_done(&target, target.compute->places(target.self, target.stream, p), name);
+  if (!c->st && total < 0) c->st = read_sum(&total, &target, sums, name);
+  c_do(c, tensor_new(out, WEIR_INT64, device, false, weir_shape(p->dims, total)));
+  if (known) c_do(c, weir_zero_(*out)); /* it may not be as it was said */
+  if (c->st || !total) return c->st;
   p->out = (int64_t *)(void *)(*out)->data;
   p->room = total;
-  st = compute_target_done(&target, target.compute->places(target.self, target.stream, p), name);
-  if (st) weir_tensor_drop(out);
-  return st;
+  c->st = compute_target_done(&target, target.compute->places(target.self, target.stream, p), name);
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 weir_status places_of(weir_tensor **out, const weir_tensor *a, bool times, weir_shape shape,
                       int64_t total, const char *name)
 {
-  WEIR_TENSOR dense = NULL;
+  CALC(c);
   weir_places p = {.dtype = (weir_dtype)a->dtype, .count = a->numel, .times = times};
   p.dims = shape.count ? shape.count : 1;
   p.size[0] = a->numel;
@@ -59,8 +59,8 @@ weir_status places_of(weir_tensor **out, const weir_tensor *a, bool times, weir_
     p.size[d] = shape.size[d];
   if (!a->numel)
     return tensor_new(out, WEIR_INT64, device_of_tensor(a), false, weir_shape(p.dims, 0));
-  weir_status st = weir_contiguous(&dense, a);
-  return st ? st : run_places(out, &p, dense, total, name);
+  weir_tensor *dense = c_contiguous(c, a);
+  return c->st ? c->st : run_places(out, &p, dense, total, name);
 }
 
 /* [dimensions, n], as it lies in memory. */
@@ -71,9 +71,9 @@ static weir_status nonzero_columns(weir_tensor **out, const weir_tensor *a)
 
 static weir_status nonzero_rows(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_TENSOR columns = NULL;
-  weir_status st = nonzero_columns(&columns, a);
-  if (st) return st;
+  CALC(c);
+  weir_tensor *columns = c_call(c, nonzero_columns, a);
+  if (c->st) return c->st;
   if (!a->dims) /* one row of no coordinates, or none */
     return tensor_new(out, WEIR_INT64, device_of_tensor(a), false, weir_shape(columns->size[1], 0));
   return weir_transpose(out, columns, 0, 1);
@@ -97,10 +97,10 @@ weir_status weir_nonzero_tuple(weir_tensor **out, int *count, int room, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(out, count, a);
-  WEIR_TENSOR columns = NULL;
+  CALC(c);
   *count = 0;
-  weir_status st = nonzero_columns(&columns, a);
-  return st ? st : weir_unbind(out, count, room, columns, 0);
+  weir_tensor *columns = c_call(c, nonzero_columns, a);
+  return c->st ? c->st : weir_unbind(out, count, room, columns, 0);
 }
 
 /* ---- masked_fill ----------------------------------------------------------------------------- */
@@ -165,18 +165,19 @@ static weir_status fill_in_place(weir_tensor *t, const weir_tensor *mask, const 
                                  weir_scalar number, const weir_tensor *said)
 {
   grad_node *node;
-  WEIR_TENSOR own = NULL;
+  CALC(c);
+  weir_tensor *own = NULL;
   bool copy = false;
-  weir_status st = check_fill_mask(t, mask);
-  if (!st) st = check_fill_shape(t, mask);
-  if (!st && !value) st = scalar_for(&number, number, (weir_dtype)t->dtype);
-  if (!st) st = overlap_check(&copy, t, mask);
-  if (!st && copy) {
-    st = weir_clone(&own, mask);
+  c->st = check_fill_mask(t, mask);
+  c_do(c, check_fill_shape(t, mask));
+  if (!value) c_do(c, scalar_for(&number, number, (weir_dtype)t->dtype));
+  c_do(c, overlap_check(&copy, t, mask));
+  if (!c->st && copy) {
+    own = c_clone(c, mask);
     mask = own;
   }
-  if (!st) st = change_begin(&node, RECORD_MASKED_FILL, t, said, mask, 0);
-  return st ? st : change_end(node, t, run_fill(t, t, mask, value, number));
+  c_do(c, change_begin(&node, RECORD_MASKED_FILL, t, said, mask, 0));
+  return c->st ? c->st : change_end(node, t, run_fill(t, t, mask, value, number));
 }
 
 weir_status weir_masked_fill(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
@@ -228,15 +229,16 @@ weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t, mask, value);
-  WEIR_TENSOR own = NULL;
+  CALC(c);
+  weir_tensor *own = NULL;
   weir_scalar number;
   const weir_tensor *said = value;
-  weir_status st = check_fill_value(&value, &number, t);
-  if (!st && value) { /* it may be one of t's own */
-    st = weir_clone(&own, value);
+  c->st = check_fill_value(&value, &number, t);
+  if (!c->st && value) { /* it may be one of t's own */
+    own = c_call(c, weir_clone, value);
     value = own;
   }
-  return st ? st : fill_in_place(t, mask, value, number, said);
+  return c->st ? c->st : fill_in_place(t, mask, value, number, said);
 }
 
 /* ---- masked_select, masked_scatter ----------------------------------------------------------- */
@@ -245,27 +247,25 @@ weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
 static weir_status mask_places(weir_tensor **out, const weir_tensor *mask, weir_shape shape,
                                const char *name)
 {
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR places = NULL;
-  weir_status st = weir_expand(&wide, mask, shape);
-  if (!st) st = places_of(&places, wide, false, weir_shape_of(0, NULL), -1, name);
-  return st ? st : weir_select(out, places, 0, 0);
+  CALC(c);
+  weir_tensor *wide = c_expand(c, mask, shape);
+  weir_tensor *places = c_call(c, places_of, wide, false, weir_shape_of(0, NULL), -1, name);
+  return c->st ? c->st : weir_select(out, places, 0, 0);
 }
 
 weir_status weir_masked_select(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask);
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR places = NULL;
+  CALC(c);
   weir_shape shape = weir_tensor_shape(mask);
   if (mask->dtype != WEIR_BOOL)
     return weir_fail(WEIR_EINVAL, "masked_select: expected BoolTensor for mask");
-  weir_status st = check_same_device(a, mask);
-  if (!st) st = shape_broadcast(&shape, a->size, a->dims);
-  if (!st) st = weir_expand(&wide, a, shape);
-  if (!st) st = mask_places(&places, mask, shape, "masked_select");
-  return st ? st : weir_take(out, wide, places);
+  c->st = check_same_device(a, mask);
+  c_do(c, shape_broadcast(&shape, a->size, a->dims));
+  weir_tensor *wide = c_call(c, weir_expand, a, shape);
+  weir_tensor *places = c_call(c, mask_places, mask, shape, "masked_select");
+  return c->st ? c->st : weir_take(out, wide, places);
 }
 
 static weir_status check_masked_scatter(const weir_tensor *t, const weir_tensor *mask,
@@ -288,13 +288,13 @@ static weir_status check_masked_scatter(const weir_tensor *t, const weir_tensor 
 static weir_status masked_part(weir_tensor **places, weir_tensor **part, const weir_tensor *t,
                                const weir_tensor *mask, const weir_tensor *source)
 {
-  WEIR_TENSOR row = NULL;
-  weir_status st = mask_places(places, mask, weir_tensor_shape(t), "masked_scatter");
-  if (st) return st;
+  CALC(c);
+  c->st = mask_places(places, mask, weir_tensor_shape(t), "masked_scatter");
+  if (c->st) return c->st;
   if (source->numel < (*places)->numel)
     return weir_fail(WEIR_EINVAL, "Number of elements of source < number of ones in mask");
-  st = weir_reshape(&row, source, weir_shape(source->numel));
-  return st ? st : weir_narrow(part, row, 0, 0, (*places)->numel);
+  weir_tensor *row = c_reshape(c, source, weir_shape(source->numel));
+  return c->st ? c->st : weir_narrow(part, row, 0, 0, (*places)->numel);
 }
 
 weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
@@ -302,15 +302,15 @@ weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, mask, source);
-  WEIR_TENSOR wide = NULL;
+  CALC(c);
   WEIR_TENSOR places = NULL;
   WEIR_TENSOR part = NULL;
   weir_shape shape = weir_tensor_shape(mask);
-  weir_status st = shape_broadcast(&shape, a->size, a->dims);
-  if (!st) st = check_masked_scatter(a, mask, source);
-  if (!st) st = weir_expand(&wide, a, shape);
-  if (!st) st = masked_part(&places, &part, wide, mask, source);
-  return st ? st : weir_put(out, wide, places, part, false);
+  c->st = shape_broadcast(&shape, a->size, a->dims);
+  c_do(c, check_masked_scatter(a, mask, source));
+  weir_tensor *wide = c_call(c, weir_expand, a, shape);
+  c_do(c, masked_part(&places, &part, wide, mask, source));
+  return c->st ? c->st : weir_put(out, wide, places, part, false);
 }
 
 weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask, const weir_tensor *source)
@@ -333,13 +333,13 @@ weir_status weir_repeat_interleave(weir_tensor **out, const weir_tensor *a, int6
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  CALC(c);
   WEIR_TENSOR more = NULL;
-  WEIR_TENSOR wide = NULL;
   int d;
   weir_shape shape = weir_tensor_shape(a), each = shape;
   if (repeats < 0) return weir_fail(WEIR_EINVAL, "Repeats must be non-negative");
-  weir_status st = dim_resolve(&d, dim, a->dims);
-  if (st) return st;
+  c->st = dim_resolve(&d, dim, a->dims);
+  if (c->st) return c->st;
   if (!a->dims) each = shape = weir_shape(1);
   if (shape.count == WEIR_MAX_DIMS)
     return weir_fail(WEIR_EINVAL,
@@ -352,12 +352,12 @@ weir_status weir_repeat_interleave(weir_tensor **out, const weir_tensor *a, int6
   for (int i = each.count++; i > d + 1; i--)
     each.size[i] = each.size[i - 1];
   each.size[d + 1] = repeats;
-  st = a->dims ? weir_unsqueeze(&more, a, d + 1) : weir_view(&more, a, weir_shape(1, 1));
-  if (!st) st = weir_expand(&wide, more, each);
-  if (st) return st;
+  c->st = a->dims ? weir_unsqueeze(&more, a, d + 1) : weir_view(&more, a, weir_shape(1, 1));
+  weir_tensor *wide = c_expand(c, more, each);
+  if (c->st) return c->st;
   WEIR_TENSOR dense = NULL;
-  st = wide->dense ? weir_clone(&dense, wide) : weir_contiguous(&dense, wide);
-  return st ? st : weir_view(out, dense, shape);
+  c->st = wide->dense ? weir_clone(&dense, wide) : weir_contiguous(&dense, wide);
+  return c->st ? c->st : weir_view(out, dense, shape);
 }
 
 static weir_status check_repeats(const weir_tensor *a, const weir_tensor *repeats, int dim,
@@ -380,22 +380,19 @@ weir_status weir_repeat_interleave_tensor(weir_tensor **out, const weir_tensor *
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, repeats);
+  CALC(c);
   WEIR_TENSOR row = NULL;
-  WEIR_TENSOR each = NULL;
-  WEIR_TENSOR least = NULL;
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR index = NULL;
   weir_scalar lowest = weir_int(0);
   int d;
-  weir_status st = dim_resolve(&d, dim, a->dims);
-  if (!st) st = check_repeats(a, repeats, d, dim);
-  if (!st)
-    st = a->dims ? weir_view(&row, a, weir_tensor_shape(a)) : weir_view(&row, a, weir_shape(1));
-  if (!st) st = weir_expand(&each, repeats, weir_shape(indexing_size(a, d)));
-  if (!st && each->numel) st = weir_amin(&least, each);
-  if (!st && each->numel) st = weir_item(&lowest, least);
-  if (!st && lowest.i < 0) st = weir_fail(WEIR_EINVAL, "repeats can not be negative");
-  if (!st) st = places_of(&places, each, true, weir_shape_of(0, NULL), -1, "repeat_interleave");
-  if (!st) st = weir_select(&index, places, 0, 0);
-  return st ? st : weir_index_select(out, row, d, index);
+  c->st = dim_resolve(&d, dim, a->dims);
+  c_do(c, check_repeats(a, repeats, d, dim));
+  c_do(c, a->dims ? weir_view(&row, a, weir_tensor_shape(a)) : weir_view(&row, a, weir_shape(1)));
+  weir_tensor *each = c_call(c, weir_expand, repeats, weir_shape(indexing_size(a, d)));
+  weir_tensor *least = !c->st && each->numel ? c_call(c, weir_amin, each) : NULL;
+  if (!c->st && each->numel) c->st = weir_item(&lowest, least);
+  if (!c->st && lowest.i < 0) c->st = weir_fail(WEIR_EINVAL, "repeats can not be negative");
+  weir_tensor *places =
+      c_call(c, places_of, each, true, weir_shape_of(0, NULL), -1, "repeat_interleave");
+  weir_tensor *index = c_select(c, places, 0, 0);
+  return c->st ? c->st : weir_index_select(out, row, d, index);
 }

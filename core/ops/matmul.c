@@ -388,12 +388,12 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
   WEIR_CASTS(MATMUL, c, a, b);
-  WEIR_TENSOR wide = NULL;
-  weir_status st = check_addmm_dtypes(c, a, b);
-  if (!st) st = check_mm(a, b, "addmm");
-  if (!st) st = weir_expand(&wide, c, weir_shape(a->size[0], b->size[1]));
-  if (!st) st = check_mm_dtypes(a, b);
-  return st ? st : add_product(out, wide, a, b, &no_batch, beta, alpha);
+  CALC(k);
+  k->st = check_addmm_dtypes(c, a, b);
+  c_do(k, check_mm(a, b, "addmm"));
+  weir_tensor *wide = c_call(k, weir_expand, c, weir_shape(a->size[0], b->size[1]));
+  c_do(k, check_mm_dtypes(a, b));
+  return k->st ? k->st : add_product(out, wide, a, b, &no_batch, beta, alpha);
 }
 
 static weir_status check_addmv(const weir_tensor *c, const weir_tensor *a, const weir_tensor *b)
@@ -420,12 +420,12 @@ weir_status weir_addmv(weir_tensor **out, const weir_tensor *c, const weir_tenso
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
   WEIR_CASTS(MATVEC, c, a, b);
-  WEIR_TENSOR wide = NULL;
-  weir_status st = check_same_device(c, a);
-  if (!st) st = check_same_device(a, b);
-  if (!st) st = check_addmv(c, a, b);
-  if (!st) st = weir_expand(&wide, c, weir_shape(a->size[0]));
-  return st ? st : add_product(out, wide, a, b, &no_batch, beta, alpha);
+  CALC(k);
+  k->st = check_same_device(c, a);
+  c_do(k, check_same_device(a, b));
+  c_do(k, check_addmv(c, a, b));
+  weir_tensor *wide = c_call(k, weir_expand, c, weir_shape(a->size[0]));
+  return k->st ? k->st : add_product(out, wide, a, b, &no_batch, beta, alpha);
 }
 
 /* Size `dim` of t. Errors: torch's, where it has none. */
@@ -460,24 +460,21 @@ weir_status weir_addbmm(weir_tensor **out, const weir_tensor *c, const weir_tens
   WEIR_REQUIRE_OUT(out, c, a, b);
   WEIR_CASTS(MATMUL, c, a, b);
   static const int rows_first[] = {1, 0, 2};
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
+  CALC(e);
   weir_shape shape = weir_shape(0, 0);
-  weir_status st = size_at(&shape.size[0], a, 1);
-  if (!st) st = size_at(&shape.size[1], b, 2);
-  if (!st) st = weir_expand(&wide, c, shape);
-  if (!st) st = check_addbmm(a, b);
-  if (!st) st = check_addmm_dtypes(c, a, b);
-  if (!st) st = check_same_device(a, b);
-  if (!st) st = check_mm_dtypes(a, b);
-  if (st) return st;
+  e->st = size_at(&shape.size[0], a, 1);
+  c_do(e, size_at(&shape.size[1], b, 2));
+  weir_tensor *wide = c_call(e, weir_expand, c, shape);
+  c_do(e, check_addbmm(a, b));
+  c_do(e, check_addmm_dtypes(c, a, b));
+  c_do(e, check_same_device(a, b));
+  c_do(e, check_mm_dtypes(a, b));
+  if (e->st) return e->st;
   int64_t k = a->size[0] * a->size[2];
-  st = weir_permute(&turned, a, rows_first);
-  if (!st) st = weir_reshape(&left, turned, weir_shape(a->size[1], k));
-  if (!st) st = weir_reshape(&right, b, weir_shape(k, b->size[2]));
-  return st ? st : add_product(out, wide, left, right, &no_batch, beta, alpha);
+  weir_tensor *turned = c_permute(e, a, rows_first);
+  weir_tensor *left = c_call(e, weir_reshape, turned, weir_shape(a->size[1], k));
+  weir_tensor *right = c_call(e, weir_reshape, b, weir_shape(k, b->size[2]));
+  return e->st ? e->st : add_product(out, wide, left, right, &no_batch, beta, alpha);
 }
 
 static weir_status check_baddbmm(const weir_tensor *c, const weir_tensor *a, const weir_tensor *b)
@@ -509,16 +506,16 @@ weir_status weir_baddbmm(weir_tensor **out, const weir_tensor *c, const weir_ten
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
   WEIR_CASTS(MATMUL, c, a, b);
-  WEIR_TENSOR wide = NULL;
+  CALC(k);
   weir_shape shape = weir_shape(0, 0, 0);
-  weir_status st = check_same_device(c, a);
-  if (!st) st = check_same_device(a, b);
-  if (!st) st = size_at(&shape.size[0], a, 0);
-  if (!st) st = size_at(&shape.size[1], a, 1);
-  if (!st) st = size_at(&shape.size[2], b, 2);
-  if (!st) st = weir_expand(&wide, c, shape);
-  if (!st) st = check_baddbmm(c, a, b);
-  if (st) return st;
+  k->st = check_same_device(c, a);
+  c_do(k, check_same_device(a, b));
+  c_do(k, size_at(&shape.size[0], a, 0));
+  c_do(k, size_at(&shape.size[1], a, 1));
+  c_do(k, size_at(&shape.size[2], b, 2));
+  weir_tensor *wide = c_call(k, weir_expand, c, shape);
+  c_do(k, check_baddbmm(c, a, b));
+  if (k->st) return k->st;
   weir_shape batch = weir_shape_of(1, a->size);
   return add_product(out, wide, a, b, &batch, beta, alpha);
 }
@@ -538,20 +535,19 @@ static weir_status fold(weir_tensor **out, const weir_tensor *a)
 /* (..., m, k) and (k, n) or (k), as one product. */
 static weir_status matmul_folded(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_TENSOR rows = NULL;
+  CALC(c);
   weir_shape shape = weir_shape_of(a->dims, a->size);
   int64_t count = 1;
   for (int i = 0; i < a->dims - 1; i++)
     count *= a->size[i];
-  weir_status st = WEIR_OK;
   if (b->dims == 1)
-    st = check_mv(a, b, count);
+    c->st = check_mv(a, b, count);
   else if (a->size[a->dims - 1] != b->size[0])
-    st = cannot_multiply(count, a->size[a->dims - 1], b->size[0], b->size[1]);
+    c->st = cannot_multiply(count, a->size[a->dims - 1], b->size[0], b->size[1]);
   else
-    st = check_mm_dtypes(a, b);
-  if (!st) st = fold(&rows, a);
-  if (st) return st;
+    c->st = check_mm_dtypes(a, b);
+  weir_tensor *rows = c_call(c, fold, a);
+  if (c->st) return c->st;
   shape.count -= b->dims == 1;
   if (b->dims == 2) shape.size[a->dims - 1] = b->size[1];
   return product_of(out, shape, rows, b, &no_batch);
@@ -575,11 +571,11 @@ static bool folds(const weir_tensor *a)
 static weir_status matmul_turned(weir_tensor **out, bool *done, const weir_tensor *a,
                                  const weir_tensor *b)
 {
-  WEIR_TENSOR turned = NULL;
-  weir_status st = weir_transpose(&turned, b, -1, -2);
-  *done = st || folds(turned);
-  if (!st && *done) st = matmul_folded(out, turned, a);
-  return st;
+  CALC(c);
+  weir_tensor *turned = c_transpose(c, b, -1, -2);
+  *done = c->st || folds(turned);
+  if (!c->st && *done) c->st = matmul_folded(out, turned, a);
+  return c->st;
 }
 
 /* The batch of both, broadcast; and the sizes of the matrices. */
@@ -635,11 +631,9 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, weight);
   WEIR_CASTS(MATMUL, a, weight, bias);
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR flat = NULL;
-  weir_status st = check_same_device(a, weight);
-  if (st) return st;
+  CALC(c);
+  c->st = check_same_device(a, weight);
+  if (c->st) return c->st;
   if (!a->dims || !weight->dims)
     return weir_fail(WEIR_EINVAL,
                      "both arguments to linear need to be at least 1D, but they are %dD and %dD",
@@ -647,17 +641,17 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
   if (weight->dims > 2)
     return weir_fail(WEIR_EINVAL, "t() expects a tensor with <= 2 dimensions, but self is %dD",
                      weight->dims);
-  st = weir_t(&turned, weight);
-  if (st) return st;
+  weir_tensor *turned = c_t(c, weight);
+  if (c->st) return c->st;
   if (!bias || weight->dims == 1 || (a->dims > 2 && !a->dense)) {
-    st = weir_matmul(out, a, turned);
-    if (!st && bias) st = weir_add_(*out, bias);
-    if (st) weir_tensor_drop(out);
-    return st;
+    c->st = weir_matmul(out, a, turned);
+    if (bias) c_do(c, weir_add_(*out, bias));
+    if (c->st) weir_tensor_drop(out);
+    return c->st;
   }
   weir_shape shape = weir_shape_of(a->dims, a->size);
   shape.size[a->dims - 1] = weight->size[0];
-  st = fold(&rows, a);
-  if (!st) st = weir_addmm(&flat, bias, rows, turned, 1, 1);
-  return st ? st : weir_view(out, flat, shape);
+  weir_tensor *rows = c_call(c, fold, a);
+  weir_tensor *flat = c_call(c, weir_addmm, bias, rows, turned, 1, 1);
+  return c->st ? c->st : weir_view(out, flat, shape);
 }

@@ -13,18 +13,16 @@
 static weir_status make_triangle(weir_tensor **out, const weir_tensor *t, int64_t diagonal,
                                  bool low)
 {
+  CALC(c);
   WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR column = NULL;
-  WEIR_TENSOR columns = NULL;
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(t)};
   int64_t height = t->size[t->dims - 2], width = t->size[t->dims - 1];
   if (diagonal < -height) diagonal = -height; /* nothing more changes, and nothing overflows */
   if (diagonal > width) diagonal = width;
-  weir_status st =
-      weir_arange(&rows, weir_int(diagonal), weir_int(diagonal + height), weir_int(1), &o);
-  if (!st) st = weir_unsqueeze(&column, rows, 1);
-  if (!st) st = weir_arange(&columns, weir_int(0), weir_int(width), weir_int(1), &o);
-  if (st) return st;
+  c->st = weir_arange(&rows, weir_int(diagonal), weir_int(diagonal + height), weir_int(1), &o);
+  weir_tensor *column = c_unsqueeze(c, rows, 1);
+  weir_tensor *columns = c_call(c, weir_arange, weir_int(0), weir_int(width), weir_int(1), &o);
+  if (c->st) return c->st;
   return low ? weir_ge(out, column, columns) : weir_le(out, column, columns);
 }
 
@@ -32,10 +30,10 @@ static weir_status make_triangle(weir_tensor **out, const weir_tensor *t, int64_
 static weir_status keep_triangle(const weir_tensor *out, const weir_tensor *t, int64_t diagonal,
                                  bool low)
 {
-  WEIR_TENSOR truth = NULL;
+  CALC(c);
   weir_loop l;
-  weir_status st = make_triangle(&truth, t, diagonal, low);
-  if (st) return st;
+  weir_tensor *truth = c_call(c, make_triangle, t, diagonal, low);
+  if (c->st) return c->st;
   loop_begin(&l, WEIR_OP_WHERE, out);
   l.in[0] = operand_of(truth, &l);
   l.in[1] = operand_of(t, &l);
@@ -110,38 +108,39 @@ weir_status weir_diag_embed(weir_tensor **out, const weir_tensor *t, int64_t off
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
-  WEIR_TENSOR diagonal = NULL;
+  CALC(c);
+  weir_tensor *diagonal = NULL;
   int one, two, from = 0;
   int64_t side = 0;
   weir_shape shape = {.count = t->dims + 1};
-  weir_status st = dim_resolve(&one, dim1, t->dims + 1);
-  if (!st) st = dim_resolve(&two, dim2, t->dims + 1);
-  if (st) return st;
+  c->st = dim_resolve(&one, dim1, t->dims + 1);
+  c_do(c, dim_resolve(&two, dim2, t->dims + 1));
+  if (c->st) return c->st;
   if (one == two)
     return weir_fail(WEIR_EINVAL, "diagonal dimensions cannot be identical %d, %d", dim1, dim2);
   if (check_dim_count(shape.count)) return WEIR_EINVAL;
-  st = distance_of(&side, offset, t->size[t->dims - 1]);
+  c->st = distance_of(&side, offset, t->size[t->dims - 1]);
   for (int d = 0; d < shape.count; d++)
     shape.size[d] = d == one || d == two ? side : t->size[from++];
-  if (!st) st = zeros_of(out, t, shape);
-  if (!st) st = weir_diagonal(&diagonal, *out, offset, one, two);
-  if (!st) st = loop_copy(diagonal, t);
-  if (st) weir_tensor_drop(out);
-  return st || !recorded(t) ? st : record_of(out, t, RECORD_DIAG_EMBED, offset, one, two, 0);
+  c_do(c, zeros_of(out, t, shape));
+  diagonal = c_call(c, weir_diagonal, *out, offset, one, two);
+  c_do(c, loop_copy(diagonal, t));
+  if (c->st) weir_tensor_drop(out);
+  return c->st || !recorded(t) ? c->st : record_of(out, t, RECORD_DIAG_EMBED, offset, one, two, 0);
 }
 
 weir_status weir_diag(weir_tensor **out, const weir_tensor *t, int64_t diagonal)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
-  WEIR_TENSOR view = NULL;
+  CALC(c);
   if (t->dims == 1) return weir_diag_embed(out, t, diagonal, 0, 1);
   if (t->dims != 2)
     return weir_fail(WEIR_EINVAL, "diag(): Supports 1D or 2D tensors. Got %dD", (int)t->dims);
-  weir_status st = weir_diagonal(&view, t, diagonal, 0, 1);
-  if (!st) st = tensor_new_beside(out, view, weir_shape_of(view->dims, view->size));
-  if (!st && (st = weir_copy_(*out, view, false))) weir_tensor_drop(out);
-  return st;
+  weir_tensor *view = c_diagonal(c, t, diagonal, 0, 1);
+  c_do(c, tensor_new_beside(out, view, weir_shape_of(view->dims, view->size)));
+  if (!c->st && (c->st = weir_copy_(*out, view, false))) weir_tensor_drop(out);
+  return c->st;
 }
 
 weir_status weir_trace(weir_tensor **out, const weir_tensor *t)
@@ -149,30 +148,29 @@ weir_status weir_trace(weir_tensor **out, const weir_tensor *t)
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
   WEIR_CASTS(QUANTILE, t);
-  WEIR_TENSOR diagonal = NULL;
+  CALC(c);
   if (t->dtype == WEIR_BOOL && device_of_tensor(t).type == WEIR_DEVICE_CPU)
     return not_implemented("trace", device_of_tensor(t), WEIR_BOOL);
   if (t->dims != 2)
     return weir_fail(WEIR_EINVAL, "trace: expected a matrix, but got tensor with dim %d",
                      (int)t->dims);
-  weir_status st = weir_diagonal(&diagonal, t, 0, 0, 1);
-  return st ? st : weir_sum(out, diagonal);
+  return calc_give(c, out, c_sum(c, c_diagonal(c, t, 0, 0, 1)));
 }
 
 weir_status weir_eye(weir_tensor **out, int64_t n, int64_t m, const weir_options *options)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out);
-  WEIR_TENSOR diagonal = NULL;
+  CALC(c);
   if (n < 0)
     return weir_fail(WEIR_EINVAL, "n must be greater or equal to 0, got %lld", (long long)n);
   if (m < 0)
     return weir_fail(WEIR_EINVAL, "m must be greater or equal to 0, got %lld", (long long)m);
-  weir_status st = weir_zeros(out, weir_shape(n, m), options);
-  if (!st) st = weir_diagonal(&diagonal, *out, 0, 0, 1);
-  if (!st) st = weir_fill_(diagonal, weir_int(1));
-  if (st) weir_tensor_drop(out);
-  return st;
+  c->st = weir_zeros(out, weir_shape(n, m), options);
+  weir_tensor *diagonal = c_diagonal(c, *out, 0, 0, 1);
+  c_do(c, weir_fill_(diagonal, weir_int(1)));
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
@@ -259,23 +257,21 @@ weir_status weir_logspace(weir_tensor **out, weir_scalar start, weir_scalar end,
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out);
-  WEIR_TENSOR exponents = NULL;
-  WEIR_TENSOR powers = NULL;
+  CALC(c);
   tensor_spec s;
   double ends[2];
-  weir_status st =
-      check_ends(&s, ends, (const weir_scalar[]){start, end}, steps, options, "logspace_%s");
-  if (!st) st = tensor_new_by(out, &s, weir_shape(steps));
-  if (st || !steps) return st;
+  c->st = check_ends(&s, ends, (const weir_scalar[]){start, end}, steps, options, "logspace_%s");
+  c_do(c, tensor_new_by(out, &s, weir_shape(steps)));
+  if (c->st || !steps) return c->st;
   if (steps == 1) { /* a number by itself, which must fit */
-    st = fill_one(*out, weir_float(pow(base, ends[0])));
-    if (st) weir_tensor_drop(out);
-    return st;
+    c->st = fill_one(*out, weir_float(pow(base, ends[0])));
+    if (c->st) weir_tensor_drop(out);
+    return c->st;
   }
-  st = tensor_new(&exponents, WEIR_FLOAT64, s.device, false, weir_shape(steps));
-  if (!st) st = fill_between(exponents, ends[0], ends[1]);
-  if (!st) st = weir_scalar_pow(&powers, weir_float(base), exponents);
-  if (!st) st = loop_copy(*out, powers);
-  if (st) weir_tensor_drop(out);
-  return st;
+  weir_tensor *exponents = c_call(c, tensor_new, WEIR_FLOAT64, s.device, false, weir_shape(steps));
+  c_do(c, fill_between(exponents, ends[0], ends[1]));
+  weir_tensor *powers = c_scalar_pow(c, weir_float(base), exponents);
+  c_do(c, loop_copy(*out, powers));
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }

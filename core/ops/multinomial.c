@@ -39,27 +39,26 @@ static weir_status check_draws(const weir_tensor *p, int64_t n, bool replacement
 
 static weir_status least_of(double *out, const weir_tensor *t)
 {
-  WEIR_TENSOR least = NULL;
+  CALC(c);
   weir_scalar number = {0};
-  weir_status st = weir_amin(&least, t);
-  if (!st) st = weir_item(&number, least);
+  weir_tensor *least = c_call(c, weir_amin, t);
+  c_do(c, weir_item(&number, least));
   *out = number.f;
-  return st;
+  return c->st;
 }
 
 /* p is float64. raced: torch's sentences differ by the method. */
 static weir_status check_distribution(const weir_tensor *p, bool raced)
 {
-  WEIR_TENSOR most = NULL;
-  WEIR_TENSOR sums = NULL;
+  CALC(c);
   double least = 0, least_sum = 0;
   weir_scalar top = {0};
-  weir_status st = least_of(&least, p);
-  if (!st) st = weir_amax(&most, p);
-  if (!st) st = weir_item(&top, most);
-  if (!st) st = weir_sum_dim(&sums, p, -1, false);
-  if (!st) st = least_of(&least_sum, sums);
-  if (st) return st;
+  c->st = least_of(&least, p);
+  weir_tensor *most = c_amax(c, p);
+  c_do(c, weir_item(&top, most));
+  weir_tensor *sums = c_sum_dim(c, p, -1, false);
+  c_do(c, least_of(&least_sum, sums));
+  if (c->st) return c->st;
   if (raced && !(least >= 0 && top.f < INFINITY))
     return weir_fail(WEIR_EINVAL, "probability tensor contains either `inf`, `nan` or element < 0");
   if (!(least >= 0))
@@ -76,34 +75,31 @@ static weir_status check_distribution(const weir_tensor *p, bool raced)
 /* Times are between 2^-54 and 37.5, so that no quotient is NaN, or 0 where p is not. */
 static weir_status race(weir_tensor **out, const weir_tensor *p, int64_t n, weir_generator *g)
 {
-  WEIR_TENSOR times = NULL;
-  WEIR_TENSOR order = NULL;
+  CALC(c);
   WEIR_TENSOR unused = NULL;
-  weir_status st = tensor_new_beside(&times, p, weir_shape_of(p->dims, p->size));
-  if (!st) st = weir_uniform_(times, 0x1p-54, 1, g);
-  if (!st) st = weir_log_(times);
-  if (!st) st = weir_neg_(times);
-  if (!st) st = weir_clamp_min_(times, weir_float(0x1p-54));
-  if (!st) st = weir_div(&order, p, times);
-  if (st) return st;
+  weir_tensor *times = c_call(c, tensor_new_beside, p, weir_shape_of(p->dims, p->size));
+  c_do(c, weir_uniform_(times, 0x1p-54, 1, g));
+  c_do(c, weir_log_(times));
+  c_do(c, weir_neg_(times));
+  c_do(c, weir_clamp_min_(times, weir_float(0x1p-54)));
+  weir_tensor *order = c_div(c, p, times);
+  if (c->st) return c->st;
   return n == 1 ? weir_argmax_dim(out, order, -1, true)
                 : weir_topk(&unused, out, order, n, -1, true);
 }
 
 static weir_status draw_again(weir_tensor **out, const weir_tensor *p, int64_t n, weir_generator *g)
 {
-  WEIR_TENSOR sums = NULL;
-  WEIR_TENSOR total = NULL;
-  WEIR_TENSOR at = NULL;
+  CALC(c);
   weir_shape shape = weir_shape_of(p->dims, p->size);
   int64_t categories = p->size[p->dims - 1];
   shape.size[p->dims - 1] = n;
-  weir_status st = weir_cumsum(&sums, p, -1);
-  if (!st) st = weir_slice(&total, sums, -1, categories - 1, categories, 1);
-  if (!st) st = tensor_new_beside(&at, p, shape);
-  if (!st) st = weir_uniform_(at, 0, 1, g);
-  if (!st) st = weir_mul_(at, total);
-  return st ? st : weir_searchsorted(out, sums, at, true, false);
+  weir_tensor *sums = c_cumsum(c, p, -1);
+  weir_tensor *total = c_call(c, weir_slice, sums, -1, categories - 1, categories, 1);
+  weir_tensor *at = c_call(c, tensor_new_beside, p, shape);
+  c_do(c, weir_uniform_(at, 0, 1, g));
+  c_do(c, weir_mul_(at, total));
+  return c->st ? c->st : weir_searchsorted(out, sums, at, true, false);
 }
 
 weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities,
@@ -112,10 +108,10 @@ weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, probabilities);
   WEIR_UNRECORDED;
-  WEIR_TENSOR p = NULL;
+  CALC(c);
   bool raced = !replacement || num_samples == 1;
-  weir_status st = check_draws(probabilities, num_samples, replacement);
-  if (st) return st;
+  c->st = check_draws(probabilities, num_samples, replacement);
+  if (c->st) return c->st;
   weir_shape shape = weir_shape_of(probabilities->dims, probabilities->size);
   int64_t categories = shape.size[shape.count - 1];
   shape.size[shape.count - 1] = num_samples;
@@ -125,8 +121,8 @@ weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities
   }
   if (!categories)
     return weir_fail(WEIR_EINVAL, "invalid multinomial distribution (sum of probabilities <= 0)");
-  st = weir_to_dtype(&p, probabilities, WEIR_FLOAT64);
-  if (!st) st = check_distribution(p, raced);
-  if (st) return st;
+  weir_tensor *p = c_to_dtype(c, probabilities, WEIR_FLOAT64);
+  c_do(c, check_distribution(p, raced));
+  if (c->st) return c->st;
   return raced ? race(out, p, num_samples, g) : draw_again(out, p, num_samples, g);
 }

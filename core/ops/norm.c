@@ -27,11 +27,10 @@ static weir_dtype wide_dtype(const weir_tensor *t)
 static weir_status widened(weir_tensor **out, const weir_tensor *t, weir_shape shape,
                            weir_dtype wide)
 {
-  WEIR_TENSOR shaped = NULL;
+  CALC(c);
   *out = NULL;
   if (!t) return WEIR_OK;
-  weir_status st = weir_reshape(&shaped, t, shape);
-  return st ? st : weir_to_dtype(out, shaped, wide);
+  return calc_give(c, out, c_to_dtype(c, c_reshape(c, t, shape), wide));
 }
 
 /* torch's rule for the dtypes of parameters: all as the input, or float32 beside a shorter one. */
@@ -62,23 +61,21 @@ static weir_status scale_and_shift(weir_tensor **scale, weir_tensor **shift,
                                    const weir_tensor *rstd, const weir_tensor *mean,
                                    const weir_tensor *weight, const weir_tensor *bias)
 {
-  WEIR_TENSOR product = NULL;
-  weir_status st = weight ? weir_mul(scale, rstd, weight) : weir_clone(scale, rstd);
-  if (!st) st = weir_mul(&product, mean, *scale);
-  if (!st) st = bias ? weir_sub(shift, bias, product) : weir_neg(shift, product);
-  return st;
+  CALC(c);
+  c->st = weight ? weir_mul(scale, rstd, weight) : weir_clone(scale, rstd);
+  weir_tensor *product = c_call(c, weir_mul, mean, *scale);
+  c_do(c, bias ? weir_sub(shift, bias, product) : weir_neg(shift, product));
+  return c->st;
 }
 
 /* *out (new) is x scale + shift, of `dtype` and viewed by the shape. */
 static weir_status apply_scale(weir_tensor **out, const weir_tensor *x, const weir_tensor *scale,
                                const weir_tensor *shift, weir_shape shape, weir_dtype dtype)
 {
-  WEIR_TENSOR y = NULL;
-  WEIR_TENSOR shaped = NULL;
-  weir_status st = weir_mul(&y, x, scale);
-  if (!st) st = weir_add_(y, shift);
-  if (!st) st = weir_reshape(&shaped, y, shape);
-  return st ? st : weir_to_dtype(out, shaped, dtype);
+  CALC(c);
+  weir_tensor *y = c_mul(c, x, scale);
+  c_do(c, weir_add_(y, shift));
+  return calc_give(c, out, c_to_dtype(c, c_reshape(c, y, shape), dtype));
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -86,11 +83,10 @@ static weir_status apply_scale(weir_tensor **out, const weir_tensor *x, const we
 /* t in the wide dtype, dense; NULL is NULL. */
 static weir_status wide_dense(weir_tensor **out, const weir_tensor *t, weir_dtype wide)
 {
-  WEIR_TENSOR same = NULL;
+  CALC(c);
   *out = NULL;
   if (!t) return WEIR_OK;
-  weir_status st = weir_to_dtype(&same, t, wide);
-  return st ? st : weir_contiguous(out, same);
+  return calc_give(c, out, c_contiguous(c, c_to_dtype(c, t, wide)));
 }
 
 /* q: kind, sizes, eps. grad NULL: forward. *out is new, of a's shape and dtype. */
@@ -98,29 +94,26 @@ static weir_status run_norm(weir_tensor **out, weir_norm_request *q, const weir_
                             const weir_tensor *grad, const weir_tensor *weight,
                             const weir_tensor *bias)
 {
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR g = NULL;
-  WEIR_TENSOR w = NULL;
-  WEIR_TENSOR b = NULL;
+  CALC(c);
   compute_target t;
-  weir_status st = compute_target_of(&t, device_of_tensor(a));
-  if (st) return st;
+  c->st = compute_target_of(&t, device_of_tensor(a));
+  if (c->st) return c->st;
   if (!t.compute->norm) return compute_target_lacks(&t, "norm");
-  st = weir_contiguous(&x, a);
-  if (!st && grad) st = weir_contiguous(&g, grad);
-  if (!st) st = wide_dense(&w, weight, wide_dtype(a));
-  if (!st) st = wide_dense(&b, bias, wide_dtype(a));
-  if (!st) st = tensor_new_beside(out, x, weir_shape_of(a->dims, a->size));
-  if (st) return st;
+  weir_tensor *x = c_contiguous(c, a);
+  weir_tensor *g = grad ? c_contiguous(c, grad) : NULL;
+  weir_tensor *w = c_call(c, wide_dense, weight, wide_dtype(a));
+  weir_tensor *b = c_call(c, wide_dense, bias, wide_dtype(a));
+  c_do(c, tensor_new_beside(out, x, weir_shape_of(a->dims, a->size)));
+  if (c->st) return c->st;
   q->dtype = (weir_dtype)x->dtype;
   q->in = x->data;
   q->grad = g ? g->data : NULL;
   q->weight = w ? w->data : NULL;
   q->bias = b ? b->data : NULL;
   q->out = (*out)->data;
-  st = compute_target_done(&t, t.compute->norm(t.self, t.stream, q), "norm");
-  if (st) weir_tensor_drop(out);
-  return st;
+  c->st = compute_target_done(&t, t.compute->norm(t.self, t.stream, q), "norm");
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* The rows of a, which has elements: kind, groups, inner and eps are q's. */
@@ -300,14 +293,11 @@ static weir_status check_batch_norm(const weir_tensor *a, const weir_batch_norm_
 static weir_status moved(weir_tensor **out, const weir_tensor *running, const weir_tensor *now,
                          double momentum, double more)
 {
-  WEIR_TENSOR row = NULL;
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR rest = NULL;
+  CALC(c);
   if (!running) return WEIR_OK;
-  weir_status st = weir_reshape(&row, now, weir_shape_of(running->dims, running->size));
-  if (!st) st = weir_mul_scalar(&part, row, weir_float(momentum * more));
-  if (!st) st = weir_mul_scalar(&rest, running, weir_float(1 - momentum));
-  return st ? st : weir_add(out, rest, part);
+  weir_tensor *row = c_call(c, weir_reshape, now, weir_shape_of(running->dims, running->size));
+  weir_tensor *part = c_mul_scalar(c, row, weir_float(momentum * more));
+  return calc_give(c, out, c_add(c, c_mul_scalar(c, running, weir_float(1 - momentum)), part));
 }
 
 /* Running statistics follow the batch's: both or none. */
@@ -315,13 +305,12 @@ static weir_status follow(weir_tensor *running_mean, weir_tensor *running_var,
                           const weir_tensor *mean, const weir_tensor *var, double n,
                           double momentum)
 {
-  WEIR_TENSOR new_mean = NULL;
-  WEIR_TENSOR new_var = NULL;
-  weir_status st = moved(&new_mean, running_mean, mean, momentum, 1);
-  if (!st) st = moved(&new_var, running_var, var, momentum, n / (n - 1));
-  if (!st && running_mean) st = weir_copy_(running_mean, new_mean, false);
-  if (!st && running_var) st = weir_copy_(running_var, new_var, false);
-  return st;
+  CALC(c);
+  weir_tensor *new_mean = c_call(c, moved, running_mean, mean, momentum, 1);
+  weir_tensor *new_var = c_call(c, moved, running_var, var, momentum, n / (n - 1));
+  if (running_mean) c_do(c, weir_copy_(running_mean, new_mean, false));
+  if (running_var) c_do(c, weir_copy_(running_var, new_var, false));
+  return c->st;
 }
 
 /* x scale + shift, one each for a channel, by the request. */
@@ -339,25 +328,23 @@ static weir_status scale_channels(weir_tensor **out, const weir_tensor *a, const
 static weir_status batch_statistics(weir_tensor **rstd, weir_tensor **mean, weir_tensor **var,
                                     const weir_tensor *x, double eps)
 {
-  WEIR_TENSOR more = NULL;
+  CALC(c);
   int dims[WEIR_MAX_DIMS], count = 0;
   for (int i = 0; i < x->dims; i++)
     if (i != 1) dims[count++] = i;
-  weir_status st = weir_var_mean_dims(var, mean, x, dims, count, 0, true);
-  if (!st) st = weir_add_scalar(&more, *var, weir_float(eps));
-  return st ? st : weir_rsqrt(rstd, more);
+  c->st = weir_var_mean_dims(var, mean, x, dims, count, 0, true);
+  weir_tensor *more = c_call(c, weir_add_scalar, *var, weir_float(eps));
+  return c->st ? c->st : weir_rsqrt(rstd, more);
 }
 
 static weir_status running_statistics(weir_tensor **rstd, weir_tensor **mean, const weir_tensor *m,
                                       const weir_tensor *v, weir_shape shape, weir_dtype wide,
                                       double eps)
 {
-  WEIR_TENSOR var = NULL;
-  WEIR_TENSOR more = NULL;
-  weir_status st = widened(mean, m, shape, wide);
-  if (!st) st = widened(&var, v, shape, wide);
-  if (!st) st = weir_add_scalar(&more, var, weir_float(eps));
-  return st ? st : weir_rsqrt(rstd, more);
+  CALC(c);
+  c->st = widened(mean, m, shape, wide);
+  weir_tensor *more = c_add_scalar(c, c_call(c, widened, v, shape, wide), weir_float(eps));
+  return c->st ? c->st : weir_rsqrt(rstd, more);
 }
 
 static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
@@ -365,33 +352,32 @@ static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
                                   const weir_tensor *weight, const weir_tensor *bias,
                                   const weir_batch_norm_options *o)
 {
+  CALC(c);
   WEIR_TENSOR x = NULL;
   WEIR_TENSOR rstd = NULL;
   WEIR_TENSOR mean = NULL;
-  WEIR_TENSOR w = NULL;
-  WEIR_TENSOR b = NULL;
   WEIR_TENSOR scale = NULL;
   WEIR_TENSOR shift = NULL;
   WEIR_TENSOR var = NULL;
   weir_dtype wide = wide_dtype(a);
   weir_shape shape = beside_channels(a->size[1], a->dims);
   bool said = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
-  weir_status st = o->training || said ? weir_to_dtype(&x, a, wide) : WEIR_OK;
-  if (!st)
-    st = o->training
-             ? batch_statistics(&rstd, &mean, &var, x, o->eps)
-             : running_statistics(&rstd, &mean, running_mean, running_var, shape, wide, o->eps);
-  if (!st) st = widened(&w, weight, shape, wide);
-  if (!st) st = widened(&b, bias, shape, wide);
-  if (!st) st = scale_and_shift(&scale, &shift, rstd, mean, w, b);
-  if (!st && !said)
-    st = scale_channels(out, a, scale, shift);
-  else if (!st)
-    st = apply_scale(out, x, scale, shift, weir_shape_of(a->dims, a->size), (weir_dtype)a->dtype);
-  if (!st && var)
-    st = follow(running_mean, running_var, mean, var, (double)values_of_channel(a), o->momentum);
-  if (st) weir_tensor_drop(out);
-  return st;
+  c->st = o->training || said ? weir_to_dtype(&x, a, wide) : WEIR_OK;
+  c_do(c, o->training
+              ? batch_statistics(&rstd, &mean, &var, x, o->eps)
+              : running_statistics(&rstd, &mean, running_mean, running_var, shape, wide, o->eps));
+  weir_tensor *w = c_call(c, widened, weight, shape, wide);
+  weir_tensor *b = c_call(c, widened, bias, shape, wide);
+  c_do(c, scale_and_shift(&scale, &shift, rstd, mean, w, b));
+  if (!said)
+    c_do(c, scale_channels(out, a, scale, shift));
+  else
+    c_do(c,
+         apply_scale(out, x, scale, shift, weir_shape_of(a->dims, a->size), (weir_dtype)a->dtype));
+  if (!c->st && var)
+    c->st = follow(running_mean, running_var, mean, var, (double)values_of_channel(a), o->momentum);
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* "weir.Size([1, 3])". */
@@ -502,12 +488,10 @@ static weir_status repeated(weir_tensor **out, const weir_tensor *t, int64_t n)
 /* What became of the repeats, averaged, is t's. */
 static weir_status averaged(weir_tensor *t, const weir_tensor *all, int64_t n)
 {
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR mean = NULL;
+  CALC(c);
   if (!t) return WEIR_OK;
-  weir_status st = weir_reshape(&rows, all, weir_shape(n, t->numel));
-  if (!st) st = weir_mean_dim(&mean, rows, 0, false);
-  return st ? st : weir_copy_(t, mean, false);
+  weir_tensor *mean = c_mean_dim(c, c_reshape(c, all, weir_shape(n, t->numel)), 0, false);
+  return c->st ? c->st : weir_copy_(t, mean, false);
 }
 
 /* Each image's channel by itself: a batch of one image with n times the channels. */
@@ -516,25 +500,20 @@ static weir_status run_instance_norm(weir_tensor **out, const weir_tensor *a,
                                      const weir_tensor *weight, const weir_tensor *bias,
                                      const weir_batch_norm_options *o)
 {
-  WEIR_TENSOR one = NULL;
-  WEIR_TENSOR mean = NULL;
-  WEIR_TENSOR var = NULL;
-  WEIR_TENSOR w = NULL;
-  WEIR_TENSOR b = NULL;
-  WEIR_TENSOR y = NULL;
+  CALC(c);
   int64_t n = a->size[0];
   weir_shape shape = weir_shape_of(a->dims, a->size);
   shape.size[0] = 1;
   shape.size[1] *= n;
-  weir_status st = weir_reshape(&one, a, shape);
-  if (!st) st = repeated(&mean, running_mean, n);
-  if (!st) st = repeated(&var, running_var, n);
-  if (!st) st = repeated(&w, weight, n);
-  if (!st) st = repeated(&b, bias, n);
-  if (!st) st = weir_batch_norm(&y, one, mean, var, w, b, o);
-  if (!st && o->training) st = averaged(running_mean, mean, n);
-  if (!st && o->training) st = averaged(running_var, var, n);
-  return st ? st : weir_view(out, y, weir_shape_of(a->dims, a->size));
+  weir_tensor *one = c_reshape(c, a, shape);
+  weir_tensor *mean = c_call(c, repeated, running_mean, n);
+  weir_tensor *var = c_call(c, repeated, running_var, n);
+  weir_tensor *w = c_call(c, repeated, weight, n);
+  weir_tensor *b = c_call(c, repeated, bias, n);
+  weir_tensor *y = c_call(c, weir_batch_norm, one, mean, var, w, b, o);
+  if (o->training) c_do(c, averaged(running_mean, mean, n));
+  if (o->training) c_do(c, averaged(running_var, var, n));
+  return c->st ? c->st : weir_view(out, y, weir_shape_of(a->dims, a->size));
 }
 
 weir_status weir_instance_norm(weir_tensor **out, const weir_tensor *a, weir_tensor *running_mean,
@@ -616,10 +595,10 @@ weir_status weir_feature_dropout(weir_tensor **out, const weir_tensor *a, double
 /* What a's vectors along dim are divided by: their length, at least eps. */
 static weir_status lengths(weir_tensor **out, const weir_tensor *a, double p, int dim, double eps)
 {
-  WEIR_TENSOR norm = NULL;
+  CALC(c);
   weir_scalar least = weir_float(eps);
-  weir_status st = weir_norm_dim(&norm, a, p, dim, true);
-  return st ? st : weir_clamp(out, norm, &least, NULL);
+  weir_tensor *norm = c_call(c, weir_norm_dim, a, p, dim, true);
+  return c->st ? c->st : weir_clamp(out, norm, &least, NULL);
 }
 
 weir_status weir_normalize(weir_tensor **out, const weir_tensor *a, double p, int dim, double eps)
@@ -627,9 +606,8 @@ weir_status weir_normalize(weir_tensor **out, const weir_tensor *a, double p, in
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
   WEIR_CASTS(NORM, a);
-  WEIR_TENSOR length = NULL;
-  weir_status st = lengths(&length, a, p, dim, eps);
-  return st ? st : weir_div(out, a, length);
+  CALC(c);
+  return calc_give(c, out, c_div(c, a, c_call(c, lengths, a, p, dim, eps)));
 }
 
 /* t's dtype, or for integers another. */
@@ -645,36 +623,26 @@ weir_status weir_cosine_similarity(weir_tensor **out, const weir_tensor *a, cons
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
   WEIR_CASTS(SIMILARITY, a, b);
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR y = NULL;
-  WEIR_TENSOR px = NULL;
-  WEIR_TENSOR py = NULL;
-  WEIR_TENSOR lx = NULL;
-  WEIR_TENSOR ly = NULL;
-  WEIR_TENSOR ux = NULL;
-  WEIR_TENSOR uy = NULL;
-  WEIR_TENSOR product = NULL;
-  weir_dtype d;
+  CALC(k);
+  weir_dtype d = WEIR_DTYPE_NONE;
   weir_shape shape = weir_shape_of(a->dims, a->size);
   categories c = {0};
-  weir_status st = categories_tensor(&c, a);
-  if (!st) st = categories_tensor(&c, b);
-  if (!st) st = categories_result(&d, &c);
-  if (!st && !dtype_is_floating(d) && d != WEIR_COMPLEX64)
-    st =
+  k->st = categories_tensor(&c, a);
+  c_do(k, categories_tensor(&c, b));
+  c_do(k, categories_result(&d, &c));
+  if (!k->st && !dtype_is_floating(d) && d != WEIR_COMPLEX64)
+    k->st =
         weir_fail(WEIR_EINVAL, "expected common dtype to be floating point, yet common dtype is %s",
                   dtype_title(d));
-  if (!st) st = shape_broadcast(&shape, b->size, b->dims);
-  if (!st) st = weir_to_dtype(&px, a, floating_or(a, d));
-  if (!st) st = weir_to_dtype(&py, b, floating_or(b, d));
-  if (!st) st = weir_expand(&x, px, shape);
-  if (!st) st = weir_expand(&y, py, shape);
-  if (!st) st = lengths(&lx, x, 2, dim, eps);
-  if (!st) st = lengths(&ly, y, 2, dim, eps);
-  if (!st) st = weir_div(&ux, x, lx);
-  if (!st) st = weir_div(&uy, y, ly);
-  if (!st) st = weir_mul(&product, ux, uy);
-  return st ? st : weir_sum_dim(out, product, dim, false);
+  c_do(k, shape_broadcast(&shape, b->size, b->dims));
+  weir_tensor *px = c_call(k, weir_to_dtype, a, floating_or(a, d));
+  weir_tensor *py = c_call(k, weir_to_dtype, b, floating_or(b, d));
+  weir_tensor *x = c_call(k, weir_expand, px, shape);
+  weir_tensor *y = c_call(k, weir_expand, py, shape);
+  weir_tensor *lx = c_call(k, lengths, x, 2, dim, eps);
+  weir_tensor *ly = c_call(k, lengths, y, 2, dim, eps);
+  weir_tensor *ux = c_div(k, x, lx);
+  return calc_give(k, out, c_sum_dim(k, c_mul(k, ux, c_div(k, y, ly)), dim, false));
 }
 
 weir_status weir_pairwise_distance(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -682,11 +650,9 @@ weir_status weir_pairwise_distance(weir_tensor **out, const weir_tensor *a, cons
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR more = NULL;
-  weir_status st = weir_sub(&off, a, b);
-  if (!st) st = weir_add_scalar(&more, off, weir_float(eps));
-  if (st) return st;
+  CALC(c);
+  weir_tensor *more = c_add_scalar(c, c_sub(c, a, b), weir_float(eps));
+  if (c->st) return c->st;
   const weir_tensor *sum = more;
   WEIR_CASTS(NORM, sum);
   return weir_norm_dim(out, sum, p, -1, keepdim);
@@ -698,8 +664,8 @@ weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  CALC(c);
   WEIR_TENSOR parts = NULL;
-  WEIR_TENSOR turned = NULL;
   int64_t square;
   if (a->dims < 3)
     return weir_fail(WEIR_EINVAL,
@@ -722,18 +688,17 @@ weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t 
   shape.size[a->dims - 3] = s[0] / square;
   shape.size[a->dims - 2] = s[1] * factor;
   shape.size[a->dims - 1] = s[2] * factor;
-  weir_status st =
-      weir_reshape(&parts, a, weir_shape(n, s[0] / square, factor, factor, s[1], s[2]));
-  if (!st) st = weir_permute(&turned, parts, (const int[]){0, 1, 4, 2, 5, 3});
-  return st ? st : weir_reshape(out, turned, shape);
+  c->st = weir_reshape(&parts, a, weir_shape(n, s[0] / square, factor, factor, s[1], s[2]));
+  weir_tensor *turned = c_permute(c, parts, (const int[]){0, 1, 4, 2, 5, 3});
+  return c->st ? c->st : weir_reshape(out, turned, shape);
 }
 
 weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_t factor)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
+  CALC(c);
   WEIR_TENSOR parts = NULL;
-  WEIR_TENSOR turned = NULL;
   if (a->dims < 3)
     return weir_fail(WEIR_EINVAL,
                      "pixel_unshuffle expects input to have at least 3 dimensions, but got input "
@@ -757,18 +722,17 @@ weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_
   shape.size[a->dims - 3] = s[0] * factor * factor;
   shape.size[a->dims - 2] = s[1] / factor;
   shape.size[a->dims - 1] = s[2] / factor;
-  weir_status st =
+  c->st =
       weir_reshape(&parts, a, weir_shape(n, s[0], s[1] / factor, factor, s[2] / factor, factor));
-  if (!st) st = weir_permute(&turned, parts, (const int[]){0, 1, 3, 5, 2, 4});
-  return st ? st : weir_reshape(out, turned, shape);
+  weir_tensor *turned = c_permute(c, parts, (const int[]){0, 1, 3, 5, 2, 4});
+  return c->st ? c->st : weir_reshape(out, turned, shape);
 }
 
 weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t groups)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR parts = NULL;
-  WEIR_TENSOR turned = NULL;
+  CALC(c);
   text_buffer t;
   weir_shape shape = weir_shape_of(a->dims, a->size);
   if (a->dims < 3)
@@ -788,7 +752,6 @@ weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a, int64_
         (long long)channels, (long long)groups);
   for (int d = 2; d < a->dims; d++)
     rest *= a->size[d];
-  weir_status st = weir_reshape(&parts, a, weir_shape(n, groups, channels / groups, rest));
-  if (!st) st = weir_transpose(&turned, parts, 1, 2);
-  return st ? st : weir_reshape(out, turned, shape);
+  weir_tensor *parts = c_reshape(c, a, weir_shape(n, groups, channels / groups, rest));
+  return calc_give(c, out, c_reshape(c, c_transpose(c, parts, 1, 2), shape));
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_OPS_OPS_H
 #define WEIR_OPS_OPS_H
 
+#include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
 #include "core/weir/sequence.h"
 

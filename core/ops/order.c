@@ -102,20 +102,20 @@ weir_status weir_argsort(weir_tensor **out, const weir_tensor *a, int dim, bool 
 static weir_status order_run(weir_tensor **values, weir_tensor **indices, ordering *o,
                              const weir_tensor *a, bool drops)
 {
-  WEIR_TENSOR rows = NULL;
+  CALC(c);
   weir_shape shape = {0, {0}};
   for (int d = 0; d < a->dims; d++)
     if (d != o->dim)
       shape.size[shape.count++] = a->size[d];
     else if (!drops)
       shape.size[shape.count++] = o->keep;
-  weir_status st = weir_contiguous(&rows, a);
-  if (!st) st = tensor_new_beside(values, a, shape);
-  if (!st) st = tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, shape);
+  weir_tensor *rows = c_contiguous(c, a);
+  c_do(c, tensor_new_beside(values, a, shape));
+  c_do(c, tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, shape));
   o->a = rows;
-  if (!st) st = order_enqueue(o, *values, *indices);
-  if (!st) st = record_choice(values, st, o->kind, a, NULL, *indices, o->dim, drops);
-  return drop_both(values, indices, st);
+  c_do(c, order_enqueue(o, *values, *indices));
+  c_do(c, record_choice(values, c->st, o->kind, a, NULL, *indices, o->dim, drops));
+  return drop_both(values, indices, c->st);
 }
 
 weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int64_t k,
@@ -179,16 +179,16 @@ weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indices, const wei
 static weir_status take_nan(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
                             int dim, bool keepdim)
 {
+  CALC(c);
   WEIR_TENSOR most = NULL;
   WEIR_TENSOR at = NULL;
-  WEIR_TENSOR nan = NULL;
   WEIR_TENSOR value = NULL;
   WEIR_TENSOR place = NULL;
-  weir_status st = weir_max_dim(&most, &at, a, dim, keepdim);
-  if (!st) st = weir_ne(&nan, most, most);
-  if (!st) st = weir_where(&value, nan, most, *values);
-  if (!st) st = weir_where(&place, nan, at, *indices);
-  if (st) return st;
+  c->st = weir_max_dim(&most, &at, a, dim, keepdim);
+  weir_tensor *nan = c_ne(c, most, most);
+  c_do(c, weir_where(&value, nan, most, *values));
+  c_do(c, weir_where(&place, nan, at, *indices));
+  if (c->st) return c->st;
   weir_tensor *was[] = {*values, *indices};
   *values = value, *indices = place;
   value = was[0], place = was[1];
@@ -199,43 +199,32 @@ static weir_status take_nan(weir_tensor **values, weir_tensor **indices, const w
 static weir_status take_places(weir_tensor **out, const weir_tensor *x, const weir_tensor *places,
                                int dim)
 {
-  WEIR_TENSOR count = NULL;
-  WEIR_TENSOR shaped = NULL;
-  WEIR_TENSOR here = NULL;
-  WEIR_TENSOR none = NULL;
-  WEIR_TENSOR chosen = NULL;
+  CALC(c);
   weir_shape shape = {x->dims, {0}};
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(x)};
   for (int d = 0; d < x->dims; d++)
     shape.size[d] = d == dim ? x->size[d] : 1;
-  weir_status st = weir_arange(&count, weir_int(0), weir_int(x->size[dim]), weir_int(1), &o);
-  if (!st) st = weir_reshape(&shaped, count, shape);
-  if (!st) st = weir_eq(&here, shaped, places);
-  if (!st) st = weir_zeros_like(&none, x, NULL);
-  if (!st) st = weir_where(&chosen, here, x, none);
-  return st ? st : weir_sum_dim(out, chosen, dim, true);
+  weir_tensor *count = c_call(c, weir_arange, weir_int(0), weir_int(x->size[dim]), weir_int(1), &o);
+  weir_tensor *here = c_eq(c, c_reshape(c, count, shape), places);
+  return calc_give(c, out, c_sum_dim(c, c_where(c, here, x, c_zeros_like(c, x, NULL)), dim, true));
 }
 
 /* Of a with dimensions: kept in both results. */
 static weir_status nan_middle(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
                               int dim)
 {
+  CALC(c);
   WEIR_TENSOR sorted = NULL;
   WEIR_TENSOR places = NULL;
-  WEIR_TENSOR number = NULL;
-  WEIR_TENSOR count = NULL;
-  WEIR_TENSOR middle = NULL;
-  WEIR_TENSOR bounded = NULL;
   weir_scalar zero = weir_int(0);
-  weir_status st = weir_sort(&sorted, &places, a, dim, false);
-  if (!st) st = weir_eq(&number, a, a);
-  if (!st) st = weir_sum_dim(&count, number, dim, true);
-  if (!st) st = weir_sub_scalar_(count, weir_int(1));
-  if (!st) st = weir_floor_divide_scalar(&middle, count, weir_int(2));
-  if (!st) st = weir_clamp(&bounded, middle, &zero, NULL);
-  if (!st) st = take_places(values, sorted, bounded, dim);
-  if (!st) st = take_places(indices, places, bounded, dim);
-  return drop_both(values, indices, st);
+  c->st = weir_sort(&sorted, &places, a, dim, false);
+  weir_tensor *count = c_sum_dim(c, c_eq(c, a, a), dim, true);
+  c_do(c, weir_sub_scalar_(count, weir_int(1)));
+  weir_tensor *middle = c_call(c, weir_floor_divide_scalar, count, weir_int(2));
+  weir_tensor *bounded = c_call(c, weir_clamp, middle, &zero, NULL);
+  c_do(c, take_places(values, sorted, bounded, dim));
+  c_do(c, take_places(indices, places, bounded, dim));
+  return drop_both(values, indices, c->st);
 }
 
 static weir_status without_dim(weir_tensor **t, int dim)
@@ -279,13 +268,13 @@ static weir_status middle_of_nothing(weir_tensor **out, const weir_tensor *a)
 
 static weir_status middle_of_all(weir_tensor **out, const weir_tensor *a, bool no_nan)
 {
-  WEIR_TENSOR flat = NULL;
+  CALC(c);
   WEIR_TENSOR place = NULL;
   if (!a->numel) return middle_of_nothing(out, a);
   if (!is_ordered_number(a))
     return not_implemented("median_%s", device_of_tensor(a), (weir_dtype)a->dtype);
-  weir_status st = weir_reshape(&flat, a, weir_shape(-1));
-  return st ? st : middle_of(out, &place, flat, 0, false, no_nan);
+  weir_tensor *flat = c_reshape(c, a, weir_shape(-1));
+  return c->st ? c->st : middle_of(out, &place, flat, 0, false, no_nan);
 }
 
 #define MEDIAN(name, no_nan)                                                                       \
@@ -322,60 +311,44 @@ static weir_status check_quantile(const weir_tensor *a, double q)
 static weir_status between(weir_tensor **out, const weir_tensor *below, const weir_tensor *above,
                            double weight)
 {
-  WEIR_TENSOR step = NULL;
-  weir_status st = weir_sub(&step, above, below);
-  if (!st) st = weir_mul_scalar_(step, weir_float(weight < 0.5 ? weight : weight - 1));
-  return st ? st : weir_add(out, weight < 0.5 ? below : above, step);
+  CALC(c);
+  weir_tensor *step = c_sub(c, above, below);
+  c_do(c, weir_mul_scalar_(step, weir_float(weight < 0.5 ? weight : weight - 1)));
+  return c->st ? c->st : weir_add(out, weight < 0.5 ? below : above, step);
 }
 
 /* Of `sorted`, its dimension kept. */
 static weir_status quantile_of(weir_tensor **out, const weir_tensor *sorted, int dim, double q)
 {
-  WEIR_TENSOR below = NULL;
-  WEIR_TENSOR above = NULL;
-  WEIR_TENSOR last = NULL;
-  WEIR_TENSOR nan = NULL;
-  WEIR_TENSOR value = NULL;
+  CALC(c);
   int64_t n = sorted->size[dim];
   bool narrow = sorted->dtype == WEIR_FLOAT32; /* ranks are of the dtype, too */
   double rank = narrow ? (double)((float)q * (float)(n - 1)) : q * (double)(n - 1);
-  weir_status st = weir_narrow(&below, sorted, dim, (int64_t)rank, 1);
-  if (!st) st = weir_narrow(&above, sorted, dim, (int64_t)ceil(rank), 1);
-  if (!st) st = weir_narrow(&last, sorted, dim, n - 1, 1);
-  if (!st) st = between(&value, below, above, rank - floor(rank));
-  if (!st) st = weir_ne(&nan, last, last);
-  return st ? st : weir_where(out, nan, last, value);
+  weir_tensor *below = c_narrow(c, sorted, dim, (int64_t)rank, 1);
+  weir_tensor *above = c_call(c, weir_narrow, sorted, dim, (int64_t)ceil(rank), 1);
+  weir_tensor *last = c_narrow(c, sorted, dim, n - 1, 1);
+  weir_tensor *value = c_call(c, between, below, above, rank - floor(rank));
+  return calc_give(c, out, c_where(c, c_ne(c, last, last), last, value));
 }
 
 /* The same of those that are not NaN, which are first; of none NaN. */
 static weir_status nanquantile_of(weir_tensor **out, const weir_tensor *sorted, int dim, double q)
 {
-  WEIR_TENSOR real = NULL;
-  WEIR_TENSOR count = NULL;
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR rank = NULL;
-  WEIR_TENSOR low = NULL;
-  WEIR_TENSOR high = NULL;
-  WEIR_TENSOR weight = NULL;
-  weir_status st = weir_eq(&real, sorted, sorted);
-  if (!st) st = weir_sum_dim(&count, real, dim, true);
-  if (!st) st = weir_to_dtype(&wide, count, (weir_dtype)sorted->dtype);
-  if (!st) st = weir_sub_scalar_(wide, weir_int(1));
-  if (!st) st = weir_mul_scalar_(wide, weir_float(q));
-  if (!st) st = weir_clamp_min(&rank, wide, weir_int(0));
-  if (!st) st = weir_floor(&low, rank);
-  if (!st) st = weir_ceil(&high, rank);
-  if (!st) st = weir_sub(&weight, rank, low);
-  if (st) return st;
-  WEIR_TENSOR first = NULL;
-  WEIR_TENSOR second = NULL;
-  WEIR_TENSOR below = NULL;
-  WEIR_TENSOR above = NULL;
-  st = weir_to_dtype(&first, low, WEIR_INT64);
-  if (!st) st = weir_to_dtype(&second, high, WEIR_INT64);
-  if (!st) st = weir_gather(&below, sorted, dim, first);
-  if (!st) st = weir_gather(&above, sorted, dim, second);
-  return st ? st : weir_lerp(out, below, above, weight);
+  CALC(c);
+  weir_tensor *count = c_sum_dim(c, c_eq(c, sorted, sorted), dim, true);
+  weir_tensor *wide = c_to_dtype(c, count, (weir_dtype)sorted->dtype);
+  c_do(c, weir_sub_scalar_(wide, weir_int(1)));
+  c_do(c, weir_mul_scalar_(wide, weir_float(q)));
+  weir_tensor *rank = c_call(c, weir_clamp_min, wide, weir_int(0));
+  weir_tensor *low = c_floor(c, rank);
+  weir_tensor *high = c_call(c, weir_ceil, rank);
+  weir_tensor *weight = c_sub(c, rank, low);
+  if (c->st) return c->st;
+  weir_tensor *first = c_to_dtype(c, low, WEIR_INT64);
+  weir_tensor *second = c_to_dtype(c, high, WEIR_INT64);
+  weir_tensor *below = c_gather(c, sorted, dim, first);
+  weir_tensor *above = c_gather(c, sorted, dim, second);
+  return c->st ? c->st : weir_lerp(out, below, above, weight);
 }
 
 static weir_status run_quantile(weir_tensor **out, const weir_tensor *a, double q, int dim,

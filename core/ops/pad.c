@@ -67,30 +67,30 @@ static weir_status cut(weir_tensor **out, const weir_tensor *t, const border *b)
 static weir_status pad_constant(weir_tensor **out, const weir_tensor *t, const border *b,
                                 weir_scalar value)
 {
-  WEIR_TENSOR inner = NULL;
-  WEIR_TENSOR middle = NULL;
+  CALC(c);
+  weir_tensor *middle = NULL;
   weir_shape shape = {.count = t->dims};
   int64_t at = 0;
   bool grows = false;
-  weir_status st = cut(&inner, t, b);
-  for (int d = 0; d < t->dims && !st; d++) {
+  weir_tensor *inner = c_call(c, cut, t, b);
+  for (int d = 0; d < t->dims && !c->st; d++) {
     int64_t before = b->before[d] > 0 ? b->before[d] : 0, after = b->after[d] > 0 ? b->after[d] : 0;
     grows |= before || after;
-    st = size_with(&shape.size[d], inner->size[d], before, after);
+    c->st = size_with(&shape.size[d], inner->size[d], before, after);
   }
-  if (st) return st;
+  if (c->st) return c->st;
   if (!grows) return weir_clone(out, inner);
   bool said = recorded(t);
   WEIR_UNRECORDED;
-  st = tensor_new_beside(out, t, shape);
-  if (!st) st = weir_fill_(*out, value);
-  for (int d = 0; d < t->dims && !st; d++)
+  c->st = tensor_new_beside(out, t, shape);
+  c_do(c, weir_fill_(*out, value));
+  for (int d = 0; d < t->dims && !c->st; d++)
     at += (b->before[d] > 0 ? b->before[d] : 0) * (*out)->stride[d];
-  if (!st && inner->numel)
-    st = tensor_part(&middle, *out, inner->dims, inner->size, (*out)->stride, at);
-  if (!st && inner->numel) st = loop_copy(middle, inner);
-  if (st) weir_tensor_drop(out);
-  if (st || !said) return st;
+  if (!c->st && inner->numel)
+    middle = c_call(c, tensor_part, *out, inner->dims, inner->size, (*out)->stride, at);
+  if (!c->st && inner->numel) c->st = loop_copy(middle, inner);
+  if (c->st) weir_tensor_drop(out);
+  if (c->st || !said) return c->st;
   record r = {.kind = RECORD_PAD, .inputs = 1, .in = &t};
   for (int d = 0; d < t->dims; d++)
     r.n[2 * d] = b->before[d], r.n[2 * d + 1] = b->after[d];

@@ -80,22 +80,22 @@ _Static_assert(sizeof(weir_axis[3]) <= (RECORD_NUMBERS - 4) * sizeof(int64_t), "
 weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor *a,
                      const pooling *p)
 {
-  WEIR_TENSOR dense = NULL;
-  WEIR_TENSOR places = NULL;
+  CALC(c);
+  weir_tensor *places = NULL;
   WEIR_TENSOR result = NULL;
   weir_shape shape = weir_shape_of(a->dims, a->size);
   weir_pool q = {.kind = p->max ? WEIR_POOL_MAX : WEIR_POOL_AVERAGE};
   for (int i = 0; i < p->axes; i++)
     shape.size[a->dims - p->axes + i] = p->axis[3 - p->axes + i].out;
-  weir_status st = weir_contiguous(&dense, a);
-  if (!st) st = tensor_new_beside(&result, a, shape);
-  if (!st && (indices || (p->max && recorded(a))))
-    st = tensor_new(&places, WEIR_INT64, device_of_tensor(a), false, shape);
+  weir_tensor *dense = c_contiguous(c, a);
+  c_do(c, tensor_new_beside(&result, a, shape));
+  if (!c->st && (indices || (p->max && recorded(a))))
+    places = c_call(c, tensor_new, WEIR_INT64, device_of_tensor(a), false, shape);
   if (places) q.index = (int64_t *)(void *)places->data;
-  if (!st) st = pool_enqueue(&q, p, result, dense);
-  if (!st) st = format_settle(&result, format_of(a));
-  if (!st && recorded(a)) st = record_windows(result, a, places, p, RECORD_AVERAGE_POOL);
-  if (st) return st;
+  c_do(c, pool_enqueue(&q, p, result, dense));
+  c_do(c, format_settle(&result, format_of(a)));
+  if (!c->st && recorded(a)) c->st = record_windows(result, a, places, p, RECORD_AVERAGE_POOL);
+  if (c->st) return c->st;
   *out = weir_tensor_retain(result);
   if (indices) *indices = weir_tensor_retain(places);
   return WEIR_OK;
@@ -104,24 +104,24 @@ weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor
 weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_tensor *indices,
                       const pooling *p)
 {
-  WEIR_TENSOR dense = NULL;
-  WEIR_TENSOR places = NULL;
+  CALC(c);
   weir_shape shape = weir_shape_of(grad->dims, grad->size);
   weir_pool q = {.kind = p->max ? WEIR_POOL_MAX_BACK : WEIR_POOL_AVERAGE_BACK};
   for (int i = 0; i < p->axes; i++)
     shape.size[grad->dims - p->axes + i] = p->axis[3 - p->axes + i].in;
   if (p->max) WEIR_NO_DERIVATIVE_AS(p->name, NULL, grad);
-  weir_status st = weir_contiguous(&dense, grad);
-  if (!st && p->max) st = weir_contiguous(&places, indices);
-  if (!st) st = tensor_new_beside(out, grad, shape);
+  weir_tensor *dense = c_contiguous(c, grad);
+  weir_tensor *places = p->max ? c_contiguous(c, indices) : NULL;
+  c_do(c, tensor_new_beside(out, grad, shape));
   if (places) q.index = (int64_t *)(void *)places->data;
-  if (!st && !grad->numel)
-    st = weir_zero_(*out);
-  else if (!st)
-    st = pool_enqueue(&q, p, *out, dense);
-  if (!st && recorded(grad)) st = record_windows(*out, grad, NULL, p, RECORD_AVERAGE_POOL_BACK);
-  if (st) weir_tensor_drop(out);
-  return st;
+  if (!grad->numel)
+    c_do(c, weir_zero_(*out));
+  else
+    c_do(c, pool_enqueue(&q, p, *out, dense));
+  if (!c->st && recorded(grad))
+    c->st = record_windows(*out, grad, NULL, p, RECORD_AVERAGE_POOL_BACK);
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */

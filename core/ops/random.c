@@ -166,21 +166,22 @@ static weir_status write_place(graph_part *part)
 static weir_status make_drawn(graph_part **out, void *key)
 {
   weir_generator *g = key;
-  WEIR_TENSOR both = NULL;
+  CALC(c);
   drawn *d = calloc(1, sizeof *d);
   if (!d) return weir_fail(WEIR_ENOMEM, "no host memory for a generator's part of a graph");
-  weir_status st = tensor_new(&both, WEIR_INT64, weir_generator_device(g), false, weir_shape(2));
-  for (int i = 0; i < 2 && !st; i++)
-    st = weir_slice(&d->at[i], both, 0, i, i + 1, 1);
+  weir_tensor *both =
+      c_call(c, tensor_new, WEIR_INT64, weir_generator_device(g), false, weir_shape(2));
+  for (int i = 0; i < 2 && !c->st; i++)
+    c->st = weir_slice(&d->at[i], both, 0, i, i + 1, 1);
   if (g->owned) atomic_fetch_add(&g->refs, 1);
   d->generator = g;
   d->part.replay = write_place;
   d->part.drop = drop_drawn;
-  if (st)
+  if (c->st)
     drop_drawn(&d->part);
   else
     *out = &d->part;
-  return st;
+  return c->st;
 }
 
 /* Takes r->used blocks of g, now or, where `stream` is being captured, at every replay. */
@@ -239,15 +240,16 @@ static weir_status run_random(weir_random *r, const weir_tensor *t, weir_generat
 
 static weir_status draw_into(weir_random *r, weir_tensor *t, weir_generator *g)
 {
-  WEIR_TENSOR dense = NULL;
+  CALC(c);
+  weir_tensor *dense = NULL;
   bool copy;
-  weir_status st = generator_for(&g, t);
-  if (!st) st = overlap_check(&copy, t, NULL);
-  if (st || !g || !t->numel) return st;
+  c->st = generator_for(&g, t);
+  c_do(c, overlap_check(&copy, t, NULL));
+  if (c->st || !g || !t->numel) return c->st;
   if (t->dense) return run_random(r, t, g);
-  st = tensor_new_beside(&dense, t, weir_shape_of(t->dims, t->size));
-  if (!st) st = run_random(r, dense, g);
-  return st ? st : loop_copy(t, dense);
+  dense = c_call(c, tensor_new_beside, t, weir_shape_of(t->dims, t->size));
+  c_do(c, run_random(r, dense, g));
+  return c->st ? c->st : loop_copy(t, dense);
 }
 
 static weir_status fill_tensor(weir_random *r, weir_tensor *t, weir_generator *g)

@@ -337,31 +337,31 @@ EXTREME(min, MIN)
 static weir_status shifted(weir_tensor **out, weir_tensor **exps, weir_tensor **sums,
                            const weir_tensor *a, int dim)
 {
-  WEIR_TENSOR largest = NULL;
-  weir_status st = weir_amax_dim(&largest, a, dim, true);
-  if (!st) st = weir_sub(out, a, largest);
-  if (!st) st = weir_exp(exps, *out);
-  return st ? st : weir_sum_dim(sums, *exps, dim, true);
+  CALC(c);
+  weir_tensor *largest = c_amax_dim(c, a, dim, true);
+  c_do(c, weir_sub(out, a, largest));
+  c_do(c, weir_exp(exps, *out));
+  return c->st ? c->st : weir_sum_dim(sums, *exps, dim, true);
 }
 
 /* Of a device that has no request for it: the operations it is made of. */
 static weir_status composed_softmax(weir_tensor **out, const weir_tensor *row_major, int dim,
                                     bool logarithm)
 {
+  CALC(c);
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR x = NULL;
   WEIR_TENSOR exps = NULL;
   WEIR_TENSOR sums = NULL;
-  WEIR_TENSOR result = NULL;
   weir_dtype d = (weir_dtype)row_major->dtype;
   bool narrow = d == WEIR_FLOAT16 || d == WEIR_BFLOAT16;
-  weir_status st = narrow ? weir_to_dtype(&wide, row_major, WEIR_FLOAT32) : WEIR_OK;
-  if (!st) st = shifted(&x, &exps, &sums, narrow ? wide : row_major, dim);
-  if (!st && logarithm) st = weir_log_(sums);
-  if (!st) st = logarithm ? weir_sub(&result, x, sums) : weir_div(&result, exps, sums);
-  if (!st && narrow) st = weir_to_dtype(out, result, d);
-  if (!st && !narrow) *out = weir_tensor_retain(result);
-  return st;
+  c->st = narrow ? weir_to_dtype(&wide, row_major, WEIR_FLOAT32) : WEIR_OK;
+  c_do(c, shifted(&x, &exps, &sums, narrow ? wide : row_major, dim));
+  if (logarithm) c_do(c, weir_log_(sums));
+  weir_tensor *result = logarithm ? c_sub(c, x, sums) : c_div(c, exps, sums);
+  if (narrow) c_do(c, weir_to_dtype(out, result, d));
+  if (!c->st && !narrow) *out = weir_tensor_retain(result);
+  return c->st;
 }
 
 /* The request over dimension `at` of `in`, contiguous; grad NULL: forward. */
@@ -386,65 +386,63 @@ static weir_status request_softmax(const compute_target *t, weir_tensor *out, co
 
 static weir_status softmax(weir_tensor **out, const weir_tensor *a, int at, bool logarithm)
 {
-  WEIR_TENSOR row_major = NULL;
+  CALC(c);
   compute_target t;
-  weir_status st = compute_target_of(&t, device_of_tensor(a));
-  if (!st) st = weir_contiguous(&row_major, a);
-  if (st) return st;
+  c->st = compute_target_of(&t, device_of_tensor(a));
+  weir_tensor *row_major = c_contiguous(c, a);
+  if (c->st) return c->st;
   if (!t.compute->softmax) return composed_softmax(out, row_major, at, logarithm);
-  st = tensor_new_beside(out, row_major, weir_shape_of(a->dims, a->size));
-  if (!st) st = request_softmax(&t, *out, row_major, NULL, at, logarithm);
-  if (st) weir_tensor_drop(out);
-  return st;
+  c->st = tensor_new_beside(out, row_major, weir_shape_of(a->dims, a->size));
+  c_do(c, request_softmax(&t, *out, row_major, NULL, at, logarithm));
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* Of a device that has no request for it, in float32 or float64: what the operations give. */
 static weir_status composed_back(weir_tensor **out, const weir_tensor *grad,
                                  const weir_tensor *result, int dim, bool logarithm)
 {
+  CALC(c);
   WEIR_TENSOR product = NULL;
-  WEIR_TENSOR sums = NULL;
   WEIR_TENSOR part = NULL;
-  weir_status st = logarithm ? weir_exp(&part, result) : weir_mul(&product, grad, result);
-  if (!st) st = weir_sum_dim(&sums, logarithm ? grad : product, dim, true);
-  if (!st && logarithm) st = weir_mul_(part, sums);
-  if (!st && logarithm) return weir_sub(out, grad, part);
-  if (!st) st = weir_sub(&part, grad, sums);
-  return st ? st : weir_mul(out, part, result);
+  c->st = logarithm ? weir_exp(&part, result) : weir_mul(&product, grad, result);
+  weir_tensor *sums = c_call(c, weir_sum_dim, logarithm ? grad : product, dim, true);
+  if (logarithm) c_do(c, weir_mul_(part, sums));
+  if (!c->st && logarithm) return weir_sub(out, grad, part);
+  c_do(c, weir_sub(&part, grad, sums));
+  return c->st ? c->st : weir_mul(out, part, result);
 }
 
 static weir_status composed_backward(weir_tensor **out, const weir_tensor *grad,
                                      const weir_tensor *result, int dim, bool logarithm)
 {
-  WEIR_TENSOR wide_grad = NULL;
-  WEIR_TENSOR wide_result = NULL;
-  WEIR_TENSOR back = NULL;
+  CALC(c);
   weir_dtype d = (weir_dtype)result->dtype;
   if (d != WEIR_FLOAT16 && d != WEIR_BFLOAT16)
     return composed_back(out, grad, result, dim, logarithm);
-  weir_status st = weir_to_dtype(&wide_grad, grad, WEIR_FLOAT32);
-  if (!st) st = weir_to_dtype(&wide_result, result, WEIR_FLOAT32);
-  if (!st) st = composed_back(&back, wide_grad, wide_result, dim, logarithm);
-  return st ? st : weir_to_dtype(out, back, d);
+  weir_tensor *wide_grad = c_to_dtype(c, grad, WEIR_FLOAT32);
+  weir_tensor *wide_result = c_to_dtype(c, result, WEIR_FLOAT32);
+  weir_tensor *back = c_call(c, composed_back, wide_grad, wide_result, dim, logarithm);
+  return c->st ? c->st : weir_to_dtype(out, back, d);
 }
 
 weir_status softmax_backward(weir_tensor **out, const weir_tensor *grad, const weir_tensor *result,
                              int dim, bool logarithm)
 {
-  WEIR_TENSOR g = NULL;
-  WEIR_TENSOR y = NULL;
+  CALC(c);
   compute_target t;
   int at;
-  weir_status st = dim_resolve(&at, dim, result->dims);
-  if (!st) st = compute_target_of(&t, device_of_tensor(result));
-  if (!st) st = weir_contiguous(&g, grad);
-  if (!st) st = weir_contiguous(&y, result);
-  if (st) return st;
+  c->st = dim_resolve(&at, dim, result->dims);
+  c_do(c, compute_target_of(&t, device_of_tensor(result)));
+  if (c->st) return c->st;
+  weir_tensor *g = c_contiguous(c, grad);
+  weir_tensor *y = c_contiguous(c, result);
+  if (c->st) return c->st;
   if (y->numel && !t.compute->softmax) return composed_backward(out, g, y, at, logarithm);
-  st = tensor_new_beside(out, y, weir_shape_of(y->dims, y->size));
-  if (!st && y->numel) st = request_softmax(&t, *out, y, g, at, logarithm);
-  if (st) weir_tensor_drop(out);
-  return st;
+  c->st = tensor_new_beside(out, y, weir_shape_of(y->dims, y->size));
+  if (!c->st && y->numel) c->st = request_softmax(&t, *out, y, g, at, logarithm);
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* torch's names, of the last dimension second. */

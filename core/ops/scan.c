@@ -63,46 +63,44 @@ static weir_status scan_enqueue(weir_scan_op op, const weir_tensor *a, weir_tens
 static weir_status scan_run(weir_tensor **out, weir_tensor **index, weir_scan_op op,
                             const weir_tensor *a, int dim)
 {
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR rows = NULL;
+  CALC(c);
   int at;
   weir_dtype d = (weir_dtype)a->dtype;
   bool widens = (op == WEIR_SCAN_CUMSUM || op == WEIR_SCAN_CUMPROD) && dtype_is_integral_or_bool(d);
-  weir_status st = dim_resolve(&at, dim, a->dims);
-  if (st) return st;
+  c->st = dim_resolve(&at, dim, a->dims);
+  if (c->st) return c->st;
   if (widens) d = WEIR_INT64;
   bool nothing = index && (!a->dims || !a->numel); /* there torch asks for no kernel */
   if (!nothing && !(scan_rules[op].computes >> d & 1))
     return not_implemented(scan_absent[op], device_of_tensor(a), d);
-  st = weir_to_dtype(&wide, a, d);
-  if (!st) st = weir_contiguous(&rows, wide);
-  if (!st) st = tensor_new_beside(out, rows, weir_tensor_shape(rows));
-  if (!st && index)
-    st = tensor_new(index, WEIR_INT64, device_of_tensor(a), false, weir_tensor_shape(rows));
-  if (!st && nothing) {
-    st = weir_copy_(*out, rows, false);
-    if (!st) st = weir_zero_(*index);
-  } else if (!st) {
-    st = scan_enqueue(op, rows, *out, index ? *index : NULL, at);
+  weir_tensor *rows = c_contiguous(c, c_to_dtype(c, a, d));
+  c_do(c, tensor_new_beside(out, rows, weir_tensor_shape(rows)));
+  if (index)
+    c_do(c, tensor_new(index, WEIR_INT64, device_of_tensor(a), false, weir_tensor_shape(rows)));
+  if (!c->st && nothing) {
+    c->st = weir_copy_(*out, rows, false);
+    c_do(c, weir_zero_(*index));
+  } else if (!c->st) {
+    c->st = scan_enqueue(op, rows, *out, index ? *index : NULL, at);
   }
-  if (!st) st = record_choice(out, st, scan_kinds[op], a, NULL, index ? *index : NULL, at, 0);
-  if (!st) return WEIR_OK;
+  c_do(c, record_choice(out, c->st, scan_kinds[op], a, NULL, index ? *index : NULL, at, 0));
+  if (!c->st) return WEIR_OK;
   weir_tensor_drop(out);
   if (index) weir_tensor_drop(index);
-  return st;
+  return c->st;
 }
 
 static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
 {
-  WEIR_TENSOR result = NULL;
-  WEIR_TENSOR before = NULL;
+  CALC(c);
   int at;
-  weir_status st = dim_resolve(&at, dim, a->dims);
-  if (!st && a->dtype == WEIR_BOOL && a->dims && a->numel)
+  c->st = dim_resolve(&at, dim, a->dims);
+  if (!c->st && a->dtype == WEIR_BOOL && a->dims && a->numel)
     return not_implemented(scan_absent[op], device_of_tensor(a), WEIR_BOOL);
-  if (!st && recorded(a)) st = weir_clone(&before, a); /* a derivative may need what a was */
-  if (!st) st = scan_run(&result, NULL, op, before ? before : a, dim);
-  return st ? st : weir_copy_(a, result, false);
+  weir_tensor *before =
+      !c->st && recorded(a) ? c_clone(c, a) : NULL; /* a derivative may need what a was */
+  weir_tensor *result = c_call(c, scan_run, NULL, op, before ? before : a, dim);
+  return c->st ? c->st : weir_copy_(a, result, false);
 }
 
 #define SCAN_ONE(name, op)                                                                         \
@@ -149,12 +147,11 @@ SCAN_BOTH(cummin, CUMMIN)
 
 static weir_status one_difference(weir_tensor **out, const weir_tensor *a, int dim)
 {
-  WEIR_TENSOR after = NULL;
-  WEIR_TENSOR before = NULL;
+  CALC(c);
   int64_t n = a->size[dim];
-  weir_status st = weir_narrow(&after, a, dim, n > 0, n > 0 ? n - 1 : 0);
-  if (!st) st = weir_narrow(&before, a, dim, 0, n > 0 ? n - 1 : 0);
-  if (st) return st;
+  weir_tensor *after = c_narrow(c, a, dim, n > 0, n > 0 ? n - 1 : 0);
+  weir_tensor *before = c_narrow(c, a, dim, 0, n > 0 ? n - 1 : 0);
+  if (c->st) return c->st;
   return a->dtype == WEIR_BOOL ? weir_ne(out, after, before) : weir_sub(out, after, before);
 }
 

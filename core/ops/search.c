@@ -36,25 +36,22 @@ static weir_status search_enqueue(weir_tensor *out, const weir_tensor *sorted,
 static weir_status search_run(weir_tensor **out, const weir_tensor *sorted,
                               const weir_tensor *values, bool right, bool nan_last, bool out_int32)
 {
-  WEIR_TENSOR cast_sorted = NULL;
-  WEIR_TENSOR cast_values = NULL;
-  WEIR_TENSOR sorted_rows = NULL;
-  WEIR_TENSOR value_rows = NULL;
+  CALC(c);
   weir_dtype d = (weir_dtype)sorted->dtype;
-  weir_status st = check_same_device(sorted, values);
-  if (!st && d != (weir_dtype)values->dtype) st = weir_result_type(&d, sorted, values, weir_int(0));
-  if (!st && values->numel && (d == WEIR_BOOL || d == WEIR_COMPLEX64))
-    st = not_implemented("searchsorted_out_%s", device_of_tensor(sorted), d);
-  if (!st) st = weir_to_dtype(&cast_sorted, sorted, d);
-  if (!st) st = weir_to_dtype(&cast_values, values, d);
-  if (!st) st = weir_contiguous(&sorted_rows, cast_sorted);
-  if (!st) st = weir_contiguous(&value_rows, cast_values);
-  if (!st)
-    st = tensor_new(out, out_int32 ? WEIR_INT32 : WEIR_INT64, device_of_tensor(values), false,
-                    weir_tensor_shape(values));
-  if (!st) st = search_enqueue(*out, sorted_rows, value_rows, right, nan_last);
-  if (st) weir_tensor_drop(out);
-  return st;
+  c->st = check_same_device(sorted, values);
+  if (!c->st && d != (weir_dtype)values->dtype)
+    c->st = weir_result_type(&d, sorted, values, weir_int(0));
+  if (!c->st && values->numel && (d == WEIR_BOOL || d == WEIR_COMPLEX64))
+    c->st = not_implemented("searchsorted_out_%s", device_of_tensor(sorted), d);
+  weir_tensor *cast_sorted = c_call(c, weir_to_dtype, sorted, d);
+  weir_tensor *cast_values = c_call(c, weir_to_dtype, values, d);
+  weir_tensor *sorted_rows = c_contiguous(c, cast_sorted);
+  weir_tensor *value_rows = c_contiguous(c, cast_values);
+  c_do(c, tensor_new(out, out_int32 ? WEIR_INT32 : WEIR_INT64, device_of_tensor(values), false,
+                     weir_tensor_shape(values)));
+  c_do(c, search_enqueue(*out, sorted_rows, value_rows, right, nan_last));
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 /* ---- searchsorted ---------------------------------------------------------------------------- */
@@ -123,18 +120,16 @@ weir_status weir_isin(weir_tensor **out, const weir_tensor *elements, const weir
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, elements, test);
-  WEIR_TENSOR flat = NULL;
+  CALC(c);
   WEIR_TENSOR sorted = NULL;
   WEIR_TENSOR places = NULL;
-  WEIR_TENSOR left = NULL;
-  WEIR_TENSOR right = NULL;
-  weir_status st = check_isin(elements);
-  if (!st) st = check_isin(test);
-  if (!st) st = check_same_device(elements, test);
-  if (!st) st = weir_reshape(&flat, test, weir_shape(-1));
-  if (!st) st = weir_sort(&sorted, &places, flat, 0, false);
-  if (!st) st = search_run(&left, sorted, elements, false, true, false);
-  if (!st) st = search_run(&right, sorted, elements, true, true, false);
-  if (st) return st;
+  c->st = check_isin(elements);
+  c_do(c, check_isin(test));
+  c_do(c, check_same_device(elements, test));
+  weir_tensor *flat = c_reshape(c, test, weir_shape(-1));
+  c_do(c, weir_sort(&sorted, &places, flat, 0, false));
+  weir_tensor *left = c_call(c, search_run, sorted, elements, false, true, false);
+  weir_tensor *right = c_call(c, search_run, sorted, elements, true, true, false);
+  if (c->st) return c->st;
   return invert ? weir_eq(out, left, right) : weir_ne(out, left, right);
 }

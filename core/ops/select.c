@@ -90,18 +90,19 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  WEIR_TENSOR wide = NULL;
+  CALC(c);
+  weir_tensor *wide = NULL;
   weir_dtype dtype;
   if (!low && !high)
     return weir_fail(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None");
-  weir_status st = clamp_dtype(&dtype, a, low, high);
-  if (!st && dtype != (weir_dtype)a->dtype) {
-    st = weir_to_dtype(&wide, a, dtype);
+  c->st = clamp_dtype(&dtype, a, low, high);
+  if (!c->st && dtype != (weir_dtype)a->dtype) {
+    wide = c_call(c, weir_to_dtype, a, dtype);
     a = wide;
   }
-  if (!st) st = clamp_tensor(out, a, low, high);
-  if (st) weir_tensor_drop(out);
-  return st;
+  c_do(c, clamp_tensor(out, a, low, high));
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 static weir_status check_bound(const char *name, double bound)
@@ -132,13 +133,13 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
 /* Whether all of `truth` (stolen) is so; waits. */
 static weir_status all_of(bool *out, weir_tensor *truth)
 {
-  WEIR_TENSOR one = NULL;
+  CALC(c);
   weir_scalar value;
-  weir_status st = weir_all(&one, truth);
-  if (!st) st = weir_item(&value, one);
-  if (!st) *out = value.i != 0;
+  weir_tensor *one = c_all(c, truth);
+  c_do(c, weir_item(&value, one));
+  if (!c->st) *out = value.i != 0;
   weir_tensor_release(truth);
-  return st;
+  return c->st;
 }
 
 weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b, double rtol,

@@ -48,20 +48,17 @@ static double reduced_count(const weir_tensor *a, uint32_t mask)
 static weir_status complex_variance(weir_tensor **out, weir_tensor **mean, const variance *v,
                                     uint32_t mask)
 {
-  WEIR_TENSOR middle = NULL;
-  WEIR_TENSOR off = NULL;
-  WEIR_TENSOR size = NULL;
+  CALC(c);
   double n = reduced_count(v->a, mask), left = n - v->correction;
-  weir_status st = weir_mean_dims(&middle, v->a, v->dims, v->count, true);
-  if (!st) st = weir_sub(&off, v->a, middle);
-  if (!st) st = weir_abs(&size, off);
-  if (!st) st = weir_mul_(size, size);
-  if (!st) st = weir_sum_dims(out, size, v->dims, v->count, v->keepdim);
-  if (!st) st = weir_div_scalar_(*out, weir_float(n == 0 ? NAN : left > 0 ? left : 0));
-  if (!st && v->root) st = weir_sqrt_(*out);
-  if (!st && mean) st = weir_mean_dims(mean, v->a, v->dims, v->count, v->keepdim);
-  if (st) weir_tensor_drop(out);
-  return st;
+  weir_tensor *off = c_sub(c, v->a, c_call(c, weir_mean_dims, v->a, v->dims, v->count, true));
+  weir_tensor *size = c_abs(c, off);
+  c_do(c, weir_mul_(size, size));
+  c_do(c, weir_sum_dims(out, size, v->dims, v->count, v->keepdim));
+  c_do(c, weir_div_scalar_(*out, weir_float(n == 0 ? NAN : left > 0 ? left : 0)));
+  if (v->root) c_do(c, weir_sqrt_(*out));
+  if (mean) c_do(c, weir_mean_dims(mean, v->a, v->dims, v->count, v->keepdim));
+  if (c->st) weir_tensor_drop(out);
+  return c->st;
 }
 
 static weir_status run_variance(weir_tensor **out, weir_tensor **mean, const variance *v)
@@ -160,7 +157,7 @@ static weir_status check_identity(const weir_tensor *a, double p, const int *dim
 static weir_status run_norm(weir_tensor **out, const weir_tensor *a, double p, const int *dims,
                             int count, bool keepdim)
 {
-  WEIR_TENSOR size = NULL;
+  CALC(c);
   weir_dtype d = (weir_dtype)a->dtype;
   bool complex = d == WEIR_COMPLEX64;
   reduction r = {.op = WEIR_REDUCE_NORM, .name = "norm", .a = a, .keepdim = keepdim, .p = p};
@@ -170,11 +167,11 @@ static weir_status run_norm(weir_tensor **out, const weir_tensor *a, double p, c
                      "linalg.vector_norm: Expected a floating point or complex tensor as input. "
                      "Got %s",
                      dtype_title(d));
-  weir_status st = check_identity(a, p, dims, count);
-  if (!st) st = reduction_mask(&r.mask, a, dims, count);
-  if (st || !(complex || isinf(p))) return st ? st : reduction_run(out, NULL, &r);
-  st = weir_abs(&size, a);
-  if (st) return st;
+  c->st = check_identity(a, p, dims, count);
+  c_do(c, reduction_mask(&r.mask, a, dims, count));
+  if (c->st || !(complex || isinf(p))) return c->st ? c->st : reduction_run(out, NULL, &r);
+  weir_tensor *size = c_abs(c, a);
+  if (c->st) return c->st;
   r.a = size;
   if (isinf(p)) r.op = p > 0 ? WEIR_REDUCE_MAX : WEIR_REDUCE_MIN;
   return reduction_run(out, NULL, &r);
@@ -280,40 +277,33 @@ weir_status weir_aminmax_dim(weir_tensor **least, weir_tensor **most, const weir
 static weir_status finite_largest(weir_tensor **out, const weir_tensor *a, const int *dims,
                                   int count)
 {
+  CALC(c);
   WEIR_TENSOR real = NULL;
-  WEIR_TENSOR most = NULL;
-  WEIR_TENSOR finite = NULL;
-  WEIR_TENSOR zero = NULL;
-  weir_status st =
-      weir_to_dtype(&real, a, a->dtype == WEIR_COMPLEX64 ? WEIR_FLOAT32 : (weir_dtype)a->dtype);
-  if (!st) st = weir_amax_dims(&most, real, dims, count, true);
-  if (!st) st = weir_isfinite(&finite, most);
-  if (!st) st = weir_zeros_like(&zero, most, NULL);
-  return st ? st : weir_where(out, finite, most, zero);
+  c->st = weir_to_dtype(&real, a, a->dtype == WEIR_COMPLEX64 ? WEIR_FLOAT32 : (weir_dtype)a->dtype);
+  weir_tensor *most = c_call(c, weir_amax_dims, real, dims, count, true);
+  weir_tensor *finite = c_isfinite(c, most);
+  return calc_give(c, out, c_where(c, finite, most, c_zeros_like(c, most, NULL)));
 }
 
 /* Of what is calculated with: dimensions kept, new. */
 static weir_status log_of_sums(weir_tensor **out, const weir_tensor *a, const int *dims, int count)
 {
+  CALC(c);
   WEIR_TENSOR most = NULL;
   WEIR_TENSOR x = NULL;
-  WEIR_TENSOR sums = NULL;
-  weir_status st = a->numel ? finite_largest(&most, a, dims, count) : WEIR_OK;
-  if (!st) st = most ? weir_sub(&x, a, most) : weir_clone(&x, a);
-  if (!st) st = weir_exp_(x);
-  if (!st) st = weir_sum_dims(&sums, x, dims, count, true);
-  if (!st) st = weir_log_(sums);
-  if (!st && most) st = weir_add_(sums, most);
-  if (!st) *out = weir_tensor_retain(sums);
-  return st;
+  c->st = a->numel ? finite_largest(&most, a, dims, count) : WEIR_OK;
+  c_do(c, most ? weir_sub(&x, a, most) : weir_clone(&x, a));
+  c_do(c, weir_exp_(x));
+  weir_tensor *sums = c_call(c, weir_sum_dims, x, dims, count, true);
+  c_do(c, weir_log_(sums));
+  if (!c->st && most) c->st = weir_add_(sums, most);
+  return calc_give(c, out, sums);
 }
 
 static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const int *dims,
                                  int count, bool keepdim)
 {
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR result = NULL;
-  WEIR_TENSOR shaped = NULL;
+  CALC(c);
   weir_shape shape = {0, {0}};
   uint32_t mask;
   weir_dtype d = (weir_dtype)a->dtype,
@@ -322,16 +312,16 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
   bool said = recorded(a) && dtype_is_floating(d);
   if (count < 0) return weir_fail(WEIR_EINVAL, "logsumexp: %d dimensions are asked for", count);
   WEIR_UNRECORDED;
-  weir_status st = reduction_mask(&mask, a, dims, count);
-  if (!st) st = weir_to_dtype(&wide, a, narrow ? WEIR_FLOAT32 : gives);
-  if (!st) st = log_of_sums(&result, wide, dims, count);
-  if (st) return st;
+  c->st = reduction_mask(&mask, a, dims, count);
+  weir_tensor *wide = c_to_dtype(c, a, narrow ? WEIR_FLOAT32 : gives);
+  weir_tensor *result = c_call(c, log_of_sums, wide, dims, count);
+  if (c->st) return c->st;
   for (int i = 0; i < a->dims; i++)
     if (keepdim || !(mask >> i & 1)) shape.size[shape.count++] = result->size[i];
-  st = weir_view(&shaped, result, shape);
-  if (!st) st = weir_to_dtype(out, shaped, gives);
-  if (!st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
-  return st || !said ? st : record_of(out, a, RECORD_LOGSUMEXP, mask, keepdim, 0, 0);
+  weir_tensor *shaped = c_call(c, weir_view, result, shape);
+  c_do(c, weir_to_dtype(out, shaped, gives));
+  if (!c->st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
+  return c->st || !said ? c->st : record_of(out, a, RECORD_LOGSUMEXP, mask, keepdim, 0, 0);
 }
 
 weir_status weir_logsumexp(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)

@@ -11,19 +11,15 @@
  * first does. */
 static weir_status run_begins(weir_tensor **out, const weir_tensor *x)
 {
-  WEIR_TENSOR after = NULL;
-  WEIR_TENSOR before = NULL;
-  WEIR_TENSOR differ = NULL;
-  WEIR_TENSOR first = NULL;
+  CALC(c);
   int last = x->dims - 1;
   weir_shape shape = weir_tensor_shape(x);
   weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(x)};
   shape.size[last] = 1;
-  weir_status st = weir_narrow(&after, x, last, 1, x->size[last] - 1);
-  if (!st) st = weir_narrow(&before, x, last, 0, x->size[last] - 1);
-  if (!st) st = weir_ne(&differ, after, before);
-  if (!st) st = weir_ones(&first, shape, &o);
-  return st ? st : weir_cat(out, (const weir_tensor *[]){first, differ}, 2, last);
+  weir_tensor *after = c_call(c, weir_narrow, x, last, 1, x->size[last] - 1);
+  weir_tensor *differ = c_ne(c, after, c_call(c, weir_narrow, x, last, 0, x->size[last] - 1));
+  weir_tensor *first = c_call(c, weir_ones, shape, &o);
+  return c->st ? c->st : weir_cat(out, (const weir_tensor *[]){first, differ}, 2, last);
 }
 
 /* ---- distinct elements ----------------------------------------------------------------------- */
@@ -37,29 +33,25 @@ typedef struct uniques {
 static weir_status run_numbers(weir_tensor **out, const weir_tensor *begins,
                                const weir_tensor *places, weir_shape shape)
 {
-  WEIR_TENSOR number = NULL;
-  WEIR_TENSOR back = NULL;
-  weir_status st = weir_cumsum(&number, begins, 0);
-  if (!st) st = weir_sub_scalar_(number, weir_int(1));
-  if (!st && places) {
-    st = weir_empty_like(&back, number, NULL);
-    if (!st) st = weir_scatter_(back, 0, places, number);
+  CALC(c);
+  weir_tensor *back = NULL;
+  weir_tensor *number = c_cumsum(c, begins, 0);
+  c_do(c, weir_sub_scalar_(number, weir_int(1)));
+  if (!c->st && places) {
+    back = c_call(c, weir_empty_like, number, NULL);
+    c_do(c, weir_scatter_(back, 0, places, number));
   }
-  return st ? st : weir_reshape(out, places ? back : number, shape);
+  return c->st ? c->st : weir_reshape(out, places ? back : number, shape);
 }
 
 static weir_status run_lengths(weir_tensor **out, const weir_tensor *begins)
 {
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR flat = NULL;
-  WEIR_TENSOR end = NULL;
-  WEIR_TENSOR both = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(begins)};
-  weir_status st = weir_nonzero(&places, begins);
-  if (!st) st = weir_reshape(&flat, places, weir_shape(-1));
-  if (!st) st = weir_full(&end, weir_shape(1), weir_int(begins->numel), &o);
-  if (!st) st = weir_cat(&both, (const weir_tensor *[]){flat, end}, 2, 0);
-  return st ? st : weir_diff(out, both, 1, 0);
+  weir_tensor *flat = c_reshape(c, c_call(c, weir_nonzero, begins), weir_shape(-1));
+  weir_tensor *end = c_call(c, weir_full, weir_shape(1), weir_int(begins->numel), &o);
+  weir_tensor *both = c_call(c, weir_cat, (const weir_tensor *[]){flat, end}, 2, 0);
+  return c->st ? c->st : weir_diff(out, both, 1, 0);
 }
 
 static weir_status unique_nothing(const uniques *u, const weir_tensor *a)
@@ -73,18 +65,17 @@ static weir_status unique_nothing(const uniques *u, const weir_tensor *a)
 
 static weir_status unique_some(const uniques *u, const weir_tensor *a, bool consecutive)
 {
-  WEIR_TENSOR flat = NULL;
+  CALC(c);
   WEIR_TENSOR sorted = NULL;
   WEIR_TENSOR places = NULL;
-  WEIR_TENSOR begins = NULL;
-  weir_status st = weir_reshape(&flat, a, weir_shape(-1));
-  if (!st && !consecutive) st = weir_sort(&sorted, &places, flat, 0, false);
+  weir_tensor *flat = c_reshape(c, a, weir_shape(-1));
+  if (!consecutive) c_do(c, weir_sort(&sorted, &places, flat, 0, false));
   const weir_tensor *x = consecutive ? flat : sorted;
-  if (!st) st = run_begins(&begins, x);
-  if (!st) st = weir_masked_select(u->out, x, begins);
-  if (!st && u->inverse) st = run_numbers(u->inverse, begins, places, weir_tensor_shape(a));
-  if (!st && u->counts) st = run_lengths(u->counts, begins);
-  return st;
+  weir_tensor *begins = c_call(c, run_begins, x);
+  c_do(c, weir_masked_select(u->out, x, begins));
+  if (u->inverse) c_do(c, run_numbers(u->inverse, begins, places, weir_tensor_shape(a)));
+  if (u->counts) c_do(c, run_lengths(u->counts, begins));
+  return c->st;
 }
 
 static void drop_uniques(const uniques *u)
@@ -142,44 +133,31 @@ static weir_status order_of_rows(weir_tensor **out, const weir_tensor *rows)
 /* Whether each row differs from the one before; the first does. */
 static weir_status row_begins(weir_tensor **out, const weir_tensor *rows)
 {
-  WEIR_TENSOR after = NULL;
-  WEIR_TENSOR before = NULL;
-  WEIR_TENSOR unlike = NULL;
-  WEIR_TENSOR differ = NULL;
-  WEIR_TENSOR first = NULL;
+  CALC(c);
   weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(rows)};
-  weir_status st = weir_narrow(&after, rows, 0, 1, rows->size[0] - 1);
-  if (!st) st = weir_narrow(&before, rows, 0, 0, rows->size[0] - 1);
-  if (!st) st = weir_ne(&unlike, after, before);
-  if (!st) st = weir_any_dim(&differ, unlike, 1, false);
-  if (!st) st = weir_ones(&first, weir_shape(1), &o);
-  return st ? st : weir_cat(out, (const weir_tensor *[]){first, differ}, 2, 0);
+  weir_tensor *after = c_call(c, weir_narrow, rows, 0, 1, rows->size[0] - 1);
+  weir_tensor *unlike = c_ne(c, after, c_call(c, weir_narrow, rows, 0, 0, rows->size[0] - 1));
+  weir_tensor *differ = c_any_dim(c, unlike, 1, false);
+  weir_tensor *first = c_call(c, weir_ones, weir_shape(1), &o);
+  return c->st ? c->st : weir_cat(out, (const weir_tensor *[]){first, differ}, 2, 0);
 }
 
 static weir_status unique_parts(const uniques *u, const weir_tensor *a, int dim, bool consecutive)
 {
-  WEIR_TENSOR moved = NULL;
-  WEIR_TENSOR rows = NULL;
-  WEIR_TENSOR order = NULL;
-  WEIR_TENSOR sorted = NULL;
-  WEIR_TENSOR begins = NULL;
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR flat = NULL;
-  WEIR_TENSOR kept = NULL;
+  CALC(c);
   const int front = 0;
   int64_t n = a->size[dim];
-  weir_status st = weir_movedim(&moved, a, &dim, &front, 1);
-  if (!st) st = weir_reshape(&rows, moved, weir_shape(n, a->numel / n));
-  if (!st && !consecutive) st = order_of_rows(&order, rows);
-  if (!st && !consecutive) st = weir_index_select(&sorted, rows, 0, order);
-  if (!st) st = row_begins(&begins, consecutive ? rows : sorted);
-  if (!st) st = weir_nonzero(&places, begins);
-  if (!st) st = weir_reshape(&flat, places, weir_shape(-1));
-  if (!st && !consecutive) st = weir_index_select(&kept, order, 0, flat);
-  if (!st) st = weir_index_select(u->out, a, dim, consecutive ? flat : kept);
-  if (!st && u->inverse) st = run_numbers(u->inverse, begins, order, weir_shape(n));
-  if (!st && u->counts) st = run_lengths(u->counts, begins);
-  return st;
+  weir_tensor *moved = c_call(c, weir_movedim, a, &dim, &front, 1);
+  weir_tensor *rows = c_reshape(c, moved, weir_shape(n, a->numel / n));
+  weir_tensor *order = !consecutive ? c_call(c, order_of_rows, rows) : NULL;
+  weir_tensor *sorted = !consecutive ? c_index_select(c, rows, 0, order) : NULL;
+  weir_tensor *begins = c_call(c, row_begins, consecutive ? rows : sorted);
+  weir_tensor *flat = c_reshape(c, c_call(c, weir_nonzero, begins), weir_shape(-1));
+  weir_tensor *kept = !consecutive ? c_index_select(c, order, 0, flat) : NULL;
+  c_do(c, weir_index_select(u->out, a, dim, consecutive ? flat : kept));
+  if (u->inverse) c_do(c, run_numbers(u->inverse, begins, order, weir_shape(n)));
+  if (u->counts) c_do(c, run_lengths(u->counts, begins));
+  return c->st;
 }
 
 /* Of a without elements: nothing, where dimension `at` alone is empty. */
@@ -233,40 +211,33 @@ UNIQUE_DIM(unique_consecutive_dim, true)
 /* Of the last dimension of `sorted`, kept: the first place where a run is as long as the longest. */
 static weir_status longest_run(weir_tensor **out, const weir_tensor *sorted)
 {
-  WEIR_TENSOR begins = NULL;
-  WEIR_TENSOR place = NULL;
-  WEIR_TENSOR zero = NULL;
-  WEIR_TENSOR begun = NULL;
+  CALC(c);
   WEIR_TENSOR start = NULL;
   WEIR_TENSOR at = NULL;
-  WEIR_TENSOR length = NULL;
   int last = sorted->dims - 1;
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(sorted)};
-  weir_status st = run_begins(&begins, sorted);
-  if (!st) st = weir_arange(&place, weir_int(0), weir_int(sorted->size[last]), weir_int(1), &o);
-  if (!st) st = weir_zeros(&zero, weir_shape_of(0, NULL), &o);
-  if (!st) st = weir_where(&begun, begins, place, zero);
-  if (!st) st = weir_cummax(&start, &at, begun, last);
-  if (!st) st = weir_sub(&length, place, start);
-  return st ? st : weir_argmax_dim(out, length, last, true);
+  weir_tensor *begins = c_call(c, run_begins, sorted);
+  weir_tensor *place =
+      c_call(c, weir_arange, weir_int(0), weir_int(sorted->size[last]), weir_int(1), &o);
+  weir_tensor *begun = c_where(c, begins, place, c_call(c, weir_zeros, weir_shape_of(0, NULL), &o));
+  c_do(c, weir_cummax(&start, &at, begun, last));
+  weir_tensor *length = c_sub(c, place, start);
+  return c->st ? c->st : weir_argmax_dim(out, length, last, true);
 }
 
 /* Of a with dimensions and elements; both results in rows. */
 static weir_status mode_of(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
                            int dim)
 {
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR rows = NULL;
+  CALC(c);
   WEIR_TENSOR sorted = NULL;
   WEIR_TENSOR places = NULL;
-  WEIR_TENSOR best = NULL;
   int last = a->dims - 1;
-  weir_status st = weir_movedim(&turned, a, &dim, &last, 1);
-  if (!st) st = weir_contiguous(&rows, turned);
-  if (!st) st = weir_sort(&sorted, &places, rows, last, false);
-  if (!st) st = longest_run(&best, sorted);
-  if (!st) st = weir_gather(values, sorted, last, best);
-  return st ? st : weir_gather(indices, places, last, best);
+  weir_tensor *rows = c_contiguous(c, c_call(c, weir_movedim, a, &dim, &last, 1));
+  c_do(c, weir_sort(&sorted, &places, rows, last, false));
+  weir_tensor *best = c_call(c, longest_run, sorted);
+  c_do(c, weir_gather(values, sorted, last, best));
+  return c->st ? c->st : weir_gather(indices, places, last, best);
 }
 
 static weir_status shaped_as(weir_tensor **t, weir_shape shape)

@@ -23,6 +23,7 @@
 #include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
 #include "core/tensor/record.h"
 
@@ -180,26 +181,24 @@ static weir_status dense_for(weir_tensor **out, weir_tensor *t, weir_dtype dtype
 static weir_status copy_across(weir_tensor *to, weir_tensor *from, bool non_blocking)
 {
   weir_dtype dtype = travelling(to, from, non_blocking);
-  WEIR_TENSOR sent = NULL;
-  WEIR_TENSOR taken = NULL;
-  weir_status st = dense_for(&sent, from, dtype, from);
-  if (!st) st = dense_for(&taken, to, dtype, from);
-  if (!st && sent != from) st = copy_within(sent, from);
-  if (!st) st = travel(taken, sent, non_blocking);
-  return st || taken == to ? st : copy_within(to, taken);
+  CALC(c);
+  weir_tensor *sent = c_call(c, dense_for, from, dtype, from);
+  weir_tensor *taken = c_call(c, dense_for, to, dtype, from);
+  if (!c->st && sent != from) c->st = copy_within(sent, from);
+  c_do(c, travel(taken, sent, non_blocking));
+  return c->st || taken == to ? c->st : copy_within(to, taken);
 }
 
 static weir_status copy_between(weir_tensor *to, const weir_tensor *from, bool non_blocking)
 {
   int order[WEIR_MAX_DIMS];
-  WEIR_TENSOR a = NULL;
-  WEIR_TENSOR b = NULL;
+  CALC(c);
   if (!to->numel) return WEIR_OK;
   if (one_run(to, from)) return travel(to, from, non_blocking);
   order_of(to, order);
-  weir_status st = view_in_order(&a, to, order, to->dims);
-  if (!st) st = view_in_order(&b, from, order, to->dims);
-  return st ? st : copy_across(a, b, non_blocking);
+  weir_tensor *a = c_call(c, view_in_order, to, order, to->dims);
+  weir_tensor *b = c_call(c, view_in_order, from, order, to->dims);
+  return c->st ? c->st : copy_across(a, b, non_blocking);
 }
 
 /* ---- checked --------------------------------------------------------------------------------- */
@@ -223,10 +222,10 @@ static weir_status copy_any(weir_tensor *t, const weir_tensor *src, bool twice, 
   if (!weir_device_equal(device_of_tensor(t), device_of_tensor(src)))
     return copy_between(t, src, non_blocking);
   if (!twice) return copy_within(t, src);
-  WEIR_TENSOR copy = NULL;
-  weir_status st = tensor_new_beside(&copy, src, weir_tensor_shape(src));
-  if (!st) st = copy_within(copy, src);
-  return st ? st : copy_within(t, copy);
+  CALC(c);
+  weir_tensor *copy = c_call(c, tensor_new_beside, src, weir_tensor_shape(src));
+  c_do(c, copy_within(copy, src));
+  return c->st ? c->st : copy_within(t, copy);
 }
 
 weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
@@ -254,11 +253,11 @@ weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking
 /* The elements in host memory that is not aligned to them. */
 static weir_status read_unaligned(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
 {
-  WEIR_TENSOR to = NULL;
-  weir_status st = tensor_new(&to, dtype, WEIR_CPU, false, weir_tensor_shape(t));
-  if (!st) st = weir_copy_(to, t, false);
-  if (!st) memcpy(out, to->data, bytes);
-  return st;
+  CALC(c);
+  weir_tensor *to = c_call(c, tensor_new, dtype, WEIR_CPU, false, weir_tensor_shape(t));
+  c_do(c, weir_copy_(to, t, false));
+  if (!c->st) memcpy(out, to->data, bytes);
+  return c->st;
 }
 
 weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
@@ -267,7 +266,7 @@ weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const we
   WEIR_REQUIRE(t);
   WEIR_UNRECORDED;
   tensor_storage *s;
-  WEIR_TENSOR to = NULL;
+  CALC(c);
   if (!weir_dtype_size(dtype)) return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
   uint64_t need = (uint64_t)t->numel * weir_dtype_size(dtype);
   if (need != bytes)
@@ -275,7 +274,7 @@ weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const we
                      (long long)t->numel, weir_dtype_name(dtype), (unsigned long long)need, bytes);
   if (bytes) WEIR_REQUIRE(out);
   if (bytes && (uintptr_t)out % host_alignment(dtype)) return read_unaligned(out, bytes, dtype, t);
-  weir_status st = storage_over(&s, out, bytes, WEIR_CPU, NULL, NULL);
-  if (!st) st = tensor_make(&to, s, dtype, weir_tensor_shape(t), NULL, 0);
-  return st ? st : weir_copy_(to, t, false);
+  c->st = storage_over(&s, out, bytes, WEIR_CPU, NULL, NULL);
+  weir_tensor *to = c_call(c, tensor_make, s, dtype, weir_tensor_shape(t), NULL, 0);
+  return c->st ? c->st : weir_copy_(to, t, false);
 }

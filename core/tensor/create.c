@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/create.h"
 #include "core/tensor/loop.h"
 
@@ -63,11 +64,11 @@ static weir_status view_values(weir_tensor **out, const void *values, weir_dtype
 static weir_status from_values(weir_tensor **out, const tensor_spec *s, const void *values,
                                weir_dtype of, weir_shape shape, const char *function)
 {
-  WEIR_TENSOR shown = NULL;
-  weir_status st = view_values(&shown, values, of, shape, function);
-  if (!st) st = tensor_new_by(out, s, shape);
-  if (!st && (st = weir_copy_(*out, shown, false))) weir_tensor_drop(out);
-  return st;
+  CALC(c);
+  weir_tensor *shown = c_call(c, view_values, values, of, shape, function);
+  c_do(c, tensor_new_by(out, s, shape));
+  if (!c->st && (c->st = weir_copy_(*out, shown, false))) weir_tensor_drop(out);
+  return c->st;
 }
 
 weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype of, weir_shape shape,

@@ -3,6 +3,7 @@
  * Beside view.c, which has what a shape alone decides. Checks are PyTorch's, in its order. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
 #include "core/tensor/record.h"
 
@@ -256,9 +257,8 @@ weir_status weir_view_as_complex(weir_tensor **out, const weir_tensor *t)
 
 static weir_status part_of_numbers(weir_tensor **out, const weir_tensor *t, int64_t which)
 {
-  WEIR_TENSOR pairs = NULL;
-  weir_status st = weir_view_as_real(&pairs, t);
-  return st ? st : weir_select(out, pairs, -1, which);
+  CALC(c);
+  return calc_give(c, out, c_select(c, c_call(c, weir_view_as_real, t), -1, which));
 }
 
 weir_status weir_real(weir_tensor **out, const weir_tensor *t)

@@ -5,6 +5,7 @@
  * the elements in the new shape. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
+#include "core/tensor/calc.h"
 #include "core/tensor/record.h"
 
 /* Sizes and strides of a view that is being made. */
@@ -138,11 +139,11 @@ weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape sha
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
-  weir_status st = try_view(out, t, &shape);
-  if (st || *out) return st;
-  WEIR_TENSOR copy = NULL;
-  st = weir_contiguous(&copy, t);
-  return st ? st : weir_view(out, copy, shape);
+  CALC(c);
+  c->st = try_view(out, t, &shape);
+  if (c->st || *out) return c->st;
+  weir_tensor *copy = c_contiguous(c, t);
+  return c->st ? c->st : weir_view(out, copy, shape);
 }
 
 weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int to)

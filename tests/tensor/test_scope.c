@@ -1,6 +1,7 @@
 /* test_scope.c: expressions within a scope: what is released at its end, what is kept, and what is
- * done about a failure. */
+ * done about a failure; the same of the expressions that the engine itself is made of. */
 #include <pthread.h>
+#include "core/tensor/calc.h"
 #include "tests/tensor/rig.h"
 
 static int over; /* tensors over memory of the suite's that are alive */
@@ -229,6 +230,84 @@ START_TEST(a_scope_is_its_threads)
 }
 END_TEST
 
+/* ---- expressions of the engine's own (core/tensor/calc.h) ------------------------------------- */
+
+/* Makes a tensor and fails all the same. */
+static weir_status make_and_fail(weir_tensor **out)
+{
+  weir_status st = make_counted(out, 1);
+  return st ? st : weir_fail(WEIR_EIO, "made, and failed");
+}
+
+static weir_status twice_plus(weir_tensor **out, double plus)
+{
+  CALC(c);
+  const weir_tensor *a = c_call(c, make_counted, 1);
+  return calc_give(c, out, c_add_s(c, c_mul_s(c, a, 2), plus));
+}
+
+START_TEST(an_expression_releases_all_but_what_it_gives)
+{
+  WEIR_TENSOR got = NULL;
+  over = 0;
+  weir_ok(twice_plus(&got, 3));
+  ck_assert_int_eq(over, 0);
+  EXPECT(got, 5, 7, 9);
+  ck_assert_int_eq(got->refs, 1);
+}
+END_TEST
+
+START_TEST(an_expression_keeps_its_first_error_and_does_nothing_more)
+{
+  WEIR_TENSOR got = NULL;
+  int evaluated = 0;
+  over = 0;
+  {
+    CALC(c);
+    const weir_tensor *a = c_call(c, make_counted, 1);
+    const weir_tensor *bad = c_reshape(c, a, weir_shape(2));
+    ck_assert_ptr_null(bad);
+    ck_assert_ptr_null(c_add(c, a, c_neg(c, bad)));
+    ck_assert_ptr_null(c_call(c, make_counted, ++evaluated));
+    c_do(c, weir_fail(WEIR_EIO, "call %d", ++evaluated));
+    ck_assert_int_eq(calc_give(c, &got, a), WEIR_EINVAL);
+  }
+  ck_assert_int_eq(over, 0);
+  ck_assert_int_eq(evaluated, 0);
+  ck_assert_ptr_null(got);
+  ck_assert_str_eq(weir_error_message(), "shape '[2]' is invalid for input of size 3");
+}
+END_TEST
+
+START_TEST(what_a_failed_call_has_made_is_released)
+{
+  weir_tensor *made = NULL;
+  CALC(c);
+  over = 0;
+  weir_status st = make_and_fail(&made);
+  ck_assert_ptr_null(calc_keep(c, st, &made));
+  ck_assert_ptr_null(made);
+  ck_assert_int_eq(c->st, WEIR_EIO);
+  ck_assert_int_eq(over, 0);
+}
+END_TEST
+
+START_TEST(an_expression_of_too_many_parts_is_an_error)
+{
+  over = 0;
+  {
+    CALC(c);
+    const weir_tensor *a = c_call(c, make_counted, 1);
+    for (int i = 0; i < CALC_ROOM; i++)
+      a = c_narrow(c, a, 0, 0, 3);
+    ck_assert_ptr_null(a);
+    ck_assert_int_eq(c->st, WEIR_ENOTSUP);
+    ck_assert_int_eq(c->count, CALC_ROOM);
+  }
+  ck_assert_int_eq(over, 0);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {what_is_made_ends_with_the_scope,
@@ -240,6 +319,10 @@ int main(void)
                                 however_it_is_left_it_ends,
                                 scopes_nest_and_fail_alone,
                                 a_scope_is_its_threads,
+                                an_expression_releases_all_but_what_it_gives,
+                                an_expression_keeps_its_first_error_and_does_nothing_more,
+                                what_a_failed_call_has_made_is_released,
+                                an_expression_of_too_many_parts_is_an_error,
                                 NULL};
   return rig_run("tensor/scope", tests, DEVICES_TRIED);
 }

@@ -1,32 +1,12 @@
-/* calc.c: rules as expressions: calls whose results last until the rule has run, and whose first
- * error makes all that follow nothing. */
+/* rule.c: what rules of derivatives are made of: the operands and results that were kept, and expressions
+ * (core/tensor/calc.h) that only derivatives need. */
 #include <string.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
 
-void calc_drop(calc *c, int count)
-{
-  while (c->count > count)
-    weir_tensor_release(c->made[--c->count]);
-}
-
-const weir_tensor *calc_keep(calc *c, weir_status st, weir_tensor **made)
-{
-  if (!st && c->count == CALC_ROOM) {
-    st = weir_fail(WEIR_ENOTSUP, "a derivative needs more than %d temporaries", CALC_ROOM);
-    weir_tensor_release(*made);
-  }
-  if (st) {
-    c->st = st;
-    return NULL;
-  }
-  if (*made) c->made[c->count++] = *made;
-  return *made;
-}
-
 void give(rule_run *k, int i, const weir_tensor *t)
 {
-  if (k->c.st || !t) return;
+  if (k->c->st || !t) return;
   weir_tensor_release(k->out[i]);
   k->out[i] = weir_tensor_retain((weir_tensor *)t);
 }
@@ -65,16 +45,16 @@ static const weir_tensor *kept_at(rule_run *k, int at)
 {
   const grad_kept *kept = &k->n->kept[at];
   int result = at - k->n->inputs;
-  if (k->c.st) return NULL;
+  if (k->c->st) return NULL;
   if (k->n->kept_gone || !kept->t) {
-    k->c.st = say_gone();
+    k->c->st = say_gone();
     return NULL;
   }
   if (kept->t->storage->version == kept->version) return kept->t;
   const grad_edge *from = result >= 0 ? NULL : &k->n->edge[at];
   const grad_node *by = from ? from->node : k->n;
-  k->c.st = say_changed(kept, by && by->rule ? by->rule->name : NULL,
-                        from ? from->output : (unsigned)result);
+  k->c->st = say_changed(kept, by && by->rule ? by->rule->name : NULL,
+                         from ? from->output : (unsigned)result);
   return NULL;
 }
 
@@ -82,13 +62,12 @@ static const weir_tensor *kept_at(rule_run *k, int at)
 static const weir_tensor *made_by(rule_run *k, const weir_tensor *t, const grad_node *n,
                                   uint32_t output)
 {
-  weir_tensor *again = NULL;
   if (!t || !n || !k->create_graph) return t;
-  t = calc_keep(&k->c, tensor_alias(&again, t), &again);
-  if (!t) return NULL;
+  weir_tensor *again = c_call(k->c, tensor_alias, t);
+  if (!again) return NULL;
   again->node = node_retain((grad_node *)n);
   again->output = output;
-  return t;
+  return again;
 }
 
 const weir_tensor *operand(rule_run *k, int i)
@@ -105,98 +84,51 @@ const weir_tensor *outcome(rule_run *k, int i)
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
-const weir_tensor *c_matmul(rule_run *k, const weir_tensor *a, const weir_tensor *b)
+const weir_tensor *operand_or_number(rule_run *k, int i)
 {
-  weir_tensor *o = NULL;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_matmul(&o, a, b), &o);
-}
-
-const weir_tensor *c_operand(rule_run *k, int i)
-{
-  weir_tensor *o = NULL;
   weir_options options = {.dtype = k->n->meta[0].dtype, .device = k->n->meta[0].device};
   if (!is_number(k, i)) return operand(k, i);
-  if (k->c.st) return NULL;
+  if (k->c->st) return NULL;
   weir_scalar number = k->n->r.number[i];
-  return calc_keep(&k->c, weir_full(&o, weir_shape_of(0, NULL), number, &options), &o);
+  return c_call(k->c, weir_full, weir_shape_of(0, NULL), number, &options);
 }
 
-const weir_tensor *c_where(rule_run *k, const weir_tensor *condition, const weir_tensor *t)
+const weir_tensor *c_masked(calc *c, const weir_tensor *condition, const weir_tensor *t)
 {
-  weir_tensor *o = NULL;
-  if (k->c.st) return NULL;
+  if (c->st) return NULL;
   elementwise_call e = {.op = WEIR_OP_WHERE, .count = 3, .numbers = 4};
   e.t[0] = condition, e.t[1] = t, e.number[2] = weir_int(0);
-  return calc_keep(&k->c, elementwise_run(&o, &e), &o);
+  return c_call(c, elementwise_run, &e);
 }
 
-const weir_tensor *c_pick(rule_run *k, const weir_tensor *condition, const weir_tensor *a,
-                          const weir_tensor *b)
+const weir_tensor *c_sign(calc *c, const weir_tensor *t)
 {
-  weir_tensor *o = NULL;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_where(&o, condition, a, b), &o);
-}
-
-const weir_tensor *c_not(rule_run *k, const weir_tensor *t)
-{
-  weir_tensor *o = NULL;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_logical_not(&o, t), &o);
-}
-
-const weir_tensor *c_as(rule_run *k, const weir_tensor *t, weir_dtype dtype)
-{
-  weir_tensor *o = NULL;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_to_dtype(&o, t, dtype), &o);
-}
-
-const weir_tensor *c_sign(rule_run *k, const weir_tensor *t)
-{
-  if (k->c.st) return NULL;
+  if (c->st) return NULL;
   weir_dtype d = (weir_dtype)t->dtype;
-  const weir_tensor *above = c_as(k, c_gt_s(k, t, 0), d), *below = c_as(k, c_lt_s(k, t, 0), d);
-  return c_sub(k, above, below);
+  const weir_tensor *above = c_to_dtype(c, c_gt_s(c, t, 0), d),
+                    *below = c_to_dtype(c, c_lt_s(c, t, 0), d);
+  return c_sub(c, above, below);
 }
 
-const weir_tensor *c_reshape(rule_run *k, const weir_tensor *t, weir_shape shape)
+const weir_tensor *c_sum_mask(calc *c, const weir_tensor *t, uint32_t mask, bool keepdim)
 {
-  weir_tensor *o = NULL;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_reshape(&o, t, shape), &o);
-}
-
-const weir_tensor *c_expand(rule_run *k, const weir_tensor *t, weir_shape shape)
-{
-  weir_tensor *o = NULL;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_expand(&o, t, shape), &o);
-}
-
-const weir_tensor *c_transpose(rule_run *k, const weir_tensor *t, int a, int b)
-{
-  weir_tensor *o = NULL;
-  return calc_keep(&k->c, k->c.st ? k->c.st : weir_transpose(&o, t, a, b), &o);
-}
-
-const weir_tensor *c_sum_mask(rule_run *k, const weir_tensor *t, uint32_t mask, bool keepdim)
-{
-  weir_tensor *o = NULL;
   int dims[WEIR_MAX_DIMS], count = 0;
-  if (k->c.st || !mask) return t;
+  if (c->st || !mask) return t;
   for (int d = 0; d < t->dims; d++)
     if (mask >> d & 1) dims[count++] = d;
-  return calc_keep(&k->c, weir_sum_dims(&o, t, dims, count, keepdim), &o);
+  return c_call(c, weir_sum_dims, t, dims, count, keepdim);
 }
 
-weir_tensor *c_zeros(rule_run *k, const grad_meta *like)
+weir_tensor *zeros_of(rule_run *k, const grad_meta *like)
 {
-  weir_tensor *o = NULL;
   weir_options options = {.dtype = like->dtype, .device = like->device};
-  return (weir_tensor *)calc_keep(&k->c, k->c.st ? k->c.st : weir_zeros(&o, like->shape, &options),
-                                  &o);
+  return (weir_tensor *)c_call(k->c, weir_zeros, like->shape, &options);
 }
 
-const weir_tensor *c_sum_to(rule_run *k, const weir_tensor *t, const weir_shape *shape)
+const weir_tensor *c_sum_to(calc *c, const weir_tensor *t, const weir_shape *shape)
 {
   uint32_t mask = 0;
-  if (k->c.st || !t) return NULL;
+  if (c->st || !t) return NULL;
   int lead = t->dims - shape->count;
   bool same = !lead;
   for (int d = 0; d < t->dims; d++) {
@@ -205,5 +137,5 @@ const weir_tensor *c_sum_to(rule_run *k, const weir_tensor *t, const weir_shape 
     same = same && t->size[d] == shape->size[d];
   }
   if (same) return t;
-  return c_reshape(k, c_sum_mask(k, t, mask, true), *shape);
+  return c_reshape(c, c_sum_mask(c, t, mask, true), *shape);
 }
