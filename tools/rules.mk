@@ -45,7 +45,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-make lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-porting check-table lint-tidy ## clang-format (nothing to change), variables of make, clang-tidy, shellcheck, man pages, names of files, names of static functions, export lists, which folder may use which, the tables of functions and of PyTorch's names
+lint: lint-format lint-make lint-shell lint-names lint-walks lint-man lint-exports lint-statics lint-floors lint-porting check-table lint-tidy ## clang-format (nothing to change), variables of make, clang-tidy, shellcheck, man pages, names of files, walks through the code, names of static functions, export lists, which folder may use which, the tables of functions and of PyTorch's names
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"
@@ -61,6 +61,10 @@ lint-names:
 
 options: ## write the heads of the lists of options in weir(1) anew, of tools/weir/base/options.def
 	$(Q)tools/scripts/options.py
+
+lint-walks:
+	$(say) WALKS "steps of walks in pages"
+	$(Q)tools/scripts/check-walks.py
 
 lint-man: $(O)/man/made
 	$(say) MAN "tools/man"
@@ -126,7 +130,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: options porting lint-porting format lint lint-format lint-make lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
+.PHONY: options porting lint-porting format lint lint-format lint-make lint-shell lint-names lint-walks lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 

@@ -277,6 +277,23 @@ START_TEST(a_missing_row_or_list_item_is_found)
 }
 END_TEST
 
+/* The walk of an option in tools/README.md is held by this; a name that a file only uses is no
+ * step. */
+START_TEST(a_step_that_leads_nowhere_is_found)
+{
+  sh_status(0, "$WEIR_SOURCE/tools/scripts/check-walks.py tools/README.md .github/CONTRIBUTING.md");
+  outcome *o = sh_status(
+      1,
+      "printf '1. `tools/weir/base/options.c:cmd_parse` is there\\n"
+      "2. `tools/weir/main.c:cmd_parse` only used\\n3. `tools/weir/none.c:x` nowhere\\n' >page.md;"
+      " $WEIR_SOURCE/tools/scripts/check-walks.py $PWD/page.md 2>&1 >/dev/null | sed "
+      "'s/.*page/page/'; "
+      "exit 1");
+  ck_assert_str_eq(o->out, "page.md:2: tools/weir/main.c does not define cmd_parse\n"
+                           "page.md:3: tools/weir/none.c: there is no such file\n");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("tools/options");
@@ -290,6 +307,7 @@ int main(void)
   tcase_add_test(t, a_spelling_means_one_thing);
   tcase_add_test(t, the_lists_of_the_manual_are_made_of_the_table);
   tcase_add_test(t, a_missing_row_or_list_item_is_found);
+  tcase_add_test(t, a_step_that_leads_nowhere_is_found);
   suite_add_tcase(s, t);
   return run_suite(s);
 }
