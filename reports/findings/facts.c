@@ -8,6 +8,7 @@
 #include "core/trace/event.h"
 #include "reports/base/util.h"
 #include "reports/findings/ranges.h"
+#include "reports/findings/stream_facts.h"
 #include "reports/findings/thread_facts.h"
 #include "reports/import/run_log.h"
 
@@ -52,7 +53,7 @@ typedef struct live_block {
 
 typedef struct process {
   int64_t last_time;
-  uint64_t reads, reads_or_frees, writes, parts, allocs, epoch;
+  uint64_t reads, reads_or_frees, writes, parts, allocs, epoch, waits;
   int64_t *born; /* owned: allocations of the part that goes on; 0: freed again */
   size_t born_count, born_capacity, early;
   wr_ranges untouched; /* allocations since which nothing can have used them */
@@ -77,6 +78,7 @@ typedef struct pass {
   uint64_t taken;
   uint64_t walked, waits_took; /* rows, of this walk; and of all walks */
   wr_thread_facts threads;
+  wr_stream_facts streams;
   hash_map by_process, by_thread, by_group, by_pointer;
   hash_map by_event; /* the last wait for an event */
   process *process;
@@ -577,7 +579,8 @@ static weir_status see_call(pass *p, const wr_fact_call *c)
   if (!s) s = see_memory(p, x, t, c);
   if (!s && t->kind == WEIR_EV_FREE && !(t->flags & CAPTURED)) s = see_owner(p, x, t, c);
   bool shared = x->shares || x->apart.root || x->given.ranges.root;
-  return s ? s : wr_thread_take(&p->threads, h, t, c, shared);
+  if (!s) s = wr_thread_take(&p->threads, h, t, c, shared);
+  return s ? s : wr_stream_take(&p->streams, t, c, &x->waits);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -627,6 +630,7 @@ static void forget(pass *p)
   }
   p->process_count = p->thread_count = p->block_count = p->group_count = 0;
   p->threads.matrices = 0;
+  wr_stream_facts_free(&p->streams);
   p->taken = 0;
   hash_map_free(&p->by_process);
   hash_map_free(&p->by_thread);
@@ -642,7 +646,7 @@ static void forget(pass *p)
   for (size_t i = 0; i < p->f->count; i++) {
     wr_common *t = &p->f->common[i];
     t->calls = t->small = t->ns = t->bytes = t->most = t->longest = 0, t->first = 0;
-    t->process_index = t->thread_index = SIZE_MAX;
+    t->process_index = t->thread_index = t->stream_index = SIZE_MAX;
   }
 }
 
@@ -761,7 +765,7 @@ static weir_status walk(pass *p)
 /* ---- templates ------------------------------------------------------------------------------- */
 
 /* id, process, thread, stack, stream, device, src_device, kind, copy, mem, src_mem, flags, status,
- * function of a call or of an event's */
+ * function of a call or of an event's, context */
 static weir_status take_template(void *context, sqlite3_stmt *q)
 {
   wr_facts *f = ((pass *)context)->f;
@@ -782,6 +786,7 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
                                       .stream = (uint64_t)sqlite3_column_int64(q, 4),
                                       .device = own < 0 ? source : own,
                                       .own_device = own,
+                                      .context = sqlite3_column_int(q, 14),
                                       .kind = sqlite3_column_int(q, 7),
                                       .copy = sqlite3_column_int(q, 8),
                                       .mem = sqlite3_column_int(q, 9),
@@ -791,19 +796,24 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
                                       .giving = wr_giving_of(function),
                                       .times = function && strstr(function, "EventElapsedTime"),
                                       .process_index = SIZE_MAX,
-                                      .thread_index = SIZE_MAX};
+                                      .thread_index = SIZE_MAX,
+                                      .stream_index = SIZE_MAX};
   return WEIR_OK;
 }
 
 weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings)
 {
-  pass p = {.f = f, .db = db, .settings = settings, .threads = {.tables = &f->tables}};
+  pass p = {.f = f,
+            .db = db,
+            .settings = settings,
+            .threads = {.tables = &f->tables},
+            .streams = {.tables = &f->tables, .timed = settings->timed}};
   weir_status s = wr_fact_open(&f->tables);
   if (!s)
     s = wr_db_each(db,
                    "SELECT id, process, thread, stack, stream, device, src_device, kind, copy, mem,"
                    " src_mem, flags, status, CASE WHEN kind IN (8, 12) THEN"
-                   " (SELECT name FROM main.api WHERE api.id = template.api) END"
+                   " (SELECT name FROM main.api WHERE api.id = template.api) END, context"
                    " FROM main.template ORDER BY id",
                    take_template, &p);
   if (!s) s = walk(&p);

@@ -20,14 +20,15 @@ typedef struct wr_common {
   uint64_t stream;
   int device;     /* of the call, or of a copy's source; -1 none */
   int own_device; /* of the call; -1 none */
+  int context;    /* number in the process */
   int kind, copy, mem, src_mem;
   wr_giving giving; /* of a CALL */
   bool times;       /* it asks how long it was between two events */
   int64_t flags;
   bool succeeded;
   uint64_t calls, small, ns, bytes, most, longest;
-  int64_t first;                      /* the first call with bytes, 0 none */
-  size_t process_index, thread_index; /* of the pass, SIZE_MAX: not seen yet */
+  int64_t first;                                    /* the first call with bytes, 0 none */
+  size_t process_index, thread_index, stream_index; /* of the pass, SIZE_MAX: not seen yet */
 } wr_common;
 
 typedef struct wr_facts {
@@ -43,6 +44,7 @@ typedef struct wr_facts_settings {
   void (*progress)(void *context, const char *what, uint64_t done, uint64_t all); /* or NULL */
   void *context;
   uint64_t events;     /* of the trace, for the progress */
+  bool timed;          /* the trace has device times */
   wr_wait_pass *waits; /* begun, which takes all rows too; or NULL */
 } wr_facts_settings;
 

@@ -711,6 +711,7 @@ static weir_status find_facts(search *x)
                                 .progress = o->progress,
                                 .context = o->progress_context,
                                 .events = x->events > 0 ? (uint64_t)x->events : 0,
+                                .timed = x->timed,
                                 .waits = x->waits};
   x->beside = wr_run_beside();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));

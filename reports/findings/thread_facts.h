@@ -4,15 +4,8 @@
 #ifndef WEIR_REPORTS_THREAD_FACTS_H
 #define WEIR_REPORTS_THREAD_FACTS_H
 
+#include "reports/findings/fact_call.h"
 #include "reports/findings/facts.h"
-
-/* A call as facts are made of it; it begins as wr_logged does. */
-typedef struct wr_fact_call {
-  int64_t id, time; /* ns; of an allocation the time of its end */
-  uint64_t a, b, bytes;
-  int64_t duration;
-  size_t common; /* place of its template in wr_facts.common */
-} wr_fact_call;
 
 enum {
   WR_LEAST_ROWS = 4,  /* copies at one stride that are rows of a matrix */

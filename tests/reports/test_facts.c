@@ -7,7 +7,15 @@
 #include "reports/model/open.h"
 #include "tests/reports/synth.h"
 
-enum { HISTORIES = 12, CALLS = 400, SLOW_CALLS = 600, PLACES = 5, UNIT = 4096, SEED = 20261123 };
+enum {
+  HISTORIES = 12,
+  CALLS = 400,
+  SLOW_CALLS = 600,
+  DEEP_CALLS = 2600,
+  PLACES = 5,
+  UNIT = 4096,
+  SEED = 20261123
+};
 
 static bool live[PLACES];
 
@@ -206,6 +214,29 @@ static const char *make_slow_history(int history)
   return synth_import("t.db", one);
 }
 
+/* A stream that is given more than it has room for, and one beside it; two waits. */
+static const char *make_full_history(int history)
+{
+  const char *one[] = {NULL, NULL};
+  synth_seed(SEED + 177 + (uint64_t)history);
+  synth_open(synth_dir());
+  for (uint64_t i = 0; i < DEEP_CALLS; i++) {
+    int thread = (int)synth_below(history % 3 ? 3 : 1);
+    trace_event e = {.kind = synth_below(20) ? WEIR_EV_LAUNCH : WEIR_EV_MEMSET,
+                     .api = synth_api("cuLaunchKernel"),
+                     .bytes = 32,
+                     .mem = WEIR_MEM_DEVICE,
+                     .stream = synth_below(30) ? 20 : 21,
+                     .flags = synth_below(50) ? 0 : WEIR_EVF_CAPTURE};
+    synth_event(thread, i * 50000, synth_below(3) ? 5000 : 20000 + synth_below(9000), e);
+    if (i == DEEP_CALLS / 7) synth_sync(thread, i * 50000 + 30000, 4, WEIR_SYNC_CONTEXT);
+    if (i == DEEP_CALLS / 4 * 3) synth_sync(thread, i * 50000 + 30000, 4, WEIR_SYNC_QUERY);
+  }
+  synth_close();
+  one[0] = synth_spool();
+  return synth_import("t.db", one);
+}
+
 #define PAGEABLE "t.kind = 3 AND t.flags & 1 AND 1 IN (t.mem, t.src_mem) AND t.copy IN (1, 2)"
 
 /* What windows over all calls find. */
@@ -245,11 +276,48 @@ static const fact_case slow_facts[] = {
      " ON t.id = e.template WHERE t.status = 0 AND NOT t.flags & 16 AND (t.kind = 5 AND t.copy IN "
      "(1, 3, 4)"
      " OR t.flags & 2 AND (t.kind = 2 OR t.kind IN (3, 4) AND e.bytes > 0)))"
-     " WHERE kind IN (2, 4) AND duration >= 20000"}};
+     " WHERE kind IN (2, 4) AND duration >= 20000"},
+    {"SELECT event, earlier FROM turned_copy",
+     "WITH step AS (SELECT e.id, t.kind, t.copy, t.flags, t.mem, t.src_mem, e.a, e.b, e.bytes,"
+     " lag(e.id) OVER o AS id1, lag(t.kind) OVER o AS kind1, lag(t.copy) OVER o AS copy1,"
+     " lag(t.flags) OVER o AS flags1, lag(t.mem) OVER o AS mem1, lag(t.src_mem) OVER o AS src1,"
+     " lag(e.a) OVER o AS a1, lag(e.b) OVER o AS b1, lag(e.bytes) OVER o AS bytes1"
+     " FROM event_row e CROSS JOIN template t ON t.id = e.template WHERE t.kind IN (3, 4, 6, 12)"
+     " AND t.status = 0 AND NOT t.flags & 48 WINDOW o AS (PARTITION BY t.process, t.context, "
+     "t.stream"
+     " ORDER BY e.start)) SELECT id, id1 FROM step WHERE kind = 3 AND kind1 = 3 AND copy + copy1 = "
+     "3"
+     " AND flags & flags1 & 1 AND bytes > 65535 AND bytes1 > 65535 AND 2 IN (mem, src_mem)"
+     " AND 2 IN (mem1, src1) AND (a >= b1 + bytes1 OR b1 >= a + bytes) AND (b >= a1 + bytes1 OR a1 "
+     ">= b + bytes)"}};
 
-enum { FACTS = sizeof facts / sizeof *facts, SLOW_FACTS = sizeof slow_facts / sizeof *slow_facts };
+#define DEEP                                                                                       \
+  "WITH op AS (SELECT e.id, e.start, e.duration, t.kind, t.stream, lag(e.id, 1000) OVER o AS "     \
+  "ahead,"                                                                                         \
+  " row_number() OVER o AS n FROM event_row e CROSS JOIN template t ON t.id = e.template"          \
+  " WHERE (t.kind IN (3, 4, 6) OR (t.kind = 12 AND t.stream <> 0)) AND t.status = 0 AND NOT "      \
+  "t.flags & 16"                                                                                   \
+  " WINDOW o AS (PARTITION BY t.process, t.context, t.stream ORDER BY e.start)),"                  \
+  " deep AS (SELECT *, ifnull(lag(n, 2) OVER (PARTITION BY stream ORDER BY start) >= n - 4, 0) "   \
+  "AS again"                                                                                       \
+  " FROM op WHERE kind = 6 AND duration >= 20000 AND ahead IS NOT NULL)"                           \
+  " SELECT d.id, d.ahead, d.again AND NOT EXISTS (SELECT 1 FROM event_row e CROSS JOIN template "  \
+  "t"                                                                                              \
+  " ON t.id = e.template WHERE t.kind = 5 AND e.start BETWEEN"                                     \
+  " (SELECT start FROM event_row WHERE id = d.ahead) AND d.start) AS quiet FROM deep d"
 
-static int64_t found[FACTS + SLOW_FACTS];
+static const fact_case full_facts[] = {{"SELECT event, ahead, quiet FROM deep_launch", DEEP},
+                                       {"SELECT event, ahead, quiet FROM deep_launch WHERE quiet",
+                                        "SELECT * FROM (" DEEP ") WHERE quiet"}};
+
+enum {
+  FACTS = sizeof facts / sizeof *facts,
+  SLOW_FACTS = sizeof slow_facts / sizeof *slow_facts,
+  FULL_FACTS = sizeof full_facts / sizeof *full_facts,
+  ALL_FACTS = FACTS + SLOW_FACTS + FULL_FACTS
+};
+
+static int64_t found[ALL_FACTS];
 
 static int64_t count_of(const wr_db *db, const char *format, const char *one, const char *other)
 {
@@ -286,7 +354,7 @@ static void compare_facts(const char *trace, const fact_case *all, int count, co
 {
   wr_input in;
   wr_facts f = {0};
-  wr_facts_settings settings = {0};
+  wr_facts_settings settings = {.timed = true};
   ck_assert_int_eq(wr_input_open(&in, trace), WEIR_OK);
   ck_assert_msg(wr_facts_make(&f, &in.db, &settings) == WEIR_OK, "%s", weir_error_message());
   for (int i = 0; i < count; i++)
@@ -301,10 +369,11 @@ START_TEST(a_pass_finds_what_sorting_finds)
   for (int history = 0; history < HISTORIES; history++) {
     compare_facts(make_history(history), facts, FACTS, STEP, history, 0);
     compare_facts(make_slow_history(history), slow_facts, SLOW_FACTS, "", history, FACTS);
+    compare_facts(make_full_history(history), full_facts, FULL_FACTS, "", history,
+                  FACTS + SLOW_FACTS);
   }
-  for (int i = 0; i < FACTS + SLOW_FACTS; i++)
-    ck_assert_msg(found[i] > 0, "%s has no row",
-                  (i < FACTS ? &facts[i] : &slow_facts[i - FACTS])->fact);
+  for (int i = 0; i < ALL_FACTS; i++)
+    ck_assert_msg(found[i] > 0, "fact %d has no row", i);
 }
 END_TEST
 

@@ -1,0 +1,158 @@
+/* stream_facts.c: see stream_facts.h. Of each stream the events of its last thousand operations are
+ * remembered where a trace has device times; where that are more than MOST_RINGS in all, they are forgotten,
+ * and less is found. */
+#include "reports/findings/stream_facts.h"
+#include <stdlib.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+
+enum {
+  MOST_RINGS = 1 << 20,
+  SLOW_LAUNCH_NS = 20000,
+  NEAR = 4 /* operations between slow launches */
+};
+
+static weir_status out_of_memory(void)
+{
+  return weir_fail(WEIR_ENOMEM, "finding facts of streams: out of host memory");
+}
+
+/* The common part knows the place, once it has been searched for. NULL: out of memory. */
+static wr_stream_state *stream_of(wr_stream_facts *f, wr_common *t)
+{
+  bool added;
+  if (t->stream_index != SIZE_MAX) return &f->stream[t->stream_index];
+  uint64_t key = hash_mix(hash_mix(17, (uint64_t)t->process), (uint64_t)t->context);
+  uint64_t *at = hash_map_place(&f->at, hash_mix(key, t->stream), &added);
+  if (!at) return NULL;
+  if (added) {
+    if (!wr_grow(&f->stream, &f->capacity, f->count + 1, sizeof(*f->stream))) return NULL;
+    f->stream[f->count] = (wr_stream_state){0};
+    *at = f->count++;
+  }
+  t->stream_index = (size_t)*at;
+  return &f->stream[*at];
+}
+
+/* ---- copies that turn ------------------------------------------------------------------------ */
+
+static bool apart(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+{
+  return a >= b ? a - b >= b_bytes : b - a >= a_bytes;
+}
+
+/* An asynchronous copy between a device and page-locked memory of the host's. */
+static bool runs_alone(const wr_common *t, const wr_fact_call *c)
+{
+  bool crosses = t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH;
+  return t->kind == WEIR_EV_COPY && crosses && t->flags & WEIR_EVF_ASYNC &&
+         c->bytes > WR_SMALL_BYTES && (t->mem == WEIR_MEM_PINNED || t->src_mem == WEIR_MEM_PINNED);
+}
+
+/* A copy right after one in the other direction, of other memory. */
+static weir_status see_turn(wr_stream_facts *f, wr_stream_state *q, const wr_common *t,
+                            const wr_fact_call *c)
+{
+  const wr_fact_call *o = &q->last_call;
+  bool turns = q->last && t->copy != q->last->copy && runs_alone(t, c) && runs_alone(q->last, o);
+  if (turns && apart(c->a, c->bytes, o->b, o->bytes) && apart(c->b, c->bytes, o->a, o->bytes))
+    return wr_fact_add(
+        f->tables, WR_FACT_TURNED_COPY,
+        (const int64_t[]){c->id, o->id, t->id, (int64_t)c->bytes, (int64_t)o->bytes});
+  return WEIR_OK;
+}
+
+/* ---- full queues ----------------------------------------------------------------------------- */
+
+static void forget_rings(wr_stream_facts *f)
+{
+  for (size_t i = 0; i < f->count; i++) {
+    free(f->stream[i].ring);
+    f->stream[i].ring = NULL;
+    f->stream[i].kept = f->stream[i].ring_capacity = 0;
+  }
+  f->rings = 0;
+}
+
+/* *before: the event of the operation that many before this one; 0: it is not known. */
+static weir_status keep_event(wr_stream_facts *f, wr_stream_state *q, int64_t event,
+                              int64_t *before)
+{
+  *before = 0;
+  if (!f->timed) return WEIR_OK;
+  if (q->kept < WR_QUEUE_DEPTH && f->rings >= MOST_RINGS) forget_rings(f);
+  if (q->kept < WR_QUEUE_DEPTH) {
+    if (!wr_grow(&q->ring, &q->ring_capacity, (size_t)q->kept + 1, sizeof(*q->ring)))
+      return out_of_memory();
+    f->rings++;
+  } else {
+    *before = q->ring[q->kept % WR_QUEUE_DEPTH];
+  }
+  q->ring[q->kept++ % WR_QUEUE_DEPTH] = event;
+  return WEIR_OK;
+}
+
+/* The host waits, for all that the stream had before, or asks whether it is complete. */
+static bool looks(const wr_common *t)
+{
+  bool async = t->flags & WEIR_EVF_ASYNC, waits = t->flags & WEIR_EVF_IMPLICIT_SYNC;
+  if (t->kind == WEIR_EV_SYNC) return t->copy != WEIR_SYNC_STREAM_WAIT;
+  if (t->kind != WEIR_EV_COPY || t->flags & WEIR_EVF_CAPTURE || !waits) return false;
+  return t->copy == WEIR_COPY_DTOH || (t->copy == WEIR_COPY_HTOD && !async);
+}
+
+/* A launch with as many operations before it that keeps the host. `quiet`: the host has not waited since the
+ * first of them, and two of the last few were such launches. */
+static weir_status see_deep(wr_stream_facts *f, wr_stream_state *q, const wr_common *t,
+                            const wr_fact_call *c, int64_t before)
+{
+  if (t->kind != WEIR_EV_LAUNCH || c->duration < SLOW_LAUNCH_NS || q->operations < WR_QUEUE_DEPTH)
+    return WEIR_OK;
+  bool again = q->slow[0] && q->slow[0] + NEAR >= q->operations;
+  bool quiet = q->since >= WR_QUEUE_DEPTH && again;
+  q->slow[0] = q->slow[1];
+  q->slow[1] = q->operations;
+  if (!quiet && !before) return WEIR_OK;
+  const int64_t v[] = {c->id, before, t->id, c->duration, quiet};
+  return before ? wr_fact_add(f->tables, WR_FACT_DEEP_LAUNCH, v)
+                : wr_fact_add_null(f->tables, WR_FACT_DEEP_LAUNCH, v);
+}
+
+static weir_status see_operation(wr_stream_facts *f, wr_stream_state *q, const wr_common *t,
+                                 const wr_fact_call *c, uint64_t waits)
+{
+  int64_t before = 0;
+  if (q->waits != waits) q->since = 0, q->waits = waits;
+  weir_status s = keep_event(f, q, c->id, &before);
+  if (!s) s = see_deep(f, q, t, c, before);
+  q->operations++;
+  q->since++;
+  return s;
+}
+
+/* ---- a call ---------------------------------------------------------------------------------- */
+
+weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call *c, uint64_t *waits)
+{
+  bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET, wait = looks(t);
+  bool queues = moves || t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL;
+  weir_status s = WEIR_OK;
+  if (wait) ++*waits;
+  if (!queues || t->flags & WEIR_EVF_CAPTURE) return s;
+  wr_stream_state *q = stream_of(f, t);
+  if (!q) return out_of_memory();
+  if (t->kind != WEIR_EV_CALL || t->stream) s = see_operation(f, q, t, c, *waits);
+  if (s || t->flags & WEIR_EVF_BATCH) return s;
+  s = see_turn(f, q, t, c);
+  q->last = t;
+  q->last_call = *c;
+  return s;
+}
+
+void wr_stream_facts_free(wr_stream_facts *f)
+{
+  forget_rings(f);
+  hash_map_free(&f->at);
+  free(f->stream);
+  *f = (wr_stream_facts){.tables = f->tables, .timed = f->timed};
+}

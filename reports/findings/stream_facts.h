@@ -1,0 +1,45 @@
+/* stream_facts.h: the facts that follow from the order in which calls of all threads queue work into one
+ * stream: copies in one direction right after ones in the other, and launches that keep the host with many
+ * operations queued before them. */
+#ifndef WEIR_REPORTS_STREAM_FACTS_H
+#define WEIR_REPORTS_STREAM_FACTS_H
+
+#include "reports/findings/fact_call.h"
+#include "reports/findings/facts.h"
+
+enum {
+  WR_QUEUE_DEPTH = 1000 /* operations queued before a launch for which there may be no room */
+};
+
+/* What is remembered of a stream. */
+typedef struct wr_stream_state {
+  const wr_common *last; /* template of the last call that queued something, by itself; NULL none */
+  wr_fact_call last_call;
+  uint64_t operations; /* queued */
+  uint64_t waits;      /* of the process, when `since` began */
+  uint64_t since;      /* operations queued since that wait, it included */
+  uint64_t slow[2]; /* numbers of the last two slow launches with a full queue, the older first */
+  int64_t *ring;    /* owned: events of the last operations */
+  size_t ring_capacity;
+  uint64_t kept; /* events that were put into the ring */
+} wr_stream_state;
+
+/* What all streams have in common. */
+typedef struct wr_stream_facts {
+  wr_fact_tables *tables;  /* borrowed */
+  bool timed;              /* the trace has device times: events of operations are remembered */
+  hash_map at;             /* process, context, stream -> place */
+  wr_stream_state *stream; /* owned */
+  size_t count, capacity;
+  size_t rings; /* events in all rings */
+} wr_stream_facts;
+
+/* The next call, which succeeded, in order of time. *waits: how often the process has waited, counted here.
+ * Errors: ENOMEM, EIO. */
+weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call *c,
+                           uint64_t *waits);
+
+/* Forgets all streams. */
+void wr_stream_facts_free(wr_stream_facts *f);
+
+#endif
