@@ -154,14 +154,14 @@ static void slope_back(rule_run *k, weir_op op,
   X(shrink, SHRINK)                                                                                \
   X(threshold, THRESHOLD)
 #define SLOPE(name, op)                                                                            \
-  static void name##_back(rule_run *k)                                                             \
+  void name##_back(rule_run *k)                                                                    \
   {                                                                                                \
     slope_back(k, WEIR_OP_##op##_BACKWARD, name##_slope);                                          \
   }
 SLOPES(SLOPE)
 
 /* a sigmoid(b) */
-static void glu_back(rule_run *k)
+void glu_back(rule_run *k)
 {
   const weir_tensor *s = c_sigmoid(k->c, operand(k, 1)), *part = c_mul(k->c, G, s);
   if (wants_gradient(k, 0)) give(k, 0, part);
@@ -170,38 +170,11 @@ static void glu_back(rule_run *k)
   give(k, 1, c_mul(k->c, operand(k, 0), rest));
 }
 
-static void prelu_back(rule_run *k)
+void prelu_back(rule_run *k)
 {
   const weir_tensor *above = c_gt_s(k->c, operand(k, 0), 0);
   if (wants_gradient(k, 0))
     give(k, 0, c_where(k->c, above, G, c_mul(k->c, G, operand_or_number(k, 1))));
   if (wants_gradient(k, 1))
     give(k, 1, c_masked(k->c, c_logical_not(k->c, above), c_mul(k->c, G, operand(k, 0))));
-}
-
-#define A KEEP_A
-#define B KEEP_B
-
-static const grad_rule rules[WEIR_OP_COUNT] = {
-    [WEIR_OP_SILU] = {"SiluBackward0", silu_back, {A}},
-    [WEIR_OP_GELU] = {"GeluBackward0", gelu_back, {A}},
-    [WEIR_OP_GELU_TANH] = {"GeluBackward0", gelu_tanh_back, {A}},
-    [WEIR_OP_MISH] = {"MishBackward0", mish_back, {A}},
-    [WEIR_OP_HARDSIGMOID] = {"HardsigmoidBackward0", hardsigmoid_back, {A}},
-    [WEIR_OP_HARDSWISH] = {"HardswishBackward0", hardswish_back, {A}},
-    [WEIR_OP_LOG_SIGMOID] = {"LogSigmoidBackward0", log_sigmoid_back, {A}},
-    [WEIR_OP_LEAKY_RELU] = {"LeakyReluBackward0", leaky_relu_back, {A}},
-    [WEIR_OP_ELU] = {"EluBackward0", elu_back, {A}},
-    [WEIR_OP_SOFTPLUS] = {"SoftplusBackward0", softplus_back, {A}},
-    [WEIR_OP_SOFTSHRINK] = {"SoftshrinkBackward0", shrink_back, {A}},
-    [WEIR_OP_HARDSHRINK] = {"HardshrinkBackward0", shrink_back, {A}},
-    [WEIR_OP_THRESHOLD] = {"ThresholdBackward0", threshold_back, {A}},
-    [WEIR_OP_GLU] = {"GluBackward0", glu_back, {B, A | B}},
-    [WEIR_OP_PRELU] = {"PreluKernelBackward0", prelu_back, {A | B, A}},
-};
-
-const grad_rule *activation_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->op];
-  return rule->name ? rule : NULL;
 }

@@ -10,7 +10,7 @@
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-static void attention_back(rule_run *k)
+void attention_back(rule_run *k)
 {
   const double *p = k->n->r.p;
   attention_saved saved = {.in = {operand(k, 0), operand(k, 1), operand(k, 2)},
@@ -26,13 +26,4 @@ static void attention_back(rule_run *k)
     if (wants_gradient(k, i)) give(k, i, out[i]);
     weir_tensor_release(out[i]);
   }
-}
-
-#define ALL (KEEP_A | KEEP_B | KEEP_C | KEEP_D)
-static const grad_rule attention_gradient = {
-    "ScaledDotProductAttentionBackward0", attention_back, {ALL, ALL, ALL}};
-
-const grad_rule *attention_rule(const record *r)
-{
-  return r->kind == RECORD_ATTENTION ? &attention_gradient : NULL;
 }

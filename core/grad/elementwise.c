@@ -1,10 +1,8 @@
-/* elementwise.c: derivatives of the rows of WEIR_OPS: a function each, and what it keeps. Here are
- * arithmetic and choices; functions.c and activation.c have the other rows.
+/* elementwise.c: rules of arithmetic and choices; functions.c and activation.c have the other rows of
+ * WEIR_OPS.
  *
- * A rule gives the gradient as the result has it; what was broadcast is summed, and what was
- * converted converted back, by who runs it (backward.c). A row that has no line in a table has no
- * derivative yet, and to record it is an error; one whose function is NULL gives nothing that could
- * have one. */
+ * A rule gives the gradient as the result has it; backward.c sums what was broadcast and converts
+ * back what was converted. */
 #include <math.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
@@ -62,12 +60,12 @@ static void slope_of(rule_run *k, weir_op op, const weir_tensor *t, const weir_s
  * Where the gradient needs a derivative itself, it is made of operations that have one; else the
  * device has one operation for it, without temporaries. */
 
-static void neg_back(rule_run *k)
+void neg_back(rule_run *k)
 {
   give(k, 0, c_neg(k->c, G));
 }
 
-static void abs_back(rule_run *k)
+void abs_back(rule_run *k)
 {
   const weir_tensor *a = a_of(k);
   if (k->c->st || a->dtype != WEIR_COMPLEX64) {
@@ -78,7 +76,7 @@ static void abs_back(rule_run *k)
   give(k, 0, c_mul(k->c, G, c_masked(k->c, c_ne_s(k->c, r, 0), c_div(k->c, a, r))));
 }
 
-static void relu_back(rule_run *k)
+void relu_back(rule_run *k)
 {
   static const weir_scalar bound[3] = {{.dtype = WEIR_FLOAT64}};
   if (k->create_graph)
@@ -87,38 +85,38 @@ static void relu_back(rule_run *k)
     slope_of(k, WEIR_OP_THRESHOLD_BACKWARD, result_of(k), bound);
 }
 
-static void exp_back(rule_run *k)
+void exp_back(rule_run *k)
 {
   give(k, 0, c_mul(k->c, G, c_conj(k->c, result_of(k))));
 }
 
-static void log_back(rule_run *k)
+void log_back(rule_run *k)
 {
   give(k, 0, c_div(k->c, G, c_conj(k->c, a_of(k))));
 }
 
-static void sqrt_back(rule_run *k)
+void sqrt_back(rule_run *k)
 {
   give(k, 0, c_div(k->c, G, c_mul_s(k->c, c_conj(k->c, result_of(k)), 2)));
 }
 
-static void rsqrt_back(rule_run *k)
+void rsqrt_back(rule_run *k)
 {
   give(k, 0, c_mul(k->c, c_mul_s(k->c, G, -0.5), c_pow_s(k->c, c_conj(k->c, result_of(k)), 3)));
 }
 
-static void sin_back(rule_run *k)
+void sin_back(rule_run *k)
 {
   give(k, 0, c_mul(k->c, G, c_conj(k->c, c_cos(k->c, a_of(k)))));
 }
 
-static void cos_back(rule_run *k)
+void cos_back(rule_run *k)
 {
   give(k, 0, c_mul(k->c, G, c_conj(k->c, c_neg(k->c, c_sin(k->c, a_of(k))))));
 }
 
 /* g (1 - t t) */
-static void tanh_back(rule_run *k)
+void tanh_back(rule_run *k)
 {
   const weir_tensor *t = c_conj(k->c, result_of(k));
   if (k->create_graph || k->n->of[0].dtype == WEIR_COMPLEX64)
@@ -127,7 +125,7 @@ static void tanh_back(rule_run *k)
     slope_of(k, WEIR_OP_TANH_BACKWARD, t, k->n->r.number);
 }
 
-static void sigmoid_back(rule_run *k)
+void sigmoid_back(rule_run *k)
 {
   const weir_tensor *s = c_conj(k->c, result_of(k)), *part;
   if (!k->create_graph && k->n->of[0].dtype != WEIR_COMPLEX64) {
@@ -152,19 +150,19 @@ static const weir_tensor *scaled(rule_run *k, const weir_tensor *t, bool minus)
   return c_mul_scalar(k->c, t, alpha);
 }
 
-static void add_back(rule_run *k)
+void add_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (wants_gradient(k, 1)) give(k, 1, scaled(k, G, false));
 }
 
-static void sub_back(rule_run *k)
+void sub_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (wants_gradient(k, 1)) give(k, 1, scaled(k, G, true));
 }
 
-static void mul_back(rule_run *k)
+void mul_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, times_operand(k, G, 1));
   if (wants_gradient(k, 1)) give(k, 1, times_operand(k, G, 0));
@@ -178,7 +176,7 @@ static const weir_tensor *quotient(rule_run *k)
   return c_scalar_div(k->c, k->n->r.number[0], b);
 }
 
-static void div_back(rule_run *k)
+void div_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, through(k, G, 1));
   if (wants_gradient(k, 1))
@@ -218,7 +216,7 @@ static void pow_exponent(rule_run *k)
   give(k, 1, c_masked(k->c, c_logical_not(k->c, still), part));
 }
 
-static void pow_back(rule_run *k)
+void pow_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) pow_base(k);
   if (wants_gradient(k, 1)) pow_exponent(k);
@@ -246,77 +244,19 @@ static void extreme_back(rule_run *k, bool largest)
     give(k, 1, c_masked(k->c, c_logical_not(k->c, largest ? above : below), half));
 }
 
-static void maximum_back(rule_run *k)
+void maximum_back(rule_run *k)
 {
   extreme_back(k, true);
 }
 
-static void minimum_back(rule_run *k)
+void minimum_back(rule_run *k)
 {
   extreme_back(k, false);
 }
 
-static void where_back(rule_run *k)
+void where_back(rule_run *k)
 {
   const weir_tensor *truth = a_of(k);
   if (wants_gradient(k, 1)) give(k, 1, c_masked(k->c, truth, G));
   if (wants_gradient(k, 2)) give(k, 2, c_masked(k->c, c_logical_not(k->c, truth), G));
-}
-
-/* ---- the table ------------------------------------------------------------------------------- */
-
-#define A KEEP_A
-#define B KEEP_B
-#define R KEEP_OUT
-#define NOTHING(name)                                                                              \
-  {                                                                                                \
-    name "Backward0", NULL,                                                                        \
-    {                                                                                              \
-      0                                                                                            \
-    }                                                                                              \
-  }
-
-static const grad_rule rules[WEIR_OP_COUNT] = {
-    [WEIR_OP_NEG] = {"NegBackward0", neg_back, {0}},
-    [WEIR_OP_ABS] = {"AbsBackward0", abs_back, {A}},
-    [WEIR_OP_RELU] = {"ReluBackward0", relu_back, {R}},
-    [WEIR_OP_EXP] = {"ExpBackward0", exp_back, {R}},
-    [WEIR_OP_LOG] = {"LogBackward0", log_back, {A}},
-    [WEIR_OP_SQRT] = {"SqrtBackward0", sqrt_back, {R}},
-    [WEIR_OP_RSQRT] = {"RsqrtBackward0", rsqrt_back, {R}},
-    [WEIR_OP_SIN] = {"SinBackward0", sin_back, {A}},
-    [WEIR_OP_COS] = {"CosBackward0", cos_back, {A}},
-    [WEIR_OP_TANH] = {"TanhBackward0", tanh_back, {R}},
-    [WEIR_OP_SIGMOID] = {"SigmoidBackward0", sigmoid_back, {R}},
-    [WEIR_OP_LOGICAL_NOT] = NOTHING("LogicalNot"),
-    [WEIR_OP_ISFINITE] = NOTHING("Isfinite"),
-    [WEIR_OP_ADD] = {"AddBackward0", add_back, {0}},
-    [WEIR_OP_SUB] = {"SubBackward0", sub_back, {0}},
-    [WEIR_OP_MUL] = {"MulBackward0", mul_back, {B, A}},
-    [WEIR_OP_DIV] = {"DivBackward0", div_back, {B, A | B}},
-    [WEIR_OP_POW] = {"PowBackward0", pow_back, {A | B, A | B | R}},
-    [WEIR_OP_MAXIMUM] = {"MaximumBackward0", maximum_back, {A | B, A | B}},
-    [WEIR_OP_MINIMUM] = {"MinimumBackward0", minimum_back, {A | B, A | B}},
-    [WEIR_OP_EQ] = NOTHING("Eq"),
-    [WEIR_OP_NE] = NOTHING("Ne"),
-    [WEIR_OP_LT] = NOTHING("Lt"),
-    [WEIR_OP_LE] = NOTHING("Le"),
-    [WEIR_OP_GT] = NOTHING("Gt"),
-    [WEIR_OP_GE] = NOTHING("Ge"),
-    [WEIR_OP_LOGICAL_AND] = NOTHING("LogicalAnd"),
-    [WEIR_OP_LOGICAL_OR] = NOTHING("LogicalOr"),
-    [WEIR_OP_CLOSE] = NOTHING("Close"),
-    [WEIR_OP_ISNAN] = NOTHING("Isnan"),
-    [WEIR_OP_ISINF] = NOTHING("Isinf"),
-    [WEIR_OP_SIGNBIT] = NOTHING("Signbit"),
-    [WEIR_OP_LOGICAL_XOR] = NOTHING("LogicalXor"),
-    [WEIR_OP_WHERE] = {"WhereBackward0", where_back, {0, A, A}},
-};
-
-const grad_rule *elementwise_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->op];
-  if (rule->name) return rule;
-  rule = function_rule(r);
-  return rule ? rule : activation_rule(r);
 }

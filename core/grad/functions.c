@@ -28,20 +28,20 @@ static void give_times(rule_run *k, const weir_tensor *slope)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static void zero_back(rule_run *k)
+void zero_back(rule_run *k)
 {
   give(k, 0, k->c->st ? NULL : zeros_of(k, &k->n->of[0]));
 }
 
 /* Of two operands. */
-static void steps_back(rule_run *k)
+void steps_back(rule_run *k)
 {
   for (int i = 0; i < 2; i++)
     if (wants_gradient(k, i)) give(k, i, zeros_of(k, &k->n->of[i]));
 }
 
 /* Of the first operand what the result has; of a second, which says where to, 0. */
-static void same_back(rule_run *k)
+void same_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (k->n->inputs > 1 && wants_gradient(k, 1)) give(k, 1, zeros_of(k, &k->n->of[1]));
@@ -54,24 +54,24 @@ static const weir_tensor *bell(rule_run *k, double height)
   return c_mul_s(k->c, c_exp(k->c, c_neg(k->c, square(k, function_input(k)))), height);
 }
 
-static void erf_back(rule_run *k)
+void erf_back(rule_run *k)
 {
   give_times(k, bell(k, M_2_SQRTPI));
 }
 
-static void erfc_back(rule_run *k)
+void erfc_back(rule_run *k)
 {
   give_times(k, bell(k, -M_2_SQRTPI));
 }
 
 /* As torch, calculated again: its result may be changed in place. */
-static void erfinv_back(rule_run *k)
+void erfinv_back(rule_run *k)
 {
   const weir_tensor *r = c_erfinv(k->c, function_input(k));
   give_times(k, c_mul_s(k->c, c_exp(k->c, square(k, r)), 1 / M_2_SQRTPI));
 }
 
-static void lgamma_back(rule_run *k)
+void lgamma_back(rule_run *k)
 {
   give_times(k, c_digamma(k->c, function_input(k)));
 }
@@ -97,7 +97,7 @@ static const weir_tensor *trigamma_above(rule_run *k, const weir_tensor *x)
 }
 
 /* Below 0 by reflection: pi^2 / sin^2(pi x) - trigamma(1 - x). */
-static void digamma_back(rule_run *k)
+void digamma_back(rule_run *k)
 {
   const weir_tensor *x = function_input(k), *below = c_lt_s(k->c, x, 0);
   const weir_tensor *turned = c_where(k->c, below, c_add_s(k->c, c_neg(k->c, x), 1), x);
@@ -111,38 +111,38 @@ static void digamma_back(rule_run *k)
 
 /* ---- exponentials, logarithms ---------------------------------------------------------------- */
 
-static void log1p_back(rule_run *k)
+void log1p_back(rule_run *k)
 {
   give(k, 0, c_div(k->c, G, c_add_s(k->c, function_input(k), 1)));
 }
 
-static void expm1_back(rule_run *k)
+void expm1_back(rule_run *k)
 {
   give_times(k, c_add_s(k->c, outcome(k, 0), 1));
 }
 
-static void log2_back(rule_run *k)
+void log2_back(rule_run *k)
 {
   give(k, 0, c_div(k->c, G, c_mul_s(k->c, function_input(k), M_LN2)));
 }
 
-static void log10_back(rule_run *k)
+void log10_back(rule_run *k)
 {
   give(k, 0, c_div(k->c, G, c_mul_s(k->c, function_input(k), M_LN10)));
 }
 
-static void exp2_back(rule_run *k)
+void exp2_back(rule_run *k)
 {
   give(k, 0, c_mul(k->c, c_mul_s(k->c, G, M_LN2), outcome(k, 0)));
 }
 
-static void reciprocal_back(rule_run *k)
+void reciprocal_back(rule_run *k)
 {
   give(k, 0, c_neg(k->c, c_mul(k->c, G, square(k, c_conj(k->c, outcome(k, 0))))));
 }
 
 /* number[0]: how far from 0 and 1 x is brought; below 0: it is not, and beyond them there is none. */
-static void logit_back(rule_run *k)
+void logit_back(rule_run *k)
 {
   double eps = real_number(k->n->r.number[0]), least = eps < 0 ? 0 : eps;
   const weir_tensor *x = function_input(k);
@@ -156,7 +156,7 @@ static void logit_back(rule_run *k)
 }
 
 /* a log b, 0 where a is: of a the logarithm, which is left out where both would make a NaN. */
-static void xlogy_back(rule_run *k)
+void xlogy_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) {
     const weir_tensor *b = operand_or_number(k, 1), *a = function_input(k);
@@ -178,19 +178,19 @@ static void log_sum_back(rule_run *k, double base)
   }
 }
 
-static void logaddexp_back(rule_run *k)
+void logaddexp_back(rule_run *k)
 {
   log_sum_back(k, M_E);
 }
 
-static void logaddexp2_back(rule_run *k)
+void logaddexp2_back(rule_run *k)
 {
   log_sum_back(k, 2);
 }
 
 /* ---- angles ---------------------------------------------------------------------------------- */
 
-static void tan_back(rule_run *k)
+void tan_back(rule_run *k)
 {
   give_times(k, c_add_s(k->c, square(k, outcome(k, 0)), 1));
 }
@@ -201,48 +201,48 @@ static const weir_tensor *root_slope(rule_run *k, double sign, double plus)
   return c_rsqrt(k->c, c_add_s(k->c, c_mul_s(k->c, square(k, function_input(k)), sign), plus));
 }
 
-static void asin_back(rule_run *k)
+void asin_back(rule_run *k)
 {
   give_times(k, root_slope(k, -1, 1));
 }
 
-static void acos_back(rule_run *k)
+void acos_back(rule_run *k)
 {
   give(k, 0, c_neg(k->c, c_mul(k->c, G, root_slope(k, -1, 1))));
 }
 
-static void asinh_back(rule_run *k)
+void asinh_back(rule_run *k)
 {
   give_times(k, root_slope(k, 1, 1));
 }
 
-static void acosh_back(rule_run *k)
+void acosh_back(rule_run *k)
 {
   give_times(k, root_slope(k, 1, -1));
 }
 
-static void atan_back(rule_run *k)
+void atan_back(rule_run *k)
 {
   give(k, 0, c_div(k->c, G, c_add_s(k->c, square(k, function_input(k)), 1)));
 }
 
-static void atanh_back(rule_run *k)
+void atanh_back(rule_run *k)
 {
   give(k, 0, c_div(k->c, G, c_add_s(k->c, c_neg(k->c, square(k, function_input(k))), 1)));
 }
 
-static void sinh_back(rule_run *k)
+void sinh_back(rule_run *k)
 {
   give_times(k, c_cosh(k->c, function_input(k)));
 }
 
-static void cosh_back(rule_run *k)
+void cosh_back(rule_run *k)
 {
   give_times(k, c_sinh(k->c, function_input(k)));
 }
 
 /* (y cos y - sin y) / (y x), y: pi x; 0 at 0. */
-static void sinc_back(rule_run *k)
+void sinc_back(rule_run *k)
 {
   const weir_tensor *x = function_input(k), *none = c_eq_s(k->c, x, 0);
   if (k->c->st) return;
@@ -254,7 +254,7 @@ static void sinc_back(rule_run *k)
 }
 
 /* a / (a^2 + b^2), 0 where both are. */
-static void atan2_back(rule_run *k)
+void atan2_back(rule_run *k)
 {
   const weir_tensor *a = function_input(k), *b = operand(k, 1);
   const weir_tensor *all = c_add(k->c, square(k, a), square(k, b)), *some = c_ne_s(k->c, all, 0);
@@ -263,7 +263,7 @@ static void atan2_back(rule_run *k)
   if (wants_gradient(k, 1)) give(k, 1, c_neg(k->c, c_mul(k->c, part, a)));
 }
 
-static void hypot_back(rule_run *k)
+void hypot_back(rule_run *k)
 {
   const weir_tensor *r = outcome(k, 0);
   for (int i = 0; i < 2; i++)
@@ -273,7 +273,7 @@ static void hypot_back(rule_run *k)
 /* ---- remainders, signs, the larger ----------------------------------------------------------- */
 
 /* Of the divisor: as often as it was taken off. */
-static void remainder_back(rule_run *k)
+void remainder_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (wants_gradient(k, 1)) {
@@ -282,7 +282,7 @@ static void remainder_back(rule_run *k)
   }
 }
 
-static void fmod_back(rule_run *k)
+void fmod_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (wants_gradient(k, 1)) {
@@ -292,7 +292,7 @@ static void fmod_back(rule_run *k)
 }
 
 /* Whether the sign was exchanged; 0 at 0. */
-static void copysign_back(rule_run *k)
+void copysign_back(rule_run *k)
 {
   if (wants_gradient(k, 0))
     give(k, 0,
@@ -300,7 +300,7 @@ static void copysign_back(rule_run *k)
   if (wants_gradient(k, 1)) give(k, 1, zeros_of(k, &k->n->of[1]));
 }
 
-static void nan_to_num_back(rule_run *k)
+void nan_to_num_back(rule_run *k)
 {
   give(k, 0, c_masked(k->c, c_isfinite(k->c, function_input(k)), G));
 }
@@ -324,19 +324,19 @@ static void finite_extreme_back(rule_run *k, bool largest)
   }
 }
 
-static void fmax_back(rule_run *k)
+void fmax_back(rule_run *k)
 {
   finite_extreme_back(k, true);
 }
 
-static void fmin_back(rule_run *k)
+void fmin_back(rule_run *k)
 {
   finite_extreme_back(k, false);
 }
 
 /* ---- three operands -------------------------------------------------------------------------- */
 
-static void lerp_back(rule_run *k)
+void lerp_back(rule_run *k)
 {
   if (wants_gradient(k, 0) || wants_gradient(k, 1)) {
     const weir_tensor *part = c_mul(k->c, G, operand_or_number(k, 2));
@@ -372,7 +372,7 @@ static void clamp_tensors_back(rule_run *k)
 }
 
 /* Between numbers, and not on them. */
-static void clamp_back(rule_run *k)
+void clamp_back(rule_run *k)
 {
   if (!is_number(k, 1) || !is_number(k, 2)) {
     clamp_tensors_back(k);
@@ -388,14 +388,14 @@ static const weir_tensor *valued(rule_run *k)
   return c_mul_scalar(k->c, G, k->n->r.alpha);
 }
 
-static void addcmul_back(rule_run *k)
+void addcmul_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (wants_gradient(k, 1)) give(k, 1, c_mul(k->c, valued(k), operand(k, 2)));
   if (wants_gradient(k, 2)) give(k, 2, c_mul(k->c, valued(k), operand(k, 1)));
 }
 
-static void addcdiv_back(rule_run *k)
+void addcdiv_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (!wants_gradient(k, 1) && !wants_gradient(k, 2)) return;
@@ -403,66 +403,4 @@ static void addcdiv_back(rule_run *k)
   if (wants_gradient(k, 1)) give(k, 1, part);
   if (wants_gradient(k, 2))
     give(k, 2, c_neg(k->c, c_div(k->c, c_mul(k->c, part, operand(k, 1)), c)));
-}
-
-#define A KEEP_A
-#define B KEEP_B
-#define C KEEP_C
-#define R KEEP_OUT
-
-static const grad_rule rules[WEIR_OP_COUNT] = {
-    [WEIR_OP_ERF] = {"ErfBackward0", erf_back, {A}},
-    [WEIR_OP_ERFC] = {"ErfcBackward0", erfc_back, {A}},
-    [WEIR_OP_ERFINV] = {"ErfinvBackward0", erfinv_back, {A}},
-    [WEIR_OP_LGAMMA] = {"LgammaBackward0", lgamma_back, {A}},
-    [WEIR_OP_DIGAMMA] = {"DigammaBackward0", digamma_back, {A}},
-    [WEIR_OP_LOG1P] = {"Log1PBackward0", log1p_back, {A}},
-    [WEIR_OP_EXPM1] = {"Expm1Backward0", expm1_back, {R}},
-    [WEIR_OP_LOG2] = {"Log2Backward0", log2_back, {A}},
-    [WEIR_OP_LOG10] = {"Log10Backward0", log10_back, {A}},
-    [WEIR_OP_EXP2] = {"Exp2Backward0", exp2_back, {R}},
-    [WEIR_OP_TAN] = {"TanBackward0", tan_back, {R}},
-    [WEIR_OP_ASIN] = {"AsinBackward0", asin_back, {A}},
-    [WEIR_OP_ACOS] = {"AcosBackward0", acos_back, {A}},
-    [WEIR_OP_ATAN] = {"AtanBackward0", atan_back, {A}},
-    [WEIR_OP_SINH] = {"SinhBackward0", sinh_back, {A}},
-    [WEIR_OP_COSH] = {"CoshBackward0", cosh_back, {A}},
-    [WEIR_OP_ASINH] = {"AsinhBackward0", asinh_back, {A}},
-    [WEIR_OP_ACOSH] = {"AcoshBackward0", acosh_back, {A}},
-    [WEIR_OP_ATANH] = {"AtanhBackward0", atanh_back, {A}},
-    [WEIR_OP_RECIPROCAL] = {"ReciprocalBackward0", reciprocal_back, {R}},
-    [WEIR_OP_SINC] = {"SincBackward0", sinc_back, {A}},
-    [WEIR_OP_FLOOR] = {"FloorBackward0", zero_back, {0}},
-    [WEIR_OP_CEIL] = {"CeilBackward0", zero_back, {0}},
-    [WEIR_OP_ROUND] = {"RoundBackward0", zero_back, {0}},
-    [WEIR_OP_ROUND_DECIMALS] = {"RoundBackward1", zero_back, {0}},
-    [WEIR_OP_TRUNC] = {"TruncBackward0", zero_back, {0}},
-    [WEIR_OP_FRAC] = {"FracBackward0", same_back, {0}},
-    [WEIR_OP_SIGN] = {"SignBackward0", zero_back, {0}},
-    [WEIR_OP_SGN] = {"SgnBackward0", zero_back, {0}},
-    [WEIR_OP_FLOOR_DIV] = {"FloorDivideBackward0", steps_back, {0}},
-    [WEIR_OP_TRUNC_DIV] = {"DivBackward1", steps_back, {0}},
-    [WEIR_OP_REMAINDER] = {"RemainderBackward0", remainder_back, {0, A | B}},
-    [WEIR_OP_FMOD] = {"FmodBackward0", fmod_back, {0, A | B}},
-    [WEIR_OP_ATAN2] = {"Atan2Backward0", atan2_back, {A | B, A | B}},
-    [WEIR_OP_NEXTAFTER] = {"NextafterBackward0", same_back, {0}},
-    [WEIR_OP_COPYSIGN] = {"CopysignBackward0", copysign_back, {A | R}},
-    [WEIR_OP_XLOGY] = {"XlogyBackward0", xlogy_back, {A | B, A | B}},
-    [WEIR_OP_HYPOT] = {"HypotBackward0", hypot_back, {A | R, B | R}},
-    [WEIR_OP_LOGADDEXP] = {"LogaddexpBackward0", logaddexp_back, {A | B, A | B}},
-    [WEIR_OP_LOGADDEXP2] = {"Logaddexp2Backward0", logaddexp2_back, {A | B, A | B}},
-    [WEIR_OP_FMAX] = {"FmaxBackward0", fmax_back, {A | B, A | B}},
-    [WEIR_OP_FMIN] = {"FminBackward0", fmin_back, {A | B, A | B}},
-    [WEIR_OP_LERP] = {"LerpBackward1", lerp_back, {C, C, A | B}},
-    [WEIR_OP_CLAMP] = {"ClampBackward1", clamp_back, {A | B | C, A | B | C, A | B | C}},
-    [WEIR_OP_ADDCMUL] = {"AddcmulBackward0", addcmul_back, {0, C, B}},
-    [WEIR_OP_ADDCDIV] = {"AddcdivBackward0", addcdiv_back, {0, C, B | C}},
-    [WEIR_OP_LOGIT] = {"LogitBackward0", logit_back, {A}},
-    [WEIR_OP_NAN_TO_NUM] = {"NanToNumBackward0", nan_to_num_back, {A}},
-};
-
-const grad_rule *function_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->op];
-  return rule->name ? rule : NULL;
 }

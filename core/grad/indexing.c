@@ -44,7 +44,7 @@ static const weir_tensor *without_slices(rule_run *k)
   return c_call(k->c, weir_index_fill, G, DIM, index, weir_int(0));
 }
 
-static void embedding_back(rule_run *k)
+void embedding_back(rule_run *k)
 {
   const weir_tensor *indices = where_of(k);
   const int64_t *n = k->n->r.n;
@@ -52,7 +52,7 @@ static void embedding_back(rule_run *k)
   give(k, 0, c_call(k->c, weir_embedding_dense_backward, G, indices, n[0], n[1], n[2]));
 }
 
-static void index_select_back(rule_run *k)
+void index_select_back(rule_run *k)
 {
   weir_tensor *sum = zeros_of(k, &k->n->of[0]);
   const weir_tensor *index = where_of(k);
@@ -65,13 +65,13 @@ static void index_select_back(rule_run *k)
   give(k, 0, sum);
 }
 
-static void index_add_back(rule_run *k)
+void index_add_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (wants_gradient(k, 1)) give_written(k, slices_at(k));
 }
 
-static void index_copy_back(rule_run *k)
+void index_copy_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, without_slices(k));
   if (wants_gradient(k, 1)) give_written(k, slices_at(k));
@@ -80,7 +80,7 @@ static void index_copy_back(rule_run *k)
 /* ---- elements -------------------------------------------------------------------------------- */
 
 /* n[1]: the dimension is not in the result; n[2]: indices may count from the end. */
-static void gather_back(rule_run *k)
+void gather_back(rule_run *k)
 {
   weir_tensor *sum = zeros_of(k, &k->n->of[0]);
   const weir_tensor *index = where_of(k), *g = G;
@@ -106,7 +106,7 @@ static const weir_tensor *elements_at(rule_run *k)
   return c_gather(k->c, G, DIM, index);
 }
 
-static void scatter_back(rule_run *k)
+void scatter_back(rule_run *k)
 {
   const weir_tensor *index = where_of(k);
   if (k->c->st) return;
@@ -115,7 +115,7 @@ static void scatter_back(rule_run *k)
   if (wants_gradient(k, 1)) give_written(k, elements_at(k));
 }
 
-static void scatter_add_back(rule_run *k)
+void scatter_add_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
   if (wants_gradient(k, 1)) give_written(k, elements_at(k));
@@ -123,7 +123,7 @@ static void scatter_add_back(rule_run *k)
 
 /* ---- by number ------------------------------------------------------------------------------- */
 
-static void take_back(rule_run *k)
+void take_back(rule_run *k)
 {
   weir_tensor *zeros = zeros_of(k, &k->n->of[0]);
   const weir_tensor *index = where_of(k);
@@ -131,7 +131,7 @@ static void take_back(rule_run *k)
 }
 
 /* n[0]: it adds. */
-static void put_back(rule_run *k)
+void put_back(rule_run *k)
 {
   const weir_tensor *index = where_of(k);
   if (k->c->st) return;
@@ -147,7 +147,7 @@ static void put_back(rule_run *k)
 
 /* ---- masks, views ---------------------------------------------------------------------------- */
 
-static void masked_fill_back(rule_run *k)
+void masked_fill_back(rule_run *k)
 {
   const weir_tensor *mask = where_of(k);
   if (k->c->st) return;
@@ -165,7 +165,7 @@ static const weir_tensor *turned(rule_run *k, const weir_tensor *t)
 }
 
 /* The sum of all from each place on. */
-static void cumsum_back(rule_run *k)
+void cumsum_back(rule_run *k)
 {
   const weir_tensor *g = turned(k, G);
   give(k, 0, turned(k, c_cumsum(k->c, g, DIM)));
@@ -200,7 +200,7 @@ static const weir_tensor *carried_back(rule_run *k, const weir_tensor *g, const 
 }
 
 /* The product of all before each place, times what each later factor carries of later gradients. */
-static void cumprod_back(rule_run *k)
+void cumprod_back(rule_run *k)
 {
   const weir_tensor *a = operand(k, 0), *product = outcome(k, 0);
   if (k->c->st) return;
@@ -217,7 +217,7 @@ static void cumprod_back(rule_run *k)
 }
 
 /* e^(x - r) times what is carried by e^(r - the next r), which is 1 at most. */
-static void logcumsumexp_back(rule_run *k)
+void logcumsumexp_back(rule_run *k)
 {
   const weir_tensor *a = operand(k, 0), *r = outcome(k, 0), *sum = G;
   if (k->c->st) return;
@@ -250,7 +250,7 @@ static const weir_tensor *part_of(rule_run *k, const weir_tensor *t, const weir_
   }
 }
 
-static void part_scatter_back(rule_run *k)
+void part_scatter_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) {
     grad_meta m = k->n->of[1];
@@ -258,36 +258,4 @@ static void part_scatter_back(rule_run *k)
     give(k, 0, part_of(k, G, none));
   }
   if (wants_gradient(k, 1)) give(k, 1, part_of(k, G, NULL));
-}
-
-static const grad_rule rules[RECORD_KINDS] = {
-    [RECORD_INDEX_SELECT] = {"IndexSelectBackward0", index_select_back, {KEEP_C}},
-    [RECORD_EMBEDDING] = {"EmbeddingBackward0", embedding_back, {KEEP_C}},
-    [RECORD_INDEX_ADD] = {"IndexAddBackward0", index_add_back, {0, KEEP_C}},
-    [RECORD_INDEX_COPY] = {"IndexCopyBackward0", index_copy_back, {KEEP_C, KEEP_C}},
-    [RECORD_INDEX_FILL] = {"IndexFillBackward0", index_copy_back, {KEEP_C}},
-    [RECORD_GATHER] = {"GatherBackward0", gather_back, {KEEP_C}},
-    [RECORD_SORT] = {"SortBackward0", gather_back, {KEEP_C}},
-    [RECORD_TOPK] = {"TopkBackward0", gather_back, {KEEP_C}},
-    [RECORD_KTHVALUE] = {"KthvalueBackward0", gather_back, {KEEP_C}},
-    [RECORD_MEDIAN] = {"MedianBackward1", gather_back, {KEEP_C}},
-    [RECORD_CUMMAX] = {"CummaxBackward0", gather_back, {KEEP_C}},
-    [RECORD_CUMMIN] = {"CumminBackward0", gather_back, {KEEP_C}},
-    [RECORD_SCATTER] = {"ScatterBackward0", scatter_back, {KEEP_C, KEEP_C}},
-    [RECORD_SCATTER_ADD] = {"ScatterAddBackward0", scatter_add_back, {0, KEEP_C}},
-    [RECORD_TAKE] = {"TakeBackward0", take_back, {KEEP_C}},
-    [RECORD_PUT] = {"PutBackward0", put_back, {KEEP_C, KEEP_C}},
-    [RECORD_MASKED_FILL] = {"MaskedFillBackward0", masked_fill_back, {KEEP_C, KEEP_C}},
-    [RECORD_CUMSUM] = {"CumsumBackward0", cumsum_back, {0}},
-    [RECORD_CUMPROD] = {"CumprodBackward0", cumprod_back, {KEEP_A | KEEP_OUT}},
-    [RECORD_LOGCUMSUMEXP] = {"LogcumsumexpBackward0", logcumsumexp_back, {KEEP_A | KEEP_OUT}},
-    [RECORD_SELECT_SCATTER] = {"SelectScatterBackward0", part_scatter_back, {0}},
-    [RECORD_SLICE_SCATTER] = {"SliceScatterBackward0", part_scatter_back, {0}},
-    [RECORD_DIAGONAL_SCATTER] = {"DiagonalScatterBackward0", part_scatter_back, {0}},
-};
-
-const grad_rule *indexing_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->kind];
-  return rule->name ? rule : scatter_reduce_rule(r);
 }

@@ -52,7 +52,7 @@ static const weir_tensor *turned_inverse(rule_run *k, const weir_tensor *a)
   return turned(k, c_call(k->c, weir_inv, a));
 }
 
-static void inv_back(rule_run *k)
+void inv_back(rule_run *k)
 {
   const weir_tensor *x = turned(k, outcome(k, 0));
   give(k, 0, c_neg(k->c, c_matmul(k->c, c_matmul(k->c, x, G), x)));
@@ -101,7 +101,7 @@ static const weir_tensor *adjugate(rule_run *k, const weir_tensor *a)
 }
 
 /* det(A) A^-T, which a singular matrix has, too. */
-static void det_back(rule_run *k)
+void det_back(rule_run *k)
 {
   const weir_tensor *a = operand(k, 0), *det = outcome(k, 0);
   if (has_zero(k, det)) {
@@ -112,7 +112,7 @@ static void det_back(rule_run *k)
 }
 
 /* Of the sign nothing comes back. */
-static void slogdet_back(rule_run *k)
+void slogdet_back(rule_run *k)
 {
   const weir_tensor *g = k->g[1];
   if (!g) return;
@@ -120,7 +120,7 @@ static void slogdet_back(rule_run *k)
 }
 
 /* n[0]: b was a vector, or a batch of them. */
-static void solve_back(rule_run *k)
+void solve_back(rule_run *k)
 {
   const weir_tensor *a = turned(k, operand(k, 0)), *g = more_dims(k, G, (int)N[0]);
   const weir_tensor *b = c_call(k->c, weir_solve, a, g);
@@ -134,7 +134,7 @@ static void solve_back(rule_run *k)
 }
 
 /* n: upper, left, unitriangular. */
-static void solve_triangular_back(rule_run *k)
+void solve_triangular_back(rule_run *k)
 {
   bool upper = N[0], left = N[1], unit = N[2];
   const weir_tensor *a = turned(k, operand(k, 0));
@@ -148,7 +148,7 @@ static void solve_triangular_back(rule_run *k)
 }
 
 /* n[0]: upper. */
-static void cholesky_back(rule_run *k)
+void cholesky_back(rule_run *k)
 {
   const weir_tensor *l = outcome(k, 0), *g = G;
   if (N[0]) l = turned(k, l), g = turned(k, g);
@@ -161,7 +161,7 @@ static void cholesky_back(rule_run *k)
 }
 
 /* n[0]: upper. As torch's: of all of L, of which one triangle is read. */
-static void cholesky_solve_back(rule_run *k)
+void cholesky_solve_back(rule_run *k)
 {
   const weir_tensor *l = operand(k, 1), *x = outcome(k, 0);
   const weir_tensor *b = c_call(k->c, weir_cholesky_solve, G, l, N[0]);
@@ -172,7 +172,7 @@ static void cholesky_solve_back(rule_run *k)
   give(k, 1, N[0] ? c_matmul(k->c, l, both) : c_matmul(k->c, both, l));
 }
 
-static void cholesky_inverse_back(rule_run *k)
+void cholesky_inverse_back(rule_run *k)
 {
   const weir_tensor *l = operand(k, 0), *x = outcome(k, 0);
   const weir_tensor *both = c_matmul(k->c, x, c_matmul(k->c, c_add(k->c, G, turned(k, G)), x));
@@ -205,7 +205,7 @@ static const weir_tensor *join_parts(rule_run *k, const weir_tensor *a, const we
 /* G has L's gradient below the diagonal and U's in the rest. Square: P L^-T (the lower triangle of
  * L^T gL + the upper one of gU U^T) U^-T. Of more rows, or columns, what is beyond the square is
  * solved with, and what it makes of the other factor taken off. (torch's linalg_lu_backward) */
-static void lu_back(rule_run *k)
+void lu_back(rule_run *k)
 {
   weir_tensor *p = NULL, *l = NULL, *u = NULL;
   const weir_tensor *lu = outcome(k, 0), *pivots = outcome(k, 1), *g = G, *x;
@@ -268,7 +268,7 @@ static const weir_tensor *differences(rule_run *k, const weir_tensor *l)
 }
 
 /* V (diag(gL) + skew(V^T gV) / 2 / E) V^T. */
-static void eigh_back(rule_run *k)
+void eigh_back(rule_run *k)
 {
   const weir_tensor *v = outcome(k, 1), *gl = k->g[0], *gv = k->g[1], *middle = NULL;
   if (gv) {
@@ -302,7 +302,7 @@ static const weir_tensor *svd_middle(rule_run *k, const weir_tensor *u, const we
 }
 
 /* n[0]: u and vh are square; of what they have beyond the thin ones nothing comes back. */
-static void svd_back(rule_run *k)
+void svd_back(rule_run *k)
 {
   const weir_tensor *u = outcome(k, 0), *s = outcome(k, 1), *vh = outcome(k, 2);
   if (k->c->st) return;
@@ -359,7 +359,7 @@ static void qr_back_wide(rule_run *k, const weir_tensor *q, const weir_tensor *r
   give(k, 0, c_matmul(k->c, q, add_either(k, gr, part)));
 }
 
-static void qr_back(rule_run *k)
+void qr_back(rule_run *k)
 {
   const weir_tensor *q = outcome(k, 0), *r = outcome(k, 1);
   if (k->c->st) return;
@@ -381,7 +381,7 @@ static void qr_back(rule_run *k)
 
 /* With P the pseudoinverse: -(P G P)^T turned as A is, and what lies outside of its rows and columns:
  * (I - A P) G^T P P^T + P^T P G^T (I - P A). */
-static void pinv_back(rule_run *k)
+void pinv_back(rule_run *k)
 {
   const weir_tensor *a = operand(k, 0), *p = outcome(k, 0), *g = turned(k, G), *pt = turned(k, p);
   const weir_tensor *gp = c_matmul(k->c, g, p), *pg = c_matmul(k->c, p, g);
@@ -390,32 +390,4 @@ static void pinv_back(rule_run *k)
   const weir_tensor *rows = c_sub(k->c, ppg, c_matmul(k->c, c_matmul(k->c, ppg, p), a));
   const weir_tensor *inner = c_neg(k->c, turned(k, c_matmul(k->c, p, gp)));
   give(k, 0, c_add(k->c, inner, c_add(k->c, columns, rows)));
-}
-
-static const grad_rule rules[RECORD_KINDS] = {
-    [RECORD_INV] = {"LinalgInvExBackward0", inv_back, {KEEP_OUT}},
-    [RECORD_DET] = {"LinalgDetBackward0", det_back, {KEEP_A | KEEP_OUT}},
-    [RECORD_SLOGDET] = {"LinalgSlogdetBackward0", slogdet_back, {KEEP_A}},
-    [RECORD_SOLVE] = {"LinalgSolveExBackward0", solve_back, {KEEP_A | KEEP_OUT, KEEP_A}},
-    [RECORD_SOLVE_TRIANGULAR] = {"LinalgSolveTriangularBackward0",
-                                 solve_triangular_back,
-                                 {KEEP_A | KEEP_OUT, KEEP_A}},
-    [RECORD_CHOLESKY] = {"LinalgCholeskyExBackward0", cholesky_back, {KEEP_OUT}},
-    [RECORD_LU] = {"LinalgLuFactorExBackward0", lu_back, {KEEP_OUT | KEEP_OTHER}},
-    [RECORD_CHOLESKY_SOLVE] = {"CholeskySolveBackward0",
-                               cholesky_solve_back,
-                               {KEEP_B, KEEP_B | KEEP_OUT}},
-    [RECORD_CHOLESKY_INVERSE] = {"CholeskyInverseBackward0",
-                                 cholesky_inverse_back,
-                                 {KEEP_A | KEEP_OUT}},
-    [RECORD_QR] = {"LinalgQrBackward0", qr_back, {KEEP_OUT | KEEP_OTHER}},
-    [RECORD_EIGH] = {"LinalgEighBackward0", eigh_back, {KEEP_OUT | KEEP_OTHER}},
-    [RECORD_SVD] = {"LinalgSvdBackward0", svd_back, {KEEP_OUT | KEEP_OTHER | KEEP_THIRD}},
-    [RECORD_PINV] = {"LinalgPinvBackward0", pinv_back, {KEEP_A | KEEP_OUT}},
-};
-
-const grad_rule *linalg_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->kind];
-  return rule->name ? rule : NULL;
 }

@@ -8,7 +8,7 @@
 #define N (k->n->r.n)
 
 /* To where the largest was; to be differentiated by scatter_add, which has a derivative. */
-static void max_places_back(rule_run *k)
+void max_places_back(rule_run *k)
 {
   if (!k->create_graph) {
     pooling p;
@@ -36,38 +36,24 @@ static void max_places_back(rule_run *k)
   if (all) give(k, 0, c_reshape(k->c, all, *in));
 }
 
-static void average_pool_back(rule_run *k)
+void average_pool_back(rule_run *k)
 {
   pooling p;
   pool_of_record(&p, N);
   give(k, 0, c_call(k->c, pool_back, G, NULL, &p));
 }
 
-static void average_pool_again(rule_run *k)
+void average_pool_again(rule_run *k)
 {
   pooling p;
   pool_of_record(&p, N);
   give(k, 0, c_call(k->c, pool_run, NULL, G, &p));
 }
 
-static void resample_back(rule_run *k)
+void resample_back(rule_run *k)
 {
   weir_resample r;
   int axes = resample_of_record(&r, N);
   r.back = !r.back;
   give(k, 0, c_call(k->c, resample_run, G, &r, axes));
-}
-
-static const grad_rule rules[RECORD_KINDS] = {
-    [RECORD_MAX_PLACES] = {"MaxPoolWithIndicesBackward0", max_places_back, {KEEP_C}},
-    [RECORD_MAX_POOL2D] = {"MaxPool2DWithIndicesBackward0", max_places_back, {KEEP_C}},
-    [RECORD_AVERAGE_POOL] = {"AvgPoolBackward0", average_pool_back, {0}},
-    [RECORD_AVERAGE_POOL_BACK] = {"AvgPoolBackwardBackward0", average_pool_again, {0}},
-    [RECORD_RESAMPLE] = {"UpsampleBackward0", resample_back, {0}},
-};
-
-const grad_rule *planes_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->kind];
-  return rule->name ? rule : NULL;
 }

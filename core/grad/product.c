@@ -78,12 +78,12 @@ static void product_back(rule_run *k, int ia, double alpha)
   }
 }
 
-static void matmul_back(rule_run *k)
+void matmul_back(rule_run *k)
 {
   product_back(k, 0, 1);
 }
 
-static void addmm_back(rule_run *k)
+void addmm_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, scaled_by(k, G, k->n->r.p[0]));
   if (wants_gradient(k, 1) || wants_gradient(k, 2)) product_back(k, 1, k->n->r.p[1]);
@@ -213,7 +213,7 @@ static void conv_weight(rule_run *k, const weir_tensor *a, const weir_tensor *g)
   weir_tensor_release(sum);
 }
 
-static void conv2d_back(rule_run *k)
+void conv2d_back(rule_run *k)
 {
   const weir_shape *s = &k->n->of[0].shape;
   weir_shape in = *s;
@@ -248,17 +248,17 @@ static void soft_back(rule_run *k, bool logarithm)
     give(k, 0, c_mul(k->c, r, c_sub(k->c, G, c_sum_mask(k->c, c_mul(k->c, G, r), mask, true))));
 }
 
-static void softmax_back(rule_run *k)
+void softmax_back(rule_run *k)
 {
   soft_back(k, false);
 }
 
-static void log_softmax_back(rule_run *k)
+void log_softmax_back(rule_run *k)
 {
   soft_back(k, true);
 }
 
-static void logsumexp_back(rule_run *k)
+void logsumexp_back(rule_run *k)
 {
   weir_shape s = k->n->of[0].shape;
   for (int d = 0; d < s.count; d++)
@@ -313,7 +313,7 @@ static void norm_parameter(rule_run *k, int i, const weir_tensor *t)
   give(k, i, c_to_dtype(k->c, c_reshape(k->c, sum, k->n->of[i].shape), k->n->of[i].dtype));
 }
 
-static void rows_norm_back(rule_run *k)
+void rows_norm_back(rule_run *k)
 {
   const weir_tensor *rstd, *y = NULL;
   weir_dtype d = k->n->of[0].dtype, wide = d == WEIR_FLOAT64 ? d : WEIR_FLOAT32;
@@ -332,20 +332,4 @@ static void rows_norm_back(rule_run *k)
   }
   if (weight) norm_parameter(k, 1, c_mul(k->c, g, y));
   if (k->n->inputs > 2 && wants_gradient(k, 2)) norm_parameter(k, 2, g);
-}
-
-static const grad_rule rules[RECORD_KINDS] = {
-    [RECORD_MATMUL] = {"MmBackward0", matmul_back, {KEEP_B, KEEP_A}},
-    [RECORD_ADDMM] = {"AddmmBackward0", addmm_back, {0, KEEP_C, KEEP_B}},
-    [RECORD_CONV2D] = {"ConvolutionBackward0", conv2d_back, {KEEP_B, KEEP_A}},
-    [RECORD_NORM] = {"NativeLayerNormBackward0", rows_norm_back, {KEEP_A | KEEP_B, KEEP_A}},
-    [RECORD_SOFTMAX] = {"SoftmaxBackward0", softmax_back, {KEEP_OUT}},
-    [RECORD_LOG_SOFTMAX] = {"LogSoftmaxBackward0", log_softmax_back, {KEEP_OUT}},
-    [RECORD_LOGSUMEXP] = {"LogsumexpBackward0", logsumexp_back, {KEEP_A | KEEP_OUT}},
-};
-
-const grad_rule *product_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->kind];
-  return rule->name ? rule : NULL;
 }

@@ -37,17 +37,17 @@ static double count_of(const rule_run *k)
   return n;
 }
 
-static void sum_back(rule_run *k)
+void sum_back(rule_run *k)
 {
   give(k, 0, spread(k, G));
 }
 
-static void mean_back(rule_run *k)
+void mean_back(rule_run *k)
 {
   give(k, 0, spread(k, c_div_s(k->c, G, count_of(k))));
 }
 
-static void nansum_back(rule_run *k)
+void nansum_back(rule_run *k)
 {
   const weir_tensor *a = operand(k, 0);
   give(k, 0, c_masked(k->c, c_eq(k->c, a, a), spread(k, G)));
@@ -55,7 +55,7 @@ static void nansum_back(rule_run *k)
 
 /* The product of all others: through the element, or, of the one 0 there is, the product of the
  * rest. */
-static void prod_back(rule_run *k)
+void prod_back(rule_run *k)
 {
   const weir_tensor *a = operand(k, 0), *zero = c_eq_s(k->c, a, 0), *one = NULL, *rest = NULL;
   if (k->c->st) return;
@@ -75,7 +75,7 @@ static void prod_back(rule_run *k)
 }
 
 /* Shared by all that are equal to it. */
-static void extreme_back(rule_run *k)
+void extremum_back(rule_run *k)
 {
   const weir_tensor *is = c_eq(k->c, operand(k, 0), restored(k, outcome(k, 0)));
   const weir_tensor *count = c_sum_mask(k->c, is, mask_of(k), true);
@@ -96,7 +96,7 @@ static const weir_tensor *places(rule_run *k, int dim)
 }
 
 /* To the one that was chosen. */
-static void index_back(rule_run *k)
+void index_back(rule_run *k)
 {
   int dim = 0;
   while (dim < k->n->of[0].shape.count - 1 && !(mask_of(k) >> dim & 1))
@@ -118,7 +118,7 @@ static const weir_tensor *variance_part(rule_run *k, const weir_tensor *g)
   return c_mul(k->c, c_mul_s(k->c, restored(k, g), 2 / left), c_sub(k->c, a, middle));
 }
 
-static void var_back(rule_run *k)
+void var_back(rule_run *k)
 {
   const weir_tensor *both = G ? variance_part(k, G) : NULL;
   if (k->g[1]) {
@@ -128,7 +128,7 @@ static void var_back(rule_run *k)
   give(k, 0, both);
 }
 
-static void std_back(rule_run *k)
+void std_back(rule_run *k)
 {
   const weir_tensor *both = NULL;
   if (G) {
@@ -145,7 +145,7 @@ static void std_back(rule_run *k)
 }
 
 /* A count has no gradient. */
-static void norm_back(rule_run *k)
+void vector_norm_back(rule_run *k)
 {
   double p = k->n->r.p[0];
   const weir_tensor *a = operand(k, 0), *norm = restored(k, outcome(k, 0)), *g = restored(k, G);
@@ -163,37 +163,4 @@ static void norm_back(rule_run *k)
   const weir_tensor *size = c_pow_s(k->c, c_abs(k->c, a), p - 1);
   if (p < 2) size = c_masked(k->c, c_ne_s(k->c, a, 0), size);
   give(k, 0, c_mul(k->c, c_mul(k->c, c_sign(k->c, a), size), scale));
-}
-
-#define NOTHING                                                                                    \
-  {                                                                                                \
-    "", NULL,                                                                                      \
-    {                                                                                              \
-      0                                                                                            \
-    }                                                                                              \
-  }
-
-static const grad_rule rules[WEIR_REDUCE_COUNT] = {
-    [WEIR_REDUCE_SUM] = {"SumBackward1", sum_back, {0}},
-    [WEIR_REDUCE_MEAN] = {"MeanBackward1", mean_back, {0}},
-    [WEIR_REDUCE_PROD] = {"ProdBackward1", prod_back, {KEEP_A}},
-    [WEIR_REDUCE_MAX] = {"AmaxBackward0", extreme_back, {KEEP_A | KEEP_OUT}},
-    [WEIR_REDUCE_MIN] = {"AminBackward0", extreme_back, {KEEP_A | KEEP_OUT}},
-    [WEIR_REDUCE_ARGMAX] = NOTHING,
-    [WEIR_REDUCE_ARGMIN] = NOTHING,
-    [WEIR_REDUCE_MAX_INDEX] = {"MaxBackward0", index_back, {KEEP_OTHER}},
-    [WEIR_REDUCE_MIN_INDEX] = {"MinBackward0", index_back, {KEEP_OTHER}},
-    [WEIR_REDUCE_ALL] = NOTHING,
-    [WEIR_REDUCE_ANY] = NOTHING,
-    [WEIR_REDUCE_NANSUM] = {"NansumBackward0", nansum_back, {KEEP_A}},
-    [WEIR_REDUCE_NONZERO] = NOTHING,
-    [WEIR_REDUCE_VAR] = {"VarBackward0", var_back, {KEEP_A}},
-    [WEIR_REDUCE_STD] = {"StdBackward0", std_back, {KEEP_A | KEEP_OUT}},
-    [WEIR_REDUCE_NORM] = {"LinalgVectorNormBackward0", norm_back, {KEEP_A | KEEP_OUT}},
-};
-
-const grad_rule *reduction_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->op];
-  return rule->name ? rule : NULL;
 }

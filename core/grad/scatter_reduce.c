@@ -161,7 +161,7 @@ static void largest_back(rule_run *k)
   if (wants_gradient(k, 1)) give_written(k, c_masked(k->c, theirs, gathered(k, part)));
 }
 
-static void scatter_reduce_back(rule_run *k)
+void scatter_reduce_back(rule_run *k)
 {
   if (OP == WEIR_SCATTER_PROD)
     product_back(k);
@@ -169,19 +169,4 @@ static void scatter_reduce_back(rule_run *k)
     largest_back(k);
   else
     linear_back(k);
-}
-
-/* Sums and means need no elements. */
-static const grad_rule linear_rule = {
-    "ScatterReduceBackward0", scatter_reduce_back, {KEEP_C, KEEP_C}};
-static const grad_rule whole_rule = {
-    "ScatterReduceBackward0",
-    scatter_reduce_back,
-    {KEEP_A | KEEP_B | KEEP_C | KEEP_OUT, KEEP_A | KEEP_B | KEEP_C | KEEP_OUT}};
-
-const grad_rule *scatter_reduce_rule(const record *r)
-{
-  if (r->kind != RECORD_SCATTER_REDUCE) return NULL;
-  bool linear = r->n[1] == WEIR_SCATTER_SUM || r->n[1] == WEIR_SCATTER_MEAN;
-  return linear ? &linear_rule : &whole_rule;
 }

@@ -9,18 +9,18 @@ static const weir_shape *shape_of(const rule_run *k)
   return &k->n->of[0].shape;
 }
 
-static void same_back(rule_run *k)
+void view_back(rule_run *k)
 {
   give(k, 0, c_reshape(k->c, G, *shape_of(k)));
 }
 
 /* Who runs it sums what was repeated. */
-static void expand_back(rule_run *k)
+void expand_back(rule_run *k)
 {
   give(k, 0, c_sum_to(k->c, G, shape_of(k)));
 }
 
-static void permute_back(rule_run *k)
+void permute_back(rule_run *k)
 {
   int order[WEIR_MAX_DIMS] = {0};
   for (int i = 0; i < shape_of(k)->count; i++)
@@ -58,7 +58,7 @@ static int64_t end_of_slice(const rule_run *k, int64_t count)
   return count ? N[1] + (count - 1) * N[2] + 1 : N[1];
 }
 
-static void slice_back(rule_run *k)
+void slice_back(rule_run *k)
 {
   int dim = (int)N[0];
   int64_t size = shape_of(k)->size[dim], behind, padding[2 * WEIR_MAX_DIMS] = {0};
@@ -76,7 +76,7 @@ static void slice_back(rule_run *k)
   give_part(k, zeros, st, part, RECORD_SLICE_BACK);
 }
 
-static void select_back(rule_run *k)
+void select_back(rule_run *k)
 {
   int dim = (int)N[0];
   int64_t size = shape_of(k)->size[dim], padding[2 * WEIR_MAX_DIMS] = {0};
@@ -88,7 +88,7 @@ static void select_back(rule_run *k)
 }
 
 /* One place of all windows after the other. */
-static void unfold_back(rule_run *k)
+void unfold_back(rule_run *k)
 {
   int dim = (int)N[0];
   weir_tensor *sum = zeros_of(k, &k->n->of[0]);
@@ -109,7 +109,7 @@ static void unfold_back(rule_run *k)
   give_linear(k, sum, RECORD_UNFOLD_BACK);
 }
 
-static void diagonal_back(rule_run *k)
+void diagonal_back(rule_run *k)
 {
   weir_tensor *zeros = zeros_of(k, &k->n->of[0]), *part = NULL;
   if (!zeros) return;
@@ -119,13 +119,13 @@ static void diagonal_back(rule_run *k)
 
 /* ---- in place -------------------------------------------------------------------------------- */
 
-static void copy_back(rule_run *k)
+void copy_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, zeros_of(k, &k->n->of[0]));
   if (wants_gradient(k, 1)) give(k, 1, G);
 }
 
-static void fill_back(rule_run *k)
+void fill_back(rule_run *k)
 {
   give(k, 0, zeros_of(k, &k->n->of[0]));
 }
@@ -137,7 +137,7 @@ static bool was_skipped(const grad_meta *m)
   return m->shape.count == 1 && !m->shape.size[0];
 }
 
-static void cat_back(rule_run *k)
+void cat_back(rule_run *k)
 {
   int dim = (int)N[0];
   int64_t from = 0;
@@ -154,7 +154,7 @@ static void cat_back(rule_run *k)
   }
 }
 
-static void stack_back(rule_run *k)
+void stack_back(rule_run *k)
 {
   for (int i = 0; i < k->n->inputs && !k->c->st; i++) {
     int mark = k->c->count;
@@ -166,7 +166,7 @@ static void stack_back(rule_run *k)
 
 /* ---- other orders ---------------------------------------------------------------------------- */
 
-static void flip_back(rule_run *k)
+void flip_back(rule_run *k)
 {
   int dims[WEIR_MAX_DIMS], count = 0;
   for (int d = 0; d < G->dims; d++)
@@ -174,7 +174,7 @@ static void flip_back(rule_run *k)
   give(k, 0, c_call(k->c, weir_flip, G, dims, count));
 }
 
-static void roll_back(rule_run *k)
+void roll_back(rule_run *k)
 {
   int64_t shift = -N[0];
   int dim = (int)N[1];
@@ -182,7 +182,7 @@ static void roll_back(rule_run *k)
 }
 
 /* Dimension by dimension, from the last: (repeats, size), and the repeats summed. */
-static void repeat_back(rule_run *k)
+void repeat_back(rule_run *k)
 {
   const weir_shape *s = shape_of(k);
   const weir_tensor *g = G;
@@ -207,19 +207,19 @@ static void repeat_back(rule_run *k)
   give(k, 0, c_reshape(k->c, c_sum_mask(k->c, g, (1u << lead) - 1, false), *s));
 }
 
-static void triangle_back(rule_run *k)
+void triangle_back(rule_run *k)
 {
   give(k, 0, N[1] ? c_tril(k->c, G, N[0]) : c_triu(k->c, G, N[0]));
 }
 
-static void diag_embed_back(rule_run *k)
+void diag_embed_back(rule_run *k)
 {
   give(k, 0, c_diagonal(k->c, G, N[0], (int)N[1], (int)N[2]));
 }
 
 /* ---- borders --------------------------------------------------------------------------------- */
 
-static void pad_back(rule_run *k)
+void pad_back(rule_run *k)
 {
   int64_t padding[2 * WEIR_MAX_DIMS];
   for (int d = 0; d < G->dims; d++) {
@@ -239,7 +239,7 @@ static int64_t source_of(int64_t at, int64_t size, weir_pad_mode mode)
 }
 
 /* One place of the border after the other is added to where it came from. */
-static void pad_edge_back(rule_run *k)
+void pad_edge_back(rule_run *k)
 {
   int dim = (int)N[0];
   int64_t size = shape_of(k)->size[dim], first = -N[1], end = size + N[2];
@@ -263,53 +263,22 @@ static void pad_edge_back(rule_run *k)
 
 /* ---- the way back of the way back ------------------------------------------------------------ */
 
-static void slice_again(rule_run *k)
+void slice_again(rule_run *k)
 {
   int dim = (int)N[0];
   int64_t end = end_of_slice(k, shape_of(k)->size[dim]);
   give(k, 0, c_call(k->c, weir_slice, G, dim, N[1], end, N[2]));
 }
 
-static void unfold_again(rule_run *k)
+void unfold_again(rule_run *k)
 {
   give(k, 0, c_call(k->c, weir_unfold, G, (int)N[0], N[1], N[2]));
 }
 
-static void pad_edge_again(rule_run *k)
+void pad_edge_again(rule_run *k)
 {
   int64_t padding[2 * WEIR_MAX_DIMS] = {0};
   int at = 2 * (G->dims - 1 - (int)N[0]);
   padding[at] = N[1], padding[at + 1] = N[2];
   give(k, 0, c_call(k->c, weir_pad, G, padding, at + 2, (weir_pad_mode)N[3], weir_int(0)));
-}
-
-static const grad_rule rules[RECORD_KINDS] = {
-    [RECORD_SHAPE] = {"ViewBackward0", same_back, {0}},
-    [RECORD_EXPAND] = {"ExpandBackward0", expand_back, {0}},
-    [RECORD_PERMUTE] = {"PermuteBackward0", permute_back, {0}},
-    [RECORD_SLICE] = {"SliceBackward0", slice_back, {0}},
-    [RECORD_SELECT] = {"SelectBackward0", select_back, {0}},
-    [RECORD_UNFOLD] = {"UnfoldBackward0", unfold_back, {0}},
-    [RECORD_DIAGONAL] = {"DiagonalBackward0", diagonal_back, {0}},
-    [RECORD_COPY] = {"CopyBackwards", copy_back, {0}},
-    [RECORD_FILL] = {"FillBackward0", fill_back, {0}},
-    [RECORD_CAT] = {"CatBackward0", cat_back, {0}},
-    [RECORD_STACK] = {"StackBackward0", stack_back, {0}},
-    [RECORD_FLIP] = {"FlipBackward0", flip_back, {0}},
-    [RECORD_ROLL] = {"RollBackward0", roll_back, {0}},
-    [RECORD_REPEAT] = {"RepeatBackward0", repeat_back, {0}},
-    [RECORD_TRIANGLE] = {"TrilBackward0", triangle_back, {0}},
-    [RECORD_DIAG_EMBED] = {"DiagEmbedBackward0", diag_embed_back, {0}},
-    [RECORD_PAD] = {"ConstantPadNdBackward0", pad_back, {0}},
-    [RECORD_PAD_EDGE] = {"PadBackward0", pad_edge_back, {0}},
-    [RECORD_SLICE_BACK] = {"SliceBackwardBackward0", slice_again, {0}},
-    [RECORD_UNFOLD_BACK] = {"UnfoldBackwardBackward0", unfold_again, {0}},
-    [RECORD_DIAGONAL_BACK] = {"DiagonalBackwardBackward0", diag_embed_back, {0}},
-    [RECORD_PAD_EDGE_BACK] = {"PadBackwardBackward0", pad_edge_again, {0}},
-};
-
-const grad_rule *shape_rule(const record *r)
-{
-  const grad_rule *rule = &rules[r->kind];
-  return rule->name ? rule : NULL;
 }

@@ -154,17 +154,17 @@ static const weir_tensor *c_whole_with(rule_run *k, const weir_tensor *whole,
   return c_call(k->c, whole_with, dense, part, N);
 }
 
-static void strided_back(rule_run *k)
+void strided_back(rule_run *k)
 {
   give(k, 0, c_call(k->c, whole_of, G, N));
 }
 
-static void strided_again(rule_run *k)
+void strided_again(rule_run *k)
 {
   give(k, 0, c_part_of(k, G));
 }
 
-static void strided_scatter_back(rule_run *k)
+void strided_scatter_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, c_whole_with(k, G, NULL));
   if (wants_gradient(k, 1)) give(k, 1, c_part_of(k, G));
@@ -190,7 +190,7 @@ static void run_inner(rule_run *k, weir_tensor **found)
 
 /* What the rule gave is what this node gives, but of the operand that was changed: its gradient is
  * put in the place of the part's. */
-static void copy_slices_back(rule_run *k)
+void copy_slices_back(rule_run *k)
 {
   int inputs = k->n->inputs;
   weir_tensor **found = calloc((size_t)inputs, sizeof(weir_tensor *));
@@ -210,19 +210,6 @@ static void copy_slices_back(rule_run *k)
   free(found);
 }
 
-static const grad_rule rules[] = {
-    {"AsStridedBackward0", strided_back, {0}},
-    {"AsStridedBackwardBackward0", strided_again, {0}},
-    {"AsStridedScatterBackward0", strided_scatter_back, {0}},
-    {"CopySlices", copy_slices_back, {0}},
-};
-
-const grad_rule *shared_rule(const record *r)
-{
-  int at = (int)r->kind - RECORD_STRIDED;
-  return at >= 0 && r->kind <= RECORD_COPY_SLICES ? &rules[at] : NULL;
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static grad_meta whole_meta(const int64_t *n, weir_dtype dtype, weir_device device)
@@ -237,7 +224,7 @@ static weir_status layout_node(grad_node **out, enum record_kind kind, int input
   if (st) return st;
   (*out)->r.kind = kind;
   memcpy((*out)->r.n, n, LAYOUT * sizeof *n);
-  (*out)->rule = shared_rule(&(*out)->r);
+  (*out)->rule = rule_of(&(*out)->r);
   (*out)->outputs = 1;
   return WEIR_OK;
 }

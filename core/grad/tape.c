@@ -210,7 +210,7 @@ static const char *name_of(const record *r)
 static weir_status rule_for(const grad_rule **out, const record *r)
 {
   *out = rule_of(r);
-  if (*out && (*out)->run && record_is_complex(r) && !complex_has_rule(r))
+  if (*out && (*out)->run && rule_lacks_complex(*out, r))
     return weir_fail(WEIR_ENOTSUP, "derivative for %.*s of complex numbers is not implemented",
                      stem_length((*out)->name), (*out)->name);
   if (*out) return WEIR_OK;
@@ -368,22 +368,6 @@ static const recorder tape = {.made = record_new,
 static __attribute__((constructor)) void set_recorder(void)
 {
   tensor_recorder = &tape;
-}
-
-/* ---- rules ----------------------------------------------------------------------------------- */
-
-const grad_rule *rule_of(const record *r)
-{
-  if (r->kind == RECORD_ELEMENTWISE) return elementwise_rule(r);
-  if (r->kind == RECORD_REDUCE) return reduction_rule(r);
-  const grad_rule *rule = shape_rule(r);
-  if (!rule) rule = product_rule(r);
-  if (!rule) rule = indexing_rule(r);
-  if (!rule) rule = planes_rule(r);
-  if (!rule) rule = shared_rule(r);
-  if (!rule) rule = attention_rule(r);
-  if (!rule) rule = complex_rule(r);
-  return rule ? rule : linalg_rule(r);
 }
 
 /* ---- what tensors say ------------------------------------------------------------------------ */

@@ -48,6 +48,7 @@ typedef struct grad_rule {
   const char *name;         /* "AddBackward0" */
   void (*run)(rule_run *k); /* NULL: operands have no gradient */
   uint16_t keeps[3];        /* for the gradient of operand i: KEEP_* */
+  uint8_t complex;          /* whether it is one of complex numbers, too: rules.c */
 } grad_rule;
 
 /* Operands and results that are kept. */
@@ -92,25 +93,25 @@ static inline bool is_view_node(const grad_node *n)
          n->r.n[VIEW_SHARES];
 }
 
+/* ---- rules.c ---------------------------------------------------------------------------------- */
+
 /* The rule of an operation; NULL: it has no derivative; its run is NULL: results have none. */
 const grad_rule *rule_of(const record *r);
-const grad_rule *elementwise_rule(const record *r);
-const grad_rule *function_rule(const record *r);
-const grad_rule *activation_rule(const record *r);
-const grad_rule *reduction_rule(const record *r);
-const grad_rule *shape_rule(const record *r);
-const grad_rule *product_rule(const record *r);
-const grad_rule *indexing_rule(const record *r);
-const grad_rule *scatter_reduce_rule(const record *r);
-const grad_rule *planes_rule(const record *r);
-const grad_rule *linalg_rule(const record *r);
-const grad_rule *shared_rule(const record *r);
-const grad_rule *attention_rule(const record *r);
-const grad_rule *complex_rule(const record *r);
-/* Whether complex numbers are among its operands and result; whether its rule is one of those, too. */
-bool record_is_complex(const record *r);
-bool complex_has_rule(const record *r);
+/* Whether complex numbers are among its operands and result, and the rule is none of those. */
+bool rule_lacks_complex(const grad_rule *rule, const record *r);
 
+#define RULE(family, row, name, function, ...) void function(rule_run *k);
+#define AGAIN(...)
+#define NONE(...)
+#include "core/grad/rules.def"
+#undef RULE
+#undef AGAIN
+#undef NONE
+
+static inline bool is_complex(const weir_tensor *t)
+{
+  return t && t->dtype == WEIR_COMPLEX64;
+}
 grad_meta meta_of(const weir_tensor *t);
 weir_status node_new(grad_node **out, int inputs);
 /* The node of an operation whose rule is known. */
