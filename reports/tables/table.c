@@ -186,6 +186,11 @@ void wr_table_put_place(wr_named_table *t, const char *function, const char *fil
   put_value(t, v);
 }
 
+void wr_table_put_kept(wr_named_table *t, const char *text, const char *kept)
+{
+  wr_table_put_place(t, text, kept, 0);
+}
+
 void wr_table_put_share(wr_named_table *t, uint64_t part, uint64_t whole)
 {
   double share = whole ? (double)part / (double)whole : 0;

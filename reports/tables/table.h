@@ -70,7 +70,7 @@ typedef struct wr_value {
   uint64_t n;          /* of WR_COLUMN_CHANGE and WR_COLUMN_BALANCE the two's complement */
   uint64_t whole;      /* of a share and a speed: n of this; 0: `real` alone is known */
   double real;         /* of a share and a speed */
-  char *text, *file;   /* owned */
+  char *text, *file;   /* owned; `file` of a text: its end, never cut */
   char *module, *lead; /* owned: of a place; what text prints in front of it. NULL: none */
 } wr_value;
 
@@ -147,6 +147,8 @@ void wr_table_put_text(wr_named_table *t, const char *text); /* NULL: none is kn
 void wr_table_put_words(wr_named_table *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void wr_table_put_place(wr_named_table *t, const char *function, const char *file, int line);
+/* A text whose end, `kept`, which only people read, is never cut. */
+void wr_table_put_kept(wr_named_table *t, const char *text, const char *kept);
 void wr_table_put_none(wr_named_table *t);
 void wr_table_skip(wr_named_table *t, size_t cells); /* leaves cells empty */
 /* part / whole, bytes per second: none where the second is 0. */

@@ -75,7 +75,8 @@ char *wr_value_words(const wr_value *v, const wr_column *c, bool any_width, size
     return wr_format("%s", c->how & WR_ZERO_DASH ? "-" : "0");
   switch (c->type) {
   case WR_COLUMN_TEXT:
-    return wr_format("%s%s", v->lead ? v->lead : "", v->text);
+    if (keep && v->file) *keep = strlen(v->file);
+    return wr_format("%s%s%s", v->lead ? v->lead : "", v->text, v->file ? v->file : "");
   case WR_COLUMN_PLACE:
     return place_words(v, c->how, any_width, keep);
   case WR_COLUMN_BYTES:

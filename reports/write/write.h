@@ -14,6 +14,10 @@ weir_status wr_tables_text(FILE *out, const wr_tables *t, const report_settings 
 weir_status wr_tables_json(FILE *out, const wr_tables *t, const char *only);
 weir_status wr_tables_csv(FILE *out, const wr_tables *t, const char *only);
 weir_status wr_tables_markdown(FILE *out, const wr_tables *t, const char *only);
+/* The report's name as a heading, and all tables below it, with their asides. */
+weir_status wr_markdown_parts(FILE *out, const wr_tables *t);
+/* The last table, a testcase a row. */
+void wr_tables_junit(FILE *out, const wr_tables *t);
 
 /* The first line of a report's text; the tables from `first` on, `count` of them. */
 void wr_text_head(wr_page *p, const wr_tables *t);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reports/diff/diff.h"
-#include "reports/render/diff_render.h"
+#include "reports/diff/report.h"
+#include "reports/write/grid.h"
 #include "tests/reports/synth.h"
 
 #define HOST (int)WEIR_DEVICE_NONE

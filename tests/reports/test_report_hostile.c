@@ -16,7 +16,7 @@
 #include "reports/export/pprof.h"
 #include "reports/export/speedscope.h"
 #include "reports/model/resolve.h"
-#include "reports/render/diff_render.h"
+#include "reports/diff/report.h"
 #include "reports/stats/stats.h"
 #include "reports/tables/tables.h"
 #include "reports/write/report.h"

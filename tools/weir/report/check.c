@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "reports/base/util.h"
-#include "reports/render/diff_render.h"
+#include "reports/diff/report.h"
 #include "tools/weir/base/output_file.h"
 #include "tools/weir/report/reading.h"
 

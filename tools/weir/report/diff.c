@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/render/diff_render.h"
+#include "reports/diff/report.h"
 #include "tools/weir/report/reading.h"
 
 /* The sentence of the last error; the exit status is always 2. */

@@ -1,6 +1,6 @@
-/* diff_json.c: a diff as JSON, "weir-diff/1" (SCHEMA.md, "The diff as JSON"). */
+/* json.c: a diff as JSON, "weir-diff/1" (SCHEMA.md, "The diff as JSON"). */
 #include <jansson.h>
-#include "reports/render/diff_render.h"
+#include "reports/diff/report.h"
 
 /* Every text of a diff is valid UTF-8 (wr_text), so these fail for lack of memory only; the last look
  * at the root finds it. */

@@ -1,11 +1,10 @@
-/* diff_render.h: two traces side by side, and a trace beside a budget, in print. */
-#ifndef WEIR_REPORTS_DIFF_RENDER_H
-#define WEIR_REPORTS_DIFF_RENDER_H
+/* report.h: two traces side by side, and a trace beside a budget, in print. */
+#ifndef WEIR_REPORTS_DIFF_REPORT_H
+#define WEIR_REPORTS_DIFF_REPORT_H
 
+#include <stdio.h>
 #include "reports/diff/diff.h"
-#include "reports/base/units.h"
-#include "reports/write/grid.h"
-#include "reports/write/sheet.h"
+#include "reports/tables/table.h"
 
 typedef enum wr_diff_format { WR_DIFF_TEXT, WR_DIFF_MARKDOWN, WR_DIFF_JSON } wr_diff_format;
 
@@ -32,9 +31,9 @@ weir_status wr_check_render(FILE *out, const wr_checked *c, const wr_diff_settin
 /* JUnit's XML: a testcase a limit. */
 weir_status wr_check_render_junit(FILE *out, const wr_checked *c);
 
-/* A value in the units of its metric: "12.0 MiB", "3", "1.50 ms". */
-wr_word wr_in_unit(wr_metric m, uint64_t value);
-/* What a value was compared with: "<= 12.0 GiB". */
-wr_word wr_limit_words(const wr_verdict *v);
+/* Their tables, in `t`, which is all zero before (tables.c). `any_width`: the text has no limit, and paths are
+ * whole. */
+void wr_diff_tables(wr_tables *t, const wr_diff *d, int top, bool any_width);
+void wr_check_tables(wr_tables *t, const wr_checked *c);
 
 #endif
