@@ -142,7 +142,7 @@ BENCH_WEIR := $(addprefix $(O)/bench/,alloc tensor gpu gpu_tensor)
 BENCH_OUTPUT := $(call objs,tools/weir/base/output_file.c tools/weir/base/cmd.c reports/base/follow.c reports/base/escape.c \
                 reports/base/util.c)
 
-$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c tensor.c trace.c)) $(BENCH_OUTPUT) $(CORE_TRACE_WRITER_OBJS))
+$(O)/bench/bench: $(sort $(call objs,$(addprefix tools/bench/,bench.c measure.c sized.c) $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c report.c tensor.c trace.c)) $(BENCH_OUTPUT) $(CORE_TRACE_WRITER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -lm -ldl -lpthread
