@@ -182,8 +182,8 @@ int main(int argc, char **argv)
     return 1;
   }
   int failed = 0;
-  weir_status s = output_write(argv[2], 0666, write_rows, &(asked){argc - 3, argv + 3, &failed});
-  if (s) (void)fprintf(stderr, "bench: %s.\n", weir_error_message());
+  weir_status st = output_write(argv[2], 0666, write_rows, &(asked){argc - 3, argv + 3, &failed});
+  if (st) (void)fprintf(stderr, "bench: %s.\n", weir_error_message());
   (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", bench_scratch, NULL});
-  return s || failed;
+  return st || failed;
 }

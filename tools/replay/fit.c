@@ -31,9 +31,9 @@ static weir_status try_capacity(rp_fit *out, const rp_ops *ops, uint64_t capacit
   rp_options o = *options;
   rp_failure f;
   o.capacity = capacity;
-  weir_status s = rp_replay_to_failure(&f, ops, out->policy, &o);
-  out->fits = !s && f.op == ops->count;
-  if (s || out->fits) return s;
+  weir_status st = rp_replay_to_failure(&f, ops, out->policy, &o);
+  out->fits = !st && f.op == ops->count;
+  if (st || out->fits) return st;
   out->op = f.op;
   out->number = number_of(ops, f.op);
   out->request = ops->op[f.op].kind == RP_REQUEST;
@@ -41,7 +41,7 @@ static weir_status try_capacity(rp_fit *out, const rp_ops *ops, uint64_t capacit
   out->bytes = ops->op[f.op].bytes;
   out->live = f.live;
   out->largest = f.largest;
-  return s;
+  return st;
 }
 
 static uint64_t close_enough(uint64_t bytes)
@@ -53,16 +53,16 @@ static uint64_t close_enough(uint64_t bytes)
 static weir_status search_needs(rp_fit *out, const rp_ops *ops, const rp_options *options,
                                 uint64_t low, uint64_t high)
 {
-  weir_status s = WEIR_OK;
-  while (!s && high - low > close_enough(high)) {
+  weir_status st = WEIR_OK;
+  while (!st && high - low > close_enough(high)) {
     rp_fit t = {.policy = out->policy};
     uint64_t middle = low + (high - low) / 2 / STEP * STEP;
     if (middle == low) break;
-    s = try_capacity(&t, ops, middle, options);
+    st = try_capacity(&t, ops, middle, options);
     *(t.fits ? &high : &low) = middle;
   }
   out->needs = high;
-  return s;
+  return st;
 }
 
 weir_status rp_fit_try(rp_fit *out, const rp_ops *ops, const rp_policy *policy,
@@ -70,16 +70,16 @@ weir_status rp_fit_try(rp_fit *out, const rp_ops *ops, const rp_policy *policy,
 {
   uint64_t low = 0, high = options->capacity;
   *out = (rp_fit){.policy = policy, .capacity = high, .needs = high};
-  weir_status s = try_capacity(out, ops, high, options);
-  if (s || out->fits) return s;
+  weir_status st = try_capacity(out, ops, high, options);
+  if (st || out->fits) return st;
   rp_fit larger = {.policy = policy};
-  while (!s && !larger.fits) {
+  while (!st && !larger.fits) {
     if (high >= RP_UNLIMITED) return weir_fail(WEIR_EOOM, "no device is large enough");
     low = high;
     high = high < RP_UNLIMITED / 2 ? rp_round(2 * high, STEP) : RP_UNLIMITED;
-    s = try_capacity(&larger, ops, high, options);
+    st = try_capacity(&larger, ops, high, options);
   }
-  return s ? s : search_needs(out, ops, options, low, high);
+  return st ? st : search_needs(out, ops, options, low, high);
 }
 
 /* ---- saying ---------------------------------------------------------------------------------- */

@@ -70,8 +70,8 @@ static weir_status malloc_alloc(void *at, const rp_op *op, void **block, uint64_
   if (p) {
     rp_set_remove(&h->unused, &p->node);
   } else {
-    weir_status s = take_pages(h, shared ? PAGE : size, &p);
-    if (!p) return s;
+    weir_status st = take_pages(h, shared ? PAGE : size, &p);
+    if (!p) return st;
   }
   if (p->size > size) {
     piece *rest = rp_slab_take(&h->pieces);

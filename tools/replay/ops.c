@@ -62,8 +62,8 @@ static uint32_t held_number(size_t i)
 
 static weir_status append_held(rp_ops *ops, rp_op op, uint32_t *block)
 {
-  weir_status s = check_bytes(ops, &op);
-  if (s) return s;
+  weir_status st = check_bytes(ops, &op);
+  if (st) return st;
   if (!wr_grow(&ops->held, &ops->held_capacity, ops->held_count + 1, sizeof *ops->held))
     return out_of_memory();
   op.kind = RP_ALLOC;
@@ -80,7 +80,7 @@ weir_status rp_ops_free(rp_ops *ops, rp_op op)
   bool added;
   if (!op.address) return WEIR_OK;
   uint64_t *place = hash_map_place(&ops->live[op.heap], op.address, &added);
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (!place) return out_of_memory();
   op.kind = RP_FREE;
   if (added ? !op.bytes : *place == GONE) {
@@ -89,24 +89,24 @@ weir_status rp_ops_free(rp_ops *ops, rp_op op)
     return WEIR_OK;
   }
   if (added) {
-    s = append_held(ops, op, &op.block);
+    st = append_held(ops, op, &op.block);
   } else {
     op.block = ops->op[*place].block;
     op.bytes = ops->op[*place].bytes;
   }
   *place = GONE;
-  return s ? s : append_op(ops, op);
+  return st ? st : append_op(ops, op);
 }
 
 weir_status rp_ops_alloc(rp_ops *ops, rp_op op)
 {
   if (!op.address || !op.bytes) return WEIR_OK;
-  weir_status s = check_bytes(ops, &op);
-  if (s) return s;
+  weir_status st = check_bytes(ops, &op);
+  if (st) return st;
   const uint64_t *there = hash_map_get(&ops->live[op.heap], op.address);
   if (there && *there != GONE) {
-    s = rp_ops_free(ops, op);
-    if (s) return s;
+    st = rp_ops_free(ops, op);
+    if (st) return st;
     ops->replaced++;
   }
   uint64_t *place = hash_map_place(&ops->live[op.heap], op.address, NULL);
@@ -122,9 +122,9 @@ weir_status rp_ops_request(rp_ops *ops, rp_op op)
   if (!op.bytes) return WEIR_OK;
   op.kind = RP_REQUEST;
   op.block = 0;
-  weir_status s = check_bytes(ops, &op);
-  if (!s) s = append_op(ops, op);
-  if (s) return s;
+  weir_status st = check_bytes(ops, &op);
+  if (!st) st = append_op(ops, op);
+  if (st) return st;
   ops->requests++;
   if (op.bytes > ops->request_most) ops->request_most = op.bytes;
   return WEIR_OK;

@@ -61,16 +61,16 @@ static weir_status place_stack(from_trace *t, int64_t row, uint32_t *place)
     *place = (uint32_t)*known;
     return WEIR_OK;
   }
-  weir_status s = wr_symbols_stack(t->symbols, row, &frames, &count);
-  if (s) return s;
+  weir_status st = wr_symbols_stack(t->symbols, row, &frames, &count);
+  if (st) return st;
   if (!ops->stack_count) ops->stack_count = 1; /* 0 is none */
   if (!wr_grow(&ops->stack, &ops->stack_capacity, ops->stack_count + 1, sizeof *ops->stack))
     return out_of_memory();
   *known = *place = (uint32_t)ops->stack_count;
   ops->stack[ops->stack_count++] = (rp_stack){ops->frame_count, count, wr_site_at(frames, count)};
-  for (size_t i = 0; i < count && !s; i++)
-    s = add_frame(ops, &frames[i]);
-  return s;
+  for (size_t i = 0; i < count && !st; i++)
+    st = add_frame(ops, &frames[i]);
+  return st;
 }
 
 static bool is_wanted(sqlite3_stmt *q)
@@ -91,10 +91,10 @@ static weir_status read_op(from_trace *t, sqlite3_stmt *q, rp_op *op)
                 .thread = (uint32_t)sqlite3_column_int64(q, 7),
                 .stream = stream == WEIR_STREAM_LEGACY ? 0 : stream};
   uint64_t key = (uint64_t)sqlite3_column_int64(q, 0) << 16 | (sqlite3_column_int64(q, 1) & 0xffff);
-  weir_status s = rp_ops_heap(t->ops, key, &op->heap);
-  if (!s && t->symbols && sqlite3_column_int64(q, 10))
-    s = place_stack(t, sqlite3_column_int64(q, 10), &op->stack);
-  return s;
+  weir_status st = rp_ops_heap(t->ops, key, &op->heap);
+  if (!st && t->symbols && sqlite3_column_int64(q, 10))
+    st = place_stack(t, sqlite3_column_int64(q, 10), &op->stack);
+  return st;
 }
 
 static weir_status take_request(void *context, sqlite3_stmt *q)
@@ -109,10 +109,10 @@ static weir_status take_request(void *context, sqlite3_stmt *q)
 /* The requests up to a time, between blocks that are older and younger. */
 static weir_status append_requests(from_trace *t, uint64_t until)
 {
-  weir_status s = WEIR_OK;
-  while (!s && t->next < t->requests && t->request[t->next].time <= until)
-    s = rp_ops_request(t->ops, t->request[t->next++]);
-  return s;
+  weir_status st = WEIR_OK;
+  while (!st && t->next < t->requests && t->request[t->next].time <= until)
+    st = rp_ops_request(t->ops, t->request[t->next++]);
+  return st;
 }
 
 static weir_status take_row(void *context, sqlite3_stmt *q)
@@ -120,9 +120,9 @@ static weir_status take_row(void *context, sqlite3_stmt *q)
   from_trace *t = context;
   rp_op op;
   if (!is_wanted(q)) return WEIR_OK;
-  weir_status s = read_op(t, q, &op);
-  if (!s) s = append_requests(t, op.time);
-  if (s) return s;
+  weir_status st = read_op(t, q, &op);
+  if (!st) st = append_requests(t, op.time);
+  if (st) return st;
   return sqlite3_column_int(q, 3) ? rp_ops_free(t->ops, op) : rp_ops_alloc(t->ops, op);
 }
 
@@ -144,19 +144,19 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
       " stack FROM event WHERE kind = 1 AND status = 2 ORDER BY time, id";
   wr_input in;
   from_trace t = {.ops = ops};
-  weir_status s = wr_input_open(&in, path);
-  if (s) return s;
-  s = wr_db_each(&in.db, "SELECT value FROM meta WHERE key = 'finished'", take_finished, &t);
-  if (!s && !t.finished) s = wr_lifetimes_temporary(&in.db);
-  if (!s && ops->want_stacks) s = wr_symbols_open(&t.symbols, &in.db);
-  if (!s) s = wr_db_each(&in.db, requests, take_request, &t);
-  if (!s) s = wr_db_each(&in.db, sql, take_row, &t);
-  if (!s) s = append_requests(&t, UINT64_MAX);
+  weir_status st = wr_input_open(&in, path);
+  if (st) return st;
+  st = wr_db_each(&in.db, "SELECT value FROM meta WHERE key = 'finished'", take_finished, &t);
+  if (!st && !t.finished) st = wr_lifetimes_temporary(&in.db);
+  if (!st && ops->want_stacks) st = wr_symbols_open(&t.symbols, &in.db);
+  if (!st) st = wr_db_each(&in.db, requests, take_request, &t);
+  if (!st) st = wr_db_each(&in.db, sql, take_row, &t);
+  if (!st) st = append_requests(&t, UINT64_MAX);
   free(t.request);
   wr_symbols_close(t.symbols);
   hash_map_free(&t.place_of);
   wr_input_close(&in);
-  return s;
+  return st;
 }
 
 /* ---- any file -------------------------------------------------------------------------------- */
@@ -165,39 +165,39 @@ static weir_status read_text(rp_ops *ops, const char *path)
 {
   char head[64] = "";
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat st;
+  struct stat info;
   FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
   if (!in) {
-    weir_status s = weir_fail_errno(WEIR_EIO, errno, "cannot open %s", path);
+    weir_status st = weir_fail_errno(WEIR_EIO, errno, "cannot open %s", path);
     if (fd >= 0) close(fd);
-    return s;
+    return st;
   }
-  weir_status s = WEIR_OK;
-  if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-    s = weir_fail(WEIR_ECORRUPT, "%s is not a regular file", path);
-  ssize_t n = s ? 0 : pread(fd, head, sizeof head - 1, 0);
+  weir_status st = WEIR_OK;
+  if (fstat(fd, &info) || !S_ISREG(info.st_mode))
+    st = weir_fail(WEIR_ECORRUPT, "%s is not a regular file", path);
+  ssize_t n = st ? 0 : pread(fd, head, sizeof head - 1, 0);
   const char *text = head + strspn(head, " \t\r\n");
-  if (s) {
+  if (st) {
   } else if (n >= 2 && head[0] == '\x80') {
-    s = rp_read_pytorch_pickle(ops, in, path);
+    st = rp_read_pytorch_pickle(ops, in, path);
   } else if (*text == '{') {
-    s = rp_read_pytorch(ops, in, path);
+    st = rp_read_pytorch(ops, in, path);
   } else if (!strncmp(head, "Thread,", 7)) {
-    s = rp_read_rmm(ops, in, path);
+    st = rp_read_rmm(ops, in, path);
   } else {
-    s = weir_fail(WEIR_ECORRUPT,
-                  "%s is no trace, no spool, no log of RMM's and no snapshot of PyTorch's", path);
+    st = weir_fail(WEIR_ECORRUPT,
+                   "%s is no trace, no spool, no log of RMM's and no snapshot of PyTorch's", path);
   }
   (void)fclose(in);
-  return s;
+  return st;
 }
 
 weir_status rp_read(rp_ops *ops, const char *path)
 {
   wr_file_kind kind = WR_FILE_OTHER;
-  weir_status s = wr_file_look(path, &kind);
-  if (!s) s = kind == WR_FILE_OTHER ? read_text(ops, path) : rp_read_trace(ops, path);
-  if (!s) s = rp_ops_finish(ops);
-  if (s) rp_ops_clear(ops);
-  return s;
+  weir_status st = wr_file_look(path, &kind);
+  if (!st) st = kind == WR_FILE_OTHER ? read_text(ops, path) : rp_read_trace(ops, path);
+  if (!st) st = rp_ops_finish(ops);
+  if (st) rp_ops_clear(ops);
+  return st;
 }

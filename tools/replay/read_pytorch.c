@@ -214,8 +214,8 @@ static weir_status take_snapshot(snapshot *s, node root)
 
 static uint64_t bytes_of(FILE *in)
 {
-  struct stat st;
-  return fstat(fileno(in), &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
+  struct stat info;
+  return fstat(fileno(in), &info) || info.st_size < 0 ? 0 : (uint64_t)info.st_size;
 }
 
 weir_status rp_read_pytorch(rp_ops *ops, FILE *in, const char *path)

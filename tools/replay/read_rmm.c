@@ -104,8 +104,8 @@ static weir_status take_line(rp_ops *ops, reader *r, char *line, size_t number, 
     return weir_fail(WEIR_ECORRUPT, "%s: line %zu makes no sense", path, number);
   op.thread = (uint32_t)thread;
   if (op.stream == 1) op.stream = 0; /* cudaStreamLegacy is the default stream */
-  weir_status s = rp_ops_heap(ops, 0, &op.heap);
-  if (s) return s;
+  weir_status st = rp_ops_heap(ops, 0, &op.heap);
+  if (st) return st;
   if (append == rp_ops_request) op.address = 0; /* what was free is unknown */
   return append(ops, op);
 }
@@ -115,16 +115,16 @@ weir_status rp_read_rmm(rp_ops *ops, FILE *in, const char *path)
   reader r = {0};
   char line[1024];
   size_t number = 1;
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (!fgets(line, sizeof line, in) || !read_head(&r, line))
     return weir_fail(WEIR_ECORRUPT, "%s: the first line is not that of a log of RMM's", path);
-  while (!s && fgets(line, sizeof line, in)) {
+  while (!st && fgets(line, sizeof line, in)) {
     number++;
     if (strlen(line) == sizeof line - 1)
-      s = weir_fail(WEIR_ECORRUPT, "%s: line %zu is longer than any of RMM's", path, number);
+      st = weir_fail(WEIR_ECORRUPT, "%s: line %zu is longer than any of RMM's", path, number);
     else
-      s = take_line(ops, &r, line, number, path);
+      st = take_line(ops, &r, line, number, path);
   }
-  if (!s && ferror(in)) s = weir_fail_errno(WEIR_EIO, errno, "reading %s", path);
-  return s;
+  if (!st && ferror(in)) st = weir_fail_errno(WEIR_EIO, errno, "reading %s", path);
+  return st;
 }

@@ -49,66 +49,66 @@ static weir_status run_request(run *r, const rp_op *op)
   uint64_t address, before = r->driver[op->heap].reserved;
   void *heap = r->heap[op->heap], *block = NULL;
   if (!r->out->requests_tried) return WEIR_OK;
-  weir_status s = r->policy->alloc(heap, op, &block, &address);
+  weir_status st = r->policy->alloc(heap, op, &block, &address);
   r->reserved += r->driver[op->heap].reserved - before;
-  if (s == WEIR_EOOM) r->out->failed++;
-  if (s) return s == WEIR_EOOM ? WEIR_OK : s;
+  if (st == WEIR_EOOM) r->out->failed++;
+  if (st) return st == WEIR_EOOM ? WEIR_OK : st;
   r->live += op->bytes;
   note_column(r, (size_t)(op - r->ops->op));
   before = r->driver[op->heap].reserved;
-  s = r->policy->free(heap, op, block);
+  st = r->policy->free(heap, op, block);
   r->live -= op->bytes;
   r->reserved += r->driver[op->heap].reserved - before;
   r->out->operations += 2;
-  return s;
+  return st;
 }
 
 static weir_status run_op(run *r, const rp_op *op)
 {
   uint64_t address, before = r->driver[op->heap].reserved;
   void *heap = r->heap[op->heap];
-  weir_status s;
+  weir_status st;
   if (op->kind == RP_REQUEST) return run_request(r, op);
   if (op->kind == RP_FREE) {
     if (!r->block[op->block]) return WEIR_OK; /* its allocation failed */
-    s = r->policy->free(heap, op, r->block[op->block]);
+    st = r->policy->free(heap, op, r->block[op->block]);
     r->live -= op->bytes;
   } else {
-    s = r->policy->alloc(heap, op, &r->block[op->block], &address);
-    if (!s) r->live += op->bytes;
+    st = r->policy->alloc(heap, op, &r->block[op->block], &address);
+    if (!st) r->live += op->bytes;
   }
   r->reserved += r->driver[op->heap].reserved - before;
-  if (s == WEIR_EOOM) {
+  if (st == WEIR_EOOM) {
     r->block[op->block] = NULL;
     r->out->failed++;
     return WEIR_OK;
   }
   r->out->operations++;
-  return s;
+  return st;
 }
 
 static weir_status run_operations(run *r)
 {
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   uint64_t begin = clock_monotonic_ns();
-  for (size_t i = 0; !s && i < r->ops->count; i++) {
-    s = run_op(r, &r->ops->op[i]);
+  for (size_t i = 0; !st && i < r->ops->count; i++) {
+    st = run_op(r, &r->ops->op[i]);
     note_column(r, i);
   }
   uint64_t took = clock_monotonic_ns() - begin;
   if (r->out->operations) r->out->ns_per_op = (double)took / (double)r->out->operations;
-  return s;
+  return st;
 }
 
 static weir_status open_heaps(run *r, const rp_options *options)
 {
-  weir_status s = WEIR_OK;
-  for (uint32_t i = 0; !s && i < r->ops->heaps; i++) {
+  weir_status st = WEIR_OK;
+  for (uint32_t i = 0; !st && i < r->ops->heaps; i++) {
     r->driver[i].capacity = options->capacity ? options->capacity : RP_UNLIMITED;
-    s = r->policy->open(&r->heap[i], &r->driver[i], options);
+    st = r->policy->open(&r->heap[i], &r->driver[i], options);
     r->reserved += r->driver[i].reserved;
   }
-  return s;
+  return st;
 }
 
 static void close_heaps(run *r)
@@ -148,10 +148,10 @@ weir_status rp_replay(rp_result *out, const rp_ops *ops, const rp_policy *policy
 {
   run r = {.ops = ops, .policy = policy, .out = out};
   *out = (rp_result){.policy = policy};
-  weir_status s = make_heaps(&r, options);
-  if (!s) s = run_operations(&r);
+  weir_status st = make_heaps(&r, options);
+  if (!st) st = run_operations(&r);
   end_run(&r);
-  return s;
+  return st;
 }
 
 /* ---- to the first failure -------------------------------------------------------------------- */
@@ -172,17 +172,17 @@ static uint64_t live_before(const rp_ops *ops, size_t end, uint16_t heap)
 static weir_status ask_largest(run *r, const rp_op *op, uint64_t *largest)
 {
   uint64_t low = 0, high = op->bytes, address;
-  weir_status s = WEIR_OK;
-  while (high - low > 1 && (!s || s == WEIR_EOOM)) {
+  weir_status st = WEIR_OK;
+  while (high - low > 1 && (!st || st == WEIR_EOOM)) {
     rp_op asked = *op;
     void *block;
     asked.bytes = low + (high - low) / 2;
-    s = r->policy->alloc(r->heap[op->heap], &asked, &block, &address);
-    if (!s) s = r->policy->free(r->heap[op->heap], &asked, block);
-    *(s ? &high : &low) = asked.bytes;
+    st = r->policy->alloc(r->heap[op->heap], &asked, &block, &address);
+    if (!st) st = r->policy->free(r->heap[op->heap], &asked, block);
+    *(st ? &high : &low) = asked.bytes;
   }
   *largest = low;
-  return s == WEIR_EOOM ? WEIR_OK : s;
+  return st == WEIR_EOOM ? WEIR_OK : st;
 }
 
 weir_status rp_replay_to_failure(rp_failure *out, const rp_ops *ops, const rp_policy *policy,
@@ -191,16 +191,16 @@ weir_status rp_replay_to_failure(rp_failure *out, const rp_ops *ops, const rp_po
   rp_result result = {.policy = policy};
   run r = {.ops = ops, .policy = policy, .out = &result};
   *out = (rp_failure){0};
-  weir_status s = make_heaps(&r, options);
-  while (!s && out->op < ops->count && !result.failed) {
-    s = run_op(&r, &ops->op[out->op]);
-    if (!s && !result.failed) out->op++;
+  weir_status st = make_heaps(&r, options);
+  while (!st && out->op < ops->count && !result.failed) {
+    st = run_op(&r, &ops->op[out->op]);
+    if (!st && !result.failed) out->op++;
   }
-  if (!s && result.failed) {
+  if (!st && result.failed) {
     const rp_op *op = &ops->op[out->op];
     out->live = live_before(ops, out->op, op->heap);
-    s = ask_largest(&r, op, &out->largest);
+    st = ask_largest(&r, op, &out->largest);
   }
   end_run(&r);
-  return s;
+  return st;
 }

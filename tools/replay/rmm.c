@@ -213,44 +213,44 @@ static weir_status rmm_open(void **out, rp_driver *driver, const rp_options *o)
   h->driver = driver;
   h->blocks.size = sizeof(block);
   h->maximum = o->maximum_pool_size / ALIGNMENT * ALIGNMENT;
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (h->maximum && initial > h->maximum)
-    s = weir_fail(WEIR_EINVAL, "rmm-pool: the initial pool size exceeds the maximum pool size");
+    st = weir_fail(WEIR_EINVAL, "rmm-pool: the initial pool size exceeds the maximum pool size");
   else if (initial)
-    s = expand_pool(h, initial, initial, &b);
-  if (s == WEIR_EOOM)
-    s = weir_fail(WEIR_EOOM, "rmm-pool: an initial pool of %llu bytes does not fit",
-                  (unsigned long long)initial);
-  list *l = !s && b ? list_of(h, 0, 0) : NULL;
-  if (!s && b && !l) s = no_memory();
+    st = expand_pool(h, initial, initial, &b);
+  if (st == WEIR_EOOM)
+    st = weir_fail(WEIR_EOOM, "rmm-pool: an initial pool of %llu bytes does not fit",
+                   (unsigned long long)initial);
+  list *l = !st && b ? list_of(h, 0, 0) : NULL;
+  if (!st && b && !l) st = no_memory();
   if (l) insert(h, l, b);
-  if (s)
+  if (st)
     rmm_close(h);
   else
     *out = h;
-  return s;
+  return st;
 }
 
 static weir_status rmm_alloc(void *at, const rp_op *op, void **out, uint64_t *address)
 {
   heap *h = at;
   uint64_t size = rp_round(op->bytes, ALIGNMENT);
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   list *own = list_of(h, op->stream, op->thread), *from = own;
   block *rest = rp_slab_take(&h->blocks); /* first, so that nothing fails half-way */
   if (!own || !rest) return no_memory();
   block *b = take_fit(own, size);
   if (!b) b = take_from_others(h, own, size, false, &from);
   if (!b) b = take_from_others(h, own, size, true, &from);
-  if (!b) s = expand_pool(h, size_to_grow(h, size), size, &b);
-  if (s || b->size == size) {
+  if (!b) st = expand_pool(h, size_to_grow(h, size), size, &b);
+  if (st || b->size == size) {
     rp_slab_put(&h->blocks, rest);
   } else {
     *rest = (block){.address = b->address + size, .size = b->size - size};
     b->size = size;
     insert(h, from, rest);
   }
-  if (s) return s;
+  if (st) return st;
   *out = b;
   *address = b->address;
   return WEIR_OK;

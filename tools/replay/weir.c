@@ -91,9 +91,9 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
   rp_driver *d = ((heap *)self)->driver;
   d->segment_calls++;
   if (bytes > d->capacity - d->reserved) return device_full();
-  weir_status s = take_addresses(bytes, address);
-  if (!s) d->reserved += bytes;
-  return s;
+  weir_status st = take_addresses(bytes, address);
+  if (!st) d->reserved += bytes;
+  return st;
 }
 
 static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
@@ -246,10 +246,10 @@ static weir_status stream_of(heap *h, const rp_op *op, mem_heap **out)
   bool added;
   uint64_t *place = hash_map_place(&h->streams, key, &added);
   if (!place) return no_memory();
-  weir_status s = added ? pool_heap(h->pool, (void *)key, out) : WEIR_OK;
-  if (s) {
+  weir_status st = added ? pool_heap(h->pool, (void *)key, out) : WEIR_OK;
+  if (st) {
     hash_map_remove(&h->streams, key);
-    return s;
+    return st;
   }
   if (added) *place = (uint64_t)*out;
   *out = h->stream = (mem_heap *)*place;
@@ -268,10 +268,10 @@ static weir_status open_as(void **out, rp_driver *driver, bool expandable)
   h->driver = driver;
   h->backend = device;
   h->backend.self = h;
-  weir_status s = pool_new(&h->pool, &h->backend, &config);
-  if (s) {
+  weir_status st = pool_new(&h->pool, &h->backend, &config);
+  if (st) {
     free(h);
-    return s;
+    return st;
   }
   h->pool->clock = clock_ms;
   h->pool->decayed = now = 0;
@@ -298,12 +298,12 @@ static weir_status engine_alloc(void *at, const rp_op *op, void **block, uint64_
   mem_heap *stream = NULL;
   h->moment++;
   now = (uint32_t)(op->time / 1000000);
-  weir_status s = become_thread(h, op->thread);
-  if (!s) s = stream_of(h, op, &stream);
-  if (s) return s;
-  s = weir_tcache_malloc(stream, op->bytes, block);
+  weir_status st = become_thread(h, op->thread);
+  if (!st) st = stream_of(h, op, &stream);
+  if (st) return st;
+  st = weir_tcache_malloc(stream, op->bytes, block);
   *address = (uint64_t)*block;
-  return s == WEIR_ELIMIT ? WEIR_EOOM : s;
+  return st == WEIR_ELIMIT ? WEIR_EOOM : st;
 }
 
 static weir_status engine_free(void *at, const rp_op *op, void *block)
@@ -311,10 +311,10 @@ static weir_status engine_free(void *at, const rp_op *op, void *block)
   heap *h = at;
   mem_heap *stream = NULL;
   now = (uint32_t)(op->time / 1000000);
-  weir_status s = become_thread(h, op->thread);
-  if (!s) s = stream_of(h, op, &stream);
-  if (!s) s = pool_use(block, stream);
-  return s ? s : weir_tcache_free(block);
+  weir_status st = become_thread(h, op->thread);
+  if (!st) st = stream_of(h, op, &stream);
+  if (!st) st = pool_use(block, stream);
+  return st ? st : weir_tcache_free(block);
 }
 
 typedef struct some {

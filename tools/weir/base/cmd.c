@@ -29,12 +29,13 @@ void cmd_log_to(const char *path)
  * nothing is logged. */
 static FILE *open_log(void)
 {
-  struct stat st;
+  struct stat info;
   int fd =
       open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
            0600);
   if (fd < 0) return NULL;
-  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1)
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+      info.st_nlink == 1)
     return fdopen(fd, "a");
   (void)close(fd);
   return NULL;

@@ -58,11 +58,11 @@ static void leave_signals(void)
 
 static weir_status fail_output(const output_file *f, const char *doing, int error)
 {
-  weir_status s = error == ENOSPC || error == EDQUOT ? WEIR_ENOSPC : WEIR_EIO;
+  weir_status st = error == ENOSPC || error == EDQUOT ? WEIR_ENOSPC : WEIR_EIO;
   if (f->at.foreign)
     return weir_fail(WEIR_EIO, "cannot write %s: a link on the way is another user's", f->path);
-  if (output_is_stdout(f->path)) return weir_fail(s, "cannot write to stdout");
-  return weir_fail_errno(s, error, "%s %s", doing, f->path);
+  if (output_is_stdout(f->path)) return weir_fail(st, "cannot write to stdout");
+  return weir_fail_errno(st, error, "%s %s", doing, f->path);
 }
 
 /* The descriptor that a name means, -1: none. */
@@ -109,10 +109,10 @@ static weir_status begin_part(output_file *f, int folder, const char *base, unsi
   if (folder < 0) return fail_output(f, "cannot write", errno);
   int fd = openat(folder, f->part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (fd < 0) {
-    weir_status s = fail_output(f, "cannot write", errno);
+    weir_status st = fail_output(f, "cannot write", errno);
     (void)close(folder);
     f->part_folder = -1;
-    return s;
+    return st;
   }
   catch_signals(f);
   if (f->fd >= 0)
@@ -146,27 +146,27 @@ static void end_by_pipe(void)
   if (signal(SIGPIPE, SIG_DFL) != SIG_ERR) (void)raise(SIGPIPE);
 }
 
-static weir_status end_output(output_file *f, weir_status s)
+static weir_status end_output(output_file *f, weir_status st)
 {
   bool made = f->part_folder >= 0;
-  if (!s && !f->straight && renameat(f->part_folder, f->part, f->at.folder, f->at.name))
-    s = fail_output(f, "cannot write", errno);
-  if (made && (s || f->straight)) (void)unlinkat(f->part_folder, f->part, 0);
+  if (!st && !f->straight && renameat(f->part_folder, f->part, f->at.folder, f->at.name))
+    st = fail_output(f, "cannot write", errno);
+  if (made && (st || f->straight)) (void)unlinkat(f->part_folder, f->part, 0);
   if (made) leave_signals();
   if (made) (void)close(f->part_folder);
   if (f->at.folder >= 0) (void)close(f->at.folder);
   free(f->part);
-  return s;
+  return st;
 }
 
 /* All of it is written, or why not. `ended`: by a closed pipe. */
-static weir_status close_stream(const output_file *f, FILE *out, weir_status s, bool *ended)
+static weir_status close_stream(const output_file *f, FILE *out, weir_status st, bool *ended)
 {
   bool bad = fflush(out) || ferror(out);
   int error = errno;
   *ended = bad && error == EPIPE;
   if (fclose(out) && !bad) bad = true, error = errno;
-  return bad && (!s || output_is_stdout(f->path)) ? fail_output(f, "writing", error) : s;
+  return bad && (!st || output_is_stdout(f->path)) ? fail_output(f, "writing", error) : st;
 }
 
 weir_status output_write(const char *path, unsigned mode,
@@ -174,17 +174,17 @@ weir_status output_write(const char *path, unsigned mode,
 {
   output_file f;
   bool ended = false;
-  weir_status s = begin_output(&f, path, mode);
+  weir_status st = begin_output(&f, path, mode);
   void (*pipe)(int) = f.straight ? signal(SIGPIPE, SIG_IGN) : SIG_ERR;
-  FILE *out = s ? NULL : fdopen(f.fd, "w");
-  if (!s && !out) s = fail_output(&f, "cannot write", errno);
+  FILE *out = st ? NULL : fdopen(f.fd, "w");
+  if (!st && !out) st = fail_output(&f, "cannot write", errno);
   if (!out && f.fd >= 0) (void)close(f.fd);
-  if (!s) s = write(out, context);
-  if (out) s = close_stream(&f, out, s, &ended);
-  s = end_output(&f, s);
+  if (!st) st = write(out, context);
+  if (out) st = close_stream(&f, out, st, &ended);
+  st = end_output(&f, st);
   if (pipe != SIG_ERR) (void)signal(SIGPIPE, pipe);
   if (ended && pipe == SIG_DFL) end_by_pipe();
-  return s;
+  return st;
 }
 
 /* ---- by name --------------------------------------------------------------------------------- */
@@ -208,17 +208,17 @@ weir_status output_make(const char *path, unsigned mode,
                         const void *context)
 {
   output_file f;
-  weir_status s = begin_output(&f, path, mode);
+  weir_status st = begin_output(&f, path, mode);
   const char *folder = getenv("TMPDIR");
-  if (!s && f.straight)
-    s = begin_part(&f, open(folder && *folder ? folder : "/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC),
-                   "weir", 0600);
-  char *file = s ? NULL : cmd_format("/proc/self/fd/%d/%s", f.part_folder, f.part);
-  if (!s) s = make(file, context);
-  if (!s && f.straight) s = copy_part(&f);
-  if (f.fd >= 0 && close(f.fd) && !s) s = fail_output(&f, "writing", errno);
+  if (!st && f.straight)
+    st = begin_part(&f, open(folder && *folder ? folder : "/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC),
+                    "weir", 0600);
+  char *file = st ? NULL : cmd_format("/proc/self/fd/%d/%s", f.part_folder, f.part);
+  if (!st) st = make(file, context);
+  if (!st && f.straight) st = copy_part(&f);
+  if (f.fd >= 0 && close(f.fd) && !st) st = fail_output(&f, "writing", errno);
   free(file);
-  return end_output(&f, s);
+  return end_output(&f, st);
 }
 
 bool output_is_stdout(const char *path)

@@ -204,16 +204,16 @@ void collector_wait(const collector *c, int urgent, int idle_ms)
 }
 
 /* The spool itself is no good, or not yet: no reason to wait for the trace's disk. */
-static bool unreadable(weir_status status)
+static bool unreadable(weir_status st)
 {
-  return status == WEIR_ECORRUPT || status == WEIR_EVERSION || status == WEIR_ENOENT;
+  return st == WEIR_ECORRUPT || st == WEIR_EVERSION || st == WEIR_ENOENT;
 }
 
 /* A status of the importer: true when the trace could not be written. Said once; everything is
  * tried again later, so the caller just leaves things as they are. */
-static bool note_failure(collector *c, weir_status status)
+static bool note_failure(collector *c, weir_status st)
 {
-  if (status == WEIR_OK || unreadable(status)) return false;
+  if (st == WEIR_OK || unreadable(st)) return false;
   if (!c->warned) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
   c->warned = c->stuck = true;
   c->retry_ns = clock_monotonic_ns() + RETRY_MS * NS_A_MS;
@@ -296,9 +296,9 @@ static void end_older_image(collector *c, spool *s)
 }
 
 /* As note_failure(), of one spool: the others go on, and their ends make room for it. */
-static void note_refusal(collector *c, weir_status status)
+static void note_refusal(collector *c, weir_status st)
 {
-  if (unreadable(status)) return;
+  if (unreadable(st)) return;
   if (!c->warned) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
   c->warned = c->refused = true;
 }
@@ -315,13 +315,13 @@ static void poll_within(collector *c, int ms)
  * are no descriptors left. */
 static void admit_spool(collector *c, spool *s)
 {
-  weir_status status = s->reader ? WEIR_OK : spool_reader_open(&s->reader, s->path, false);
-  if (status != WEIR_OK)
+  weir_status st = s->reader ? WEIR_OK : spool_reader_open(&s->reader, s->path, false);
+  if (st != WEIR_OK)
     s->reader = NULL;
   else
-    status = importer_add(c->importer, s->path, true, &s->number);
-  if (status != WEIR_OK) {
-    note_refusal(c, status);
+    st = importer_add(c->importer, s->path, true, &s->number);
+  if (st != WEIR_OK) {
+    note_refusal(c, st);
     return;
   }
   s->state = SPOOL_LIVE;
@@ -403,10 +403,10 @@ static void end_spools(collector *c)
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
     if (s->state != SPOOL_ENDING) continue;
-    weir_status status = importer_drain(c->importer, s->number, s->reason, s->detail);
-    if (note_failure(c, status)) return;
+    weir_status st = importer_drain(c->importer, s->number, s->reason, s->detail);
+    if (note_failure(c, st)) return;
     any = true;
-    s->kept = status != WEIR_OK;
+    s->kept = st != WEIR_OK;
     if (s->kept) cmd_say("%s is kept: %s.", s->path, weir_error_message());
   }
   if (!any || note_failure(c, importer_commit(c->importer))) return;

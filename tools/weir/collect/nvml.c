@@ -191,21 +191,21 @@ static bool is_same_usage(const importer_usage *a, const importer_usage *b)
 weir_status nvml_sampler_ask(nvml_sampler *n, trace_importer *im, uint64_t now_ns, bool last,
                              bool (*is_ours)(void *context, unsigned pid), void *context)
 {
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (!n->library && (n->due_ns == UINT64_MAX || !open_library(n))) {
     n->due_ns = UINT64_MAX;
     return WEIR_OK;
   }
   if (n->samples++ == MOST) n->samples = MOST / 2, n->distance_ns *= 2;
   n->due_ns = now_ns + n->distance_ns;
-  for (unsigned i = 0; i < n->devices && !status; i++) {
+  for (unsigned i = 0; i < n->devices && !st; i++) {
     sampled_device *d = &n->device[i];
     importer_usage u = {.bus = d->bus, .time = now_ns};
     if (!ask_memory(&n->call, d->handle, &u)) continue;
     ask_processes(&n->call, d, &u, is_ours, context);
     if (!last && is_same_usage(&u, &d->last)) continue;
-    status = importer_add_usage(im, &u);
-    if (!status) d->last = u;
+    st = importer_add_usage(im, &u);
+    if (!st) d->last = u;
   }
-  return status;
+  return st;
 }

@@ -40,10 +40,10 @@ char *output_of_rank(const char *path, uint32_t rank)
 /* The first numbered name with nothing there. New. */
 static char *free_name(const char *path)
 {
-  struct stat st;
+  struct stat info;
   for (int n = 2;; n++) {
     char *name = numbered_path(path, n);
-    if (n == MOST_NAMES || (lstat(name, &st) < 0 && errno == ENOENT)) return name;
+    if (n == MOST_NAMES || (lstat(name, &info) < 0 && errno == ENOENT)) return name;
     free(name);
   }
 }

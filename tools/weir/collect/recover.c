@@ -54,8 +54,8 @@ enum left_state { LEFT_COLLECTED, LEFT_EMPTY, LEFT_WRITTEN, LEFT_BEHIND };
 
 static bool is_old(const char *path)
 {
-  struct stat st;
-  return stat(path, &st) == 0 && time(NULL) - st.st_mtime > YOUNG_S;
+  struct stat info;
+  return stat(path, &info) == 0 && time(NULL) - info.st_mtime > YOUNG_S;
 }
 
 /* Takes the collector's lock. False: it lives, or may be about to. */

@@ -45,9 +45,9 @@ bool spool_is_name(const char *name)
 
 bool spool_folder_is_ours(const char *path)
 {
-  struct stat st;
-  return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-         (st.st_mode & 077) == 0;
+  struct stat info;
+  return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+         (info.st_mode & 077) == 0;
 }
 
 static int spool_entry(const struct dirent *e)
@@ -88,8 +88,8 @@ static bool list_folder(spool_list *l, const char *folder)
 
 bool spool_list_operand(spool_list *l, const char *path)
 {
-  struct stat st;
-  if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return list_folder(l, path);
+  struct stat info;
+  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return list_folder(l, path);
   list_add(l, cmd_format("%s", path));
   return true;
 }

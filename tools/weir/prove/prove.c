@@ -112,14 +112,14 @@ static bool load_findings(work *w, const char *trace)
   wr_input in;
   const wr_findings_settings settings = {
       .rules = w->rules, .min = w->asked_count ? (wr_min_cost){.share = -1} : (wr_min_cost){0}};
-  weir_status s = wr_input_open(&in, trace);
-  if (!s) {
-    s = wr_findings_load(&w->p.findings, &in.db, &settings);
+  weir_status st = wr_input_open(&in, trace);
+  if (!st) {
+    st = wr_findings_load(&w->p.findings, &in.db, &settings);
     wr_input_close(&in);
   }
-  if (s) cmd_say("%s.", weir_error_message());
-  if (!s && w->p.findings.unavailable) cmd_say("%s.", w->p.findings.unavailable);
-  return !s && !w->p.findings.unavailable;
+  if (st) cmd_say("%s.", weir_error_message());
+  if (!st && w->p.findings.unavailable) cmd_say("%s.", w->p.findings.unavailable);
+  return !st && !w->p.findings.unavailable;
 }
 
 /* ---- their fixes ----------------------------------------------------------------------------- */

@@ -311,9 +311,9 @@ static double share_of_others(load from)
   return others > 0 ? others / all : 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
 {
-  (void)st, (void)type, (void)at;
+  (void)info, (void)type, (void)at;
   return remove(path);
 }
 

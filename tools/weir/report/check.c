@@ -51,10 +51,10 @@ static bool may_write(const cmd *c, const request *r, const char *trace)
 
 static weir_status write_all(const request *r, const wr_checked *checked)
 {
-  weir_status s = wr_check_render(stdout, checked, &r->show);
-  if (!s && r->junit) s = output_write(r->junit, 0600, render_junit, checked);
-  if (!s && r->markdown) s = output_write(r->markdown, 0600, render_markdown, checked);
-  return s;
+  weir_status st = wr_check_render(stdout, checked, &r->show);
+  if (!st && r->junit) st = output_write(r->junit, 0600, render_junit, checked);
+  if (!st && r->markdown) st = output_write(r->markdown, 0600, render_markdown, checked);
+  return st;
 }
 
 static int check_trace(const request *r, const char *path, const wr_conditions *limits)
@@ -63,16 +63,16 @@ static int check_trace(const request *r, const char *path, const wr_conditions *
   wr_verdicts v = {0};
   wr_figures_settings settings = r->trace;
   settings.findings = limits->findings;
-  weir_status s = wr_figures_load(&f, path, &settings);
-  if (s) return no_answer();
+  weir_status st = wr_figures_load(&f, path, &settings);
+  if (st) return no_answer();
   char *budget = wr_text(r->budget, strlen(r->budget), true);
-  s = budget ? wr_judge(&v, limits, &f, NULL) : weir_fail(WEIR_ENOMEM, "out of host memory");
-  if (!s) s = write_all(r, &(wr_checked){budget, &f, &v});
+  st = budget ? wr_judge(&v, limits, &f, NULL) : weir_fail(WEIR_ENOMEM, "out of host memory");
+  if (!st) st = write_all(r, &(wr_checked){budget, &f, &v});
   bool kept = v.met == v.count;
   wr_verdicts_free(&v);
   wr_figures_free(&f);
   free(budget);
-  return s ? no_answer() : kept ? 0 : CMD_FAILED;
+  return st ? no_answer() : kept ? 0 : CMD_FAILED;
 }
 
 int check_main(const cmd *c, int argc, char **argv)

@@ -21,12 +21,12 @@ static int compare_traces(const wr_figures_settings *settings, const wr_diff_set
                           char **traces, const wr_conditions *conditions)
 {
   wr_diff d;
-  weir_status s = wr_diff_load(&d, traces[0], traces[1], settings, conditions);
-  if (s) return no_answer();
-  s = wr_diff_render(stdout, &d, show);
+  weir_status st = wr_diff_load(&d, traces[0], traces[1], settings, conditions);
+  if (st) return no_answer();
+  st = wr_diff_render(stdout, &d, show);
   bool held = !d.verdicts.met && !d.verdicts.unknown;
   wr_diff_free(&d);
-  return s ? no_answer() : held ? 0 : CMD_FAILED;
+  return st ? no_answer() : held ? 0 : CMD_FAILED;
 }
 
 int diff_main(const cmd *c, int argc, char **argv)

@@ -135,29 +135,29 @@ static char *name_of_heap(const request *r, uint64_t key, bool processes)
 static weir_status write_files(const request *r, const rp_ops *ops)
 {
   bool processes = false;
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (!r->format->per_heap || ops->heaps < 2) return write_file(r->output, r, ops, 0);
   if (output_is_stdout(r->output))
     return weir_fail(WEIR_ENOTSUP, "%s is a file for each of %u devices: stdout cannot hold them",
                      r->format->name, (unsigned)ops->heaps);
   for (uint32_t i = 1; i < ops->heaps; i++)
     processes |= rp_ops_heap_key(ops, (uint16_t)i) >> 16 != rp_ops_heap_key(ops, 0) >> 16;
-  for (uint32_t i = 0; i < ops->heaps && !s; i++) {
+  for (uint32_t i = 0; i < ops->heaps && !st; i++) {
     char *output = name_of_heap(r, rp_ops_heap_key(ops, (uint16_t)i), processes);
-    s = write_file(output, r, ops, (uint16_t)i);
-    if (!s) (void)puts(output);
+    st = write_file(output, r, ops, (uint16_t)i);
+    if (!st) (void)puts(output);
     free(output);
   }
-  return s;
+  return st;
 }
 
 static weir_status export_operations(const request *r, const char *input)
 {
   rp_ops ops = {.want_stacks = !r->format->per_heap};
-  weir_status s = rp_read(&ops, input);
-  if (!s) s = write_files(r, &ops);
+  weir_status st = rp_read(&ops, input);
+  if (!st) st = write_files(r, &ops);
   rp_ops_clear(&ops);
-  return s;
+  return st;
 }
 
 /* An export of all of a trace. */
@@ -200,7 +200,7 @@ int export_main(const cmd *c, int argc, char **argv)
   if (line.value[OPT_WEIGHT].given && (!r.whole || r.whole->write != write_folded))
     return cmd_usage(c, "--weight is of the format folded");
   if (!reading_may_write(c, OPT_EXPORT_OUTPUT, r.output, argv[at])) return CMD_USAGE;
-  weir_status s = r.whole ? export_whole(&r, argv[at]) : export_operations(&r, argv[at]);
-  if (!s) return 0;
+  weir_status st = r.whole ? export_whole(&r, argv[at]) : export_operations(&r, argv[at]);
+  if (!st) return 0;
   return cmd_failed();
 }

@@ -42,9 +42,9 @@ static weir_status fill_page(FILE *out, const void *context)
                                   .findings = w->report->findings,
                                   .progress = draw_progress,
                                   .context = &line};
-  weir_status s = page_write(out, w->trace, &settings);
+  weir_status st = page_write(out, w->trace, &settings);
   if (line.drawn) (void)fprintf(stderr, "\r\033[K");
-  return s;
+  return st;
 }
 
 static void say_written(const char *output)

@@ -96,8 +96,8 @@ static weir_status show_results(const request *r, const rp_ops *ops, const rp_re
                                 const rp_fit *fits, size_t count)
 {
   if (r->json) return rp_show_json(stdout, results, count);
-  weir_status s = rp_show_text(stdout, results, count);
-  return s || !fits ? s : rp_fit_show_text(stdout, ops, fits, count);
+  weir_status st = rp_show_text(stdout, results, count);
+  return st || !fits ? st : rp_fit_show_text(stdout, ops, fits, count);
 }
 
 static weir_status replay_trace(const char *path, const request *r)
@@ -109,21 +109,22 @@ static weir_status replay_trace(const char *path, const request *r)
   rp_result *results = cmd_alloc(most * sizeof *results);
   rp_fit *fits = r->options.capacity ? cmd_alloc(most * sizeof *fits) : NULL;
   ops.want_stacks = fits != NULL;
-  weir_status s = rp_read(&ops, path);
-  if (!s && !ops.count) s = weir_fail(WEIR_ENOENT, "%s holds no allocation of device memory", path);
-  for (const rp_policy *const *p = rp_policies; !s && *p; p++)
+  weir_status st = rp_read(&ops, path);
+  if (!st && !ops.count)
+    st = weir_fail(WEIR_ENOENT, "%s holds no allocation of device memory", path);
+  for (const rp_policy *const *p = rp_policies; !st && *p; p++)
     if (!r->policy || r->policy == *p) {
-      if (fits) s = rp_fit_try(&fits[count], &ops, *p, &r->options);
-      if (!s) s = rp_replay(&results[count], &ops, *p, &r->options);
+      if (fits) st = rp_fit_try(&fits[count], &ops, *p, &r->options);
+      if (!st) st = rp_replay(&results[count], &ops, *p, &r->options);
       if (fits) results[count].fit = &fits[count];
       count++;
     }
-  if (!s) s = show_results(r, &ops, results, fits, count);
-  if (!s && r->svg) s = output_write(r->svg, 0666, write_svg, &(drawn){&ops, results, count});
+  if (!st) st = show_results(r, &ops, results, fits, count);
+  if (!st && r->svg) st = output_write(r->svg, 0666, write_svg, &(drawn){&ops, results, count});
   rp_ops_clear(&ops);
   free(fits);
   free(results);
-  return s;
+  return st;
 }
 
 int replay_main(const cmd *c, int argc, char **argv)

@@ -129,11 +129,11 @@ static weir_status print_report(const char *what, const char *trace, const reque
   bool paged = !r->no_pager && r->report.format == WEIR_REPORT_TEXT && isatty(STDOUT_FILENO);
   FILE *out = paged ? open_memstream(&text, &bytes) : NULL;
   if (!out) return write_report(stdout, what, trace, &r->report);
-  weir_status s = write_report(out, what, trace, &r->report);
-  if (fclose(out) && !s) s = weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", trace);
-  if (!s) pager_show(text, bytes);
+  weir_status st = write_report(out, what, trace, &r->report);
+  if (fclose(out) && !st) st = weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", trace);
+  if (!st) pager_show(text, bytes);
   free(text);
-  return s;
+  return st;
 }
 
 static int no_such_report(const cmd *c, const char *name)
@@ -159,9 +159,9 @@ static int make_report(const char *what, const char *trace, request *r, const re
   progress line = {.trace = trace};
   r->report.findings.progress = progress_findings;
   r->report.findings.progress_context = &line;
-  weir_status status = print_report(what, trace, r);
+  weir_status st = print_report(what, trace, r);
   progress_clear(&line);
-  if (!status) return 0;
+  if (!st) return 0;
   (void)fflush(stdout);
   return cmd_failed();
 }

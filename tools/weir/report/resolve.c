@@ -45,9 +45,9 @@ int resolve_main(const cmd *c, int argc, char **argv)
   if (!reading_take(c, &line, &r)) return CMD_USAGE;
   const resolve_settings o = {.stop = &stopped, .symbols = r.symbols};
   take_signals();
-  weir_status s = resolve_trace(argv[at], &o, &counts);
+  weir_status st = resolve_trace(argv[at], &o, &counts);
   reading_clear(&r);
-  if (s) return cmd_failed();
+  if (st) return cmd_failed();
   say_counts(argv[at], &counts);
   return 0;
 }

@@ -183,15 +183,15 @@ static int list_reports(void)
 /* ---- where they go --------------------------------------------------------------------------- */
 
 /* 0, or 1 after a sentence. */
-static int settle(const request *r, const wanted *w, weir_status s)
+static int settle(const request *r, const wanted *w, weir_status st)
 {
-  if (!s) return 0;
-  if (s == WEIR_ENOTSUP && w->report->needs == STATS_SKIPPED) {
+  if (!st) return 0;
+  if (st == WEIR_ENOTSUP && w->report->needs == STATS_SKIPPED) {
     (void)fprintf(stderr, "%s.\n", weir_error_message());
     return 0;
   }
   int status = cmd_failed();
-  return r->any && s == WEIR_ENOTSUP ? 0 : status;
+  return r->any && st == WEIR_ENOTSUP ? 0 : status;
 }
 
 /* *stop: there is no use in going on. */
@@ -201,15 +201,15 @@ static int write_to_stdout(request *r, const wanted *w, const char *trace, bool 
   bool none = w->report->needs >= STATS_NEVER;
   if (r->shown && !none && w->settings.format > WR_ROWS_TABLE) (void)putchar('\n');
   r->shown = r->shown || !none;
-  weir_status s = stats_write(stdout, trace, w->report, &w->settings);
+  weir_status st = stats_write(stdout, trace, w->report, &w->settings);
   bool written = fflush(stdout) == 0 && !ferror(stdout);
   if (!written && errno == EPIPE) {
     (void)signal(SIGPIPE, SIG_DFL); /* who reads has had enough, as head has */
     (void)raise(SIGPIPE);
   }
   *stop = !written;
-  if (!written) return s ? CMD_FAILED : 0; /* main() says that stdout could not be written */
-  return settle(r, w, s);
+  if (!written) return st ? CMD_FAILED : 0; /* main() says that stdout could not be written */
+  return settle(r, w, st);
 }
 
 /* A report that a file gets. */
@@ -278,12 +278,12 @@ static int write_one(const cmd *c, request *r, unsigned i, const char *trace, bo
   w.settings.unit = r->unit;
   if (w.settings.rows < 0) w.settings.rows = r->rows;
   if (console) return write_to_stdout(r, &w, trace, stop);
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   char *file = file_of(r, &w, output, trace);
-  int wrong = write_to_file(c, &w, file, trace, &s);
+  int wrong = write_to_file(c, &w, file, trace, &st);
   free(file);
   *stop = wrong;
-  return wrong ? wrong : settle(r, &w, s);
+  return wrong ? wrong : settle(r, &w, st);
 }
 
 static int write_reports(const cmd *c, request *r, const char *trace)
