@@ -165,8 +165,8 @@ static uint64_t spin_rounds(uint64_t x, long rounds)
   return x;
 }
 
-/* Rounds of spin_rounds() that take `ns`; asked once, so that both runs do the same work: printed as an
- * argument of the second. */
+/* Rounds of spin_rounds() that take `ns`; asked once, so that both runs do the same work:
+ * printed as an argument of the second. */
 static long rounds_for(double ns)
 {
   long rounds = 1000000;

@@ -22,8 +22,8 @@ static const char *mode_of(const char *word)
   return strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 ? "observe" : word;
 }
 
-/* The options of `weir run` that a row chooses, from argv[n] on; where they end. `stacks` NULL: as a
- * user has them, who names at most another mode. */
+/* The options of `weir run` that a row chooses, from argv[n] on; where they end. `stacks` NULL:
+ * as a user has them, who names at most another mode. */
 static int add_options(const char **argv, int n, const char *mode, const char *stacks)
 {
   if (!stacks && strcmp(mode, "default") == 0) return n;
@@ -134,7 +134,8 @@ static void runtime_sustained(measured *m, const row *r)
                  PAIRS, reads);
 }
 
-/* All that a pair served from a cache takes, its two events included: the default mode is strict. */
+/* All that a pair served from a cache takes, its two events included: the default mode is
+ * strict. */
 static void runtime_hit(measured *m, const row *r)
 {
   double difference, reads = two_clock_reads();
@@ -387,7 +388,8 @@ const row rows_calls[] = {
     AT_MOST("reroute-alloc", "rerouted hit: malloc", "ns", 60, rerouted, NULL, "alloc", "relaxed"),
     AT_MOST("reroute-free", "rerouted hit: free, relaxed", "ns", 80, rerouted, NULL, "free",
             "relaxed"),
-    /* what is left of a strict free when there is nothing to wait for: the driver is asked to wait */
+    /* what is left of a strict free when there is nothing to wait for: the driver is asked to
+     * wait */
     AT_MOST("reroute-strict", "rerouted hit: free, strict, idle device", "ns", 80, rerouted, NULL,
             "free", "strict"),
     AT_MOST("launch-track", "launch tracking: strict, relaxed", "ns added", 5, tracked, NULL, NULL),

@@ -1,10 +1,10 @@
 /* rows_findings.c: what findings say is saved, beside what the same work takes without the waste.
  *
  * A victim wastes so many rounds, and does the same work without the waste (waste_fixed.c), on the
- * software device with an H100's costs, bare: the difference is what the fix gains. The finding's saving
- * is of a run of the first under Weir. The three take turns, TURNS each, and the least of each is
- * compared: what else the machine does only adds to them. Links are slowed where a copy of this
- * machine's own would hide what they take. */
+ * software device with an H100's costs, bare: the difference is what the fix gains. The
+ * finding's saving is of a run of the first under Weir. The three take turns, TURNS each, and
+ * the least of each is compared: what else the machine does only adds to them. Links are slowed
+ * where a copy of this machine's own would hide what they take. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* runtime_calls.h: what `calls` does through the CUDA runtime, as most programs call it (runtime_calls.c). */
+/* runtime_calls.h: what `calls` does through the CUDA runtime, as most programs call it
+ * (runtime_calls.c). */
 #ifndef WEIR_TOOLS_BENCH_RUNTIME_CALLS_H
 #define WEIR_TOOLS_BENCH_RUNTIME_CALLS_H
 

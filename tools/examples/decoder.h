@@ -1,7 +1,8 @@
-/* decoder.h: a transformer decoder as GPT-2: places are learned, attention sees what came before, the output's
- * weight is that of wte. Tokens are (N, L) of int64, outputs (N, L, vocabulary): the logits of the next
- * one. Names are GPT-2's: wte, wpe, h.0.ln_1, h.0.attn.c_attn, ...; weights are (out, in), as those of
- * Linear. (Radford et al.: "Language models are unsupervised multitask learners", 2019) */
+/* decoder.h: a transformer decoder as GPT-2: places are learned, attention sees what came
+ * before, the output's weight is that of wte. Tokens are (N, L) of int64, outputs (N, L,
+ * vocabulary): the logits of the next one. Names are GPT-2's: wte, wpe, h.0.ln_1,
+ * h.0.attn.c_attn, ...; weights are (out, in), as those of Linear. (Radford et al.: "Language
+ * models are unsupervised multitask learners", 2019) */
 #ifndef WEIR_EXAMPLES_DECODER_H
 #define WEIR_EXAMPLES_DECODER_H
 

@@ -42,7 +42,7 @@ static weir_status add_norm(weir_module *m, const char *name, int64_t channels)
   return weir_module_add(m, name, norm);
 }
 
-/* ---- BasicBlock: relu(bn2(conv2(relu(bn1(conv1(x))))) + downsample(x)) ------------------------ */
+/* ---- BasicBlock: relu(bn2(conv2(relu(bn1(conv1(x))))) + downsample(x)) ----------------------- */
 
 static weir_status block_forward(weir_tensor **out, weir_module *self, weir_tensor *const *in,
                                  int count)
@@ -95,7 +95,7 @@ static weir_status add_layer(weir_module *m, const char *name, int64_t in, int64
   return weir_module_add(m, name, weir_module_retain(layer));
 }
 
-/* ---- ResNet ----------------------------------------------------------------------------------- */
+/* ---- ResNet ---------------------------------------------------------------------------------- */
 
 static weir_status resnet_forward(weir_tensor **out, weir_module *self, weir_tensor *const *in,
                                   int count)

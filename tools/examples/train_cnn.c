@@ -7,7 +7,7 @@
 
 enum { ITEMS = 256, SIDE = 8, CLASSES = 4 };
 
-/* ---- data ------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /* Lines, columns, diagonals, single points. */
 static bool is_bright(int64_t class, int row, int column)
@@ -42,7 +42,7 @@ static weir_status make_data(weir_tensor **x, weir_tensor **y, const training_ar
   return weir_tensor_from(y, class, WEIR_INT64, weir_shape(ITEMS), &there);
 }
 
-/* ---- what is trained, how ---------------------------------------------------------------------- */
+/* ---- what is trained, how -------------------------------------------------------------------- */
 
 static weir_status make_model(weir_module **out)
 {

@@ -12,7 +12,7 @@ enum { LENGTH = 16, BATCH = 8, MOST_TEXT = 1 << 20 };
 /* vocabulary: the bytes that the text has. */
 static model_size small = {.layers = 2, .features = 24, .heads = 4, .places = LENGTH};
 
-/* ---- data ------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /* Lewis Carroll: "Through the looking-glass", 1871. */
 static const char poem[] = "'Twas brillig, and the slithy toves\n"
@@ -72,7 +72,8 @@ static int64_t number_bytes(int64_t *token, const unsigned char *text, size_t co
   return symbols;
 }
 
-/* x (items, LENGTH): the text, cut; y the same, a byte later. Rows that fill no batch are left out. */
+/* x (items, LENGTH): the text, cut; y the same, a byte later. Rows that fill no batch are left
+ * out. */
 static weir_status make_data(weir_tensor **x, weir_tensor **y, const training_arguments *a)
 {
   static unsigned char text[MOST_TEXT];
@@ -88,7 +89,7 @@ static weir_status make_data(weir_tensor **x, weir_tensor **y, const training_ar
   return weir_tensor_from(y, token + 1, WEIR_INT64, weir_shape(items, LENGTH), &there);
 }
 
-/* ---- what is trained, how ---------------------------------------------------------------------- */
+/* ---- what is trained, how -------------------------------------------------------------------- */
 
 /* As GPT-2's: embeddings small, as their rows are the output's, too. */
 static weir_status make_model(weir_module **out)

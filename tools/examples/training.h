@@ -50,16 +50,17 @@ typedef struct training {
   int count; /* of parameters */
 } training;
 
-/* ---- data ------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
-/* 16 bits of made-up data, the same everywhere (the generator of Numerical Recipes, section 7.1). */
+/* 16 bits of made-up data, the same everywhere (the generator of Numerical Recipes, section
+ * 7.1). */
 static inline uint32_t next_bits(uint32_t *state)
 {
   *state = *state * 1664525U + 1013904223U;
   return *state >> 8 & 0xffff;
 }
 
-/* ---- arguments -------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 /* Whether it is one that the program has. */
 static inline bool has_argument(const trainee *p, const char *argument)
@@ -115,7 +116,7 @@ static inline weir_status read_arguments(training_arguments *a, const trainee *p
   return WEIR_OK;
 }
 
-/* ---- what a run has --------------------------------------------------------------------------- */
+/* ---- what a run has -------------------------------------------------------------------------- */
 
 static inline void end_training(training *t)
 {
@@ -150,7 +151,7 @@ static inline weir_status begin_training(training *t, const trainee *p, const tr
   return WEIR_OK;
 }
 
-/* ---- training --------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 /* One step with the items from `first` on; *value is the loss before it. */
 static inline weir_status train_batch(double *value, const training *t, const trainee *p,

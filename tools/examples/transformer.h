@@ -1,5 +1,5 @@
-/* transformer.h: what the transformers among the examples share: arguments, parameters, what is read
- * from files and written to them. */
+/* transformer.h: what the transformers among the examples share: arguments, parameters, what is
+ * read from files and written to them. */
 #ifndef WEIR_EXAMPLES_TRANSFORMER_H
 #define WEIR_EXAMPLES_TRANSFORMER_H
 

@@ -1,4 +1,5 @@
-/* usage.h: what a program does first with its arguments: it answers --help, and refuses options that it lacks. */
+/* usage.h: what a program does first with its arguments: it answers --help, and refuses options
+ * that it lacks. */
 #ifndef WEIR_EXAMPLES_USAGE_H
 #define WEIR_EXAMPLES_USAGE_H
 
@@ -14,8 +15,8 @@ static inline int is_option(const char *argument, const char *option)
   return option[length - 1] == '=' ? !strncmp(argument, option, length) : !strcmp(argument, option);
 }
 
-/* GO_ON, or what main() returns at once. arguments: what may follow the program's name; options: those there
- * are, to a NULL; what begins with no "-" is none. */
+/* GO_ON, or what main() returns at once. arguments: what may follow the program's name; options:
+ * those there are, to a NULL; what begins with no "-" is none. */
 static inline int answer_usage(int argc, char **argv, const char *name, const char *arguments,
                                const char *const *options)
 {

@@ -1,10 +1,10 @@
 /* fit.c: see fit.h.
  *
- * What a policy needs is not what it reserves when there is plenty: it gives cached memory back when
- * a device is full. So the list is replayed on devices of several sizes, each replay ending where
- * an allocation fails. The largest piece at a failure is found in the same way, by asking: whatever
- * a policy can do for a request (join, move, give back) it does then, and no model has to say what
- * a piece is. */
+ * What a policy needs is not what it reserves when there is plenty: it gives cached memory back
+ * when a device is full. So the list is replayed on devices of several sizes, each replay ending
+ * where an allocation fails. The largest piece at a failure is found in the same way, by asking:
+ * whatever a policy can do for a request (join, move, give back) it does then, and no model has
+ * to define what a piece is. */
 #include "tools/replay/fit.h"
 
 #include <inttypes.h>
@@ -82,7 +82,7 @@ weir_status rp_fit_try(rp_fit *out, const rp_ops *ops, const rp_policy *policy,
   return st ? st : search_needs(out, ops, options, low, high);
 }
 
-/* ---- saying ---------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static const rp_frame *place_of(const rp_ops *ops, const rp_op *op)
 {

@@ -1,5 +1,5 @@
-/* ops.h: a list of operations: what a program asked of its allocator, in order, whoever wrote it
- * down.
+/* ops.h: a list of operations: what a program asked of its allocator, in order, in one form for
+ * all sources down.
  *
  * Words. block: a piece of memory the program holds; its allocation and its free share a number.
  * heap: memory that an allocator manages as one, here a device as one process sees it. stream: of
@@ -9,9 +9,9 @@
  * is allocated before the first operation. request: an allocation that failed when it was recorded.
  *
  * Invariants: a free comes after its allocation, and once; times never go back; held blocks come
- * first. A free of an address that was never seen is a held block's; where its bytes are unknown, or
- * the address was freed before, it is counted and left out. When an address is handed out twice,
- * the free between was not seen, and is put in before the second. */
+ * first. A free of an address that was never seen is a held block's; where its bytes are
+ * unknown, or the address was freed before, it is counted and left out. When an address is
+ * handed out twice, the free between was not seen, and is put in before the second. */
 #ifndef WEIR_TOOLS_REPLAY_OPS_H
 #define WEIR_TOOLS_REPLAY_OPS_H
 

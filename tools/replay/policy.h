@@ -34,7 +34,7 @@ void rp_driver_give(rp_driver *driver, uint64_t bytes);
 /* Address space without memory. */
 uint64_t rp_driver_reserve(rp_driver *driver, uint64_t bytes);
 
-/* What the policies can be told. 0 is each one's default. */
+/* What can be set for the policies. 0 is each one's default. */
 typedef struct rp_options {
   uint64_t capacity;          /* bytes of a device; 0 unlimited */
   uint64_t max_split_size;    /* pytorch: bytes; 0 unlimited */

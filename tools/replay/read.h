@@ -1,12 +1,12 @@
 /* read.h: lists of operations from what others wrote down. All input is hostile: a file that makes
- * no sense is an error that says where, and never more. */
+ * no sense is an error that names the place, and never more. */
 #ifndef WEIR_TOOLS_REPLAY_READ_H
 #define WEIR_TOOLS_REPLAY_READ_H
 
 #include <stdio.h>
 #include "tools/replay/ops.h"
 
-/* Reads `path`, whose kind its first bytes tell, into an empty list; on failure the list is
+/* Reads `path`, whose kind is known by its first bytes, into an empty list; on failure the list is
  * cleared.
  *
  * - a trace of Weir's, or a spool: the blocks of device memory, one heap for each device of each

@@ -1,4 +1,5 @@
-/* read_pytorch.c: a snapshot of PyTorch's memory, as JSON or as the pickle that PyTorch itself dumps.
+/* read_pytorch.c: a snapshot of PyTorch's memory, as JSON or as the pickle that PyTorch itself
+ * dumps.
  *
  * Source of the format: PyTorch's documentation, "Understanding CUDA Memory Usage" (Snapshot API
  * Reference): an object with `segments` and `device_traces`, the latter a list for each device of

@@ -1,4 +1,4 @@
-/* replay.h: runs a list of operations through a policy and says what it cost. */
+/* replay.h: runs a list of operations through a policy and counts what that costs. */
 #ifndef WEIR_TOOLS_REPLAY_REPLAY_H
 #define WEIR_TOOLS_REPLAY_REPLAY_H
 
@@ -28,10 +28,10 @@ typedef struct rp_result {
 /* peak_reserved / peak_live; 0 where nothing was live. */
 double rp_ratio(const rp_result *r);
 
-/* An allocation that fails is counted and, with its free, left out. Requests are run where there is a
- * capacity, and freed at once: what the program would have done with them is unknown, and a device
- * without limits would refuse none. Errors: ENOMEM, EINVAL and EOOM (the policy could not begin).
- */
+/* An allocation that fails is counted and, with its free, left out. Requests are run where there
+ * is a capacity, and freed at once: what the program would have done with them is unknown, and a
+ * device without limits would refuse none. Errors: ENOMEM, EINVAL and EOOM (the policy could not
+ * begin). */
 weir_status rp_replay(rp_result *out, const rp_ops *ops, const rp_policy *policy,
                       const rp_options *options);
 

@@ -60,7 +60,7 @@ static char *list_findings(void)
   return words;
 }
 
-/* The words of a row, those of another table in place of its name; NULL: there are none. New. */
+/* Returns the words of a row (new), those of another table in place of its name; NULL: none. */
 static char *list_words(const char *words)
 {
   static const struct {
@@ -100,14 +100,14 @@ static const cmd *next_command(const cmd *c)
   return c->name ? c : NULL;
 }
 
-/* Text, each of the characters in `escaped` behind a backslash. */
+/* Prints text, with a backslash before each of the characters in `escaped`. */
 static void put_escaped(const char *text, const char *escaped)
 {
   for (; *text; text++)
     printf(strchr(escaped, *text) ? "\\%c" : "%c", *text);
 }
 
-/* The names of all commands, behind a blank each. */
+/* Prints the names of all commands, a blank before each. */
 static void put_command_names(void)
 {
   for (const cmd *c = next_command(weir_commands); c; c = next_command(c + 1))
@@ -151,7 +151,7 @@ static void put_bash_operands(const cmd *c)
 static const char *const bash_head =
     "# Completion of weir's command lines in bash. Printed by `weir completion bash`.\n\n";
 
-/* bash cuts words at "=": an option's value stands behind it as a word of its own. */
+/* bash cuts words at "=": an option's value follows it as a word of its own. */
 static const char *const bash_tail =
     "_weir() {\n"
     "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
@@ -221,7 +221,7 @@ static void put_zsh_text(const char *text)
     printf(*text == '\'' ? "'\\''" : strchr("[]:", *text) ? "\\%c" : "%c", *text);
 }
 
-/* What a specification of _arguments says of a value: ":NAME:(words)". */
+/* Prints the part of a specification of _arguments that describes a value: ":NAME:(words)". */
 static void put_zsh_value(const cmd_option *o)
 {
   if (o->kind == CMD_FLAG) return;

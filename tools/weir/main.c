@@ -221,7 +221,7 @@ int help_main(const cmd *c, int argc, char **argv)
 static int flushed(int status)
 {
   if (fflush(stdout) != 0 || ferror(stdout)) {
-    cmd_say("cannot write to stdout.");
+    cmd_message("cannot write to stdout.");
     return status ? status : CMD_FAILED;
   }
   return status;
@@ -238,7 +238,7 @@ int main(int argc, char **argv)
   if (!strcmp(name, "--version") || !strcmp(name, "-V")) name = "version";
   const cmd *c = find_command(name);
   if (!c) return no_such_command(name);
-  /* A terminal would obey what a trace's texts say of the order of characters. */
+  /* A terminal would obey characters in a trace's texts that change the order of others. */
   FILE *terminal = stdout, *shown = isatty(STDOUT_FILENO) ? wr_show_unseen_in(stdout) : NULL;
   if (shown) (void)setvbuf(shown, NULL, _IOLBF, BUFSIZ);
   if (shown) stdout = shown;

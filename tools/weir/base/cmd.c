@@ -54,7 +54,7 @@ static void print_message(const char *format, va_list args)
   if (to != stderr) (void)fclose(to);
 }
 
-void cmd_say(const char *format, ...)
+void cmd_message(const char *format, ...)
 {
   va_list args;
   va_start(args, format);
@@ -77,10 +77,10 @@ int cmd_cannot_run(const char *program, int error)
   const char *processor = NULL;
   if (error == ENOEXEC && uname(&own) == 0) processor = foreign_processor(program, &own);
   if (processor)
-    cmd_say("cannot run '%s': it is built for %s, and this machine is %s.", program, processor,
-            own.machine);
+    cmd_message("cannot run '%s': it is built for %s, and this machine is %s.", program, processor,
+                own.machine);
   else
-    cmd_say("cannot run '%s': %s.", program, strerror(error));
+    cmd_message("cannot run '%s': %s.", program, strerror(error));
   return error == ENOENT || error == ENOTDIR ? CMD_NOT_FOUND : CMD_CANNOT_RUN;
 }
 
@@ -102,15 +102,15 @@ int cmd_usage(const cmd *c, const char *format, ...)
   (void)vsnprintf(text, sizeof text, format, args);
   va_end(args);
   if (c)
-    cmd_say("%s (see 'weir help %s').", text, c->name);
+    cmd_message("%s (see 'weir help %s').", text, c->name);
   else
-    cmd_say("%s (see 'weir help').", text);
+    cmd_message("%s (see 'weir help').", text);
   return CMD_USAGE;
 }
 
 int cmd_failed(void)
 {
-  cmd_say("%s.", weir_error_message());
+  cmd_message("%s.", weir_error_message());
   return CMD_FAILED;
 }
 
@@ -126,7 +126,7 @@ bool cmd_chatty(void)
 static void *check_memory(void *p)
 {
   if (p) return p;
-  cmd_say("out of memory.");
+  cmd_message("out of memory.");
   exit(CMD_RUN_FAILED);
 }
 

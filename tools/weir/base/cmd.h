@@ -13,7 +13,7 @@
 /* Exit statuses of our own; `weir run` otherwise ends as its program did. 125-127 as env(1) has
  * them. */
 enum {
-  CMD_FAILED = 1,       /* import, report: it did not work, and a sentence said why */
+  CMD_FAILED = 1,       /* import, report: it did not work; a message has the reason */
   CMD_USAGE = 2,        /* wrong use */
   CMD_RUN_FAILED = 125, /* run: weir itself could not start */
   CMD_CANNOT_RUN = 126, /* run: the program is there and cannot be run */
@@ -31,38 +31,38 @@ typedef struct cmd {
   int (*run)(const struct cmd *c, int argc, char **argv); /* argv[0] is the name */
 } cmd;
 
-/* "weir: " and one sentence on stderr (or where cmd_log_to() says). */
-void cmd_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Prints "weir: " and one sentence on stderr, or in the file of cmd_log_to(). */
+void cmd_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says that a program's exec fails with this errno; returns the exit status that tells so. */
+/* Prints that a program's exec failed with this errno. Returns the exit status for that. */
 int cmd_cannot_run(const char *program, int error);
 
 /* Executes argv[0] as execvp() does, but a program that this machine cannot run is not taken for a
  * script: that is ENOEXEC. Returns the errno. */
 int cmd_exec(char **argv);
 
-/* The same, with " (see 'weir help NAME')" behind it; returns CMD_USAGE. */
+/* Prints a sentence about wrong use, followed by " (see 'weir help NAME')". Returns CMD_USAGE. */
 int cmd_usage(const cmd *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Says the thread's last error of the library; returns CMD_FAILED. */
+/* Prints the thread's last error message. Returns CMD_FAILED. */
 int cmd_failed(void);
 
-/* From now on cmd_say() appends to this file, made at the first sentence (borrowed). */
+/* From now on messages are appended to this file (borrowed), which the first one makes. */
 void cmd_log_to(const char *path);
 
-/* stderr is a terminal: progress and closing lines are welcome. */
+/* Whether stderr is a terminal: progress and a closing line are printed there only. */
 bool cmd_chatty(void);
 
-/* A decimal number in [low, high]; false when it is none. */
+/* Reads a decimal number in [low, high]. Returns false when the text is none. */
 bool cmd_number(const char *text, long low, long high, long *out);
 
 /* 1234567 as "1,234,567"; `buffer` of 32 bytes or more, which is returned. */
 char *cmd_grouped(char *buffer, uint64_t n);
 
-/* Absolute path of a file beside us, e.g. cmd_sibling("lib/libweir-preload.so"): relative to the
- * folder above that of /proc/self/exe. New; NULL when we cannot tell where we are. */
+/* Returns the absolute path (new) of a file of the same installation, as lib/libweir-preload.so:
+ * relative to the folder above that of /proc/self/exe. NULL: that is not known. */
 char *cmd_sibling(const char *relative);
 
-/* snprintf into new memory. Never NULL: out of memory ends weir with a sentence. */
+/* snprintf() into new memory. Never returns NULL: out of memory ends weir with a message. */
 char *cmd_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *cmd_alloc(size_t bytes); /* zeroed, never NULL */
 

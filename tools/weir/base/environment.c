@@ -15,7 +15,7 @@
 #include "tools/weir/base/cmd.h"
 
 /* Free bytes below which /dev/shm is no place for spools: what many threads record while the
- * collector is behind. In containers it is often 64 MiB in all. */
+ * collector is slower than the program. In containers it is often 64 MiB in all. */
 #define SHM      "/dev/shm"
 #define SHM_ROOM (UINT64_C(256) << 20)
 
@@ -32,14 +32,14 @@ static char *sibling_path(const char *name, const char *what)
     path = cmd_sibling(relative);
   }
   if (!path || access(path, R_OK) < 0) {
-    cmd_say("%s is missing: %s.", what, path ? path : relative);
+    cmd_message("%s is missing: %s.", what, path ? path : relative);
     free(path);
     free(relative);
     return NULL;
   }
   free(relative);
   if (!strpbrk(path, " :")) return path; /* the loader splits its lists at both */
-  cmd_say("%s cannot be loaded from %s: there is a blank or a colon in the path.", what, path);
+  cmd_message("%s cannot be loaded from %s: there is a blank or a colon in the path.", what, path);
   free(path);
   return NULL;
 }
@@ -58,7 +58,7 @@ bool environment_siblings(environment *e)
   return e->sim_runtime != NULL;
 }
 
-/* The driver stand-in tells what it lacks itself. */
+/* The stand-in for the driver exports the list of what it lacks. */
 static bool list_driver(const environment *e)
 {
   char *path = cmd_format("%s/libcuda.so.1", e->sim_lib);
@@ -67,7 +67,7 @@ static bool list_driver(const environment *e)
   free(path);
   if (driver) *(void **)&list = dlsym(driver, "weir_sim_unsupported");
   if (!list) {
-    cmd_say("cannot ask the software device: %s.", dlerror());
+    cmd_message("cannot ask the software device: %s.", dlerror());
     return false;
   }
   for (const char *const *name = list(); *name; name++)
@@ -75,12 +75,12 @@ static bool list_driver(const environment *e)
   return true;
 }
 
-/* The runtime stand-in's list lies beside it. */
+/* The list of the stand-in for the runtime lies in the same folder. */
 static bool list_runtime(const environment *e)
 {
   char line[256], *path = cmd_format("%s/unsupported-runtime.txt", e->sim_lib);
   FILE *f = fopen(path, "re");
-  if (!f) cmd_say("cannot read %s: %s.", path, strerror(errno));
+  if (!f) cmd_message("cannot read %s: %s.", path, strerror(errno));
   free(path);
   if (!f) return false;
   while (fgets(line, sizeof line, f))
@@ -100,11 +100,11 @@ bool environment_rules(environment *e)
   const char *path = e->rules ? e->rules : getenv("WEIR_RULES");
   if (!path || !*path) return true;
   if (rule_list_read(&rules, path)) {
-    cmd_say("%s.", weir_error_message());
+    cmd_message("%s.", weir_error_message());
     return false;
   }
   e->rules_path = realpath(path, NULL);
-  if (!e->rules_path) cmd_say("cannot find %s: %s.", path, strerror(errno));
+  if (!e->rules_path) cmd_message("cannot find %s: %s.", path, strerror(errno));
   return e->rules_path != NULL;
 }
 
@@ -112,7 +112,7 @@ bool environment_redacts(void)
 {
   bool on = false;
   const char *text = getenv("WEIR_REDACT");
-  /* What is no answer is taken for yes here: the preload library says what is wrong with it. */
+  /* A value that is neither yes nor no counts as yes: the preload library reports it. */
   return text && (option_bool(&on, "WEIR_REDACT", text) != WEIR_OK || on);
 }
 
@@ -153,8 +153,8 @@ bool environment_spool_dir(environment *e)
   for (size_t i = 0; i < count && !e->spool_dir; i++)
     if (strcmp(places[i], SHM) != 0 || shm_has_room()) e->spool_dir = make_in(places[i]);
   if (e->spool_dir) return true;
-  cmd_say("cannot make a folder for spools in %s: %s.", places[count - 1],
-          *places[count - 1] == '/' ? strerror(errno) : "it is no absolute path");
+  cmd_message("cannot make a folder for spools in %s: %s.", places[count - 1],
+              *places[count - 1] == '/' ? strerror(errno) : "it is no absolute path");
   return false;
 }
 
@@ -241,8 +241,9 @@ static void set_variable(const char *variable, const char *value)
 }
 
 /* The software device's runtime is preloaded as well: a program whose RPATH leads to a libcudart of
- * its own (PyTorch's wheels) finds that before LD_LIBRARY_PATH, but loads no second one of a name. It
- * comes after the libraries that the user preloads, as a runtime that the program brings does. */
+ * its own (PyTorch's wheels) finds that before LD_LIBRARY_PATH, but loads no second one of a
+ * name. It comes after the libraries that the user preloads, as a runtime that the program
+ * brings does. */
 static void apply_sim(const environment *e)
 {
   append_path("LD_PRELOAD", e->sim_runtime);

@@ -1,5 +1,5 @@
 /* environment.h: what a program finds around it under weir run: our siblings, the spools' folder,
- * and the environment variables that tell of both. */
+ * and the environment variables that name them. */
 #ifndef WEIR_TOOLS_WEIR_BASE_ENVIRONMENT_H
 #define WEIR_TOOLS_WEIR_BASE_ENVIRONMENT_H
 

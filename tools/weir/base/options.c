@@ -224,7 +224,7 @@ static bool take_option(parse *p, const cmd_option *o, const char *given, const 
   return keep_value(p, o, given);
 }
 
-/* `name`: of the option, as far as it can be told from a value. */
+/* `name`: the word without its dashes and without "=value". */
 static bool refuse_option(const cmd *c, const char *word, const char *name)
 {
   guess g = {.word = name};
@@ -294,7 +294,7 @@ int cmd_parse(const cmd *c, int argc, char **argv, cmd_line *line)
   if (p.helped)
     cmd_print_help(c);
   else if (good && p.warning)
-    cmd_say("%s.", p.warning);
+    cmd_message("%s.", p.warning);
   while (p.at < argc)
     operands[count++] = argv[p.at++];
   for (int i = 0; i < count; i++)

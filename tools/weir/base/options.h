@@ -91,9 +91,10 @@ typedef struct cmd_line {
   } value[CMD_OPTIONS]; /* what was given last counts */
 } cmd_line;
 
-/* Parses options in front; stops at "--" (skipped) or where the line says so; otherwise operands
- * may stand between options and are moved to the end. "--help" prints the help and gives 0. Else
- * returns the index of the first operand, or -1 after a sentence on stderr. */
+/* Parses options in front; stops at "--" (skipped) or, with `stops`, at the first operand;
+ * otherwise operands may stand between options and are moved to the end. "--help" prints the
+ * help and gives 0. Else returns the index of the first operand, or -1 after a sentence on
+ * stderr. */
 int cmd_parse(const cmd *c, int argc, char **argv, cmd_line *line);
 
 /* The number of a CMD_NUMBER, `otherwise` where it was not given. */

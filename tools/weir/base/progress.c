@@ -8,16 +8,16 @@
 
 #define NS_PATIENCE UINT64_C(1000000000)
 #define NS_REDRAW   UINT64_C(200000000)
-/* Events: half a second's work or more; a count, so that it does not hang on the machine whether the
- * line is there. */
+/* Events: half a second's work or more; a count, so that it does not hang on the machine whether
+ * the line is there. */
 #define MUCH_LEFT UINT64_C(400000)
 
 static void print_backlog_once(progress *p, uint64_t left)
 {
   char text[32];
-  if (p->told || left < MUCH_LEFT) return;
-  p->told = true;
-  cmd_say("%s: about %s events still to import.", p->trace, cmd_grouped(text, left));
+  if (p->printed || left < MUCH_LEFT) return;
+  p->printed = true;
+  cmd_message("%s: about %s events still to import.", p->trace, cmd_grouped(text, left));
 }
 
 void progress_report(void *context, uint64_t done, uint64_t total_guess)

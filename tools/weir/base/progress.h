@@ -1,5 +1,5 @@
-/* progress.h: one line that tells how far an import or a report is: on a terminal as it goes on, elsewhere once
- * where much is left. */
+/* progress.h: one line about how far an import or a report is: on a terminal as it goes on,
+ * elsewhere once where much is left. */
 #ifndef WEIR_TOOLS_WEIR_BASE_PROGRESS_H
 #define WEIR_TOOLS_WEIR_BASE_PROGRESS_H
 
@@ -10,14 +10,14 @@ typedef struct progress {
   const char *trace; /* what is written; borrowed */
   bool allowed;      /* the line may be drawn now (no program of the user's owns the terminal) */
   bool drawn;        /* and it is there */
-  bool told;         /* where stderr is no terminal: it was said */
+  bool printed;      /* where stderr is no terminal: the line was printed */
   uint64_t since_ns; /* CLOCK_MONOTONIC of the first call while allowed */
   uint64_t last_ns;  /* of the last drawing */
 } progress;
 
 /* For importer_options.progress; `context` is a progress. On a terminal it draws
  * at most 5 times a second, and not within the first second; elsewhere (a pipe, --log) one sentence
- * says how much there is left when that takes about a second or more. */
+ * prints how much is left when that takes about a second or more. */
 void progress_report(void *context, uint64_t done, uint64_t total_guess);
 
 /* For wr_findings_settings.progress; `context` is a progress. Draws on a terminal alone. */

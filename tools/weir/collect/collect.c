@@ -43,7 +43,7 @@ static bool read_collect_option(const cmd *c, cmd_option_id option, const char *
 static bool is_spool_folder(const char *dir)
 {
   if (*dir == '/' && spool_folder_is_ours(dir)) return true;
-  cmd_say("%s is no folder of spools: an absolute path, owned by you, mode 0700.", dir);
+  cmd_message("%s is no folder of spools: an absolute path, owned by you, mode 0700.", dir);
   return false;
 }
 
@@ -58,7 +58,7 @@ static bool follow_run(const collect *o, job *j)
   bool more = true, drained = false;
   while (more) {
     do {
-      collector_wait(j->collector, -1, FORK_WAIT_MS); /* nothing tells of the starter's end */
+      collector_wait(j->collector, -1, FORK_WAIT_MS); /* there is no event for the starter's end */
       collector_turn(j->collector);
     } while (!is_job_over(o, j));
     drained = job_drain(j, false, &more);

@@ -5,18 +5,18 @@
  * the trace, then *done*: removed from the folder, and from the list too unless a child that its
  * process forked is about to open a spool. So both stay as short as the number of live processes.
  *
- * A process is known by pid and start time, and followed by a pidfd, which also says that it ended
- * when somebody else reaps it; without pidfds /proc is asked at every turn. A newer spool of the
- * same process means that it exec'd. A *stranger* is a process that was not there when its spool
- * was found: *lost*, that is gone already, or in another pid namespace; there, if it did not say
- * good-bye in its header, it is taken as alive until its caller says that nobody can be.
+ * A process is known by pid and start time, and followed by a pidfd, which also becomes readable
+ * when it ended when somebody else reaps it; without pidfds /proc is asked at every turn. A
+ * newer spool of the same process means that it exec'd. A *stranger* is a process that was not
+ * there when its spool was found: *lost*, that is gone already, or in another pid namespace;
+ * there, if its header has no end, it is taken as alive until the caller abandons it.
  *
  * Thousands of short processes. A turn looks at the folder only when a spool has got its name
  * since, and at what live programs have written when it is time to, whatever else woke us. Turns
  * are TURN_MS apart, so that one serves all processes that came and went meanwhile.
  *
- * A trace that cannot grow (disk full) is no end: nothing is lost while the spools hold it, so it
- * is said once and tried again every second. */
+ * A trace that cannot grow (disk full) is no end: nothing is lost while the spools hold it, so
+ * there is one message, and another try every second. */
 #include "tools/weir/collect/collector.h"
 
 #include <dirent.h>
@@ -67,11 +67,11 @@ typedef struct spool {
   int pidfd;                  /* -1: none */
   pid_t pid;
   uint64_t start_time; /* of the process */
-  uint64_t opened_ns;  /* CLOCK_MONOTONIC of its opening: tells images of one process apart */
+  uint64_t opened_ns;  /* CLOCK_MONOTONIC of its opening: differs between images of one process */
   uint64_t done_ns;    /* CLOCK_MONOTONIC when it became done */
   bool stranger;       /* its process was never found */
   bool lost;           /* and it is gone for certain */
-  bool kept;           /* done, but damaged: its file stays for whoever wants to look */
+  bool kept;           /* done, but damaged: its file is kept */
 } spool;
 
 typedef struct announced {
@@ -91,10 +91,10 @@ struct collector {
   int wait_ms;          /* between two looks at what live programs have written */
   uint64_t poll_ns;     /* CLOCK_MONOTONIC of the next of them */
   uint64_t turn_ns;     /* CLOCK_MONOTONIC at the end of the last turn */
-  bool looked;          /* all names in the folder are known but for what inotify tells of */
+  bool looked;          /* all names in the folder are known but for those that inotify reports */
   bool stuck;           /* the trace could not be written at the last try */
   bool refused;         /* at the last scan a spool could not be taken in: disk, descriptors */
-  bool warned;          /* and that was said */
+  bool warned;          /* there was a message about it */
   uint64_t retry_ns;    /* when stuck: CLOCK_MONOTONIC of the next try */
   nvml_sampler *nvml;   /* NULL: not to be asked */
   spool_server *server; /* NULL: nobody is given spools */
@@ -109,9 +109,9 @@ static bool watch_descriptor(collector *c, int fd)
   return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-/* A file that others find locked from its first moment on, so that whoever can lock it knows that
- * we are gone. It says where the trace is. Without it the folder is only not recovered by itself.
- */
+/* Makes a file that is locked from its first moment on: a process that can lock it knows that its
+ * collector is gone. It holds the path of the trace. Without it the folder is only not recovered
+ * by itself. */
 static int make_lock(const char *dir, const char *trace)
 {
   char *path = realpath(trace, NULL);
@@ -141,7 +141,7 @@ collector *collector_new(const char *dir, const char *trace, trace_importer *imp
   c->epoll = epoll_create1(EPOLL_CLOEXEC);
   c->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (c->epoll < 0) {
-    cmd_say("cannot watch %s: %s.", dir, strerror(errno));
+    cmd_message("cannot watch %s: %s.", dir, strerror(errno));
     collector_free(c);
     return NULL;
   }
@@ -214,7 +214,7 @@ static bool unreadable(weir_status st)
 static bool note_failure(collector *c, weir_status st)
 {
   if (st == WEIR_OK || unreadable(st)) return false;
-  if (!c->warned) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
+  if (!c->warned) cmd_message("%s; nothing is lost yet, trying again.", weir_error_message());
   c->warned = c->stuck = true;
   c->retry_ns = clock_monotonic_ns() + RETRY_MS * NS_A_MS;
   return true;
@@ -260,8 +260,9 @@ static bool is_lost(const spool_header *h, uint64_t start_time)
   return start_time || (kill((pid_t)h->pid, 0) && errno == ESRCH);
 }
 
-/* Finds the process that writes `s`, and a way to hear of its end. Its pid is that in the spool's name,
- * which is the header's, but where a process of another pid namespace was given its spool. */
+/* Finds the process that writes `s`, and a way to hear of its end. Its pid is that in the
+ * spool's name, which is the header's, but where a process of another pid namespace was given
+ * its spool. */
 static void find_process(collector *c, spool *s)
 {
   const spool_header *h = spool_reader_header(s->reader);
@@ -299,7 +300,7 @@ static void end_older_image(collector *c, spool *s)
 static void note_refusal(collector *c, weir_status st)
 {
   if (unreadable(st)) return;
-  if (!c->warned) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
+  if (!c->warned) cmd_message("%s; nothing is lost yet, trying again.", weir_error_message());
   c->warned = c->refused = true;
 }
 
@@ -407,7 +408,7 @@ static void end_spools(collector *c)
     if (note_failure(c, st)) return;
     any = true;
     s->kept = st != WEIR_OK;
-    if (s->kept) cmd_say("%s is kept: %s.", s->path, weir_error_message());
+    if (s->kept) cmd_message("%s is kept: %s.", s->path, weir_error_message());
   }
   if (!any || note_failure(c, importer_commit(c->importer))) return;
   for (unsigned i = 0; i < c->count; i++)
@@ -586,7 +587,7 @@ bool collector_finish(collector *c, bool abandon, bool *lives)
     spool *s = &c->spools[i];
     if (s->state == SPOOL_NEW && !s->reader &&
         spool_reader_open(&s->reader, s->path, false) != WEIR_OK)
-      cmd_say("%s: %s.", s->path, weir_error_message());
+      cmd_message("%s: %s.", s->path, weir_error_message());
   }
   return false;
 }

@@ -40,14 +40,14 @@ static int import_all(const target *t, const spool_list *l, bool good)
   for (unsigned i = 0; i < l->count; i++)
     good = spool_import(im, l->path[i]) && good;
   if (importer_finish(im) != WEIR_OK) {
-    cmd_say("%s.", weir_error_message());
+    cmd_message("%s.", weir_error_message());
     good = false;
   }
   progress_clear(&p);
   if (cmd_chatty())
-    cmd_say("%s: %s events%s; see 'weir report %s'.", t->output,
-            cmd_grouped(events, importer_events(im)), importer_merges(im) ? " added" : "",
-            t->output);
+    cmd_message("%s: %s events%s; see 'weir report %s'.", t->output,
+                cmd_grouped(events, importer_events(im)), importer_merges(im) ? " added" : "",
+                t->output);
   importer_close(im);
   return good ? 0 : CMD_FAILED;
 }

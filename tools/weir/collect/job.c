@@ -36,7 +36,7 @@ bool job_open(job *j, const char *output, bool force, const char *dir, const cha
     if (refused)
       *refused = true;
     else
-      cmd_say("%s.", weir_error_message());
+      cmd_message("%s.", weir_error_message());
     return false;
   }
   j->collector = collector_new(dir, output, j->importer, reap, context);
@@ -66,15 +66,15 @@ void job_look_for_driver(job *j)
   free(why);
 }
 
-/* Whoever watches no terminal is told as well: a trace that lacks events looks like any other. */
+/* Printed without a terminal too: a trace that lacks events looks like any other. */
 static void print_dropped(const job *j)
 {
   int why = 0;
   char text[32];
   uint64_t dropped = importer_dropped(j->importer, &why);
   if (dropped)
-    cmd_say("%s: %s events were dropped (%s): its report says which numbers are lower bounds.",
-            j->output, cmd_grouped(text, dropped), spool_drop_reason(why));
+    cmd_message("%s: %s events were dropped (%s): its report says which numbers are lower bounds.",
+                j->output, cmd_grouped(text, dropped), spool_drop_reason(why));
 }
 
 bool job_close(job *j, bool drained)
@@ -82,11 +82,11 @@ bool job_close(job *j, bool drained)
   bool good = drained;
   print_dropped(j);
   if (!drained)
-    cmd_say("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
-            "'weir import %s -o %s'.",
-            j->output, j->dir, j->dir, j->output);
+    cmd_message("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
+                "'weir import %s -o %s'.",
+                j->output, j->dir, j->dir, j->output);
   if (importer_finish(j->importer) != WEIR_OK) {
-    cmd_say("%s can be read, but could not be completed: %s.", j->output, weir_error_message());
+    cmd_message("%s can be read, but could not be completed: %s.", j->output, weir_error_message());
     good = false;
   }
   progress_clear(&j->progress);

@@ -18,8 +18,9 @@ typedef struct job {
 } job;
 
 /* Makes the trace (with `force` replacing what is there: ask output_may_write() first) and the
- * collector. False after a sentence, with nothing left behind. `command`: for the trace, or NULL.
- * Where the trace cannot be had and `refused` is not NULL, *refused is set in place of a sentence. */
+ * collector. Returns false after a message, with nothing left. `command`: for the trace, or NULL.
+ * Where the trace cannot be had and `refused` is not NULL, *refused is set in place of a
+ * sentence. */
 bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
               collector_reap reap, void *context, bool *refused);
 
@@ -30,7 +31,7 @@ bool job_drain(job *j, bool abandon, bool *more);
 /* Where the programs reached no device: whether there is a driver for them. */
 void job_look_for_driver(job *j);
 
-/* Completes the trace after job_drain() and closes. `drained`: what that returned; if not, says
+/* Completes the trace after job_drain() and closes. `drained`: what that returned; if not, prints
  * what is missing and where it is kept. Returns whether the trace is complete. */
 bool job_close(job *j, bool drained);
 

@@ -163,7 +163,8 @@ static bool ask_memory(const nvml_calls *c, nvml_device *d, importer_usage *u)
   return true;
 }
 
-/* By processes, where NVML says that, and in numbers that are ours: not in a container of its own. */
+/* By processes, where NVML has that, and with our process ids: not in a container of its
+ * own. */
 static void ask_processes(const nvml_calls *c, sampled_device *d, importer_usage *u,
                           bool (*is_ours)(void *context, unsigned pid), void *context)
 {

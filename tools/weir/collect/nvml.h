@@ -1,9 +1,10 @@
-/* nvml.h: how much of each device is in use by whomever, as NVML says, over time.
+/* nvml.h: how much of each device is in use by all processes, over time, as NVML counts it.
  *
- * The collector asks, never the traced program. NVML is found by dlopen; where there is none nothing
- * is missing but these samples (table nvml_sample). A sample is taken each second, and one when all
- * programs have ended; only what has changed is kept. Behind MOST samples the time between two is
- * doubled, and so on: a trace of a week has some thousands. WEIR_NVML=off: never asked. */
+ * The collector asks, never the traced program. NVML is found by dlopen; where there is none
+ * nothing is missing but these samples (table nvml_sample). A sample is taken each second, and
+ * one when all programs have ended; only what has changed is kept. After MOST samples the time
+ * between two is doubled, and so on: a trace of a week has some thousands. WEIR_NVML=off: never
+ * asked. */
 #ifndef WEIR_TOOLS_WEIR_COLLECT_NVML_H
 #define WEIR_TOOLS_WEIR_COLLECT_NVML_H
 
@@ -22,7 +23,8 @@ void nvml_sampler_free(nvml_sampler *n); /* may be NULL */
 /* CLOCK_MONOTONIC, ns: when the next sample is due; UINT64_MAX: there is no NVML. */
 uint64_t nvml_sampler_due(const nvml_sampler *n);
 
-/* Asks now, the last time perhaps: then an answer like the one before is kept too. `is_ours`: whether a process (as NVML numbers it) is one of those that are traced. */
+/* Asks now, the last time perhaps: then an answer like the one before is kept too. `is_ours`:
+ * whether a process (as NVML numbers it) is one of those that are traced. */
 weir_status nvml_sampler_ask(nvml_sampler *n, trace_importer *im, uint64_t now_ns, bool last,
                              bool (*is_ours)(void *context, unsigned pid), void *context);
 

@@ -53,17 +53,19 @@ static bool refuse_path(const char *path, wr_trace_state state)
   char *other = free_name(path);
   switch (state) {
   case WR_TRACE_KEPT:
-    cmd_say("%s is there already: --force replaces it; %s is free.", path, other);
+    cmd_message("%s is there already: --force replaces it; %s is free.", path, other);
     break;
   case WR_TRACE_LIVE:
-    cmd_say("%s is being written by another run; %s is free.", path, other);
+    cmd_message("%s is being written by another run; %s is free.", path, other);
     break;
   case WR_TRACE_FOREIGN:
-    cmd_say("%s is not a file of ours, or has another name too: it is not replaced; %s is free.",
-            path, other);
+    cmd_message(
+        "%s is not a file of ours, or has another name too: it is not replaced; %s is free.", path,
+        other);
     break;
   default:
-    cmd_say("%s is there and is no trace of Weir's: it is not replaced; %s is free.", path, other);
+    cmd_message("%s is there and is no trace of Weir's: it is not replaced; %s is free.", path,
+                other);
     break;
   }
   free(other);
@@ -73,7 +75,7 @@ static bool refuse_path(const char *path, wr_trace_state state)
 void output_refuse_other_run(const char *path)
 {
   char *other = free_name(path);
-  cmd_say("%s holds another run: --force replaces it; %s is free.", path, other);
+  cmd_message("%s holds another run: --force replaces it; %s is free.", path, other);
   free(other);
 }
 
@@ -89,15 +91,15 @@ bool output_may_write(const char *path, bool force)
 {
   wr_trace_state state;
   if (!*path) {
-    cmd_say("the name of the trace is empty.");
+    cmd_message("the name of the trace is empty.");
     return false;
   }
   if (output_is_stdout(path)) {
-    cmd_say("a trace is a file: it cannot be written to stdout, which -o - would be.");
+    cmd_message("a trace is a file: it cannot be written to stdout, which -o - would be.");
     return false;
   }
   if (wr_trace_file_look(path, &state) != WEIR_OK) {
-    cmd_say("%s.", weir_error_message());
+    cmd_message("%s.", weir_error_message());
     return false;
   }
   if (state == WR_TRACE_FREE || (state == WR_TRACE_KEPT && force)) return true;
@@ -126,12 +128,12 @@ char *output_reserve(const char *path)
       return name;
     }
     if (errno != EEXIST) {
-      cmd_say("cannot write %s: %s.", name, strerror(errno));
+      cmd_message("cannot write %s: %s.", name, strerror(errno));
       free(name);
       return NULL;
     }
     free(name);
   }
-  cmd_say("cannot write %s: it and all its numbered names are there.", path);
+  cmd_message("cannot write %s: it and all its numbered names are there.", path);
   return NULL;
 }

@@ -1,14 +1,14 @@
-/* recover.c: what runs left behind whose collector was killed, and weir recover.
+/* recover.c: weir recover: spools of runs whose collector was killed.
  *
  * Their spools would lie in /dev/shm until the machine is started anew. A folder is *left behind*
  * when its collector's lock is free and no process of its spools lives; while we are at it we hold
  * the lock, so that no other run takes it up too. A folder without a lock file may be one whose
  * collector is about to make it: it is left alone while it is young.
  *
- * Whose. The lock's file says which trace the collector wrote. A run takes up by itself only what
- * was to be a trace in the folder of its own trace: anything else may be of another job of the same
- * user, who does not expect files or messages of it here. Of that a terminal is told, once; `weir
- * recover` lists it, and takes up what it is given.
+ * Whose. The lock's file holds the path of the trace that the collector wrote. A run takes up by
+ * itself only what was to be a trace in the folder of its own trace: anything else may be of
+ * another job of the same user, who does not expect files or messages of it here. About that
+ * there is one message, on a terminal; `weir recover` lists it, and takes up what it is given.
  *
  * If the trace is there and knows the spools, it gets what it lacks, which is nothing when the
  * collector died after its work; else there is a new trace. Only what is in a trace is removed. */
@@ -135,14 +135,14 @@ static int64_t import_all(const left_folder *f, const char *trace, bool merge)
   trace_importer *im;
   importer_options o = {.merge = merge};
   if (importer_open(&im, trace, &o) != WEIR_OK) {
-    cmd_say("%s.", weir_error_message());
+    cmd_message("%s.", weir_error_message());
     return -1;
   }
   bool good = !merge || spool_list_known(im, &f->spools);
   for (unsigned i = 0; i < f->spools.count && good; i++)
     good = spool_import(im, f->spools.path[i]);
   if (good && importer_finish(im) != WEIR_OK) {
-    cmd_say("%s.", weir_error_message());
+    cmd_message("%s.", weir_error_message());
     good = false;
   }
   int64_t events = good ? (int64_t)importer_events(im) : -1;
@@ -160,10 +160,11 @@ static bool complete_trace(const left_folder *f)
   int64_t events = import_all(f, f->trace, true);
   if (events < 0) return false;
   if (events)
-    cmd_say("%s, whose collector was killed, has now the %s events that it lacked.", f->trace,
-            cmd_grouped(text, (uint64_t)events));
+    cmd_message("%s, whose collector was killed, has now the %s events that it lacked.", f->trace,
+                cmd_grouped(text, (uint64_t)events));
   else
-    cmd_say("removed what a killed collector left in %s: %s holds it already.", f->path, f->trace);
+    cmd_message("removed what a killed collector left in %s: %s holds it already.", f->path,
+                f->trace);
   return true;
 }
 
@@ -183,8 +184,8 @@ static bool make_trace(const left_folder *f)
   char *trace = output_reserve(wanted);
   int64_t events = trace ? import_all(f, trace, false) : -1;
   if (events >= 0)
-    cmd_say("%s: %s events of an earlier run whose collector was killed.", trace,
-            cmd_grouped(text, (uint64_t)events));
+    cmd_message("%s: %s events of an earlier run whose collector was killed.", trace,
+                cmd_grouped(text, (uint64_t)events));
   else if (trace)
     (void)unlink(trace);
   free(trace);
@@ -195,7 +196,7 @@ static bool make_trace(const left_folder *f)
 static bool recover_folder(left_folder *f)
 {
   if (!spool_list_check(&f->spools) || (!complete_trace(f) && !make_trace(f))) {
-    cmd_say("what an earlier run left in %s is kept there.", f->path);
+    cmd_message("what an earlier run left in %s is kept there.", f->path);
     return false;
   }
   remove_spools(f);
@@ -240,8 +241,8 @@ static void mention(const left_folder *f)
   free(said);
   if (fd < 0) return;
   (void)close(fd);
-  cmd_say("an earlier run, whose collector was killed, left %u %s in %s: see 'weir recover'.",
-          f->spools.count, f->spools.count == 1 ? "spool" : "spools", f->path);
+  cmd_message("an earlier run, whose collector was killed, left %u %s in %s: see 'weir recover'.",
+              f->spools.count, f->spools.count == 1 ? "spool" : "spools", f->path);
 }
 
 static void take_up_own(left_folder *f, enum left_state state, void *context)
@@ -261,7 +262,7 @@ void recover_left_behind(const char *trace)
   bool on = true;
   const char *text = getenv("WEIR_RECOVER");
   if (text && option_bool(&on, "WEIR_RECOVER", text) != WEIR_OK)
-    cmd_say("%s; the default is used.", weir_error_message());
+    cmd_message("%s; the default is used.", weir_error_message());
   char *own = on ? realpath(trace, NULL) : NULL;
   if (own) visit_folders(take_up_own, own);
   free(own);
@@ -300,18 +301,18 @@ static bool recover_operand(const char *operand)
   left_folder f = {.path = realpath(operand, NULL), .lock = -1};
   bool good = false;
   if (!f.path) {
-    cmd_say("cannot read %s: %s.", operand, strerror(errno));
+    cmd_message("cannot read %s: %s.", operand, strerror(errno));
   } else if (!spool_folder_is_ours(f.path)) {
-    cmd_say("%s is no folder of spools that is yours alone; 'weir import' reads any.", operand);
+    cmd_message("%s is no folder of spools that is yours alone; 'weir import' reads any.", operand);
   } else {
     enum left_state state = look_at_folder(&f);
     if (state == LEFT_COLLECTED)
-      cmd_say("%s has a collector that lives, or may be about to have one: it is left alone.",
-              operand);
+      cmd_message("%s has a collector that lives, or may be about to have one: it is left alone.",
+                  operand);
     else if (state == LEFT_EMPTY)
-      cmd_say("there is no spool in %s.", operand);
+      cmd_message("there is no spool in %s.", operand);
     else if (state == LEFT_WRITTEN)
-      cmd_say("a program that writes spools in %s lives: it is left alone.", operand);
+      cmd_message("a program that writes spools in %s lives: it is left alone.", operand);
     else
       good = recover_folder(&f);
   }

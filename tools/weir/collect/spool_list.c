@@ -31,7 +31,7 @@ bool spool_import(trace_importer *im, const char *path)
   if (importer_add(im, path, false, &number) == WEIR_OK &&
       importer_end(im, number, reason_of(path), -1) == WEIR_OK)
     return true;
-  cmd_say("%s.", weir_error_message());
+  cmd_message("%s.", weir_error_message());
   return false;
 }
 
@@ -74,7 +74,8 @@ static bool list_folder(spool_list *l, const char *folder)
   struct dirent **entries;
   int n = scandir(folder, &entries, spool_entry, alphasort);
   if (n <= 0) {
-    cmd_say(n < 0 ? "cannot read %s: %s." : "there is no spool in %s.", folder, strerror(errno));
+    cmd_message(n < 0 ? "cannot read %s: %s." : "there is no spool in %s.", folder,
+                strerror(errno));
     if (n == 0) free(entries);
     return false;
   }
@@ -103,7 +104,7 @@ bool spool_list_check(spool_list *l)
       spool_reader_close(r);
       l->path[kept++] = l->path[i];
     } else {
-      cmd_say("%s.", weir_error_message());
+      cmd_message("%s.", weir_error_message());
       free(l->path[i]);
     }
   }
@@ -115,6 +116,6 @@ bool spool_list_known(trace_importer *im, const spool_list *l)
 {
   bool known = false;
   for (unsigned i = 0; i < l->count && !known; i++)
-    if (importer_knows(im, l->path[i], &known) != WEIR_OK) cmd_say("%s.", weir_error_message());
+    if (importer_knows(im, l->path[i], &known) != WEIR_OK) cmd_message("%s.", weir_error_message());
   return known;
 }

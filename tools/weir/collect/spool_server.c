@@ -2,10 +2,11 @@
  *
  * Whoever asks may be another user, and hostile. It is known by what the kernel keeps of its
  * connection, not by what it writes: a process is answered only while it descends from the program
- * that is recorded. It gets a descriptor of an empty file, which becomes the spool of its own pid, or
- * of a spool whose key it knows, which only the process has that mapped its header (or is, like us,
- * its owner). What it writes there is read as any spool is: as damage, until it is checked. The
- * folder's budget is not for it, since a number in there would stop everybody's recording. */
+ * that is recorded. It gets a descriptor of an empty file, which becomes the spool of its own
+ * pid, or of a spool whose key it knows, which only the process has that mapped its header (or
+ * is, like us, its owner). What it writes there is read as any spool is: as damage, until it is
+ * checked. The folder's budget is not for it, since a number in there would stop everybody's
+ * recording. */
 #include "tools/weir/collect/spool_server.h"
 
 #include <errno.h>
@@ -167,8 +168,8 @@ static int open_file(const spool_server *s, const spool_request *r, const char *
   return fd;
 }
 
-/* The file of a spool whose key is known; -1 and an errno. That a new one is whole may not have been
- * heard yet. */
+/* The file of a spool whose key is known; -1 and an errno. That a new one is whole may not have
+ * been heard yet. */
 static int open_spool(const spool_server *s, const spool_request *r)
 {
   static const uint8_t none[SPOOL_KEY];

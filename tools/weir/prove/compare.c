@@ -1,5 +1,5 @@
 /* compare.c: weir compare: a program run bare and in each mode in turn (rounds.h), and what that
- * changed (compare_say.c). */
+ * changed (compare_print.c). */
 #include "tools/weir/prove/compare.h"
 
 #include "tools/weir/base/commands.h"
@@ -14,7 +14,7 @@ static int print_comparison(const comparison *compared, bool json)
   if (!json) {
     compare_print_text(compared);
   } else if (!compare_print_json(compared)) {
-    cmd_say("cannot print the comparison.");
+    cmd_message("cannot print the comparison.");
     return CMD_FAILED;
   }
   return compare_good(compared) ? 0 : CMD_FAILED;

@@ -1,5 +1,5 @@
-/* compare.h: what weir compare's two halves share: the runs (compare.c) and what is said of them
- * (compare_say.c). */
+/* compare.h: what weir compare's two halves share: the runs (compare.c) and what is printed
+ * about them (compare_print.c). */
 #ifndef WEIR_TOOLS_WEIR_PROVE_COMPARE_H
 #define WEIR_TOOLS_WEIR_PROVE_COMPARE_H
 

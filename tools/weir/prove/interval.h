@@ -1,4 +1,4 @@
-/* interval.h: what some measured differences say of their mean. */
+/* interval.h: the mean of measured differences, and between which bounds it lies. */
 #ifndef WEIR_TOOLS_WEIR_PROVE_INTERVAL_H
 #define WEIR_TOOLS_WEIR_PROVE_INTERVAL_H
 

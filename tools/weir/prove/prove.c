@@ -2,10 +2,10 @@
  *
  * The program is run once, observed, and its findings are looked for. Then it is run in rounds
  * (rounds.h): observed, as it is, and with each fix that Weir can make by itself, one at a time: a
- * mode and a part of what it reroutes, which the rule of the finding names (reports/findings/rule.h,
- * "prove"). A round's gain is the difference of its own two runs, so that a machine that slows down
- * slows both; recording costs both the same. A program whose own output changes is refused: what a
- * fix does to it could not be seen. */
+ * mode and a part of what it reroutes, which the rule of the finding names
+ * (reports/findings/rule.h, "prove"). A round's gain is the difference of its own two runs, so
+ * that a machine that slows down slows both; recording costs both the same. A program whose own
+ * output changes is refused: what a fix does to it could not be seen. */
 #include "tools/weir/prove/prove.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static bool check_names(const cmd *c, const work *w)
 {
   wr_rules rules;
   bool good = wr_rules_load(&rules, w->rules) == WEIR_OK;
-  if (!good) cmd_say("%s.", weir_error_message());
+  if (!good) cmd_message("%s.", weir_error_message());
   for (unsigned i = 0; good && i < w->asked_count; i++) {
     good = find_rule(&rules, w->asked[i]) != NULL;
     if (!good) refuse_name(c, &rules, w->asked[i]);
@@ -117,8 +117,8 @@ static bool load_findings(work *w, const char *trace)
     st = wr_findings_load(&w->p.findings, &in.db, &settings);
     wr_input_close(&in);
   }
-  if (st) cmd_say("%s.", weir_error_message());
-  if (!st && w->p.findings.unavailable) cmd_say("%s.", w->p.findings.unavailable);
+  if (st) cmd_message("%s.", weir_error_message());
+  if (!st && w->p.findings.unavailable) cmd_message("%s.", w->p.findings.unavailable);
   return !st && !w->p.findings.unavailable;
 }
 
@@ -213,7 +213,7 @@ static int print_proofs(const work *w)
   if (!w->json) {
     prove_print_text(p);
   } else if (!prove_print_json(p)) {
-    cmd_say("cannot print the proofs.");
+    cmd_message("cannot print the proofs.");
     return CMD_FAILED;
   }
   return good ? 0 : CMD_FAILED;

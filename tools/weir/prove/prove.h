@@ -1,5 +1,5 @@
-/* prove.h: what weir prove's two halves share: the runs (prove.c) and what is said of them
- * (prove_say.c). */
+/* prove.h: what weir prove's two halves share: the runs (prove.c) and what is printed about them
+ * (prove_print.c). */
 #ifndef WEIR_TOOLS_WEIR_PROVE_PROVE_H
 #define WEIR_TOOLS_WEIR_PROVE_PROVE_H
 
@@ -20,7 +20,7 @@ typedef enum prove_verdict {
 typedef struct proof { /* of all findings of one rule */
   const wr_rule *rule;
   const wr_finding *first; /* the one that matters most; NULL: there is none */
-  uint64_t estimate_ns;    /* what the findings say they save */
+  uint64_t estimate_ns;    /* saving that the findings estimate */
   uint64_t count;
   unsigned way;     /* of the rounds; 0: none */
   uint64_t applied; /* calls in which the fix did something, in the median run */

@@ -1,11 +1,12 @@
 /* rounds.c: a program run in several ways in turn, and what that changes: see rounds.h.
  *
- * Each round runs every way once, so that what else the machine does falls on all of them. Where Weir
- * is to be in the program a run is a `weir run` of its own; a bare one leaves no trace, and all that is
- * known of it is its time. stdout and the end of every run are compared with those of the first run;
- * when others of the first way differ from it too, the program's output says something else each
- * time, and is no witness. stdin is empty, as it could be read only once. How much of the processors
- * others had meanwhile is known from /proc/stat, less what our runs had. */
+ * Each round runs every way once, so that what else the machine does falls on all of them. Where
+ * Weir is to be in the program a run is a `weir run` of its own; a bare one leaves no trace, and
+ * all that is known of it is its time. stdout and the end of every run are compared with those
+ * of the first run; when others of the first way differ from it too, the program's output shows
+ * something else each time, and is no witness. stdin is empty, as it could be read only once.
+ * How much of the processors others had meanwhile is known from /proc/stat, less what our runs
+ * had. */
 #include "tools/weir/prove/rounds.h"
 
 #include <errno.h>
@@ -100,12 +101,13 @@ __attribute__((noreturn)) static void become_run(const rounds *w, unsigned way, 
 }
 
 typedef struct end {
-  int status;  /* as waitpid() has it; -1: no run could be made, and why was said */
+  int status;  /* as waitpid() has it; -1: no run could be made; there was a message */
   int error;   /* a bare run: errno its exec failed with, 0: it ran */
   uint64_t ns; /* from its start to its end */
 } end;
 
-/* Starts a run, unless we are to end: a signal comes before, or when it can be passed on to the run. */
+/* Starts a run, unless we are to end: a signal comes before, or when it can be passed on to the
+ * run. */
 static pid_t start_run(const rounds *w, unsigned way, const char *out, const char *err, int hung)
 {
   sigset_t ours, before;
@@ -118,7 +120,7 @@ static pid_t start_run(const rounds *w, unsigned way, const char *out, const cha
   under_way = pid > 0 ? pid : 0;
   if (!pid) on_signals(SIG_DFL); /* what comes before its exec is meant for it as well */
   (void)sigprocmask(SIG_SETMASK, &before, NULL);
-  if (pid < 0 && !stopped) cmd_say("cannot fork: %s.", strerror(errno));
+  if (pid < 0 && !stopped) cmd_message("cannot fork: %s.", strerror(errno));
   if (!pid && !w->ways[way].mode) become_bare(w, out, err, hung);
   if (!pid) become_run(w, way, out, err);
   return pid;
@@ -144,7 +146,7 @@ static end run_once(const rounds *w, unsigned way, const char *out, const char *
   int hung[2];
   uint64_t start = clock_monotonic_ns();
   if (pipe2(hung, O_CLOEXEC)) {
-    cmd_say("cannot make a pipe: %s.", strerror(errno));
+    cmd_message("cannot make a pipe: %s.", strerror(errno));
     return e;
   }
   pid_t pid = start_run(w, way, out, err, hung[1]);
@@ -232,7 +234,7 @@ static int judge_run(const rounds *w, unsigned way, const end *e, const char *tr
   if (!w->ways[way].mode || access(trace, R_OK) == 0) return 0;
   show_output(err);
   if (WIFEXITED(status) && WEXITSTATUS(status)) return WEXITSTATUS(status);
-  cmd_say("a run of '%s' left no trace.", w->argv[0]);
+  cmd_message("a run of '%s' left no trace.", w->argv[0]);
   return CMD_FAILED;
 }
 
@@ -247,7 +249,7 @@ static int run_way(rounds *w, unsigned way, unsigned run, run_figures *f)
   int status = judge_run(w, way, &e, trace, err);
   *f = (run_figures){.duration_ns = e.ns};
   if (!status && w->ways[way].mode && report_figures(f, trace) != WEIR_OK) {
-    cmd_say("%s.", weir_error_message());
+    cmd_message("%s.", weir_error_message());
     status = CMD_FAILED;
   }
   if (!status && is_first) w->end = e.status;
@@ -264,7 +266,7 @@ static int run_all(rounds *w)
   for (unsigned run = 0; run < w->runs && !status; run++)
     for (unsigned way = 0; way < w->count && !status; way++) {
       if (w->steady && w->varies.there) return 0;
-      if (cmd_chatty()) cmd_say("%s, run %u of %u ...", w->ways[way].name, run + 1, w->runs);
+      if (cmd_chatty()) cmd_message("%s, run %u of %u ...", w->ways[way].name, run + 1, w->runs);
       status = run_way(w, way, run, &w->figures[way * w->runs + run]);
     }
   return status;
@@ -322,7 +324,7 @@ static bool make_folder(rounds *w)
   const char *tmp = getenv("TMPDIR");
   w->folder = cmd_format("%s/weir-%s-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp", w->command);
   if (mkdtemp(w->folder)) return true;
-  cmd_say("cannot make a folder %s: %s.", w->folder, strerror(errno));
+  cmd_message("cannot make a folder %s: %s.", w->folder, strerror(errno));
   return false;
 }
 
@@ -339,13 +341,13 @@ int rounds_record(rounds *w, char **trace)
 {
   run_figures ignored;
   w->recording = true;
-  if (cmd_chatty()) cmd_say("%s, recorded ...", w->ways[0].name);
+  if (cmd_chatty()) cmd_message("%s, recorded ...", w->ways[0].name);
   int status = run_way(w, 0, 0, &ignored);
   w->recording = false;
   char *made = in_folder(w, "trace.db");
   *trace = in_folder(w, "recorded.db");
   if (!status && rename(made, *trace)) {
-    cmd_say("cannot rename %s: %s.", made, strerror(errno));
+    cmd_message("cannot rename %s: %s.", made, strerror(errno));
     status = CMD_FAILED;
   }
   free(made);

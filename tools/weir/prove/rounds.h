@@ -1,6 +1,6 @@
 /* rounds.h: a program run in several ways in turn, each as often as the others: the engine of weir
- * compare, whose ways are the modes, and of weir prove, whose ways are the program as it is and with
- * one fix each.
+ * compare, whose ways are the modes, and of weir prove, whose ways are the program as it is and
+ * with one fix each.
  *
  * Words: a way: how the program is run; a round: one run of each way, in their order. */
 #ifndef WEIR_TOOLS_WEIR_PROVE_ROUNDS_H
@@ -70,7 +70,7 @@ void run_end_words(int status, char out[64]);
 /* A line of a difference; "(nothing)" at an output's end. */
 const char *run_line_words(const char *line);
 
-/* A difference as JSON has it, null where there is none; mode: of the run, NULL: not said. */
+/* A difference as JSON has it, null where there is none; mode: of the run, NULL: left out. */
 json_t *run_difference_json(const difference *d, const char *mode);
 
 #endif

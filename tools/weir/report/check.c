@@ -1,5 +1,5 @@
-/* check.c: weir check: a trace beside a budget. Exit statuses as of weir diff: 0 every limit is kept,
- * 1 one is not, or what it limits is not known, 2 there is no answer. */
+/* check.c: weir check: a trace compared with a budget. Exit statuses as of weir diff: 0 every
+ * limit is kept, 1 one is not, or what it limits is not known, 2 there is no answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* diff.c: weir diff: the command line around reports/diff/diff.h and its renderers.
  *
- * Its exit statuses are those of diff(1) and of CI: 0 none of the conditions holds, 1 one does (or it
- * is not known), 2 there is no answer: wrong use, or a trace that cannot be read. */
+ * Its exit statuses are those of diff(1) and of CI: 0 none of the conditions holds, 1 one does
+ * (or it is not known), 2 there is no answer: wrong use, or a trace that cannot be read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* export.c: weir export: the command line around tools/replay/export.h, reports/export and the list of
- * reports/listing. */
+/* export.c: weir export: the command line around tools/replay/export.h, reports/export and the
+ * list of reports/listing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +131,7 @@ static char *name_of_heap(const request *r, uint64_t key, bool processes)
                     r->output + stem);
 }
 
-/* One file, or, in a format that knows one device, a file each, whose names are told. */
+/* One file, or, in a format that knows one device, a file each, whose names are printed. */
 static weir_status write_files(const request *r, const rp_ops *ops)
 {
   bool processes = false;

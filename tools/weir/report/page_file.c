@@ -47,18 +47,18 @@ static weir_status fill_page(FILE *out, const void *context)
   return st;
 }
 
-static void say_written(const char *output)
+static void print_written(const char *output)
 {
   struct stat file;
   if (!cmd_chatty() || output_is_stdout(output) || stat(output, &file) || !S_ISREG(file.st_mode))
     return;
-  cmd_say("%s: %.1f MiB; open it in a browser.", output, (double)file.st_size / (1 << 20));
+  cmd_message("%s: %.1f MiB; open it in a browser.", output, (double)file.st_size / (1 << 20));
 }
 
 int page_file_write(const char *trace, const char *output, const report_settings *options)
 {
   const wanted w = {trace, options};
   if (output_write(output, 0600, fill_page, &w)) return cmd_failed();
-  say_written(output);
+  print_written(output);
   return 0;
 }

@@ -1,6 +1,6 @@
 /* pager.c: see pager.h. The pager is run by the shell, as others run PAGER; one that cannot be run
- * (127) has shown nothing, and what it was to show is printed. One that the user leaves before the end
- * is no error. */
+ * (127) has shown nothing, and what it was to show is printed. One that the user leaves before
+ * the end is no error. */
 #include "tools/weir/report/pager.h"
 #include <errno.h>
 #include <signal.h>

@@ -12,7 +12,7 @@ static void on_stop(int signal)
   stopped = signal;
 }
 
-/* So that what is begun is undone, and no file left beside the trace. A second one ends us. */
+/* What is begun is undone then, and no file is left next to the trace. A second one ends us. */
 static void take_signals(void)
 {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -22,15 +22,15 @@ static void take_signals(void)
       (void)sigaction(signals[i], &act, NULL);
 }
 
-static void say_counts(const char *trace, const resolve_counts *n)
+static void print_named(const char *trace, const resolve_counts *n)
 {
   char named[32], all[32], files[32];
   if (!cmd_chatty()) return;
-  cmd_say("%s: %s of %s addresses have names; see 'weir report %s'.", trace,
-          cmd_grouped(named, n->named), cmd_grouped(all, n->addresses), trace);
+  cmd_message("%s: %s of %s addresses have names; see 'weir report %s'.", trace,
+              cmd_grouped(named, n->named), cmd_grouped(all, n->addresses), trace);
   if (n->files_lacking)
-    cmd_say("%s files were changed or removed since the run: the report names them.",
-            cmd_grouped(files, n->files_lacking));
+    cmd_message("%s files were changed or removed since the run: the report names them.",
+                cmd_grouped(files, n->files_lacking));
 }
 
 int resolve_main(const cmd *c, int argc, char **argv)
@@ -48,6 +48,6 @@ int resolve_main(const cmd *c, int argc, char **argv)
   weir_status st = resolve_trace(argv[at], &o, &counts);
   reading_clear(&r);
   if (st) return cmd_failed();
-  say_counts(argv[at], &counts);
+  print_named(argv[at], &counts);
   return 0;
 }

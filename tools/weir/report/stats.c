@@ -1,8 +1,9 @@
 /* stats.c: weir stats: the command line around reports/stats.
  *
- * Reports are words, "weir stats NAME FILE", or as nsys stats has them: --report NAME[:ARGUMENT][,NAME...],
- * whose output is a file a report, BASE_NAME.FORMAT. Reports, formats and outputs are then lists beside each
- * other; of a shorter one the last is meant again and again. */
+ * Reports are words, "weir stats NAME FILE", or as nsys stats has them: --report
+ * NAME[:ARGUMENT][,NAME...], whose output is a file a report, BASE_NAME.FORMAT. Reports, formats
+ * and outputs are then parallel lists; of a shorter one the last is meant again and
+ * again. */
 #include "reports/stats/stats.h"
 
 #include <errno.h>
@@ -131,7 +132,7 @@ static bool take_formats(const cmd *c, request *r, const char *list)
   return good;
 }
 
-/* As nsys stats has it: as much of a name as tells its unit. */
+/* As nsys stats has it: as much of a name as no other unit has. */
 static bool take_unit(const cmd *c, request *r, const char *value)
 {
   static const struct {
@@ -208,7 +209,7 @@ static int write_to_stdout(request *r, const wanted *w, const char *trace, bool 
     (void)raise(SIGPIPE);
   }
   *stop = !written;
-  if (!written) return st ? CMD_FAILED : 0; /* main() says that stdout could not be written */
+  if (!written) return st ? CMD_FAILED : 0; /* main() prints that stdout could not be written */
   return settle(r, w, st);
 }
 

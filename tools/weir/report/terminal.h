@@ -6,8 +6,8 @@
 
 enum { TERMINAL_NOT_ASKED = -1 }; /* of --width */
 
-/* Colours and width are the terminal's, whose columns COLUMNS can tell; in a file or a pipe there
- * are no colours, and nothing is cut. What --width says (`asked`; 0: no limit) holds everywhere. */
+/* Colours and width are the terminal's, whose columns COLUMNS can set; in a file or a pipe there
+ * are no colours, and nothing is cut. --width (`asked`; 0: no limit) holds everywhere. */
 bool terminal_has_color(void);
 int terminal_width(int asked);
 

@@ -6,9 +6,9 @@
  * at a gate, the trace is created (it is named after that process), the gate opens, the program is
  * exec'd. So neither runs without the other.
  *
- * The tree. We are its subreaper: what the program leaves behind (a daemon, an orphan) becomes our
+ * The tree. We are its subreaper: what the program leaves (a daemon, an orphan) becomes our
  * child, and the trace is complete when we have no child left, unless --no-wait or an interrupt
- * after the program's end says otherwise.
+ * after the program's end changes that.
  *
  * Signals: see signals.c. */
 #include <errno.h>
@@ -142,7 +142,7 @@ __attribute__((noreturn)) static void become_program(run *r, int gate, int hung)
 {
   char go;
   signals_in_child();
-  if (read(gate, &go, 1) != 1) _exit(CMD_RUN_FAILED); /* weir gave up, and has said why */
+  if (read(gate, &go, 1) != 1) _exit(CMD_RUN_FAILED); /* weir gave up, with a message */
   environment_apply(&r->env);
   int error = cmd_exec(r->argv);
   ssize_t written = write(hung, &error, sizeof error);
@@ -153,7 +153,7 @@ static bool fork_program(run *r)
 {
   int gate[2], hung[2];
   if (pipe2(gate, O_CLOEXEC) < 0 || pipe2(hung, O_CLOEXEC) < 0) {
-    cmd_say("cannot make a pipe: %s.", strerror(errno));
+    cmd_message("cannot make a pipe: %s.", strerror(errno));
     return false;
   }
   signals_hold();
@@ -168,7 +168,7 @@ static bool fork_program(run *r)
   r->gate = gate[1];
   r->hung = hung[0];
   if (r->child > 0) return signals_begin(r->child);
-  cmd_say("cannot fork: %s.", strerror(error));
+  cmd_message("cannot fork: %s.", strerror(error));
   return false;
 }
 
@@ -253,8 +253,8 @@ static bool is_run_over(run *r)
   if (stops_waiting(r)) return true;
   if (r->alone && !collector_live(r->job.collector)) return true;
   if (!r->said_waiting && cmd_chatty())
-    cmd_say("waiting for processes that '%s' left behind; interrupt to finish without them.",
-            r->argv[0]);
+    cmd_message("waiting for processes that '%s' left behind; interrupt to finish without them.",
+                r->argv[0]);
   r->said_waiting = true;
   return false;
 }
@@ -277,12 +277,12 @@ static void print_result(const run *r, uint64_t events, const char *no_gpu)
   char text[32];
   if (!cmd_chatty()) return;
   if (no_gpu)
-    cmd_say("no GPU was found; 'weir run --sim -- %s' needs none (%s).", r->argv[0], no_gpu);
+    cmd_message("no GPU was found; 'weir run --sim -- %s' needs none (%s).", r->argv[0], no_gpu);
   if (events)
-    cmd_say("%s: %s events; see 'weir report %s'.", r->job.output, cmd_grouped(text, events),
-            r->job.output);
+    cmd_message("%s: %s events; see 'weir report %s'.", r->job.output, cmd_grouped(text, events),
+                r->job.output);
   else
-    cmd_say("%s: no CUDA calls were seen; see 'weir report %s'.", r->job.output, r->job.output);
+    cmd_message("%s: no CUDA calls were seen; see 'weir report %s'.", r->job.output, r->job.output);
 }
 
 static bool drain_spools(run *r)
@@ -385,10 +385,10 @@ static void look_at_program(run *r)
   unseen_reason why = image_look(path);
   if (!why) return;
   if (cmd_chatty())
-    cmd_say("'%s' runs without Weir (%s): what it does is not in the trace.", r->argv[0],
-            unseen_words(why));
+    cmd_message("'%s' runs without Weir (%s): what it does is not in the trace.", r->argv[0],
+                unseen_words(why));
   if (importer_unseen(r->job.importer, path, unseen_words(why)) != WEIR_OK)
-    cmd_say("%s.", weir_error_message());
+    cmd_message("%s.", weir_error_message());
 }
 
 static int run_program(run *r)

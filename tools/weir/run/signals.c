@@ -2,10 +2,10 @@
  *
  * Program and weir share a process group. What the terminal sends (^C, ^\, ^Z, a new window size)
  * goes to the whole group: the program has it already, and weir does nothing. What somebody sends
- * to weir's pid is meant for the program, and is sent on. The two are told apart by who sent it:
- * the kernel (SI_KERNEL) or a process. One case cannot be told: a process that sends to the whole
- * group by kill(-PGID); the program then gets it twice. One kernel signal has to be sent on:
- * SIGHUP, when weir leads the session, goes to the leader alone.
+ * to weir's pid is meant for the program, and is sent on. The two differ in who sent it:
+ * the kernel (SI_KERNEL) or a process. One case cannot be detected: a process that sends to the
+ * whole group by kill(-PGID); the program then gets it twice. One kernel signal has to be sent
+ * on: SIGHUP, when weir leads the session, goes to the leader alone.
  *
  * ^Z: the program decides whether it stops; when it has, weir stops with it, so that the shell, who
  * waits for weir, sees the job stopped. fg continues both.
@@ -95,7 +95,7 @@ bool signals_begin(pid_t to)
   act.sa_mask = ours;
   wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake < 0) {
-    cmd_say("cannot make an eventfd: %s.", strerror(errno));
+    cmd_message("cannot make an eventfd: %s.", strerror(errno));
     return false;
   }
   program = to;

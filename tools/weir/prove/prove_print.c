@@ -1,6 +1,7 @@
-/* prove_say.c: what weir prove says of its runs: first whether anything could be proven, then a line
- * a finding: what its findings say that a fix saves, and what the fix gained; then what Weir cannot
- * remove by itself, and how to. All times are of the host: how long the program ran. */
+/* prove_print.c: what weir prove prints about its runs: first whether anything could be proven,
+ * then a line a finding: the saving that its findings estimate, and what the fix gained; then
+ * what Weir cannot remove by itself, and how to. All times are of the host: how long the program
+ * ran. */
 #include "tools/weir/prove/prove.h"
 
 #include <jansson.h>
@@ -74,7 +75,7 @@ static void print_table(wr_page *page, const proving *p)
   wr_page_end(page);
 }
 
-/* What more there is to say of a finding. */
+/* Prints the lines below a finding. */
 static void print_remark(wr_page *page, const proving *p, const proof *x)
 {
   switch (x->verdict) {

@@ -1,11 +1,11 @@
-/* compare_say.c: what weir compare says of its runs: first whether they agree, then a line a mode,
- * then a verdict. Of several runs the median counts, and the spread is shown. A run of a mode is
- * compared with the bare run of its turn, so that a machine that slows down slows both: the median
- * of these ratios, and an interval that holds the true median with the confidence that is said (by
- * order statistics, for whatever distribution). A mode is called quicker when that interval, at 95
- * % or more, is below 1, or when all of its runs were quicker than all bare ones. One run each
- * gives no verdict. What a mode waits is set beside what the observed program waits, for of the
- * bare one nobody knows. */
+/* compare_print.c: what weir compare prints about its runs: first whether they agree, then a
+ * line a mode, then a verdict. Of several runs the median counts, and the spread is shown. A run
+ * of a mode is compared with the bare run of its turn, so that a machine that slows down slows
+ * both: the median of these ratios, and an interval that holds the true median with the
+ * confidence that is printed (by order statistics, for whatever distribution). A mode is called
+ * quicker when that interval, at 95 % or more, is below 1, or when all of its runs were quicker
+ * than all bare ones. One run each gives no verdict. What a mode waits is compared with what the
+ * observed program waits, for of the bare one nobody knows. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,7 +151,7 @@ static void print_saved(const comparison *c, unsigned best, char *out, size_t ro
                  wr_duration(before - after).text);
 }
 
-/* The waits that a mode does without, though that saves no time that could be told; "": none. */
+/* The waits that a mode does without, though no saving could be measured; "": none. */
 static void print_fewer(const comparison *c, char *out, size_t room)
 {
   uint64_t least = OF(c, COMPARE_OBSERVE, waits).median;
@@ -165,7 +165,7 @@ static void print_fewer(const comparison *c, char *out, size_t room)
   }
 }
 
-/* False: there is none, and `out` says why. */
+/* Returns false when there is none; `out` has the reason. */
 static bool print_conclusion(const comparison *c, char *out, size_t room)
 {
   const char *agree = c->varies.there ? "its output varies by itself and was not compared"
