@@ -1,7 +1,6 @@
-/* facts.c: see facts.h. Calls mostly lie in the trace in order of time, and are then taken as they
- * come; where those of several threads do not, the pass begins again with all of them put in order by
- * a log of runs (run_log.h). What is remembered is bounded: addresses beyond MOST_PLACES are forgotten
- * all at once, so that a trace of any length is judged in little memory, and at worst less is found. */
+/* facts.c: see facts.h. Calls come in the order in which they began; an allocation counts from its return, and is held
+ * until then. What is remembered is bounded: addresses beyond MOST_PLACES are forgotten all at once, so that a trace of any
+ * length is judged in little memory, and at worst less is found. */
 #include "reports/findings/facts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +9,9 @@
 #include "reports/findings/ranges.h"
 #include "reports/findings/stream_facts.h"
 #include "reports/findings/thread_facts.h"
-#include "reports/import/run_log.h"
 
 enum {
   MOST_PLACES = 1 << 20,
-  IN_MEMORY = (32 << 20) / 56, /* calls that are put in order without a file */
   ASYNC = 1,
   CAPTURED = 16,
   MAPPED = 2, /* cudaHostAllocMapped, cudaHostRegisterMapped */
@@ -52,7 +49,6 @@ typedef struct live_block {
 } live_block;
 
 typedef struct process {
-  int64_t last_time;
   uint64_t reads, reads_or_frees, writes, parts, allocs, epoch, waits;
   int64_t *born; /* owned: allocations of the part that goes on; 0: freed again */
   size_t born_count, born_capacity, early;
@@ -73,10 +69,10 @@ typedef struct pass {
   wr_facts *f;
   const wr_db *db;
   const wr_facts_settings *settings;
-  wr_run_log log;
-  bool unordered, ordering;
+  wr_fact_call
+      *held; /* owned: allocations that have not returned; a heap, the first to return first */
+  size_t held_count, held_capacity;
   uint64_t taken;
-  uint64_t walked, waits_took; /* rows, of this walk; and of all walks */
   wr_thread_facts threads;
   wr_stream_facts streams;
   hash_map by_process, by_thread, by_group, by_pointer;
@@ -117,7 +113,7 @@ static process *process_of(pass *p, wr_common *t)
       hash_map_remove(&p->by_process, (uint64_t)t->process);
       return NULL;
     }
-    p->process[p->process_count] = (process){.last_time = INT64_MIN};
+    p->process[p->process_count] = (process){0};
     *at = p->process_count++;
   }
   t->process_index = (size_t)*at;
@@ -628,10 +624,7 @@ static void forget(pass *p)
     wr_given_free(&p->process[i].given);
     free(p->process[i].born);
   }
-  p->process_count = p->thread_count = p->block_count = p->group_count = 0;
-  p->threads.matrices = 0;
   wr_stream_facts_free(&p->streams);
-  p->taken = 0;
   hash_map_free(&p->by_process);
   hash_map_free(&p->by_thread);
   hash_map_free(&p->by_group);
@@ -642,12 +635,6 @@ static void forget(pass *p)
   forget_places(&p->read);
   forget_places(&p->alike);
   forget_places(&p->sent);
-  p->families = 0;
-  for (size_t i = 0; i < p->f->count; i++) {
-    wr_common *t = &p->f->common[i];
-    t->calls = t->small = t->ns = t->bytes = t->most = t->longest = 0, t->first = 0;
-    t->process_index = t->thread_index = t->stream_index = SIZE_MAX;
-  }
 }
 
 static void count_use(wr_common *t, const wr_fact_call *c)
@@ -677,128 +664,143 @@ static int64_t sane_time(int64_t ns)
   return ns > most ? most : ns < -most ? -most : ns;
 }
 
-/* id, template, start, duration, a, b, bytes */
-static bool load_call(const pass *p, sqlite3_value **v, wr_fact_call *c)
+/* False: the call is nothing that is looked at. */
+static bool load_call(const pass *p, const wr_event *e, wr_fact_call *c)
 {
-  const wr_common *t = wr_facts_common(p->f, sqlite3_value_int64(v[1]));
-  if (!t) return false;
+  const wr_common *t = &p->f->common[e->at];
   if ((t->kind > WEIR_EV_LAUNCH && t->kind != WEIR_EV_RESET && t->kind != WEIR_EV_CALL &&
        t->kind != WEIR_EV_HOSTREG && !t->times && !(t->flags & CAPTURED)) ||
       t->kind == WEIR_EV_CACHE)
     return false;
-  int64_t duration = sane_time(sqlite3_value_int64(v[3]));
-  *c = (wr_fact_call){.id = sqlite3_value_int64(v[0]),
-                      .time = sane_time(sqlite3_value_int64(v[2])),
-                      .a = (uint64_t)sqlite3_value_int64(v[4]),
-                      .b = (uint64_t)sqlite3_value_int64(v[5]),
-                      .bytes = (uint64_t)sqlite3_value_int64(v[6]),
-                      .duration = duration > 0 ? duration : 0,
-                      .common = (size_t)(t - p->f->common)};
+  *c = (wr_fact_call){.id = e->id,
+                      .time = sane_time(e->start),
+                      .a = e->a,
+                      .b = e->b,
+                      .bytes = e->bytes,
+                      .duration = sane_time(e->ns),
+                      .common = e->at};
   if (t->kind == WEIR_EV_ALLOC) c->time = sane_time(c->time + c->duration);
   return true;
 }
 
-static weir_status take_row(void *context, sqlite3_value **v)
+/* ---- allocations that have not returned ------------------------------------------------------ */
+
+static bool is_before(const wr_fact_call *a, const wr_fact_call *b)
 {
-  wr_fact_call c;
-  pass *p = context;
-  weir_status s = show_progress(p);
-  if (p->settings->waits && p->walked++ == p->waits_took) { /* not again in another walk */
-    wr_wait_take(p->settings->waits, v);
-    p->waits_took++;
-  }
-  if (s || p->unordered || !load_call(p, v, &c)) return s;
-  if (p->ordering) {
-    wr_run_keep(&p->log, (const wr_logged *)(const void *)&c);
-    return WEIR_OK;
-  }
-  process *x = process_of(p, &p->f->common[c.common]);
-  if (!x) return no_memory(p);
-  p->unordered = c.time < x->last_time;
-  x->last_time = c.time;
-  if (p->unordered) return weir_fail(WEIR_EIO, "calls are not in order of time");
-  count_use(&p->f->common[c.common], &c);
-  return see_call(p, &c);
+  return a->time != b->time ? a->time < b->time : a->id < b->id;
 }
 
-static weir_status take_ordered(void *context, const void *record)
+static weir_status hold_call(pass *p, const wr_fact_call *c)
 {
-  pass *p = context;
-  const wr_fact_call *c = record;
-  weir_status s = show_progress(p);
-  if (s) return s;
+  if (!wr_grow(&p->held, &p->held_capacity, p->held_count + 1, sizeof(*c))) return no_memory(p);
+  size_t at = p->held_count++;
+  for (; at && is_before(c, &p->held[(at - 1) / 2]); at = (at - 1) / 2)
+    p->held[at] = p->held[(at - 1) / 2];
+  p->held[at] = *c;
+  return WEIR_OK;
+}
+
+static wr_fact_call first_held(pass *p)
+{
+  wr_fact_call first = p->held[0], moved = p->held[--p->held_count];
+  size_t at = 0;
+  for (size_t child; (child = 2 * at + 1) < p->held_count; at = child) {
+    if (child + 1 < p->held_count && is_before(&p->held[child + 1], &p->held[child])) child++;
+    if (!is_before(&p->held[child], &moved)) break;
+    p->held[at] = p->held[child];
+  }
+  if (p->held_count) p->held[at] = moved;
+  return first;
+}
+
+static weir_status use_call(pass *p, const wr_fact_call *c)
+{
   count_use(&p->f->common[c->common], c);
   return see_call(p, c);
 }
 
-static weir_status walk_rows(pass *p)
+/* Those that return before `next`, NULL: all. */
+static weir_status use_held(pass *p, const wr_fact_call *next)
 {
-  p->walked = 0;
-  return wr_db_walk(p->db, WR_WAIT_COLUMNS, "main.event_row", take_row, p);
+  weir_status s = WEIR_OK;
+  while (!s && p->held_count && (!next || is_before(&p->held[0], next))) {
+    wr_fact_call c = first_held(p);
+    s = use_call(p, &c);
+  }
+  return s;
 }
 
-static weir_status walk_in_order(pass *p)
+static weir_status take_event(void *context, const wr_event *e)
 {
-  char *beside = wr_run_beside();
-  if (!beside) return no_memory(p);
-  p->log = (wr_run_log){.beside = beside, .size = sizeof(wr_fact_call), .most = IN_MEMORY};
-  p->ordering = true;
-  p->unordered = false;
-  weir_status s = walk_rows(p);
-  p->taken = 0;
-  if (!s && p->log.incomplete) s = weir_fail(WEIR_EIO, "no room for a temporary file: %s", beside);
-  if (!s) s = wr_run_each(&p->log, take_ordered, p);
-  wr_run_drop(&p->log);
-  free(beside);
-  return s;
+  wr_fact_call c;
+  pass *p = context;
+  weir_status s = show_progress(p);
+  if (!s && p->settings->waits) s = wr_wait_take(p->settings->waits, e);
+  if (s || !load_call(p, e, &c)) return s;
+  wr_fact_call begun = c;
+  begun.time = sane_time(e->start);
+  s = use_held(p, &begun);
+  if (s || p->f->common[c.common].kind != WEIR_EV_ALLOC) return s ? s : use_call(p, &c);
+  if (p->held_count >= MOST_PLACES) s = use_held(p, NULL);
+  return s ? s : hold_call(p, &c);
 }
 
 static weir_status walk(pass *p)
 {
-  weir_status s = walk_rows(p);
-  if (!s || !p->unordered) return s;
-  wr_fact_empty(&p->f->tables);
-  forget(p);
-  return walk_in_order(p);
+  weir_status s = wr_events_by_time(p->settings->calls, take_event, p);
+  return s ? s : use_held(p, NULL);
 }
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
-/* id, process, thread, stack, stream, device, src_device, kind, copy, mem, src_mem, flags, status,
- * function of a call or of an event's, context */
-static weir_status take_template(void *context, sqlite3_stmt *q)
+static int ordinal(int64_t device)
 {
-  wr_facts *f = ((pass *)context)->f;
-  bool added;
-  int64_t id = sqlite3_column_int64(q, 0);
-  uint64_t *at = hash_map_place(&f->by_template, (uint64_t)id, &added);
-  if (!at || !wr_grow(&f->common, &f->capacity, f->count + 1, sizeof(wr_common)))
-    return no_memory(context);
-  int own = sqlite3_column_type(q, 5) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 5) & 255;
-  int source = sqlite3_column_type(q, 6) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 6) & 255;
-  const char *function = (const char *)sqlite3_column_text(q, 13);
-  *at = f->count;
-  if (f->count && f->common[f->count - 1].id <= 0) f->base = f->count;
-  f->common[f->count++] = (wr_common){.id = id,
-                                      .process = sqlite3_column_int64(q, 1),
-                                      .thread = sqlite3_column_int64(q, 2),
-                                      .stack = sqlite3_column_int64(q, 3),
-                                      .stream = (uint64_t)sqlite3_column_int64(q, 4),
-                                      .device = own < 0 ? source : own,
-                                      .own_device = own,
-                                      .context = sqlite3_column_int(q, 14),
-                                      .kind = sqlite3_column_int(q, 7),
-                                      .copy = sqlite3_column_int(q, 8),
-                                      .mem = sqlite3_column_int(q, 9),
-                                      .src_mem = sqlite3_column_int(q, 10),
-                                      .flags = sqlite3_column_int64(q, 11),
-                                      .succeeded = !sqlite3_column_int64(q, 12),
-                                      .giving = wr_giving_of(function),
-                                      .times = function && strstr(function, "EventElapsedTime"),
-                                      .process_index = SIZE_MAX,
-                                      .thread_index = SIZE_MAX,
-                                      .stream_index = SIZE_MAX};
-  return WEIR_OK;
+  return device == WR_HOST ? -1 : (int)device;
+}
+
+static wr_common common_of(const wr_template *t, const char *function)
+{
+  int own = ordinal(t->device);
+  return (wr_common){.id = t->id,
+                     .process = t->process,
+                     .thread = t->thread,
+                     .stack = t->stack,
+                     .stream = (uint64_t)t->stream,
+                     .device = own < 0 ? ordinal(t->src_device) : own,
+                     .own_device = own,
+                     .context = (int)t->context,
+                     .kind = (int)t->kind,
+                     .copy = (int)t->copy,
+                     .mem = (int)t->mem,
+                     .src_mem = (int)t->src_mem,
+                     .flags = t->flags,
+                     .succeeded = t->succeeded,
+                     .giving = wr_giving_of(function),
+                     .times = function && strstr(function, "EventElapsedTime"),
+                     .process_index = SIZE_MAX,
+                     .thread_index = SIZE_MAX,
+                     .stream_index = SIZE_MAX};
+}
+
+/* What calls and events' calls do is known by the names of their functions. */
+static weir_status make_common(pass *p)
+{
+  wr_facts *f = p->f;
+  const wr_events *x = f->events;
+  sqlite3_stmt *q = NULL;
+  f->common = calloc(x->count + 1, sizeof(*f->common));
+  if (!f->common) return no_memory(p);
+  weir_status s = wr_db_prepare(p->db, "SELECT name FROM main.api WHERE id = ?", &q);
+  for (; !s && f->count < x->count; f->count++) {
+    const wr_template *t = &x->templates[f->count];
+    bool named = t->kind == WEIR_EV_EVENT || t->kind == WEIR_EV_CALL;
+    if (named) sqlite3_bind_int64(q, 1, t->api);
+    named = named && sqlite3_step(q) == SQLITE_ROW;
+    f->common[f->count] = common_of(t, named ? (const char *)sqlite3_column_text(q, 0) : NULL);
+    sqlite3_reset(q);
+  }
+  sqlite3_finalize(q);
+  return s;
 }
 
 weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings)
@@ -808,19 +810,14 @@ weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings 
             .settings = settings,
             .threads = {.tables = &f->tables},
             .streams = {.tables = &f->tables, .timed = settings->timed}};
+  f->events = settings->calls;
   weir_status s = wr_fact_open(&f->tables);
-  if (!s)
-    s = wr_db_each(db,
-                   "SELECT id, process, thread, stack, stream, device, src_device, kind, copy, mem,"
-                   " src_mem, flags, status, CASE WHEN kind IN (8, 12) THEN"
-                   " (SELECT name FROM main.api WHERE api.id = template.api) END, context"
-                   " FROM main.template ORDER BY id",
-                   take_template, &p);
+  if (!s) s = make_common(&p);
   if (!s) s = walk(&p);
   if (!s) s = end_all(&p);
   if (!s) s = wr_fact_make_tables(&f->tables, db);
   forget(&p);
-  wr_thread_facts_free(&p.threads);
+  free(p.held);
   free(p.process);
   free(p.thread);
   free(p.block);
@@ -836,16 +833,12 @@ weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings 
 void wr_facts_free(wr_facts *f)
 {
   wr_fact_close(&f->tables);
-  hash_map_free(&f->by_template);
   free(f->common);
   *f = (wr_facts){0};
 }
 
-/* Ids above 0 mostly have no gaps, so that no search is needed. */
 const wr_common *wr_facts_common(const wr_facts *f, int64_t id)
 {
-  uint64_t guess = f->count ? f->base + ((uint64_t)id - (uint64_t)f->common[f->base].id) : 0;
-  if (guess < f->count && f->common[guess].id == id) return &f->common[guess];
-  const uint64_t *at = hash_map_get(&f->by_template, (uint64_t)id);
-  return at ? &f->common[*at] : NULL;
+  size_t at = wr_events_template(f->events, id);
+  return at < f->count ? &f->common[at] : NULL;
 }

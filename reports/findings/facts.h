@@ -7,10 +7,11 @@
 #define WEIR_REPORTS_FACTS_H
 
 #include "core/base/map.h"
+#include "reports/events/events.h"
 #include "reports/findings/fact_table.h"
 #include "reports/findings/given.h"
 #include "reports/import/schema.h"
-#include "reports/import/wait_log.h"
+#include "reports/model/wait_log.h"
 
 enum { WR_SMALL_BYTES = 65535 /* of a small copy, at most */ };
 
@@ -32,10 +33,9 @@ typedef struct wr_common {
 } wr_common;
 
 typedef struct wr_facts {
-  hash_map by_template;
-  wr_common *common; /* owned, in order of id */
-  size_t count, capacity;
-  size_t base; /* of the first id above 0, or of the last */
+  const wr_events *events; /* borrowed */
+  wr_common *common;       /* owned, in the order of their templates */
+  size_t count;
   wr_fact_tables tables;
 } wr_facts;
 
@@ -45,10 +45,11 @@ typedef struct wr_facts_settings {
   void *context;
   uint64_t events;     /* of the trace, for the progress */
   bool timed;          /* the trace has device times */
-  wr_wait_pass *waits; /* begun, which takes all rows too; or NULL */
+  wr_events *calls;    /* open; borrowed while the facts are there */
+  wr_wait_pass *waits; /* begun, which takes all events too; or NULL */
 } wr_facts_settings;
 
-/* Reads the templates, and makes the tables, which are there until `f` is freed and stays where it
+/* Walks over the events, and makes the tables, which are there until `f` is freed and stays where it
  * is. Errors: ENOMEM, EIO, ECORRUPT. */
 weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings);
 void wr_facts_free(wr_facts *f);

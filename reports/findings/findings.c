@@ -12,7 +12,7 @@
 #include "reports/findings/guard.h"
 #include "reports/findings/source.h"
 #include "reports/import/run_log.h"
-#include "reports/import/wait_log.h"
+#include "reports/model/wait_log.h"
 #include "reports/model/device_times.h"
 #include "reports/model/sites.h"
 
@@ -84,6 +84,7 @@ typedef struct search {
   sqlite3_stmt *about; /* an event: stack, device, name of its range */
   hash_map by_stack;   /* stack -> place */
   hash_map by_place;   /* hash -> place */
+  wr_events calls;
   wr_facts facts;
   wr_wait_pass *waits; /* owned, until the facts are found */
   wr_run_log said;
@@ -653,7 +654,7 @@ static weir_status find_waits(search *x)
   if (s || known) return s;
   s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
                    &made);
-  return s || made ? s : wr_wait_begin(&x->waits, x->db, true, work <= JUDGED_WORK);
+  return s || made ? s : wr_wait_begin(&x->waits, &x->calls, true, work <= JUDGED_WORK);
 }
 
 static weir_status has_rows(search *x, const char *table, const char *query, bool *out)
@@ -712,6 +713,7 @@ static weir_status find_facts(search *x)
                                 .context = o->progress_context,
                                 .events = x->events > 0 ? (uint64_t)x->events : 0,
                                 .timed = x->timed,
+                                .calls = &x->calls,
                                 .waits = x->waits};
   x->beside = wr_run_beside();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
@@ -728,6 +730,7 @@ static weir_status prepare_search(search *x)
 {
   weir_status s = wr_schema_kind_views(x->db);
   if (!s) s = wr_schema_streams_view(x->db);
+  if (!s) s = wr_events_open(&x->calls, x->db);
   if (!s) s = find_waits(x);
   if (!s) s = find_options(x);
   if (!s) s = find_limits(x);
@@ -757,6 +760,7 @@ static void search_close(search *x)
   wr_wait_close(x->waits);
   wr_run_drop(&x->said);
   wr_facts_free(&x->facts);
+  wr_events_close(&x->calls);
   free(x->beside);
   free(x->failed);
   free(x->untimed);

@@ -7,7 +7,7 @@
 
 #include "reports/import/schema.h"
 #include "reports/queues/sweep.h"
-#include "reports/import/wait_log.h"
+#include "reports/model/wait_log.h"
 #include "reports/base/util.h"
 
 /* What is summed up by itself: identifier, name in JSON, words. */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include "reports/base/util.h"
 #include "reports/import/trace_file.h"
-#include "reports/import/wait_log.h"
+#include "reports/model/wait_log.h"
 #include "reports/model/open.h"
 #include "reports/model/sites.h"
 #include "reports/symbols/symbolize.h"

@@ -7,7 +7,7 @@
 #include "reports/model/waits.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "reports/import/wait_log.h"
+#include "reports/model/wait_log.h"
 
 /* Operations of devices, of a trace that is not resolved: about a second. */
 enum { JUDGED_WORK = 400000 };

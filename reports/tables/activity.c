@@ -8,7 +8,7 @@
 #include "reports/base/util.h"
 #include "reports/import/event_columns.h"
 #include "reports/import/graph.h"
-#include "reports/import/wait_log.h"
+#include "reports/model/wait_log.h"
 #include "reports/model/first.h"
 #include "reports/model/model.h"
 

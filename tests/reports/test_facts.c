@@ -354,12 +354,15 @@ static void compare_facts(const char *trace, const fact_case *all, int count, co
 {
   wr_input in;
   wr_facts f = {0};
-  wr_facts_settings settings = {.timed = true};
+  wr_events events;
+  wr_facts_settings settings = {.calls = &events, .timed = true};
   ck_assert_int_eq(wr_input_open(&in, trace), WEIR_OK);
+  ck_assert_int_eq(wr_events_open(&events, &in.db), WEIR_OK);
   ck_assert_msg(wr_facts_make(&f, &in.db, &settings) == WEIR_OK, "%s", weir_error_message());
   for (int i = 0; i < count; i++)
     compare_fact(&in.db, &all[i], step, history, &found[from + i]);
   wr_facts_free(&f);
+  wr_events_close(&events);
   wr_input_close(&in);
   synth_clean();
 }

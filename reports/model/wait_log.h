@@ -1,10 +1,9 @@
 /* wait_log.h: what each wait of the host had to wait for: the model of queues (reports/queues) is
- * fed with the calls of a trace. Their rows are read once as they are stored, and put in order of
- * time by a log of runs. */
+ * fed with the calls of a trace, in order of time. */
 #ifndef WEIR_REPORTS_WAIT_LOG_H
 #define WEIR_REPORTS_WAIT_LOG_H
 
-#include "reports/import/schema.h"
+#include "reports/events/events.h"
 
 /* Makes `wait_detail`, `wait_time`, `device_gap`, `device_idle` and `queue_full` of such a trace, in
  * the caller's transaction, in place of those that are there. `temporary`: tables of this connection's, and nothing is
@@ -12,12 +11,11 @@
  * Errors: ENOMEM, EIO, ENOSPC, ECORRUPT. */
 weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide);
 
-/* The same for who walks over all rows of `event_row` anyway: begin, each row with these columns, end.
- * Whatever becomes of it, it is closed. */
-#define WR_WAIT_COLUMNS "id, template, start, duration, a, b, bytes"
+/* The same for who walks over all events in order of time anyway: begin, each event, end. The events are borrowed until it is
+ * closed, whatever became of it. */
 typedef struct wr_wait_pass wr_wait_pass;
-weir_status wr_wait_begin(wr_wait_pass **out, const wr_db *db, bool temporary, bool divide);
-void wr_wait_take(wr_wait_pass *p, sqlite3_value **v);
+weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temporary, bool divide);
+weir_status wr_wait_take(wr_wait_pass *p, const wr_event *e);
 weir_status wr_wait_end(wr_wait_pass *p);
 void wr_wait_close(wr_wait_pass *p);
 

@@ -1,25 +1,23 @@
 /* wait_log.c: see wait_log.h. What a call is to the queues follows from its kind, from its flags
  * and, where one kind has several functions, from the function's name. */
-#include "reports/import/wait_log.h"
+#include "reports/model/wait_log.h"
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/api.h"
 #include "core/base/map.h"
 #include "core/trace/event.h"
 #include "reports/base/util.h"
+#include "reports/events/events.h"
 #include "reports/import/batch.h"
-#include "reports/import/device_log.h"
 #include "reports/import/run_log.h"
+#include "reports/model/device_log.h"
 #include "reports/queues/queues.h"
 
-_Static_assert(offsetof(wr_queue_call, id) == offsetof(wr_logged, id) &&
-                   offsetof(wr_queue_call, start) == offsetof(wr_logged, time),
-               "a call begins as what is logged does");
 _Static_assert(WR_QUEUE_LEGACY == WEIR_STREAM_LEGACY &&
                    WR_QUEUE_PER_THREAD == WEIR_STREAM_PER_THREAD,
                "default streams are numbered as in events");
 
-enum { IN_MEMORY = (32 << 20) / sizeof(wr_queue_call), EVENT_EXTERNAL = 1, EVENT_INTERPROCESS = 4 };
+enum { EVENT_EXTERNAL = 1, EVENT_INTERPROCESS = 4 };
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
@@ -257,17 +255,15 @@ static wr_queue_call translate(const uint8_t *roles, const stored_call *x)
 
 struct wr_wait_pass {
   const wr_db *db;
-  char *folder;     /* owned: begin of the paths of files, or NULL: beside the trace */
-  wr_run_log calls; /* of wr_queue_call */
+  char *folder; /* owned: begin of the paths of files, or NULL: beside the trace */
   wr_device_log device;
   wr_queue_watch watch;
   wr_batch batch;
   wr_sweep_taker taker;
   uint8_t *roles; /* by function; owned */
   wr_queues *queues;
-  hash_map by_template;   /* row of template -> place in `templates` */
-  stored_call *templates; /* what events have in common; owned */
-  size_t template_count, template_capacity;
+  const wr_events *events; /* borrowed */
+  stored_call *templates;  /* what events have in common, in the order of theirs; owned */
   bool temporary;
 };
 
@@ -277,46 +273,58 @@ static weir_status out_of_memory(const wr_db *db)
 }
 
 /* Of a call that asks for two events, both. */
-static void keep_call(wr_wait_pass *w, const stored_call *x)
+static weir_status take_stored(wr_wait_pass *w, const stored_call *x)
 {
   wr_queue_call c = translate(w->roles, x);
-  if (c.act == WR_ACT_NONE) return;
+  if (c.act == WR_ACT_NONE) return WEIR_OK;
   if (c.act == WR_ACT_WORK || c.act == WR_ACT_PEER_WORK) {
     bool host = w->roles[x->event.api < api_total ? x->event.api : 0] == ROLE_HOST_WORK;
     c.how |= (uint8_t)wr_device_log_how(&w->device, x->id, &x->event, host);
     c.host = (uint8_t)host_side(&x->event);
   }
-  wr_run_keep(&w->calls, (const wr_logged *)(const void *)&c);
-  if (c.act != WR_ACT_EVENT_DONE || x->event.kind != WEIR_EV_EVENT) return;
+  weir_status st = wr_queues_take(w->queues, &c);
+  if (st || c.act != WR_ACT_EVENT_DONE || x->event.kind != WEIR_EV_EVENT) return st;
   c.handle = x->event.b;
-  wr_run_keep(&w->calls, (const wr_logged *)(const void *)&c);
+  return wr_queues_take(w->queues, &c);
 }
 
-/* id, process, thread, kind, api, context, device, copy, mem, src_mem, flags, stream, status */
-static weir_status take_template_row(void *context, sqlite3_stmt *q)
+/* Of calls that failed, too, it counts that the host was in them, where there are device times. */
+static bool is_taken(const wr_wait_pass *w, const wr_template *t)
 {
-  wr_wait_pass *w = context;
-  int64_t v[13];
-  for (int i = 0; i < 13; i++)
-    v[i] = sqlite3_column_int64(q, i);
-  bool host = sqlite3_column_type(q, 6) == SQLITE_NULL;
-  uint64_t *at = hash_map_place(&w->by_template, (uint64_t)v[0], NULL);
-  if (!at ||
-      !wr_grow(&w->templates, &w->template_capacity, w->template_count + 1, sizeof(stored_call)))
-    return weir_fail(WEIR_ENOMEM, "judging waits: out of host memory");
-  *at = w->template_count;
-  w->templates[w->template_count++] =
-      (stored_call){.process = v[1],
-                    .thread = v[2],
-                    .event = {.kind = (uint8_t)v[3],
-                              .api = (uint16_t)v[4],
-                              .stack = (uint32_t)(v[5] & 255) << 24,
-                              .device = host ? WEIR_DEVICE_NONE : (uint8_t)v[6],
-                              .detail = (uint8_t)v[7],
-                              .mem = (uint8_t)((v[8] & 15) | (v[9] & 15) << 4),
-                              .flags = (uint8_t)v[10],
-                              .status = (uint16_t)(v[12] & 65535 ? v[12] : v[12] != 0),
-                              .stream = (uint64_t)v[11]}};
+  if (w->device.any) return t->kind != WEIR_EV_CACHE;
+  return t->succeeded && t->kind != WEIR_EV_CONTEXT && t->kind != WEIR_EV_HOSTREG &&
+         t->kind != WEIR_EV_CACHE;
+}
+
+static uint8_t number_of_device(int64_t device)
+{
+  return device == WR_HOST ? WEIR_DEVICE_NONE : (uint8_t)device;
+}
+
+static stored_call stored_of(const wr_template *t)
+{
+  return (stored_call){
+      .process = t->process,
+      .thread = t->thread,
+      .event = {.kind = (uint8_t)t->kind,
+                .api = (uint16_t)t->api,
+                .stack = (uint32_t)(t->context & 255) << 24,
+                .device = number_of_device(t->device),
+                .detail = (uint8_t)t->copy,
+                .mem = (uint8_t)((t->mem & 15) | (t->src_mem & 15) << 4),
+                .flags = (uint8_t)t->flags,
+                .status = (uint16_t)(t->status & 65535 ? t->status : t->status != 0),
+                .stream = (uint64_t)t->stream}};
+}
+
+/* Kind 0: it is nothing that waits, or is waited for. */
+static weir_status store_templates(wr_wait_pass *w)
+{
+  w->templates = calloc(w->events->count + 1, sizeof(*w->templates));
+  if (!w->templates) return out_of_memory(w->db);
+  for (size_t i = 0; i < w->events->count; i++)
+    if (is_taken(w, &w->events->templates[i]))
+      w->templates[i] = stored_of(&w->events->templates[i]);
   return WEIR_OK;
 }
 
@@ -336,26 +344,25 @@ static bool queues_work(const wr_wait_pass *w, const trace_event *e)
   return copies || e->kind == WEIR_EV_LAUNCH || role == ROLE_SURE_WORK || role == ROLE_HOST_WORK;
 }
 
-void wr_wait_take(wr_wait_pass *w, sqlite3_value **v)
+weir_status wr_wait_take(wr_wait_pass *w, const wr_event *e)
 {
-  const uint64_t *at = hash_map_get(&w->by_template, (uint64_t)sqlite3_value_int64(v[1]));
-  if (!at) return; /* it failed, or is nothing that waits or is waited for */
-  stored_call x = w->templates[*at];
-  int64_t start = sqlite3_value_int64(v[2]), duration = sqlite3_value_int64(v[3]);
-  x.id = sqlite3_value_int64(v[0]);
-  x.start = start;
-  x.end = (int64_t)((uint64_t)start + (uint64_t)(duration > 0 ? duration : 0));
-  x.event.a = (uint64_t)sqlite3_value_int64(v[4]);
-  x.event.b = (uint64_t)sqlite3_value_int64(v[5]);
-  x.event.bytes = (uint64_t)sqlite3_value_int64(v[6]);
-  wr_device_log_call(&w->device, x.id, start, end_of_polls(&x), &x.event, queues_work(w, &x.event));
-  keep_call(w, &x);
+  if (!w->templates[e->at].event.kind) return WEIR_OK;
+  stored_call x = w->templates[e->at];
+  x.id = e->id;
+  x.start = e->start;
+  x.end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
+  x.event.a = e->a;
+  x.event.b = e->b;
+  x.event.bytes = e->bytes;
+  if (w->device.any)
+    wr_device_log_call(&w->device, x.id, x.start, end_of_polls(&x), &x.event,
+                       queues_work(w, &x.event));
+  return take_stored(w, &x);
 }
 
-static weir_status take_event_row(void *context, sqlite3_value **v)
+static weir_status take_event(void *context, const wr_event *e)
 {
-  wr_wait_take(context, v);
-  return WEIR_OK;
+  return wr_wait_take(context, e);
 }
 
 static weir_status take_incomplete(void *context, sqlite3_stmt *q)
@@ -364,12 +371,6 @@ static weir_status take_incomplete(void *context, sqlite3_stmt *q)
   return wr_queues_incomplete(w->queues, sqlite3_column_int64(q, 0))
              ? WEIR_OK
              : weir_fail(WEIR_ENOMEM, "judging waits: out of host memory");
-}
-
-static weir_status judge_call(void *context, const void *kept)
-{
-  wr_wait_pass *w = context;
-  return wr_queues_take(w->queues, kept);
 }
 
 /* What the device did in it is seen in the sweep; of a wait of which nothing is known, and of one
@@ -408,28 +409,6 @@ static void watch_done(void *context, uint32_t queue, uint64_t number, int64_t t
 {
   wr_wait_pass *w = context;
   wr_device_log_done(&w->device, queue, number, time);
-}
-
-/* Of calls that failed, too, it counts that the host was in them. */
-static weir_status read_templates(wr_wait_pass *w, const wr_db *db)
-{
-  return wr_db_each(db,
-                    w->device.any
-                        ? "SELECT id, process, thread, kind, api, context, device, copy, mem,"
-                          " src_mem, flags, stream, status FROM main.template WHERE kind <> 13"
-                        : "SELECT id, process, thread, kind, api, context, device, copy, mem,"
-                          " src_mem, flags, stream, 0 FROM main.template"
-                          " WHERE status = 0 AND kind NOT IN (9, 11, 13)",
-                    take_template_row, w);
-}
-
-static weir_status judge_all(wr_wait_pass *w)
-{
-  weir_status s = WEIR_OK;
-  if (w->calls.incomplete) s = weir_fail(WEIR_EIO, "%s: no room for temporary files", w->db->path);
-  if (!s) s = wr_run_each(&w->calls, judge_call, w);
-  wr_run_drop(&w->calls);
-  return s || !w->device.any ? s : wr_device_log_sweep(&w->device, &w->taker);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -529,7 +508,6 @@ static weir_status write_full(void *context, const wr_full_sum *x)
 static weir_status begin_pass(wr_wait_pass *w, bool divide)
 {
   const char *beside = w->folder ? w->folder : w->db->path;
-  w->calls = (wr_run_log){.beside = beside, .size = sizeof(wr_queue_call), .most = IN_MEMORY};
   w->taker = (wr_sweep_taker){write_wait_time, write_gap, write_idle, write_full, &w->batch};
   w->watch = (wr_queue_watch){watch_work, watch_done, w};
   w->roles = new_roles();
@@ -542,14 +520,18 @@ static weir_status begin_pass(wr_wait_pass *w, bool divide)
                    "SELECT id FROM main.process WHERE dropped > 0 OR damaged_chunks > 0"
                    " OR bytes_cut > 0 OR nested_calls > 0",
                    take_incomplete, w);
-  return s ? s : read_templates(w, w->db);
+  if (!s) s = store_templates(w);
+  if (!s) s = wr_schema_waits(w->db, w->temporary);
+  return s ? s : wr_batch_open(&w->batch, w->db);
 }
 
-weir_status wr_wait_begin(wr_wait_pass **out, const wr_db *db, bool temporary, bool divide)
+weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temporary, bool divide)
 {
+  const wr_db *db = events->db;
   wr_wait_pass *w = *out = calloc(1, sizeof(*w));
   if (!w) return out_of_memory(db);
   w->db = db;
+  w->events = events;
   w->temporary = temporary;
   if (temporary) w->folder = wr_run_beside();
   return begin_pass(w, divide);
@@ -557,21 +539,16 @@ weir_status wr_wait_begin(wr_wait_pass **out, const wr_db *db, bool temporary, b
 
 weir_status wr_wait_end(wr_wait_pass *w)
 {
-  weir_status s = wr_schema_waits(w->db, w->temporary);
-  if (!s) s = wr_batch_open(&w->batch, w->db);
-  if (!s) s = judge_all(w);
-  if (!s) s = wr_batch_flush(&w->batch, true);
-  wr_batch_close(&w->batch);
-  return s;
+  weir_status s = w->device.any ? wr_device_log_sweep(&w->device, &w->taker) : WEIR_OK;
+  return s ? s : wr_batch_flush(&w->batch, true);
 }
 
 void wr_wait_close(wr_wait_pass *w)
 {
   if (!w) return;
-  wr_run_drop(&w->calls);
+  wr_batch_close(&w->batch);
   wr_device_log_close(&w->device);
   wr_queues_close(w->queues);
-  hash_map_free(&w->by_template);
   free(w->templates);
   free(w->roles);
   free(w->folder);
@@ -580,10 +557,13 @@ void wr_wait_close(wr_wait_pass *w)
 
 weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide)
 {
+  wr_events events;
   wr_wait_pass *w = NULL;
-  weir_status s = wr_wait_begin(&w, db, temporary, divide);
-  if (!s) s = wr_db_walk(db, WR_WAIT_COLUMNS, "main.event_row", take_event_row, w);
+  weir_status s = wr_events_open(&events, db);
+  if (!s) s = wr_wait_begin(&w, &events, temporary, divide);
+  if (!s) s = wr_events_by_time(&events, take_event, w);
   if (!s) s = wr_wait_end(w);
   wr_wait_close(w);
+  wr_events_close(&events);
   return s;
 }

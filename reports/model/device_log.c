@@ -2,7 +2,7 @@
  *
  * Nothing of a trace is believed: a row of which the end is before the start, or a time further than
  * 73 years from the trace's beginning (WR_DEVICE_TIME), has no times. So no sum overflows. */
-#include "reports/import/device_log.h"
+#include "reports/model/device_log.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include "core/trace/api.h"

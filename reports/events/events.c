@@ -1,0 +1,181 @@
+/* events.c: see events.h. */
+#include "reports/events/events.h"
+#include <stdlib.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+#include "reports/events/private.h"
+
+const char *const wr_event_columns[WR_EVENT_VALUES] = {"id", "template", "start", "duration",
+                                                       "a",  "b",        "bytes"};
+
+enum { OF_TEMPLATE, OF_START, OF_DURATION, OF_A, OF_B, OF_BYTES }; /* of a row, its key left out */
+
+/* ---- templates ------------------------------------------------------------------------------- */
+
+static void say_what_it_is(wr_template *t)
+{
+  t->succeeded = !t->status;
+  t->captured = t->flags & WEIR_EVF_CAPTURE;
+  t->done = t->succeeded && !t->captured;
+  t->first = !(t->flags & WEIR_EVF_BATCH);
+  t->asked =
+      t->kind == WEIR_EV_SYNC &&
+      (t->copy == WEIR_SYNC_EVENT || t->copy == WEIR_SYNC_STREAM || t->copy == WEIR_SYNC_CONTEXT);
+  t->implicit = !t->asked && t->flags & WEIR_EVF_IMPLICIT_SYNC && t->first;
+  t->sized = t->kind == WEIR_EV_ALLOC || t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET ||
+             t->kind == WEIR_EV_HOSTREG;
+}
+
+static int64_t ordinal_of(sqlite3_stmt *q, int column)
+{
+  int64_t d = sqlite3_column_int64(q, column);
+  return sqlite3_column_type(q, column) == SQLITE_NULL || d < 0 || d >= WR_HOST ? WR_HOST : d;
+}
+
+/* Columns from `at` on, as WR_TEMPLATE_MAP has them. */
+static wr_template read_template(sqlite3_stmt *q, int at)
+{
+#define READ(name, ...) .name = sqlite3_column_int64(q, at - 1 + WR_TEMPLATE_##name),
+  wr_template t = {WR_TEMPLATE_MAP(READ)};
+#undef READ
+  t.api &= 0xffff;
+  t.device = ordinal_of(q, at - 1 + WR_TEMPLATE_device);
+  t.src_device = ordinal_of(q, at - 1 + WR_TEMPLATE_src_device);
+  say_what_it_is(&t);
+  return t;
+}
+
+static wr_template *add_template(wr_events *x, const wr_template *t)
+{
+  if (!wr_grow(&x->templates, &x->capacity, x->count + 1, sizeof(*t))) return NULL;
+  if (x->count && x->templates[x->count - 1].id <= 0) x->base = x->count;
+  x->templates[x->count] = *t;
+  return &x->templates[x->count++];
+}
+
+static weir_status take_template(void *context, sqlite3_stmt *q)
+{
+  wr_events *x = context;
+  wr_template t = read_template(q, WR_TEMPLATE_ID + 1);
+  t.id = sqlite3_column_int64(q, WR_TEMPLATE_ID);
+  if (hash_map_put(&x->by_id, (uint64_t)t.id, x->count) || !add_template(x, &t))
+    return wr_db_out_of_memory(x->db);
+  return WEIR_OK;
+}
+
+#define COMMON_COLUMN(name, ...) ", " #name
+
+weir_status wr_events_open(wr_events *x, const wr_db *db)
+{
+  *x = (wr_events){.db = db};
+  if (db->schema < 2) return WEIR_OK;
+  return wr_db_each(db,
+                    "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM main.template ORDER BY id",
+                    take_template, x);
+}
+
+void wr_events_close(wr_events *x)
+{
+  free(x->templates);
+  free(x->runs);
+  hash_map_free(&x->by_id);
+  *x = (wr_events){0};
+}
+
+/* Ids above 0 mostly have no gaps, so that no search is needed. */
+size_t wr_events_template(const wr_events *x, int64_t id)
+{
+  uint64_t guess = x->count ? x->base + ((uint64_t)id - (uint64_t)x->templates[x->base].id) : 0;
+  if (guess < x->count && x->templates[guess].id == id) return (size_t)guess;
+  const uint64_t *at = hash_map_get(&x->by_id, (uint64_t)id);
+  return at ? (size_t)*at : SIZE_MAX;
+}
+
+/* ---- in order of rows ------------------------------------------------------------------------ */
+
+bool wr_event_read(const wr_events *x, const wr_rows *r, wr_event *e)
+{
+  size_t at = wr_events_template(x, r->v[OF_TEMPLATE]);
+  if (at == SIZE_MAX) return false; /* a damaged trace: the view `event` has no such event either */
+  int64_t ns = r->v[OF_DURATION];
+  *e = (wr_event){.id = r->id,
+                  .start = r->v[OF_START],
+                  .ns = ns > 0 ? ns : 0,
+                  .a = (uint64_t)r->v[OF_A],
+                  .b = (uint64_t)r->v[OF_B],
+                  .bytes = (uint64_t)r->v[OF_BYTES],
+                  .t = &x->templates[at],
+                  .at = at};
+  return true;
+}
+
+static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
+{
+  wr_event e;
+  wr_rows r;
+  wr_run_finder finder = {.rows = 0};
+  weir_status st = wr_rows_open(&r, x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
+  while (!st && wr_rows_next(&r)) {
+    if (!x->runs_known && !wr_runs_add(x, &finder, r.id, r.v[OF_START]))
+      st = wr_db_out_of_memory(x->db);
+    else if (wr_event_read(x, &r, &e))
+      st = take(context, &e);
+  }
+  weir_status closed = wr_rows_close(&r);
+  x->runs_known |= !st && !closed;
+  return st ? st : closed;
+}
+
+/* ---- version 1 ------------------------------------------------------------------------------- */
+
+typedef struct whole_walk {
+  wr_events *x;
+  wr_event_fn take;
+  void *context;
+} whole_walk;
+
+static uint64_t hash_template(const wr_template *t)
+{
+  uint64_t hash = t->first;
+#define MIX(name, ...) hash = hash_mix(hash, (uint64_t)t->name);
+  WR_TEMPLATE_MAP(MIX)
+#undef MIX
+  return hash;
+}
+
+/* id, the template's, start, duration, a, b, bytes, call */
+static weir_status take_whole(void *context, sqlite3_stmt *q)
+{
+  whole_walk *w = context;
+  wr_events *x = w->x;
+  bool added;
+  wr_template t = read_template(q, 1);
+  const int own = WR_TEMPLATE_COLUMNS;
+  t.first = sqlite3_column_type(q, own + 5) == SQLITE_NULL;
+  t.implicit = !t.asked && t.flags & WEIR_EVF_IMPLICIT_SYNC && t.first;
+  uint64_t *at = hash_map_place(&x->by_id, hash_template(&t), &added);
+  if (!at) return wr_db_out_of_memory(x->db);
+  if (added) *at = x->count;
+  if (added && !add_template(x, &t)) return wr_db_out_of_memory(x->db);
+  int64_t ns = sqlite3_column_int64(q, own + 1);
+  wr_event e = {.id = sqlite3_column_int64(q, 0),
+                .start = sqlite3_column_int64(q, own),
+                .ns = ns > 0 ? ns : 0,
+                .a = (uint64_t)sqlite3_column_int64(q, own + 2),
+                .b = (uint64_t)sqlite3_column_int64(q, own + 3),
+                .bytes = (uint64_t)sqlite3_column_int64(q, own + 4),
+                .t = &x->templates[*at],
+                .at = (size_t)*at};
+  return w->take(w->context, &e);
+}
+
+weir_status wr_events_each(wr_events *x, wr_event_fn take, void *context)
+{
+  whole_walk w = {x, take, context};
+  if (x->db->schema >= 2) return walk_rows(x, take, context);
+  return wr_db_each(
+      x->db,
+      "SELECT id" WR_TEMPLATE_MAP(
+          COMMON_COLUMN) ", start, \"end\" - start, a, b, bytes, call FROM main.event",
+      take_whole, &w);
+}
