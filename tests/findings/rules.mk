@@ -22,6 +22,9 @@ $(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)
 
+# Which read what is found in runs of waster.
+$(addprefix $(O)/tests/findings/test_,findings innocents): $(OBJ)/tests/findings/found.o
+
 TESTS    += $(FINDINGS_TESTS)
 NOT_ASAN += $(FINDINGS_TESTS:$(O)/%=%)
 NOT_TSAN += $(FINDINGS_TESTS:$(O)/%=%)

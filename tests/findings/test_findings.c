@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/findings/found.h"
 #include "tests/tools/command.h"
 
 /* A build without libxxhash's header hashes nothing (interpose/rules.mk). */
@@ -34,39 +35,27 @@ static void list_ids(void)
   if (f) (void)pclose(f);
 }
 
-/* A run takes long and little work: they are made side by side, before the first test. */
 static void run_all(void)
 {
-  enter_scratch();
-  FILE *f = fopen("runs", "w");
-  ck_assert_ptr_nonnull(f);
+  FILE *runs = found_begin();
   for (int i = 0; i < id_count; i++)
-    (void)fprintf(f, "%s waste%s\n%s twin%s\n", ids[i], options[i], ids[i], options[i]);
-  ck_assert_int_eq(fclose(f), 0);
-  sh_status(0, "xargs -P 6 -L 1 sh -c '$WEIR run --force -o $0.$1.db --mode=observe --sim=2 $2"
-               " -- $BUILD/tests/findings/waster $0 $1 && $WEIR report findings --format json"
-               " --min-cost 0ns $0.$1.db >$0.$1.json' <runs");
+    for (int twin = 0; twin < 2; twin++) {
+      char name[80], words[80], more[96];
+      const char *how = twin ? "twin" : "waste";
+      (void)snprintf(name, sizeof name, "%s.%s", ids[i], how);
+      (void)snprintf(words, sizeof words, "%s %s", ids[i], how);
+      (void)snprintf(more, sizeof more, "--mode=observe --sim=2%s", options[i]);
+      found_run(runs, name, words, more);
+    }
+  found_make(runs);
 }
 
-/* The findings of a run of waster (new). */
-static json_t *findings_of(const char *id, const char *how)
+/* The findings of a rule's waste, or of its twin (new). */
+static json_t *read_run(const char *id, const char *how)
 {
-  json_error_t e;
-  char path[128];
-  (void)snprintf(path, sizeof path, "%s.%s.json", id, how);
-  json_t *o = json_load_file(path, 0, &e);
-  ck_assert_msg(o != NULL, "%s: %s", path, e.text);
-  ck_assert_str_eq(json_string_value(json_object_get(o, "schema")), "weir-findings/1");
-  return o;
-}
-
-static const json_t *finding(const json_t *all, const char *id)
-{
-  const json_t *list = json_object_get(all, "findings"), *f;
-  size_t i;
-  json_array_foreach(list, i,
-                     f) if (!strcmp(json_string_value(json_object_get(f, "id")), id)) return f;
-  return NULL;
+  char name[80];
+  (void)snprintf(name, sizeof name, "%.63s.%.5s", id, how);
+  return found_read(name);
 }
 
 /* Whether line `n` of a file says "WASTE ID". */
@@ -86,12 +75,12 @@ START_TEST(a_waste_is_found_where_it_is)
 {
   const char *id = ids[_i];
   if (!CAN_HASH && strstr(options[_i], "--hash")) return;
-  json_t *all = findings_of(id, "waste");
-  const json_t *f = finding(all, id);
+  json_t *all = read_run(id, "waste");
+  const json_t *f = found_of(all, id);
   ck_assert_msg(f != NULL, "%s is not found", id);
   const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
-  const char *file = json_string_value(json_object_get(site, "file"));
-  long line = (long)json_integer_value(json_object_get(site, "line"));
+  const char *file = found_text(site, "file");
+  long line = (long)found_number(site, "line");
   ck_assert_msg(file && says_waste(file, line, id), "%s is found in %s:%ld", id, file ? file : "?",
                 line);
   json_decref(all);
@@ -100,8 +89,8 @@ END_TEST
 
 START_TEST(what_looks_like_a_waste_is_not_found)
 {
-  json_t *all = findings_of(ids[_i], "twin");
-  ck_assert_msg(!finding(all, ids[_i]), "%s is found in its twin", ids[_i]);
+  json_t *all = read_run(ids[_i], "twin");
+  ck_assert_msg(!found_of(all, ids[_i]), "%s is found in its twin", ids[_i]);
   json_decref(all);
 }
 END_TEST
@@ -109,14 +98,14 @@ END_TEST
 /* Findings of one run that are certain, and of them those of this rule (NULL: of any). */
 static int count_certain(const char *id, const char *how, const char *rule)
 {
-  json_t *all = findings_of(id, how);
+  json_t *all = read_run(id, how);
   const json_t *f;
   size_t i;
   int count = 0;
-  json_array_foreach(json_object_get(all, "findings"), i, f)
+  FOUND_EACH(all, i, f)
   {
-    const char *of = json_string_value(json_object_get(f, "id"));
-    if (strcmp(json_string_value(json_object_get(f, "certainty")), "certain") != 0) continue;
+    const char *of = found_text(f, "id");
+    if (strcmp(found_text(f, "certainty"), "certain") != 0) continue;
     if (rule && strcmp(rule, of) != 0) continue;
     if (!rule) printf("%s %s: %s is certain\n", id, how, of);
     count++;
@@ -129,8 +118,8 @@ START_TEST(no_twin_wastes_for_certain_by_any_rule)
 {
   int found = 0, right = 0, wrong = 0;
   for (int i = 0; i < id_count; i++) {
-    json_t *all = findings_of(ids[i], "waste");
-    found += finding(all, ids[i]) != NULL;
+    json_t *all = read_run(ids[i], "waste");
+    found += found_of(all, ids[i]) != NULL;
     json_decref(all);
     right += count_certain(ids[i], "waste", ids[i]);
     wrong += count_certain(ids[i], "twin", NULL);
@@ -148,18 +137,18 @@ END_TEST
 START_TEST(bytes_that_cross_the_host_are_found_whatever_they_are)
 {
   if (!CAN_HASH) return;
-  json_t *all = findings_of("peer-bounce", "waste");
+  json_t *all = read_run("peer-bounce", "waste");
   const json_t *f;
   size_t i;
   int count = 0;
-  json_array_foreach(json_object_get(all, "findings"), i, f)
+  FOUND_EACH(all, i, f)
   {
-    if (strcmp(json_string_value(json_object_get(f, "id")), "peer-bounce") != 0) continue;
-    ck_assert_str_eq(json_string_value(json_object_get(f, "certainty")), "certain");
-    count += (int)json_integer_value(json_object_get(f, "count"));
+    if (strcmp(found_text(f, "id"), "peer-bounce") != 0) continue;
+    ck_assert_str_eq(found_text(f, "certainty"), "certain");
+    count += (int)found_number(f, "count");
   }
   ck_assert_int_eq(count, 2 * 12);
-  ck_assert_ptr_nonnull(finding(all, "constant-payload"));
+  ck_assert_ptr_nonnull(found_of(all, "constant-payload"));
   json_decref(all);
 }
 END_TEST
@@ -220,21 +209,20 @@ START_TEST(a_finding_says_what_where_and_how_much)
   const char *out = sh_status(0, "%s --format json $here/pinned-churn.waste.db", in)->out;
   json_t *all = json_loads(out, 0, &e);
   ck_assert_msg(all != NULL, "%s", e.text);
-  const json_t *f = finding(all, "pinned-churn");
+  const json_t *f = found_of(all, "pinned-churn");
   ck_assert_ptr_nonnull(f);
   const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
   double share = json_real_value(json_object_get(f, "saving_share"));
-  json_int_t saving = json_integer_value(json_object_get(f, "saving_ns")),
-             run = json_integer_value(json_object_get(all, "duration_ns"));
-  const char *source = json_string_value(json_object_get(site, "source"));
+  long long saving = found_number(f, "saving_ns"), run = found_number(all, "duration_ns");
+  const char *source = found_text(site, "source");
   ck_assert_msg(source && strstr(source, "WASTE pinned-churn"), "%s", out);
   ck_assert(saving > 0 && run > saving);
   ck_assert_double_eq_tol(share, (double)saving / (double)run, 1e-9);
-  ck_assert_int_ge(json_integer_value(json_object_get(f, "cost_ns")), saving);
-  ck_assert_int_ge(json_integer_value(json_object_get(all, "saving_ns")), saving);
-  ck_assert_str_eq(json_string_value(json_object_get(f, "severity")), "high");
-  ck_assert_str_eq(json_string_value(json_object_get(f, "certainty")), "certain");
-  ck_assert_int_gt(json_integer_value(json_object_get(site, "count")), 0);
+  ck_assert_int_ge(found_number(f, "cost_ns"), saving);
+  ck_assert_int_ge(found_number(all, "saving_ns"), saving);
+  ck_assert_str_eq(found_text(f, "severity"), "high");
+  ck_assert_str_eq(found_text(f, "certainty"), "certain");
+  ck_assert_int_gt(found_number(site, "count"), 0);
   ck_assert(json_is_array(json_object_get(all, "unjudged")));
   json_decref(all);
   for (int width = 80; width <= 120; width += 40) {

@@ -1,9 +1,8 @@
 /* test_innocents.c: what looks like a waste and is none has no finding that is certain or likely, and
  * none at all where it cannot be one: in each mode, with hashes and without. */
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "tests/findings/found.h"
 #include "tests/tools/command.h"
 
 /* `may`: rules that may say "possible"; NULL: none. `sure`: one that is right. */
@@ -33,33 +32,18 @@ enum { INNOCENTS = sizeof(innocents) / sizeof(innocents[0]), MODES = 3 };
 
 static void run_all(void)
 {
-  enter_scratch();
-  FILE *f = fopen("runs", "w");
-  ck_assert_ptr_nonnull(f);
-  for (int m = 0; m < MODES; m++)
-    for (int i = 0; i < INNOCENTS; i++)
-      (void)fprintf(f, "%s %s\n", innocents[i].name, modes[m]);
-  (void)fprintf(f, "upload-changed observe --hash=on\n");
-  ck_assert_int_eq(fclose(f), 0);
-  sh_status(0, "xargs -P 6 -L 1 sh -c '$WEIR run --force -o $0.$1$2.db --mode=$1 --sim=1 $2"
-               " -- $BUILD/tests/findings/waster innocent $0 && $WEIR report findings"
-               " --format json --min-cost 0ns $0.$1$2.db >$0.$1$2.json' <runs");
-}
-
-/* The findings of a run (new). */
-static json_t *findings_of(const char *name, const char *how)
-{
-  json_error_t e;
-  char path[128];
-  (void)snprintf(path, sizeof path, "%s.%s.json", name, how);
-  json_t *o = json_load_file(path, 0, &e);
-  ck_assert_msg(o != NULL, "%s: %s", path, e.text);
-  return o;
-}
-
-static const char *text_of(const json_t *finding, const char *member)
-{
-  return json_string_value(json_object_get(finding, member));
+  FILE *runs = found_begin();
+  char name[64], words[64], options[64];
+  for (int k = 0; k < INNOCENTS * MODES; k++) {
+    const char *of = innocents[k / MODES].name, *mode = modes[k % MODES];
+    (void)snprintf(name, sizeof name, "%s.%s", of, mode);
+    (void)snprintf(words, sizeof words, "innocent %s", of);
+    (void)snprintf(options, sizeof options, "--sim=1 --mode=%s", mode);
+    found_run(runs, name, words, options);
+  }
+  found_run(runs, "upload-changed.hashed", "innocent upload-changed",
+            "--sim=1 --mode=observe --hash=on");
+  found_make(runs);
 }
 
 /* What is never freed is another matter, and so is managed memory that moves. */
@@ -72,12 +56,14 @@ START_TEST(what_is_no_waste_is_not_found)
 {
   const struct innocent *n = &innocents[_i / MODES];
   const char *mode = modes[_i % MODES];
-  json_t *all = findings_of(n->name, mode);
+  char name[64];
+  (void)snprintf(name, sizeof name, "%s.%s", n->name, mode);
+  json_t *all = found_read(name);
   const json_t *f;
   size_t i;
-  json_array_foreach(json_object_get(all, "findings"), i, f)
+  FOUND_EACH(all, i, f)
   {
-    const char *id = text_of(f, "id"), *how = text_of(f, "certainty");
+    const char *id = found_text(f, "id"), *how = found_text(f, "certainty");
     if ((n->sure && !strcmp(id, n->sure)) || is_other(id)) continue;
     bool allowed = n->may && strstr(n->may, id) && !strcmp(how, "possible");
     ck_assert_msg(allowed, "%s in %s: %s is %s", n->name, mode, id, how);
@@ -89,11 +75,10 @@ END_TEST
 /* Pinned memory saves a part of the copy, and nothing of the 2 ms of work that came before it. */
 START_TEST(a_copy_behind_work_saves_no_more_than_a_copy_takes)
 {
-  json_t *all = findings_of("copy-behind-work", "observe");
+  json_t *all = found_read("copy-behind-work.observe");
   const json_t *f = json_array_get(json_object_get(all, "findings"), 0);
-  ck_assert_str_eq(text_of(f, "id"), "pageable-async");
-  json_int_t cost = json_integer_value(json_object_get(f, "cost_ns")),
-             saving = json_integer_value(json_object_get(f, "saving_ns"));
+  ck_assert_str_eq(found_text(f, "id"), "pageable-async");
+  long long cost = found_number(f, "cost_ns"), saving = found_number(f, "saving_ns");
   ck_assert_int_ge(cost, 8 * 2000000);
   ck_assert_int_gt(saving, 0);
   ck_assert_int_lt(saving, 8 * 20000); /* 128 KiB at 10 bytes a ns, and so often */
@@ -103,14 +88,14 @@ END_TEST
 
 START_TEST(whether_a_buffer_was_the_same_is_left_to_hashes)
 {
-  json_t *all = findings_of("upload-changed", "observe");
+  json_t *all = found_read("upload-changed.observe");
   const json_t *list = json_object_get(all, "findings");
   const json_t *f = json_array_get(list, json_array_size(list) - 1);
-  ck_assert_str_eq(text_of(f, "id"), "repeated-upload");
-  ck_assert_int_eq(json_integer_value(json_object_get(f, "saving_ns")), 0);
-  ck_assert_ptr_nonnull(strstr(text_of(f, "fix"), "weir run --hash"));
+  ck_assert_str_eq(found_text(f, "id"), "repeated-upload");
+  ck_assert_int_eq(found_number(f, "saving_ns"), 0);
+  ck_assert_ptr_nonnull(strstr(found_text(f, "fix"), "weir run --hash"));
   json_decref(all);
-  all = findings_of("upload-changed", "observe--hash=on");
+  all = found_read("upload-changed.hashed");
   ck_assert_int_eq((int)json_array_size(json_object_get(all, "findings")), 0);
   json_decref(all);
 }

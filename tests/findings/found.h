@@ -1,0 +1,29 @@
+/* found.h: what weir finds in runs of waster (tests/victims/findings), read from its JSON. */
+#ifndef WEIR_TESTS_FINDINGS_FOUND_H
+#define WEIR_TESTS_FINDINGS_FOUND_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* A run takes long and little work: all of a suite are made side by side, before its first test, in a folder of their own
+ * (enter_scratch()). Each is begun with found_begin(), any number of found_run(), and found_make(), which
+ * leaves NAME.db, and its findings of any cost in NAME.json. */
+FILE *found_begin(void);
+/* `words` are waster's, `options` those of weir run. */
+void found_run(FILE *runs, const char *name, const char *words, const char *options);
+void found_make(FILE *runs);
+
+/* Returns the findings in NAME.json (new). */
+json_t *found_read(const char *name);
+
+/* Returns the first finding of a rule (borrowed); NULL: there is none. */
+const json_t *found_of(const json_t *all, const char *id);
+
+/* Returns members of a finding (borrowed). */
+const char *found_text(const json_t *finding, const char *member);
+long long found_number(const json_t *finding, const char *member);
+
+/* Goes over the findings of a run. */
+#define FOUND_EACH(all, i, finding) json_array_foreach(json_object_get(all, "findings"), i, finding)
+
+#endif
