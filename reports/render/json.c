@@ -1,15 +1,9 @@
 /* json.c: a model as JSON, schema weir-report/1 (SCHEMA.md, "The report as JSON"). */
 #include <jansson.h>
-#include "reports/render/in_use_render.h"
 #include "reports/render/cache_render.h"
 #include "reports/render/render.h"
 #include "reports/model/sites.h"
-#include "reports/render/device_times_render.h"
-#include "reports/render/graphs_render.h"
-#include "reports/render/named_render.h"
-#include "reports/render/ranges_render.h"
-#include "reports/render/tensors_render.h"
-#include "reports/render/waits_render.h"
+#include "reports/render/sections_json.h"
 
 /* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
  * *_new functions take a NULL value as failure, and the last look at the root finds it. */

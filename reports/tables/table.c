@@ -144,6 +144,17 @@ void wr_table_put(wr_named_table *t, uint64_t n)
   put_value(t, (wr_value){.known = true, .n = n});
 }
 
+void wr_table_put_all(wr_named_table *t, const uint64_t *n, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    wr_table_put(t, n[i]);
+}
+
+void wr_table_put_if(wr_named_table *t, bool known, uint64_t n)
+{
+  put_value(t, (wr_value){.known = known, .n = known ? n : 0});
+}
+
 void wr_table_put_real(wr_named_table *t, double x)
 {
   put_value(t, (wr_value){.known = true, .real = x});

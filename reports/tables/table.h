@@ -24,6 +24,7 @@ typedef enum wr_column_type {
   WR_COLUMN_TEXT,
   WR_COLUMN_PLACE, /* in the program: function, file, line */
   WR_COLUMN_COUNT,
+  WR_COLUMN_ID, /* a number that is a name: a process's */
   WR_COLUMN_BYTES,
   WR_COLUMN_CHANGE,    /* of bytes: has a sign */
   WR_COLUMN_BALANCE,   /* of bytes: can be below 0 */
@@ -142,6 +143,11 @@ void wr_tables_free(wr_tables *t);
 void wr_table_row(wr_named_table *t);
 void wr_table_row_for(wr_named_table *t, wr_row_kind kind);
 void wr_table_put(wr_named_table *t, uint64_t n);
+void wr_table_put_all(wr_named_table *t, const uint64_t *n, size_t count);
+#define WR_PUT(t, ...)                                                                             \
+  wr_table_put_all(t, (const uint64_t[]){__VA_ARGS__},                                             \
+                   sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+void wr_table_put_if(wr_named_table *t, bool known, uint64_t n); /* else none */
 void wr_table_put_real(wr_named_table *t, double x);
 void wr_table_put_text(wr_named_table *t, const char *text); /* NULL: none is known */
 void wr_table_put_words(wr_named_table *t, const char *format, ...)

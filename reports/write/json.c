@@ -4,13 +4,19 @@
 #include <string.h>
 #include "reports/write/write.h"
 
-static const char *const types[] = {
-    [WR_COLUMN_TEXT] = "text",           [WR_COLUMN_PLACE] = "place",
-    [WR_COLUMN_COUNT] = "count",         [WR_COLUMN_BYTES] = "bytes",
-    [WR_COLUMN_CHANGE] = "bytes_change", [WR_COLUMN_BALANCE] = "bytes_balance",
-    [WR_COLUMN_HOST_NS] = "host_ns",     [WR_COLUMN_DEVICE_NS] = "device_ns",
-    [WR_COLUMN_MOMENT] = "moment_ns",    [WR_COLUMN_SPEED] = "bytes_per_second",
-    [WR_COLUMN_SHARE] = "share",         [WR_COLUMN_NUMBER] = "number"};
+static const char *const types[] = {[WR_COLUMN_TEXT] = "text",
+                                    [WR_COLUMN_PLACE] = "place",
+                                    [WR_COLUMN_COUNT] = "count",
+                                    [WR_COLUMN_ID] = "id",
+                                    [WR_COLUMN_BYTES] = "bytes",
+                                    [WR_COLUMN_CHANGE] = "bytes_change",
+                                    [WR_COLUMN_BALANCE] = "bytes_balance",
+                                    [WR_COLUMN_HOST_NS] = "host_ns",
+                                    [WR_COLUMN_DEVICE_NS] = "device_ns",
+                                    [WR_COLUMN_MOMENT] = "moment_ns",
+                                    [WR_COLUMN_SPEED] = "bytes_per_second",
+                                    [WR_COLUMN_SHARE] = "share",
+                                    [WR_COLUMN_NUMBER] = "number"};
 
 static json_t *text_or_null(const char *text)
 {

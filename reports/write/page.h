@@ -8,23 +8,15 @@
 #include "reports/write/grid.h"
 
 typedef struct wr_page {
-  FILE *out;                /* borrowed */
-  const struct wr_model *m; /* borrowed; what the page is of, or NULL */
-  int width;                /* columns; 0: without limit */
-  int depth, top;           /* of places: levels of callers; places a list, callers a level */
-  bool top_asked, callers_asked;
+  FILE *out; /* borrowed */
+  int width; /* columns; 0: without limit */
+  int top;   /* rows of a list */
+  bool top_asked;
   bool color;
   bool possible; /* findings that are possible in full, too */
   bool failed;   /* there was no memory for some of it */
   wr_grid grid;
 } wr_page;
-
-#define BYTES(n)    wr_bytes(n).text
-#define COUNT(n)    wr_count(n).text
-#define DURATION(n) wr_duration(n).text
-/* "1 call", "1,234 calls"; OF() gives other plurals. */
-#define COUNTED(n, what) wr_counted(n, what, what "s").text
-#define OF(n, one, more) wr_counted(n, one, more).text
 
 /* Turns an ANSI code on or off, where there are colours. */
 void wr_page_paint(wr_page *p, const char *code);

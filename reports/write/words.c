@@ -92,6 +92,8 @@ char *wr_value_words(const wr_value *v, const wr_column *c, bool any_width, size
     return speed_words(v);
   case WR_COLUMN_SHARE:
     return share_words(v, c->how);
+  case WR_COLUMN_ID:
+    return wr_format("%llu", (unsigned long long)v->n);
   default:
     return wr_format("%s", wr_count(v->n).text);
   }

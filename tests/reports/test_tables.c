@@ -541,10 +541,19 @@ static void expect_csv(const json_t *report, const char *csv)
 /* What people read for a value of JSON. */
 static char *words_of(const json_t *value, const char *type)
 {
-  static const char *const types[] = {
-      "text",          "place",   "count",     "bytes",     "bytes_change",
-      "bytes_balance", "host_ns", "device_ns", "moment_ns", "bytes_per_second",
-      "share",         "number"};
+  static const char *const types[] = {"text",
+                                      "place",
+                                      "count",
+                                      "id",
+                                      "bytes",
+                                      "bytes_change",
+                                      "bytes_balance",
+                                      "host_ns",
+                                      "device_ns",
+                                      "moment_ns",
+                                      "bytes_per_second",
+                                      "share",
+                                      "number"};
   wr_value v = {.known = !json_is_null(value)};
   int t = 0;
   while (strcmp(types[t], type) != 0)

@@ -41,7 +41,7 @@ static spread spread_of(const comparison *c, unsigned mode, size_t member)
   return s;
 }
 
-#define OF(c, mode, member) spread_of(c, mode, offsetof(run_figures, member))
+#define FIGURE(c, mode, member) spread_of(c, mode, offsetof(run_figures, member))
 
 /* Of a mode's time to the bare one. */
 typedef struct ratio {
@@ -126,7 +126,7 @@ static bool is_quicker(const comparison *c, unsigned mode)
 {
   ratio r = ratio_of(c, mode);
   if (c->runs < 2) return false;
-  return OF(c, mode, duration_ns).most < OF(c, COMPARE_BARE, duration_ns).least ||
+  return FIGURE(c, mode, duration_ns).most < FIGURE(c, COMPARE_BARE, duration_ns).least ||
          (r.confidence >= 0.95 && r.high < 1);
 }
 
@@ -143,7 +143,8 @@ static unsigned quickest(const comparison *c)
 static void print_saved(const comparison *c, unsigned best, char *out, size_t room)
 {
   ratio r = ratio_of(c, best);
-  uint64_t before = OF(c, COMPARE_OBSERVE, wait_ns).median, after = OF(c, best, wait_ns).median;
+  uint64_t before = FIGURE(c, COMPARE_OBSERVE, wait_ns).median,
+           after = FIGURE(c, best, wait_ns).median;
   int n = snprintf(out, room, "%s takes %.2f of the bare time (%.2f to %.2f at %.0f %%, %u runs)",
                    c->ways[best].name, r.median, r.low, r.high, r.confidence * 100, c->runs);
   if (n < 0 || (size_t)n >= room || after >= before) return;
@@ -154,12 +155,12 @@ static void print_saved(const comparison *c, unsigned best, char *out, size_t ro
 /* The waits that a mode does without, though no saving could be measured; "": none. */
 static void print_fewer(const comparison *c, char *out, size_t room)
 {
-  uint64_t least = OF(c, COMPARE_OBSERVE, waits).median;
+  uint64_t least = FIGURE(c, COMPARE_OBSERVE, waits).median;
   out[0] = 0;
   for (unsigned m = COMPARE_OBSERVE + 1; m < COMPARE_MODES; m++) {
-    uint64_t fewer = OF(c, COMPARE_OBSERVE, waits).median - OF(c, m, waits).median;
-    if (OF(c, m, waits).median >= least) continue;
-    least = OF(c, m, waits).median;
+    uint64_t fewer = FIGURE(c, COMPARE_OBSERVE, waits).median - FIGURE(c, m, waits).median;
+    if (FIGURE(c, m, waits).median >= least) continue;
+    least = FIGURE(c, m, waits).median;
     (void)snprintf(out, room, ", though %s waits %s times less", c->ways[m].name,
                    wr_count(fewer).text);
   }
@@ -186,7 +187,7 @@ static bool print_conclusion(const comparison *c, char *out, size_t room)
   else if (c->end)
     (void)snprintf(out, room, "the program fails by itself (%s): there is nothing to compare; %s",
                    end, agree);
-  else if (!OF(c, COMPARE_OBSERVE, events).median)
+  else if (!FIGURE(c, COMPARE_OBSERVE, events).median)
     (void)snprintf(out, room, "no CUDA calls were seen: there is nothing to compare; %s", agree);
   else if (best)
     (void)snprintf(out, room, "%s; %s", saved, agree);
@@ -205,8 +206,8 @@ static bool machine_was_loaded(const comparison *c)
 
 static void mode_row(const comparison *c, wr_grid *g, unsigned m)
 {
-  spread time = OF(c, m, duration_ns);
-  uint64_t hits = OF(c, m, hits).median, misses = OF(c, m, misses).median;
+  spread time = FIGURE(c, m, duration_ns);
+  uint64_t hits = FIGURE(c, m, hits).median, misses = FIGURE(c, m, misses).median;
   wr_grid_row(g);
   WR_CELLS(g, c->ways[m].name, wr_duration(time.median).text);
   wr_grid_cell(g, "%s – %s", wr_duration(time.least).text, wr_duration(time.most).text);
@@ -220,8 +221,9 @@ static void mode_row(const comparison *c, wr_grid *g, unsigned m)
     wr_grid_cell(g, "%.2f – %.2f", r.low, r.high);
   else
     wr_grid_cell(g, "-");
-  WR_CELLS(g, wr_count(OF(c, m, waits).median).text, wr_duration(OF(c, m, wait_ns).median).text,
-           wr_bytes(OF(c, m, peak_bytes).median).text,
+  WR_CELLS(g, wr_count(FIGURE(c, m, waits).median).text,
+           wr_duration(FIGURE(c, m, wait_ns).median).text,
+           wr_bytes(FIGURE(c, m, peak_bytes).median).text,
            hits + misses ? wr_percent(hits, hits + misses).text : "-");
 }
 
@@ -272,8 +274,8 @@ static json_t *json_difference(const comparison *c, const difference *d)
 static json_t *json_mode(const comparison *c, unsigned m)
 {
   json_t *o = json_object();
-  spread time = OF(c, m, duration_ns);
-  uint64_t hits = OF(c, m, hits).median, misses = OF(c, m, misses).median;
+  spread time = FIGURE(c, m, duration_ns);
+  uint64_t hits = FIGURE(c, m, hits).median, misses = FIGURE(c, m, misses).median;
   json_object_set_new(o, "mode", json_string(c->ways[m].name));
   json_object_set_new(o, "median_ns", json_number(time.median));
   json_object_set_new(o, "least_ns", json_number(time.least));
@@ -284,9 +286,9 @@ static json_t *json_mode(const comparison *c, unsigned m)
   json_object_set_new(o, "of_bare_low", c->runs > 1 ? json_real(r.low) : json_null());
   json_object_set_new(o, "of_bare_high", c->runs > 1 ? json_real(r.high) : json_null());
   json_object_set_new(o, "confidence", c->runs > 1 ? json_real(r.confidence) : json_null());
-  json_object_set_new(o, "waits", json_number(OF(c, m, waits).median));
-  json_object_set_new(o, "wait_ns", json_number(OF(c, m, wait_ns).median));
-  json_object_set_new(o, "peak_bytes", json_number(OF(c, m, peak_bytes).median));
+  json_object_set_new(o, "waits", json_number(FIGURE(c, m, waits).median));
+  json_object_set_new(o, "wait_ns", json_number(FIGURE(c, m, wait_ns).median));
+  json_object_set_new(o, "peak_bytes", json_number(FIGURE(c, m, peak_bytes).median));
   json_object_set_new(o, "hits", json_number(hits));
   json_object_set_new(o, "misses", json_number(misses));
   json_object_set_new(o, "hit_rate",
