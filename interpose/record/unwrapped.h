@@ -4,8 +4,8 @@
  *
  * Functions that a program calls by name, without a look-up, and NVIDIA's private tables
  * (cuGetExportTable) are out of reach. */
-#ifndef WEIR_INTERPOSE_UNSEEN_H
-#define WEIR_INTERPOSE_UNSEEN_H
+#ifndef WEIR_INTERPOSE_RECORD_UNWRAPPED_H
+#define WEIR_INTERPOSE_RECORD_UNWRAPPED_H
 
 #define THUNKS      256 /* functions that can be watched */
 #define THUNK_BYTES 64

@@ -12,8 +12,8 @@
  * The policy is that of core/memory/pool.h for whole blocks; here are the operations that it takes, and the index that
  * finds a block of any cache by its address, in every state. Any thread. Sizes are bytes.
  */
-#ifndef WEIR_INTERPOSE_WHOLE_H
-#define WEIR_INTERPOSE_WHOLE_H
+#ifndef WEIR_INTERPOSE_REROUTE_BLOCK_CACHE_H
+#define WEIR_INTERPOSE_REROUTE_BLOCK_CACHE_H
 
 #include <stdbool.h>
 #include <stdint.h>

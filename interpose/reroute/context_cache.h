@@ -1,7 +1,7 @@
 /* context_cache.h: what the files behind reroute.h share: the caches, the moments at which they
  * learn that work is complete, and what an allocation or a free says of itself. */
-#ifndef WEIR_INTERPOSE_REROUTE_WITHIN_H
-#define WEIR_INTERPOSE_REROUTE_WITHIN_H
+#ifndef WEIR_INTERPOSE_REROUTE_CONTEXT_CACHE_H
+#define WEIR_INTERPOSE_REROUTE_CONTEXT_CACHE_H
 
 #include "interpose/reroute/block_cache.h"
 #include "interpose/record/context.h"

@@ -1,6 +1,6 @@
 /* units.h: numbers as people read them: three significant digits and a unit. */
-#ifndef WEIR_REPORTS_UNITS_H
-#define WEIR_REPORTS_UNITS_H
+#ifndef WEIR_REPORTS_BASE_UNITS_H
+#define WEIR_REPORTS_BASE_UNITS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* ranges.h: a set of ranges of addresses of which no two overlap. */
-#ifndef WEIR_REPORTS_RANGES_H
-#define WEIR_REPORTS_RANGES_H
+#ifndef WEIR_REPORTS_FINDINGS_RANGES_H
+#define WEIR_REPORTS_FINDINGS_RANGES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -234,7 +234,7 @@ typedef struct wr_model {
   size_t note_count;
   wr_coverage coverage;
   wr_cache cache;
-  wr_ranges ranges;
+  wr_named_ranges ranges;
   wr_named named;
   wr_graphs graphs;
   wr_tensors tensors;

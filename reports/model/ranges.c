@@ -29,7 +29,7 @@ typedef struct content_sum {
 } content_sum;
 
 typedef struct range_pass {
-  wr_ranges *r;
+  wr_named_ranges *r;
   const wr_db *db;
   const wr_firsts *firsts;
   int64_t trace_end;
@@ -61,7 +61,7 @@ static uint64_t hash_column(uint64_t key, sqlite3_stmt *q, int i)
 /* The sum of the row's name, or SIZE_MAX. Columns: 4 domain, 5 text. */
 static size_t sum_of(range_pass *p, sqlite3_stmt *q)
 {
-  wr_ranges *r = p->r;
+  wr_named_ranges *r = p->r;
   uint64_t *known = hash_map_place(&p->by_name, hash_column(hash_column(1, q, 4), q, 5), NULL);
   if (!known) return SIZE_MAX;
   if (*known) return (size_t)*known - 1;
@@ -371,10 +371,11 @@ static weir_status load_all(range_pass *p)
   return s;
 }
 
-weir_status wr_ranges_load(wr_ranges *r, const wr_db *db, const wr_firsts *firsts, int64_t end)
+weir_status wr_ranges_load(wr_named_ranges *r, const wr_db *db, const wr_firsts *firsts,
+                           int64_t end)
 {
   range_pass p = {.r = r, .db = db, .firsts = firsts, .trace_end = end};
-  *r = (wr_ranges){0};
+  *r = (wr_named_ranges){0};
   if (!wr_db_has_table(db, "range_row") || !wr_db_has_table(db, "range_name") ||
       !wr_db_has_table(db, "event_range"))
     return WEIR_OK;
@@ -386,12 +387,12 @@ weir_status wr_ranges_load(wr_ranges *r, const wr_db *db, const wr_firsts *first
   return s;
 }
 
-void wr_ranges_free(wr_ranges *r)
+void wr_ranges_free(wr_named_ranges *r)
 {
   for (size_t i = 0; i < r->count; i++) {
     free(r->sum[i].domain);
     free(r->sum[i].text);
   }
   free(r->sum);
-  *r = (wr_ranges){0};
+  *r = (wr_named_ranges){0};
 }

@@ -3,8 +3,8 @@
  * A call counts for every range that its thread had pushed, once for each name: sums of a name hold
  * what is nested in its ranges, of other names too. Calls that count are totals' (succeeded and not
  * captured). What a launch of a graph ran counts where the launch is, and is no call. */
-#ifndef WEIR_REPORTS_RANGES_H
-#define WEIR_REPORTS_RANGES_H
+#ifndef WEIR_REPORTS_MODEL_RANGES_H
+#define WEIR_REPORTS_MODEL_RANGES_H
 
 #include "reports/base/util.h"
 #include "reports/import/schema.h"
@@ -21,15 +21,16 @@ typedef struct wr_range_sum {
   uint64_t seen;                   /* the last pass over a chain of ranges that met it */
 } wr_range_sum;
 
-typedef struct wr_ranges {
+typedef struct wr_named_ranges {
   wr_range_sum *sum; /* owned; the longest first */
   size_t count;
   bool device_times; /* some of the work has any */
-} wr_ranges;
+} wr_named_ranges;
 
 /* `firsts`: of the whole trace; `end`: its last moment. A trace from before there were ranges has
  * none. */
-weir_status wr_ranges_load(wr_ranges *r, const wr_db *db, const wr_firsts *firsts, int64_t end);
-void wr_ranges_free(wr_ranges *r);
+weir_status wr_ranges_load(wr_named_ranges *r, const wr_db *db, const wr_firsts *firsts,
+                           int64_t end);
+void wr_ranges_free(wr_named_ranges *r);
 
 #endif

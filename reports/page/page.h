@@ -1,6 +1,6 @@
 /* page.h: a trace in, an HTML file out (README.md). */
-#ifndef WEIR_REPORTS_PAGE_H
-#define WEIR_REPORTS_PAGE_H
+#ifndef WEIR_REPORTS_PAGE_PAGE_H
+#define WEIR_REPORTS_PAGE_PAGE_H
 
 #include <stdio.h>
 #include "core/base/status.h"

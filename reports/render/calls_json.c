@@ -1,7 +1,7 @@
 /* calls_json.c: the ranges of a model, its launches of graphs by place. */
 #include "reports/render/sections_json.h"
 
-json_t *wr_ranges_json(const wr_ranges *r)
+json_t *wr_ranges_json(const wr_named_ranges *r)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < r->count; i++) {

@@ -8,7 +8,7 @@
 json_t *wr_in_use_json(const wr_in_use *u); /* null where the driver was never asked */
 json_t *wr_named_json(const wr_named *n);
 json_t *wr_tensors_json(const wr_tensors *t);
-json_t *wr_ranges_json(const wr_ranges *r);
+json_t *wr_ranges_json(const wr_named_ranges *r);
 json_t *wr_graphs_json(const wr_graphs *g);
 json_t *wr_waits_json(const wr_wait_truth *t);
 json_t *wr_device_times_json(const wr_model *m);

@@ -2,8 +2,8 @@
  * address where the compiler wrote no table of addresses (.debug_aranges; Clang writes none), a
  * function that it wrote inside a namespace or a type (as Clang does), and the whole name of one that
  * has no name for linkers. */
-#ifndef WEIR_REPORTS_UNITS_H
-#define WEIR_REPORTS_UNITS_H
+#ifndef WEIR_REPORTS_SYMBOLS_UNITS_H
+#define WEIR_REPORTS_SYMBOLS_UNITS_H
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>

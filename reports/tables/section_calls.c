@@ -102,7 +102,7 @@ void wr_section_ranges(const wr_sections *s)
       {"launches", "launches", WR_COLUMN_COUNT, 0},
       {"peak_bytes", "peak", WR_COLUMN_BYTES, WR_ZERO_DASH},
       {"device_ns", "on device", WR_COLUMN_DEVICE_NS, WR_ZERO_DASH}};
-  const wr_ranges *r = &s->m->ranges;
+  const wr_named_ranges *r = &s->m->ranges;
   if (!r->count) return;
   size_t count = sizeof columns / sizeof *columns - !r->device_times;
   wr_named_table *t = wr_tables_add(s->t, "ranges", "By range", columns, count);

@@ -1,6 +1,6 @@
 /* page.h: what the text reports are written with: headings, lines that fit, one table at a time. */
-#ifndef WEIR_REPORTS_PAGE_H
-#define WEIR_REPORTS_PAGE_H
+#ifndef WEIR_REPORTS_WRITE_PAGE_H
+#define WEIR_REPORTS_WRITE_PAGE_H
 
 #include <stdbool.h>
 #include <stdio.h>

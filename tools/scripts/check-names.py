@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check-names.py: file names in comments and in Markdown, and Markdown's links, that lead nowhere.
+"""check-names.py: file names in comments and in Markdown, and Markdown's links, that lead nowhere; headers whose include guard
+another header has.
 
 Looked at are the files that git knows. A name is good where a file of the tree is called so, with as much of the path as is
 given; where a makefile or a script names it outside of comments, as what a build makes; where a source includes it in angle
@@ -19,6 +20,7 @@ NAME = re.compile(r'(?<![\w/.$*%{}<>-])((?:[A-Za-z_][\w.-]*/)*[A-Za-z_][\w-]*(?:
                   r'\.(?:c|h|cc|cu|S|md|py|sh|mk|tsv|txt|sql|def|map|svg))(?![\w*%]|\.\w|/)')
 LINK = re.compile(r'\]\(([^)#: ]+)(?:#[^)]*)?\)')
 C_COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
+GUARD = re.compile(r'^#ifndef (\w+_H)\n#define \1\n', re.M)
 LINE_COMMENT = re.compile(r'(?:^|(?<=\s))#[^\n]*', re.M)
 
 
@@ -59,7 +61,14 @@ def main():
                     if not os.path.exists(os.path.join(os.path.dirname(path), n))]
     for path, name in sorted(set(bad)):
         print(f'{path}: {name}: there is no such file')
-    return bool(bad)
+    guarded = {}
+    for path in (f for f in whole if f.endswith('.h')):
+        for guard in GUARD.findall(whole[path]):
+            guarded.setdefault(guard, []).append(path)
+    shared = {guard: paths for guard, paths in guarded.items() if len(paths) > 1}
+    for guard, paths in sorted(shared.items()):
+        print(f'{guard}: the include guard of {", ".join(paths)}: of two, a file gets the first')
+    return bool(bad or shared)
 
 
 sys.exit(main())
