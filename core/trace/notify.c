@@ -93,7 +93,7 @@ static void tensor(const tensor_notice *what)
 }
 
 /* Lock held. */
-static void choose(void)
+static void choose_listener(void)
 {
   static const engine_listener several = {
       .begin = begin_notice, .end = end_notice, .tensor = tensor};
@@ -112,7 +112,7 @@ void notify_start(void)
   if (!weir_note_engine) return;
   HOLD_LOCK(&listeners.lock);
   listeners.preload = weir_note_engine(WEIR_LISTENER_VERSION);
-  choose();
+  choose_listener();
 }
 
 bool notify_record(const engine_listener *own)
@@ -120,7 +120,7 @@ bool notify_record(const engine_listener *own)
   HOLD_LOCK(&listeners.lock);
   bool free = !own || !listeners.preload;
   if (free) __atomic_store_n(&listeners.own, own, __ATOMIC_RELEASE);
-  choose();
+  choose_listener();
   return free;
 }
 
@@ -134,6 +134,6 @@ weir_status weir_memory_set_callback(weir_memory_callback callback, void *user)
     listeners.all = w;
   }
   atomic_store_explicit(&memory_watch, w, memory_order_release);
-  choose();
+  choose_listener();
   return WEIR_OK;
 }

@@ -236,7 +236,7 @@ static void count_damage(spool_reader *r, chunk *c)
 }
 
 /* Room for `count` entries. */
-static weir_status make_room(spool_reader *r, uint32_t count)
+static weir_status make_entry_room(spool_reader *r, uint32_t count)
 {
   if (count <= r->room) return WEIR_OK;
   uint32_t room = r->room ? r->room : 4;
@@ -332,7 +332,7 @@ static weir_status copy_directory(spool_reader *r)
   uint64_t size = fstat(r->fd, &file) ? 0 : (uint64_t)file.st_size;
   if (read_at(r, &used, sizeof used, offsetof(spool_header, chunks)) < sizeof used) used = 0;
   if (used > WEIR_SPOOL_MAX_CHUNKS) used = WEIR_SPOOL_MAX_CHUNKS;
-  weir_status status = make_room(r, used);
+  weir_status status = make_entry_room(r, used);
   if (status) return status;
   if (r->used < used) r->used = used;
   if (r->whole < WEIR_SPOOL_HEADER) r->whole = WEIR_SPOOL_HEADER;
@@ -429,7 +429,7 @@ static bool committed(const trace_event *e, uint32_t state, uint32_t slot)
 
 enum { SINGLE = 0, EXTENDED = 1, END = 2, UNKNOWN = 3 };
 
-static int shape_of(uint8_t kind)
+static int shape_of_kind(uint8_t kind)
 {
   static const uint8_t shapes[256] = {
 #define SHAPE(id, value, name, extended) [value] = 1 + extended,
@@ -514,7 +514,7 @@ static weir_status deliver_run(spool_reader *r, const spool_visitor *v, run *u, 
       *stop = UNCOMMITTED;
       break;
     }
-    int shape = shape_of(e->kind);
+    int shape = shape_of_kind(e->kind);
     if (shape == SINGLE) {
       if (v->event) status = v->event(v->context, c->thread, c->tid, e);
     } else if (shape == END) {
@@ -599,7 +599,7 @@ static weir_status deliver_held(spool_reader *r, const spool_visitor *v, uint32_
   uint32_t got = read_slots(r, index, c->next, HELD_SLOTS);
   for (uint32_t i = 0; i < got; i++) {
     const trace_event *e = &r->buffer[i];
-    if (!held_at(e, place + i) || shape_of(e->kind) != SINGLE) continue;
+    if (!held_at(e, place + i) || shape_of_kind(e->kind) != SINGLE) continue;
     if (!newest || e->bytes > newest->bytes) newest = e;
   }
   *there = newest != NULL;
@@ -639,7 +639,7 @@ static bool punch(spool_reader *r, uint32_t index)
                     (off_t)r->chunks[index].units * WEIR_SPOOL_UNIT);
 }
 
-static bool read_number(int fd, size_t offset, uint64_t *out)
+static bool read_header_word(int fd, size_t offset, uint64_t *out)
 {
   return pread(fd, out, sizeof *out, (off_t)offset) == (ssize_t)sizeof *out;
 }
@@ -647,7 +647,7 @@ static bool read_number(int fd, size_t offset, uint64_t *out)
 static void add_number(int fd, size_t offset, uint64_t more)
 {
   uint64_t value;
-  if (!read_number(fd, offset, &value)) return;
+  if (!read_header_word(fd, offset, &value)) return;
   value += more;
   (void)!pwrite(fd, &value, sizeof value, (off_t)offset);
 }
@@ -785,8 +785,8 @@ uint64_t spool_reader_owes(spool_reader *r)
   uint64_t taken, returned;
   struct stat file;
   if (!r->live || fstat(r->fd, &file) ||
-      !read_number(r->fd, offsetof(spool_header, taken), &taken) ||
-      !read_number(r->fd, offsetof(spool_header, returned), &returned) || taken <= returned)
+      !read_header_word(r->fd, offsetof(spool_header, taken), &taken) ||
+      !read_header_word(r->fd, offsetof(spool_header, returned), &returned) || taken <= returned)
     return 0;
   uint64_t most = (uint64_t)file.st_blocks * 512; /* whatever the header says */
   return taken - returned < most ? taken - returned : most;

@@ -122,7 +122,7 @@ static int receive(int connection, spool_answer *answer)
   return -1;
 }
 
-static int exchange(int connection, const spool_request *request, spool_answer *answer)
+static int exchange_with_server(int connection, const spool_request *request, spool_answer *answer)
 {
   long n = syscall(SYS_sendto, connection, request, sizeof *request, MSG_NOSIGNAL, NULL, 0);
   if (n == sizeof *request) return receive(connection, answer);
@@ -138,7 +138,8 @@ int spool_request_file(const char *folder, size_t bytes, const spool_request *re
     errno = EAGAIN;
     return -1;
   }
-  int asked = connect_to(folder, bytes), fd = asked < 0 ? -1 : exchange(asked, request, answer);
+  int asked = connect_to(folder, bytes),
+      fd = asked < 0 ? -1 : exchange_with_server(asked, request, answer);
   int error = fd < 0 ? errno : 0;
   if (error == EAGAIN) atomic_store(&pause_until, clock_monotonic_ns() + PAUSE_NS);
   if (connection && fd >= 0)

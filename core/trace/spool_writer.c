@@ -122,7 +122,7 @@ void spool_drop(uint64_t events, int errno_value)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int open_file(const char *path, int flags)
+static int open_spool_file(const char *path, int flags)
 {
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
@@ -149,7 +149,7 @@ static void *map_shared(void *at, size_t bytes, int flags, int fd, uint64_t offs
  * Such a file gives all that there is room for at once. */
 static size_t slurp(const char *path, char *out, size_t size)
 {
-  int fd = open_file(path, O_RDONLY);
+  int fd = open_spool_file(path, O_RDONLY);
   out[0] = 0;
   if (fd < 0) return 0;
   long n = syscall(SYS_read, fd, out, size - 1);
@@ -181,7 +181,7 @@ static bool size_allowed(uint64_t bytes)
 }
 
 /* Reserves blocks, as posix_fallocate(3): 0 or an errno. */
-static int reserve(int fd, uint64_t offset, uint64_t bytes)
+static int reserve_blocks(int fd, uint64_t offset, uint64_t bytes)
 {
   if (!size_allowed(offset + bytes)) return EFBIG;
   for (;;) {
@@ -240,7 +240,7 @@ static void set_units(chunk_entry *entry, uint32_t units)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static char *put_number(char *at, uint64_t value)
+static char *append_number(char *at, uint64_t value)
 {
   char text[20];
   int n = 0;
@@ -252,7 +252,7 @@ static char *put_number(char *at, uint64_t value)
   return at;
 }
 
-static char *put_text(char *at, const char *text)
+static char *append_text(char *at, const char *text)
 {
   while (*text)
     *at++ = *text++;
@@ -264,12 +264,12 @@ static bool make_path(char *out, const char *directory, uint32_t pid, unsigned n
                       const char *suffix)
 {
   if (strlen(directory) + 48 > PATH_MAX) return false;
-  char *at = put_text(out, directory);
+  char *at = append_text(out, directory);
   *at++ = '/';
-  at = put_number(at, pid);
+  at = append_number(at, pid);
   *at++ = '-';
-  at = put_number(at, n);
-  *put_text(at, suffix) = 0;
+  at = append_number(at, n);
+  *append_text(at, suffix) = 0;
   return true;
 }
 
@@ -278,9 +278,9 @@ uint64_t spool_start_time(uint32_t pid)
 {
   char text[1024], path[48];
   uint64_t value = 0;
-  char *at = put_text(path, "/proc/");
-  at = pid == (uint32_t)getpid() ? put_text(at, "self") : put_number(at, pid);
-  *put_text(at, "/stat") = 0;
+  char *at = append_text(path, "/proc/");
+  at = pid == (uint32_t)getpid() ? append_text(at, "self") : append_number(at, pid);
+  *append_text(at, "/stat") = 0;
   slurp(path, text, sizeof text);
   char *p = strrchr(text, ')');
   for (int field = 2; p && field < 22; field++)
@@ -385,10 +385,10 @@ static int publish(const char *from, const char *to)
 static int map_header(int fd, spool_header **out, bool *first)
 {
   struct stat file;
-  int error = reserve(fd, 0, WEIR_SPOOL_BLOCKS);
+  int error = reserve_blocks(fd, 0, WEIR_SPOOL_BLOCKS);
   if (error) return error;
   if (file_status(fd, &file)) return errno;
-  if (*first && reserve(fd, WEIR_SPOOL_HEADER, WEIR_SPOOL_UNIT)) *first = false;
+  if (*first && reserve_blocks(fd, WEIR_SPOOL_HEADER, WEIR_SPOOL_UNIT)) *first = false;
   if (!size_allowed(WEIR_SPOOL_HEADER)) return EFBIG;
   if (!*first && syscall(SYS_ftruncate, fd, WEIR_SPOOL_HEADER)) return errno;
   const size_t bytes = WEIR_SPOOL_HEADER + (*first ? WEIR_SPOOL_UNIT : 0);
@@ -420,7 +420,7 @@ static void place_first(spool_header *h)
 
 /* Makes the header of a new file, mapped, with its first chunk where `*first` asks for one and there
  * is room. Closes `fd`. 0 or an errno. */
-static int make_header(int fd, const spool_options *options, spool_header **out, bool *first)
+static int make_spool_header(int fd, const spool_options *options, spool_header **out, bool *first)
 {
   int error = map_header(fd, out, first);
   close_file(fd);
@@ -448,7 +448,7 @@ static bool name_spool(const char *directory, uint32_t pid, unsigned n)
 
 /* Makes the file under a name of its own, then gives it its real one: whoever sees the real name
  * sees a whole header. 0 or an errno; *out is the mapped header. */
-static int create(const spool_options *options, unsigned n, spool_header **out, bool *first)
+static int create_spool(const spool_options *options, unsigned n, spool_header **out, bool *first)
 {
   char unfinished[PATH_MAX];
   uint32_t pid = pid_of(options);
@@ -458,10 +458,10 @@ static int create(const spool_options *options, unsigned n, spool_header **out, 
   if ((n || pid == origin.pid || !origin.pid) && !faccessat(AT_FDCWD, spool.path, F_OK, 0))
     return EEXIST;
   make_path(unfinished, options->directory, pid, n, WEIR_SPOOL_UNBORN);
-  int fd = open_file(unfinished, O_RDWR | O_CREAT | O_EXCL);
+  int fd = open_spool_file(unfinished, O_RDWR | O_CREAT | O_EXCL);
   if (fd < 0) return errno;
   bool chunk = *first;
-  int error = make_header(fd, options, &h, &chunk);
+  int error = make_spool_header(fd, options, &h, &chunk);
   if (!error) error = publish(unfinished, spool.path);
   if (!error) {
     *out = h;
@@ -479,7 +479,7 @@ static bool cannot_enter(int error)
   return error == EACCES || error == EPERM || error == ENOENT;
 }
 
-/* create() by way of the collector, who gives the file its name once the connection is closed. */
+/* create_spool() by way of the collector, who gives the file its name once the connection is closed. */
 static int request_new(const spool_options *options, spool_header **out, bool *first)
 {
   const spool_request request = {.version = REQUEST_VERSION, .what = REQUEST_NEW};
@@ -490,7 +490,7 @@ static int request_new(const spool_options *options, spool_header **out, bool *f
   int fd = spool_request_file(folder, strlen(folder), &request, &answer, &connection);
   if (fd < 0) return errno;
   bool chunk = *first;
-  int error = make_header(fd, options, &h, &chunk);
+  int error = make_spool_header(fd, options, &h, &chunk);
   if (!error && !name_spool(folder, answer.pid, answer.n)) error = ENAMETOOLONG;
   if (error && h) discard_header(h, chunk);
   close_file(connection);
@@ -522,7 +522,7 @@ static size_t chunk_bytes(uint32_t index)
 }
 
 /* Unmaps a former spool of this process. */
-static void forget(void)
+static void unmap_former_spool(void)
 {
   spool_header *h = atomic_exchange(&spool.header, NULL);
   if (!h) h = spool.stale;
@@ -563,14 +563,14 @@ static void map_budget(const char *directory)
     unmap_budget();
     return;
   }
-  char *at = put_text(path, directory);
+  char *at = append_text(path, directory);
   *at++ = '/';
-  *put_text(at, WEIR_SPOOL_BUDGET) = 0;
+  *append_text(at, WEIR_SPOOL_BUDGET) = 0;
   if (is_budget(path)) return;
   unmap_budget();
-  int fd = open_file(path, O_RDWR | O_CREAT | O_NONBLOCK);
+  int fd = open_spool_file(path, O_RDWR | O_CREAT | O_NONBLOCK);
   if (fd < 0) return;
-  if (!file_status(fd, &file) && S_ISREG(file.st_mode) && !reserve(fd, 0, PAGE))
+  if (!file_status(fd, &file) && S_ISREG(file.st_mode) && !reserve_blocks(fd, 0, PAGE))
     spool.budget = map_file(fd, 0, PAGE, PAGE);
   close_file(fd);
   spool.budget_device = file.st_dev;
@@ -624,7 +624,7 @@ weir_status spool_open(const spool_options *options)
     return weir_fail(WEIR_EINVAL, "a spool's folder must be an absolute path, not \"%s\"",
                      options->directory ? options->directory : "");
   clock_init();
-  forget();
+  unmap_former_spool();
   spool.limit = options->limit_bytes ? options->limit_bytes : DEFAULT_LIMIT;
   if (options->alone)
     unmap_budget();
@@ -634,7 +634,7 @@ weir_status spool_open(const spool_options *options)
   const bool charged = options->chunk && charge_first();
   bool first = charged;
   for (unsigned n = 0; n < NAME_TRIES && error == EEXIST; n++)
-    error = create(options, n, &h, &first);
+    error = create_spool(options, n, &h, &first);
   if (cannot_enter(error) && !options->alone && !request_new(options, &h, &first)) error = 0;
   if (error) refund(WEIR_SPOOL_BLOCKS);
   if (charged && (error || !first)) refund(WEIR_SPOOL_UNIT);
@@ -733,7 +733,7 @@ static void raise_to(_Atomic uint32_t *count, uint32_t value)
 static int open_again(void)
 {
   struct stat file;
-  int error = 0, fd = open_file(spool.path, O_RDWR);
+  int error = 0, fd = open_spool_file(spool.path, O_RDWR);
   if (fd < 0 && cannot_enter(errno)) fd = request_again();
   if (fd < 0) return -1;
   if (file_status(fd, &file))
@@ -808,7 +808,7 @@ static int map_chunk(spool_header *h, uint32_t index, unsigned grade)
   if (fd < 0) return errno;
   if (!place_chunk(entry, 1u << grade)) error = errno;
   const uint64_t offset = (uint64_t)entry->place * WEIR_SPOOL_UNIT;
-  if (!error) error = reserve(fd, offset, bytes);
+  if (!error) error = reserve_blocks(fd, offset, bytes);
   if (!error && chunk) error = populate(chunk, fd, offset, bytes);
   if (!error && !chunk && !(chunk = map_file(fd, offset, bytes, bytes))) error = errno;
   close_file(fd);
@@ -827,7 +827,7 @@ static int ready_entry(spool_header *h, uint32_t index)
   uint32_t more = (uint32_t)((at + PAGE - WEIR_SPOOL_DIRECTORY) / sizeof(chunk_entry));
   if (!draw_budget(h, PAGE)) return ENOBUFS;
   int fd = open_again();
-  int error = fd < 0 ? errno : reserve(fd, at, PAGE);
+  int error = fd < 0 ? errno : reserve_blocks(fd, at, PAGE);
   if (!error) error = populate((char *)h + at, fd, at, PAGE);
   if (fd >= 0) close_file(fd);
   if (error || !atomic_compare_exchange_strong(&spool.ready, &ready, more)) repay_budget(h, PAGE);
@@ -955,7 +955,7 @@ static bool take_ring(spool_header *h, const spool_writer *w, unsigned from, uin
   return false;
 }
 
-static void remember(spool_writer *w, uint32_t index)
+static void remember_chunk(spool_writer *w, uint32_t index)
 {
   const uint32_t room = sizeof w->ring / sizeof *w->ring;
   for (uint32_t i = 0; i < w->ring_size; i++)
@@ -996,12 +996,12 @@ static bool take_chunk(spool_header *h, spool_writer *w, uint32_t slots, uint32_
       !add_chunk(h, want, least, index, generation) &&
       !take_any(h, least, GRADES, UINT32_MAX, index, generation))
     return false;
-  remember(w, *index);
+  remember_chunk(w, *index);
   return true;
 }
 
 /* Hands the writer's chunk over; a record of kind NONE ends it where it is not full. */
-static void finish(spool_header *h, spool_writer *w)
+static void finish_chunk(spool_header *h, spool_writer *w)
 {
   if (!w->end) return;
   if (w->next < w->end) {
@@ -1070,11 +1070,11 @@ static int roll(spool_writer *w, uint32_t slots)
   if (!w->starved) regrade(w);
   if (!take_chunk(h, w, slots, &index, &generation)) {
     if (!++w->starved) w->starved = 1;
-    if (w->next == w->end) finish(h, w);
+    if (w->next == w->end) finish_chunk(h, w);
     int reason = atomic_load_explicit(&spool.reason, memory_order_relaxed);
     return reason ? reason : ENOBUFS;
   }
-  finish(h, w);
+  finish_chunk(h, w);
   atomic_fetch_add_explicit(&spool.owners, 1, memory_order_relaxed);
   begin_chunk(h, w, index, generation);
   refresh_clock(h);
@@ -1096,7 +1096,7 @@ void spool_writer_release(spool_writer *w)
   spool_header *h = spool_current();
   if (!h || w->epoch != spool_fork_epoch()) return;
   (void)commit_held(w, 0);
-  finish(h, w);
+  finish_chunk(h, w);
 }
 
 bool spool_writer_extended(spool_writer *w, event_kind kind, const trace_event *head,

@@ -159,7 +159,7 @@ static void set_path(object *o, const struct dl_phdr_info *info, unsigned index)
 }
 
 /* Describes a loaded object; false: it has no code, or is the vdso. */
-static bool describe(object *o, const struct dl_phdr_info *info, unsigned index)
+static bool describe_object(object *o, const struct dl_phdr_info *info, unsigned index)
 {
   *o = (object){.info = {.base = info->dlpi_addr, .start = UINT64_MAX}, .headers = info->dlpi_phdr};
   for (unsigned i = 0; i < info->dlpi_phnum; i++) {
@@ -273,7 +273,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
   module *m = find_unchanged(info, k->at);
   if (m)
     describe_entry(&o, m, info, index);
-  else if (!describe(&o, info, index))
+  else if (!describe_object(&o, info, index))
     return 0;
   else
     m = k->writing ? enter_module(&o) : find_module(&o);
@@ -410,7 +410,7 @@ static void empty_stacks(stack_table *t)
 }
 
 /* Room for one more stack of `count` frames. */
-static bool make_room(stack_table *t, uint32_t count)
+static bool make_stack_room(stack_table *t, uint32_t count)
 {
   if (t->words + count + 2 > MOST_WORDS || t->last_id == LAST_ID) {
     empty_stacks(t);
@@ -432,7 +432,7 @@ static uint32_t __attribute__((noinline))
 intern_new(stack_table *t, spool_writer *w, uint64_t hash, const uint64_t *frames, uint32_t count)
 {
   update_modules(w);
-  if (!make_room(t, count)) return WEIR_STACK_NONE;
+  if (!make_stack_room(t, count)) return WEIR_STACK_NONE;
   trace_event head = {.start = clock_ticks(), .a = t->last_id + 1};
   if (!spool_writer_extended(w, WEIR_EV_STACK, &head, frames, count * sizeof *frames))
     return WEIR_STACK_NONE;
@@ -456,7 +456,7 @@ static stack_table *table_of(stack_table **table)
 
 /* Whether the table still speaks of this spool and these libraries; what it knew is forgotten else.
  */
-static bool prepare(stack_table *t)
+static bool prepare_table(stack_table *t)
 {
   uint64_t epoch = atomic_load_explicit(&unwind_backend.unloads, memory_order_acquire);
   uint32_t spool_epoch = spool_fork_epoch();
@@ -498,12 +498,12 @@ void stack_rewrite_with(stack_rewriter *rewrite)
   rewriter = rewrite;
 }
 
-static uint32_t capture(stack_table **table, spool_writer *w, const uintptr_t *frame)
+static uint32_t capture_stack(stack_table **table, spool_writer *w, const uintptr_t *frame)
 {
   if (__builtin_expect(atomic_load_explicit(&unwind_backend.closing, memory_order_relaxed) != 0, 0))
     unwind_flush();
   stack_table *t = table_of(table);
-  if (!t || !prepare(t)) return WEIR_STACK_NONE;
+  if (!t || !prepare_table(t)) return WEIR_STACK_NONE;
   uint32_t id = stack_path_find(t->paths, frame);
   return id ? id : capture_new(t, w, frame);
 }
@@ -513,12 +513,12 @@ static uint32_t __attribute__((noinline))
 capture_slow_path(stack_table **table, spool_writer *w, const uintptr_t *frame)
 {
   int saved = errno;
-  uint32_t id = capture(table, w, frame);
+  uint32_t id = capture_stack(table, w, frame);
   errno = saved;
   return id;
 }
 
-/* prepare() has nothing to do. */
+/* prepare_table() has nothing to do. */
 static inline bool is_prepared(const stack_table *t)
 {
   return t->epoch == atomic_load_explicit(&unwind_backend.unloads, memory_order_acquire) &&

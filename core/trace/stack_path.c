@@ -108,7 +108,7 @@ same_words(const path *e, const uintptr_t *frame)
 }
 
 static inline __attribute__((always_inline, no_sanitize("address", "thread"))) bool
-fits(const stack_paths *p, const path *e, const uintptr_t *frame)
+fits_path(const stack_paths *p, const path *e, const uintptr_t *frame)
 {
   return is_for(e, frame) && state_of(p, e) == LEARNT && same_words(e, frame);
 }
@@ -118,7 +118,7 @@ find_in_set(stack_paths *paths, const uintptr_t *frame, unsigned set)
 {
   for (unsigned way = 0; way < WAYS; way++) {
     const path *e = &paths->place[set * WAYS + way];
-    if (!fits(paths, e, frame)) continue;
+    if (!fits_path(paths, e, frame)) continue;
     paths->hit[set] = (uint8_t)way;
     paths->used++;
     return e->id;
@@ -132,7 +132,7 @@ __attribute__((no_sanitize("address", "thread"))) uint32_t stack_path_find(stack
   if (!paths) return 0;
   const unsigned set = set_of(frame);
   const path *last = &paths->place[set * WAYS + paths->hit[set]];
-  if (__builtin_expect(!fits(paths, last, frame), 0)) return find_in_set(paths, frame, set);
+  if (__builtin_expect(!fits_path(paths, last, frame), 0)) return find_in_set(paths, frame, set);
   paths->used++;
   return last->id;
 }
@@ -164,7 +164,7 @@ static bool add_saved_pointer(path *e, const uintptr_t *frame, unw_cursor_t *c)
 /* Follows the stack outward and notes each word it rests on, up to the last of the addresses.
  * False: it cannot be known again by its words, or is not the stack that was unwound. */
 static __attribute__((noinline, no_sanitize("address", "thread"))) bool
-build(path *e, const uintptr_t *frame, const uint64_t *addresses, uint32_t count)
+build_step(path *e, const uintptr_t *frame, const uint64_t *addresses, uint32_t count)
 {
   unw_context_t context;
   unw_cursor_t c;
@@ -242,7 +242,7 @@ void stack_path_learn(stack_paths **paths, const uintptr_t *frame, uint32_t id,
   if (++e->words < SIGHTS || !worth_it(p)) return;
   p->learnt++;
   e->id = id;
-  e->state = build(e, frame, addresses, count) ? LEARNT : HOPELESS;
+  e->state = build_step(e, frame, addresses, count) ? LEARNT : HOPELESS;
 }
 #else
 void stack_path_learn(stack_paths **paths, const uintptr_t *frame, uint32_t id,

@@ -11,7 +11,7 @@ void *activity_wrap(const char *name, void *real)
   return real;
 }
 
-static void refuse_option(void)
+static void refuse_device_times(void)
 {
   static const char *const words[] = {"off", "copies", "all", NULL};
   unsigned choice = 0;
@@ -20,5 +20,5 @@ static void refuse_option(void)
     process_say("device times are not recorded: this Weir was built without CUPTI's headers.");
 }
 
-static const process_part part = {.start = refuse_option};
+static const process_part part = {.start = refuse_device_times};
 PROCESS_PART(part);

@@ -40,7 +40,7 @@ void correlate_enable(const cupti_library *l, CUpti_SubscriberHandle subscriber,
 
 /* An extended record without a payload is one slot. Where the chunk has none left, or a record is
  * held (held.h), it goes the long way, which keeps errno. */
-static void write_number(spool_writer *w, uint32_t number, uint64_t start)
+static void write_correlation(spool_writer *w, uint32_t number, uint64_t start)
 {
   trace_event head = {.kind = WEIR_EV_CORRELATION,
                       .start = start,
@@ -68,5 +68,5 @@ void CUPTIAPI correlate_call(void *unused, CUpti_CallbackDomain domain, CUpti_Ca
   if (!t->depth || !t->outermost || t->recording_suspended) return;
   if (!observer_is_wanted() || !thread_ready(t)) return;
   const hook_call *c = (const hook_call *)t->outermost;
-  write_number(&t->writer, call->correlationId, c->start);
+  write_correlation(&t->writer, call->correlationId, c->start);
 }

@@ -82,7 +82,7 @@ void cupti_library_name(void)
   if (text && *text) (void)process_absolute_path(named, text);
 }
 
-static void *open_library(void)
+static void *open_cupti(void)
 {
   if (named[0]) return real_dlopen(named, RTLD_NOW | RTLD_LOCAL);
   void *handle = mapped_library();
@@ -108,7 +108,7 @@ static void find_by_subscriber(cupti_library *l, void *handle)
 bool cupti_library_open(cupti_library *l, char *why, size_t room)
 {
   const char *warning;
-  void *handle = open_library();
+  void *handle = open_cupti();
   if (!handle) {
     (void)snprintf(why, room, "%s is not found",
                    named[0] ? "the library that WEIR_CUPTI names" : names[first_name()]);

@@ -340,7 +340,7 @@ static void finish_observing(void)
   if (!atomic_load(&observer.abandoned)) write_fact(&observer.pen, WEIR_DEVICE_FACT_ENDED, 0, "");
 }
 
-static bool wait_for(sem_t *what, int64_t ns)
+static bool wait_at_most(sem_t *what, int64_t ns)
 {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
@@ -363,7 +363,7 @@ static void run_observer(void)
   (void)spool_writer_extended(&observer.pen, WEIR_EV_THREAD, &head, name, sizeof name - 1);
   while (!atomic_load(&observer.ending)) {
     activity_buffers_prepare();
-    bool woken = wait_for(&observer.wake, WEIR_OWN_THREAD_NS);
+    bool woken = wait_at_most(&observer.wake, WEIR_OWN_THREAD_NS);
     if (atomic_load(&observer.ending) || (!woken && own_threads_are_alone())) break;
     write_what_there_is();
   }
@@ -395,7 +395,7 @@ void observer_yield(void)
   if (!observer_is_wanted() || !atomic_load(&observer.begun) || is_own_thread()) return;
   atomic_fetch_add(&observer.asking, 1);
   (void)sem_post(&observer.wake);
-  if (!wait_for(&observer.gone, YIELD_WAIT_NS)) abandon_thread();
+  if (!wait_at_most(&observer.gone, YIELD_WAIT_NS)) abandon_thread();
   errno = kept;
 }
 
@@ -417,7 +417,7 @@ static void end_observer(void)
   if (!is_thread_here()) return;
   atomic_store(&observer.ending, true);
   (void)sem_post(&observer.wake);
-  if (wait_for(&observer.ended, most_wait()))
+  if (wait_at_most(&observer.ended, most_wait()))
     (void)sem_post(&observer.ended);
   else
     abandon_thread();
@@ -429,7 +429,7 @@ static void observe_exec(void)
   if (is_thread_here()) {
     atomic_fetch_add(&observer.flushing, 1);
     (void)sem_post(&observer.wake);
-    (void)wait_for(&observer.flushed, most_wait());
+    (void)wait_at_most(&observer.flushed, most_wait());
   }
   errno = kept;
 }
@@ -446,7 +446,7 @@ static const char *foreign_tool(void)
   return tool_at_start();
 }
 
-static void give_up(const char *why)
+static void give_up_observing(const char *why)
 {
   process_say("device times are not recorded: %s.", why);
   write_fact_here(WEIR_DEVICE_FACT_UNAVAILABLE, why);
@@ -473,11 +473,11 @@ static void first_context(void)
   static _Atomic bool met;
   if (!observer_is_wanted() || atomic_exchange(&met, true)) return;
   if (observer.tool) {
-    give_up(observer.tool);
+    give_up_observing(observer.tool);
     return;
   }
   if (!cupti_library_open(&observer.cupti, why, sizeof why)) {
-    give_up(why);
+    give_up_observing(why);
     return;
   }
   observer.session.library = &observer.cupti;
@@ -499,7 +499,7 @@ static void first_context(void)
   }
   if (is_observing()) stop_observing();
   session_close(&observer.session);
-  give_up("its thread cannot be had");
+  give_up_observing("its thread cannot be had");
 }
 
 static void read_option(void)

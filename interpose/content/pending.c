@@ -57,7 +57,7 @@ static bool overlaps(const content_region *r, uint64_t at, uint64_t bytes)
   return r->at < at + bytes && at < r->at + span;
 }
 
-static void forget(unsigned i)
+static void forget_pending(unsigned i)
 {
   unsigned last = atomic_load_explicit(&pending.count, memory_order_relaxed) - 1;
   work[i] = work[last];
@@ -65,18 +65,18 @@ static void forget(unsigned i)
 }
 
 /* A copy that will not be hashed. */
-static void give_up(thread_state *t, unsigned i, hash_outcome why)
+static void give_up_hash(thread_state *t, unsigned i, hash_outcome why)
 {
   const copy_hash_info info = {.dst = work[i].dst, .src = work[i].src};
   if (work[i].number) content_write(t, work[i].number, 0, why, &info, false);
-  forget(i);
+  forget_pending(i);
 }
 
 static void end_work(thread_state *t, unsigned i)
 {
   const pending_work *p = &work[i];
   if (p->number) content_hash(t, p->number, 0, &p->region, p->dst, p->src);
-  forget(i);
+  forget_pending(i);
 }
 
 /* The context that the stream is of, by number; 0: not known. */
@@ -100,7 +100,7 @@ static bool stream_is_apart(uint64_t stream)
 }
 
 /* Under the lock. False: there is no room. */
-static bool add_work(const hook_call *c, const event_fields *e, pending_work w)
+static bool add_pending_work(const hook_call *c, const event_fields *e, pending_work w)
 {
   unsigned at = atomic_load_explicit(&pending.count, memory_order_relaxed);
   if (at == MOST_WORK) return false;
@@ -119,7 +119,7 @@ void pending_copy(const hook_call *c, const event_fields *e, const content_regio
   const copy_hash_info info = {.dst = e->a, .src = e->b};
   pthread_mutex_lock(&pending.lock);
   pending_work w = {.number = pending.numbers + 1, .region = *region, .dst = e->a, .src = e->b};
-  bool kept = add_work(c, e, w);
+  bool kept = add_pending_work(c, e, w);
   if (kept) pending.numbers++;
   pthread_mutex_unlock(&pending.lock);
   content_write(c->thread, kept ? w.number : 0, c->start,
@@ -131,8 +131,8 @@ void pending_writer(const hook_call *c, const event_fields *e)
 {
   pthread_mutex_lock(&pending.lock);
   for (unsigned i = atomic_load(&pending.count); i-- > 0;)
-    if (work[i].number) give_up(c->thread, i, WEIR_HASH_UNORDERED);
-  if (!add_work(c, e, (pending_work){.number = 0})) pending.overflowed = true;
+    if (work[i].number) give_up_hash(c->thread, i, WEIR_HASH_UNORDERED);
+  if (!add_pending_work(c, e, (pending_work){.number = 0})) pending.overflowed = true;
   pthread_mutex_unlock(&pending.lock);
 }
 
@@ -152,7 +152,7 @@ void pending_drop_region(thread_state *t, uint64_t at, uint64_t bytes, hash_outc
   if (is_idle()) return;
   pthread_mutex_lock(&pending.lock);
   for (unsigned i = atomic_load(&pending.count); i-- > 0;)
-    if (work[i].number && overlaps(&work[i].region, at, bytes)) give_up(t, i, why);
+    if (work[i].number && overlaps(&work[i].region, at, bytes)) give_up_hash(t, i, why);
   pthread_mutex_unlock(&pending.lock);
 }
 
@@ -161,7 +161,7 @@ void pending_drop_all(thread_state *t)
   if (is_idle()) return;
   pthread_mutex_lock(&pending.lock);
   while (atomic_load(&pending.count))
-    give_up(t, atomic_load(&pending.count) - 1, WEIR_HASH_GONE);
+    give_up_hash(t, atomic_load(&pending.count) - 1, WEIR_HASH_GONE);
   pthread_mutex_unlock(&pending.lock);
 }
 
@@ -173,7 +173,7 @@ void pending_drop_stream(thread_state *t, uint64_t stream)
   for (unsigned i = atomic_load(&pending.count); i-- > 0;) {
     if (work[i].stream != stream) continue;
     if (!work[i].number) pending.overflowed = true;
-    give_up(t, i, WEIR_HASH_UNSEEN);
+    give_up_hash(t, i, WEIR_HASH_UNSEEN);
   }
   pthread_mutex_unlock(&pending.lock);
 }
@@ -264,7 +264,7 @@ void pending_waited(const hook_call *c, const event_fields *e)
     if (tells_of(&a, p) || (may_tell_of(&a, p) && stream_has_ended(c, p)))
       end_work(c->thread, i);
     else if (p->number && may_tell_of(&a, p))
-      give_up(c->thread, i, WEIR_HASH_UNSEEN);
+      give_up_hash(c->thread, i, WEIR_HASH_UNSEEN);
   }
   pthread_mutex_unlock(&pending.lock);
 }

@@ -25,7 +25,7 @@ WEIR_BODY int inject_extension(void *module)
 }
 WEIR_ENTRY(InitializeInjectionNvtxExtension, inject_extension);
 
-static void refuse_option(void)
+static void refuse_ranges(void)
 {
   static const char *const words[] = {"off", "on", NULL};
   unsigned choice = 0;
@@ -34,5 +34,5 @@ static void refuse_option(void)
     process_say("ranges are not recorded: this Weir was built without NVTX's headers.");
 }
 
-static const process_part part = {.start = refuse_option};
+static const process_part part = {.start = refuse_ranges};
 PROCESS_PART(part);

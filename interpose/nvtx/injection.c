@@ -124,7 +124,7 @@ static void take_slots(const nvtx_table *t, nvtx_hook *hooks)
         take_slot(h, t->slot[m][h->id], t->before[m][h->id]);
 }
 
-static void put_back(const nvtx_table *t)
+static void put_table_back(const nvtx_table *t)
 {
   for (unsigned m = 0; modules[m]; m++)
     for (unsigned i = 0; i < t->slots[m]; i++)
@@ -169,7 +169,7 @@ WEIR_BODY int inject(NvtxGetExportTableFunc_t get)
   int saved = errno;
   bool readable = read_table(&table, get), next = initialise_next(get);
 
-  if (!next && readable) put_back(&table);
+  if (!next && readable) put_table_back(&table);
   if (wanted && readable) {
     take_slots(&table, nvtx_range_hooks);
     take_slots(&table, nvtx_name_hooks);

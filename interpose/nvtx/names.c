@@ -178,7 +178,7 @@ BOTH(rt_event, RT_EVENT_A, WEIR_NAME_EVENT, uintptr_t)
 IN_DOMAIN(a, A, char, nvtx_ascii)
 IN_DOMAIN(w, W, wchar_t, nvtx_unicode)
 
-static void NVTX_API destroy(nvtxDomainHandle_t domain)
+static void NVTX_API destroy_domain(nvtxDomainHandle_t domain)
 {
   nvtxDomainDestroy_impl_fntype next =
       NVTX_NEXT(nvtx_name_hooks[DESTROY], nvtxDomainDestroy_impl_fntype);
@@ -238,7 +238,7 @@ nvtx_hook nvtx_name_hooks[] = {
     ROW(REGISTER_W, CORE2, DomainRegisterStringW, register_w),
     ROW(CREATE_A, CORE2, DomainCreateA, create_a),
     ROW(CREATE_W, CORE2, DomainCreateW, create_w),
-    ROW(DESTROY, CORE2, DomainDestroy, destroy),
+    ROW(DESTROY, CORE2, DomainDestroy, destroy_domain),
     ROW(CU_DEVICE_A, CUDA, NameCuDeviceA, cu_device_a),
     ROW(CU_DEVICE_W, CUDA, NameCuDeviceW, cu_device_w),
     ROW(CU_STREAM_A, CUDA, NameCuStreamA, cu_stream_a),

@@ -55,14 +55,14 @@ static inline nvtx_thread *thread_of(const thread_state *t)
   return __builtin_expect(n && n->epoch == t->epoch, 1) ? n : begin_thread(t);
 }
 
-static void end_thread(void)
+static void end_thread_ranges(void)
 {
   if (own) nvtx_forget_names(own);
   if (own) munmap(own, sizeof *own);
   own = NULL;
 }
 
-static const process_part part = {.thread_ends = end_thread};
+static const process_part part = {.thread_ends = end_thread_ranges};
 PROCESS_PART(part);
 
 /* ---- records --------------------------------------------------------------------------------- */

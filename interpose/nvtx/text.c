@@ -108,8 +108,8 @@ size_t nvtx_utf8(char out[NVTX_MOST_TEXT], const nvtx_message *m)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool write_name(spool_writer *w, uint32_t number, const nvtx_text *domain,
-                       const nvtx_message *message, uint32_t category, uint32_t color)
+static bool write_range_name(spool_writer *w, uint32_t number, const nvtx_text *domain,
+                             const nvtx_message *message, uint32_t category, uint32_t color)
 {
   struct {
     range_name head;
@@ -130,7 +130,7 @@ static bool write_name(spool_writer *w, uint32_t number, const nvtx_text *domain
 enum { WAYS = 8 }; /* places that a hash may be in */
 
 /* The first of them. */
-static inline nvtx_known *place_of(nvtx_thread *n, uint64_t hash)
+static inline nvtx_known *first_known(nvtx_thread *n, uint64_t hash)
 {
   nvtx_known *known = __builtin_expect(n->more != NULL, 0) ? n->more : n->known;
   uint64_t mask = __builtin_expect(n->more != NULL, 0) ? n->more_mask : NVTX_KNOWN - 1;
@@ -160,7 +160,7 @@ static void grow_known(nvtx_thread *n)
   n->more = map;
   n->more_mask = 8 * places - 1;
   for (uint32_t i = 0; i < places; i++)
-    if (was[i].hash) keep_name(place_of(n, was[i].hash), was[i].hash, was[i].name);
+    if (was[i].hash) keep_name(first_known(n, was[i].hash), was[i].hash, was[i].name);
   if (was != n->known) (void)munmap(was, places * sizeof *was);
 }
 
@@ -175,9 +175,9 @@ static __attribute__((noinline)) uint32_t new_name(nvtx_thread *n, spool_writer 
                                                    const nvtx_message *message, uint32_t category,
                                                    uint32_t color)
 {
-  if (!write_name(w, n->names + 1, domain, message, category, color)) return 0;
+  if (!write_range_name(w, n->names + 1, domain, message, category, color)) return 0;
   grow_known(n);
-  keep_name(place_of(n, hash), hash, ++n->names);
+  keep_name(first_known(n, hash), hash, ++n->names);
   return n->names;
 }
 
@@ -188,7 +188,7 @@ uint32_t nvtx_name_of(nvtx_thread *n, spool_writer *w, nvtxDomainHandle_t handle
   uint64_t about = (uint64_t)category << 32 | color;
   uint64_t words = (uint64_t)(domain ? domain->number : 0) << 32 | (uint32_t)message->type;
   uint64_t hash = hash_message(mix_word(about * UINT64_C(0xbf58476d1ce4e5b9), words), message) | 1;
-  const nvtx_known *place = place_of(n, hash);
+  const nvtx_known *place = first_known(n, hash);
   for (unsigned i = 0; i < WAYS && place[i].hash; i++)
     if (place[i].hash == hash) return place[i].name;
   return new_name(n, w, hash, domain, message, category, color);

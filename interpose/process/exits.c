@@ -11,7 +11,7 @@
 #include "interpose/elf/entry.h"
 #include "interpose/process/part.h"
 
-static _Noreturn void end_process(void (*real)(int), int status)
+static _Noreturn void exit_by_original(void (*real)(int), int status)
 {
   process_parts_exits();
   if (real) real(status);
@@ -22,13 +22,13 @@ static _Noreturn void end_process(void (*real)(int), int status)
 WEIR_BODY _Noreturn void our_exit(int status)
 {
   loader_find();
-  end_process(real_exit._exit, status);
+  exit_by_original(real_exit._exit, status);
 }
 WEIR_ENTRY(_exit, our_exit);
 
 WEIR_BODY _Noreturn void our_Exit(int status)
 {
   loader_find();
-  end_process(real_exit._Exit, status);
+  exit_by_original(real_exit._Exit, status);
 }
 WEIR_ENTRY(_Exit, our_Exit);

@@ -123,7 +123,7 @@ static weir_status open_spool_with(bool chunk)
   return status;
 }
 
-static weir_status open_spool(void)
+static weir_status open_process_spool(void)
 {
   return open_spool_with(false);
 }
@@ -138,7 +138,7 @@ static weir_status open_spool_for_event(void)
 static void open_image(bool for_event)
 {
   if (life.tried || life.off || !process_folder.path[0]) return;
-  weir_status status = process_folder_open(for_event ? open_spool_for_event : open_spool);
+  weir_status status = process_folder_open(for_event ? open_spool_for_event : open_process_spool);
   life.tried = for_event || status == WEIR_OK;
   if (status == WEIR_OK)
     atomic_store(&process_recording, true);
@@ -160,7 +160,7 @@ static void begin_image(void)
 }
 
 static FORK_STATE _Atomic int
-    recording_threads;                        /* of this image: those that end_thread() waits for */
+    recording_threads; /* of this image: those that end_recorded_thread() waits for */
 static FORK_STATE _Atomic bool spool_to_come; /* this is a forked child's image that has none yet */
 static FORK_STATE _Atomic bool stacks_left_off; /* and the trace is still to say so */
 
@@ -238,7 +238,7 @@ static void fork_parent(void)
   pthread_mutex_unlock(&life.lock);
 }
 
-static void fork_child(void)
+static void begin_forked_child(void)
 {
   int saved = errno;
 
@@ -250,7 +250,7 @@ static void fork_child(void)
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* A later call of the thread, from another destructor, begins it again and re-arms this one. */
-static void end_thread(void *self)
+static void end_recorded_thread(void *self)
 {
   thread_state *t = self;
 
@@ -525,8 +525,8 @@ void process_set_up(void)
   life.off = !process_folder_choose();
   if (((uintptr_t)&wiped | WIPE_BYTES) % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
     madvise(&wiped, WIPE_BYTES, MADV_WIPEONFORK);
-  if (pthread_key_create(&life.key, end_thread) ||
-      pthread_atfork(fork_prepare, fork_parent, fork_child))
+  if (pthread_key_create(&life.key, end_recorded_thread) ||
+      pthread_atfork(fork_prepare, fork_parent, begin_forked_child))
     life.off = true;
   else
     process_parts_start();
@@ -546,7 +546,7 @@ __attribute__((constructor(101))) static void at_start(void)
 }
 
 /* The program's own destructors may still call CUDA after this; their events are recorded. */
-__attribute__((destructor(101))) static void at_end(void)
+__attribute__((destructor(101))) static void end_recording(void)
 {
   int saved = errno;
 

@@ -54,7 +54,7 @@ static const char *by_environment(void)
 }
 
 /* Up to `room` - 1 bytes of a small file, NUL-terminated; false: it can't be read. */
-static bool read_text(const char *path, char *text, size_t room)
+static bool read_small_file(const char *path, char *text, size_t room)
 {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -67,12 +67,12 @@ static bool read_text(const char *path, char *text, size_t room)
 static const char *by_tracer(void)
 {
   char text[2048], path[64];
-  if (!read_text("/proc/self/status", text, sizeof text)) return NULL;
+  if (!read_small_file("/proc/self/status", text, sizeof text)) return NULL;
   const char *at = strstr(text, "\nTracerPid:");
   long pid = at ? strtol(at + 11, NULL, 10) : 0;
   if (pid <= 0) return NULL;
   (void)snprintf(path, sizeof path, "/proc/%ld/comm", pid);
-  if (!read_text(path, text, sizeof text)) return NULL;
+  if (!read_small_file(path, text, sizeof text)) return NULL;
   return strncmp(text, "cuda-gdb", 8) ? NULL : "cuda-gdb";
 }
 

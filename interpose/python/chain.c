@@ -98,7 +98,7 @@ typedef struct chain {
   bool loads; /* how memory is read */
 } chain;
 
-static void end_run(chain *c)
+static void end_frame_run(chain *c)
 {
   if (!c->in_run) return;
   c->runs[c->run++] = (uint8_t)c->in_run;
@@ -136,7 +136,7 @@ static bool walk_chain(chain *c, const void *thread)
       f.start = bytecode_of(c->in, &f, copy);
       take_frame(c, &f);
     }
-    if (shim || last) end_run(c);
+    if (shim || last) end_frame_run(c);
     if (!at) return true;
   }
   return more;
@@ -153,7 +153,7 @@ unsigned python_chain(python_interpreter *in, const void *thread, bool main_thre
   bool whole = walk_chain(&c, thread);
   if (walks < WALKS_BEFORE_LOADS)
     atomic_store_explicit(&in->walks, whole && c.count ? walks + 1 : 0, memory_order_relaxed);
-  end_run(&c);
+  end_frame_run(&c);
   runs[c.run] = 0;
   return c.count;
 }

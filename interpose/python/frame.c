@@ -69,7 +69,7 @@ static unsigned state_of(const python_interpreter *in, const uint8_t *head)
 }
 
 /* A str as UTF-8, cut to `room` bytes. Returns its bytes; 0: it cannot be read. */
-static size_t read_text(const python_interpreter *in, uintptr_t str, char *out, size_t room)
+static size_t read_python_text(const python_interpreter *in, uintptr_t str, char *out, size_t room)
 {
   uint8_t head[PYTHON_TEXT_BYTES], raw[CHARACTERS_MOST];
   if (!python_read(head, str, in->at.state + 4u)) return 0;
@@ -234,16 +234,18 @@ static uint64_t hash_frame(const python_interpreter *in, const python_frame *f, 
   return hash ? hash : 1;
 }
 
-static void write_name(const python_interpreter *in, const python_frame *f, uint64_t number,
-                       spool_writer *w)
+static void write_frame_name(const python_interpreter *in, const python_frame *f, uint64_t number,
+                             spool_writer *w)
 {
   struct {
     python_frame_info info;
     char text[FUNCTION_ROOM + FILE_ROOM];
   } p;
   trace_event head = {.start = clock_ticks(), .a = number};
-  size_t function = read_text(in, python_word(f->head, in->at.qualified), p.text, FUNCTION_ROOM);
-  size_t file = read_text(in, python_word(f->head, in->at.file), p.text + function, FILE_ROOM);
+  size_t function =
+      read_python_text(in, python_word(f->head, in->at.qualified), p.text, FUNCTION_ROOM);
+  size_t file =
+      read_python_text(in, python_word(f->head, in->at.file), p.text + function, FILE_ROOM);
   p.info = (python_frame_info){
       .line = line_of(in, f), .function_bytes = (uint16_t)function, .file_bytes = (uint16_t)file};
   (void)spool_writer_extended(w, WEIR_EV_PYTHON_FRAME, &head, &p, sizeof p.info + function + file);
@@ -258,7 +260,7 @@ uint64_t python_frame_number(const python_interpreter *in, const python_frame *f
     uint64_t place = (hash + i) & (PLACES - 1);
     uint64_t there = atomic_load_explicit(&t[place], memory_order_relaxed);
     if (!there && atomic_compare_exchange_strong(&t[place], &there, hash))
-      write_name(in, f, WEIR_PYTHON_FRAME_FIRST + place, w);
+      write_frame_name(in, f, WEIR_PYTHON_FRAME_FIRST + place, w);
     else if (there != hash)
       continue;
     return WEIR_PYTHON_FRAME_FIRST + place;

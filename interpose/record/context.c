@@ -139,7 +139,7 @@ void context_forget_device(unsigned device)
 /* The number of a context, given now if it has none. Of two threads that meet it at once the second
  * finds the place that the first has just taken; where a lower one came free meanwhile it may take
  * that, which is the one found from then on. */
-static unsigned number_of(uint64_t context, unsigned device)
+static unsigned number_context(uint64_t context, unsigned device)
 {
   unsigned n = context_number(context);
   if (n || context & ~HANDLE_BITS) return n ? n : OTHERS;
@@ -210,7 +210,7 @@ void context_add(thread_state *t, CUcontext context)
   if (!context || !ask || ask(&device) != CUDA_SUCCESS) return;
   if (device >= 0 && device < (CUdevice)WEIR_DEVICE_NONE) t->last_device = (uint8_t)device;
   bool known = context_number(t->last_context) != 0;
-  t->last_context_number = (uint8_t)number_of(t->last_context, t->last_device);
+  t->last_context_number = (uint8_t)number_context(t->last_context, t->last_device);
   if (t->last_device != WEIR_DEVICE_NONE) name_device(t, t->last_device);
   if (!known) process_parts_context();
 }

@@ -19,8 +19,8 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-WEIR_INLINE void remember(const hook_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
-                          unsigned device, block_tag more)
+WEIR_INLINE void remember_block(const hook_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
+                                unsigned device, block_tag more)
 {
   if (c->status == CUDA_ERROR_OUT_OF_MEMORY) device_memory_sample(c->thread, false);
   if (c->status != 0) {
@@ -37,7 +37,7 @@ WEIR_INLINE event_fields begin_alloc(hook_call *c, uint64_t ptr, uint64_t bytes,
                                      unsigned device, block_tag more)
 {
   event_fields e = event_begin_here(c, WEIR_EV_ALLOC);
-  remember(c, ptr, bytes, mem, device, more);
+  remember_block(c, ptr, bytes, mem, device, more);
   e.a = ptr;
   e.bytes = bytes;
   event_set_reroute_reason(&e, c->why);
@@ -198,8 +198,8 @@ static void alloc_array(hook_call *c, uint64_t handle, uint64_t element, uint64_
                         unsigned mem)
 {
   event_fields e = event_begin(c, WEIR_EV_ALLOC);
-  remember(c, handle, 0, WEIR_MEM_ARRAY, c->thread->last_device,
-           (block_tag)(element & WEIR_TAG_ELEMENT_MOST) << WEIR_TAG_ELEMENT);
+  remember_block(c, handle, 0, WEIR_MEM_ARRAY, c->thread->last_device,
+                 (block_tag)(element & WEIR_TAG_ELEMENT_MOST) << WEIR_TAG_ELEMENT);
   e.a = handle;
   e.bytes = bytes;
   e.mem = (uint8_t)mem;
@@ -297,7 +297,7 @@ void extract_free_async(hook_call *c, extract_word ptr, extract_word stream)
 void extract_host_register(hook_call *c, extract_word ptr, extract_word bytes, extract_word flags)
 {
   event_fields e = event_begin(c, WEIR_EV_HOSTREG);
-  remember(c, ptr, bytes, WEIR_MEM_PINNED, c->thread->last_device, 0);
+  remember_block(c, ptr, bytes, WEIR_MEM_PINNED, c->thread->last_device, 0);
   e.a = ptr;
   e.b = flags;
   e.bytes = bytes;

@@ -90,7 +90,7 @@ void extract_ipc_close_before(hook_call *c, extract_word ptr)
   pthread_mutex_unlock(&opens);
 }
 
-static void put_back(pointer_block held)
+static void put_import_back(pointer_block held)
 {
   pthread_mutex_lock(&opens);
   pointer_block b = held.tag ? held : pointer_block_at(held.start);
@@ -103,7 +103,7 @@ void extract_ipc_close(hook_call *c, extract_word ptr)
 {
   pointer_block held = c->held;
   bool last = held.tag || !held.bytes;
-  if (c->status != 0 && (held.tag || held.bytes)) put_back(held);
+  if (c->status != 0 && (held.tag || held.bytes)) put_import_back(held);
   if (!last) {
     extract_call(c, ptr, 0, 0, WEIR_NO_STREAM);
     return;

@@ -9,7 +9,7 @@
 #include "interpose/record/physical.h"
 
 /* Memory of a device, or of the host. Which context makes it is of no meaning. */
-static block_tag place_of(const CUmemAllocationProp *prop, unsigned here)
+static block_tag place_of_physical(const CUmemAllocationProp *prop, unsigned here)
 {
   if (!prop) return block_tag_make(WEIR_MEM_DEVICE, here, 0);
   if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -17,7 +17,7 @@ static block_tag place_of(const CUmemAllocationProp *prop, unsigned here)
   return block_tag_make(WEIR_MEM_DEVICE, (unsigned)prop->location.id, 0);
 }
 
-static unsigned kind_of(const physical_memory *m)
+static unsigned kind_of_physical(const physical_memory *m)
 {
   if (m->imported) return WEIR_MEM_IMPORTED;
   return block_tag_mem(m->tag) == WEIR_MEM_DEVICE ? WEIR_MEM_PHYSICAL : WEIR_MEM_PINNED;
@@ -27,7 +27,7 @@ static void commit(const hook_call *c, event_fields e, const physical_memory *m)
 {
   e.a = m->handle;
   e.bytes = m->bytes;
-  e.mem = kind_of(m);
+  e.mem = kind_of_physical(m);
   e.device = block_tag_device(m->tag);
   e.context = 0;
   event_commit(c, &e);
@@ -49,7 +49,7 @@ void extract_vmm_create(hook_call *c, extract_word handle, extract_word bytes,
                         const CUmemAllocationProp *prop)
 {
   event_fields e = event_begin(c, WEIR_EV_ALLOC);
-  physical_memory m = {handle, bytes, place_of(prop, c->thread->last_device), false};
+  physical_memory m = {handle, bytes, place_of_physical(prop, c->thread->last_device), false};
   if (handle) physical_created(&m);
   commit(c, e, &m);
 }
@@ -62,7 +62,8 @@ void extract_vmm_import(hook_call *c, extract_word handle)
   event_fields e = event_begin(c, WEIR_EV_CALL);
   if (handle) {
     if (ask && ask(&prop, (CUmemGenericAllocationHandle)handle) == CUDA_SUCCESS) known = &prop;
-    physical_created(&(physical_memory){handle, 0, place_of(known, c->thread->last_device), true});
+    physical_created(
+        &(physical_memory){handle, 0, place_of_physical(known, c->thread->last_device), true});
   }
   e.a = handle;
   e.device = c->thread->last_device;

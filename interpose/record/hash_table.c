@@ -17,7 +17,7 @@ static uint64_t slots_of(unsigned level)
   return UINT64_C(1024) << (3 * level);
 }
 
-static uint64_t hash_of(uint64_t key)
+static uint64_t spread_key(uint64_t key)
 {
   key ^= key >> 32;
   key *= UINT64_C(0x9e3779b97f4a7c15);
@@ -46,7 +46,7 @@ static hash_entry *slot_at(hash_entry *slots, unsigned level, uint64_t hash, uns
 
 hash_entry *hash_table_find(hash_table *t, uint64_t key)
 {
-  uint64_t h = hash_of(key);
+  uint64_t h = spread_key(key);
   for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
     hash_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
     if (!slots) return NULL;
@@ -63,7 +63,7 @@ hash_entry *hash_table_find(hash_table *t, uint64_t key)
 /* A free slot of the level claimed for the key, or NULL. */
 static hash_entry *claim_slot(hash_entry *slots, unsigned level, uint64_t key)
 {
-  uint64_t h = hash_of(key);
+  uint64_t h = spread_key(key);
   for (unsigned n = 0; n < PROBE; n++) {
     hash_entry *e = slot_at(slots, level, h, n);
     uint64_t k = atomic_load_explicit(&e->key, memory_order_relaxed);
@@ -75,7 +75,7 @@ static hash_entry *claim_slot(hash_entry *slots, unsigned level, uint64_t key)
 
 hash_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there)
 {
-  uint64_t h = hash_of(key);
+  uint64_t h = spread_key(key);
   hash_entry *free_slot = NULL;
   *there = false;
   if (key == 0 || key == GONE) return NULL;
@@ -119,7 +119,7 @@ hash_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y)
 
 /* Whoever makes y 0 has taken the entry, and with it the key, which no other thread can claim before
  * it is GONE. */
-static bool take_entry(hash_entry *e, uint64_t *x, uint64_t y)
+static bool claim_entry(hash_entry *e, uint64_t *x, uint64_t y)
 {
   *x = atomic_load_explicit(&e->x, memory_order_relaxed);
   if (!y || !atomic_compare_exchange_strong(&e->y, &y, 0)) return false;
@@ -133,14 +133,14 @@ bool hash_table_take(hash_table *t, uint64_t key, uint64_t *x, uint64_t *y)
   hash_entry *e = hash_table_find(t, key);
   if (!e) return false;
   *y = atomic_load_explicit(&e->y, memory_order_acquire);
-  return take_entry(e, x, *y);
+  return claim_entry(e, x, *y);
 }
 
 bool hash_table_take_as(hash_table *t, uint64_t key, uint64_t *x, uint64_t y)
 {
   if (key == 0 || key == GONE) return false;
   hash_entry *e = hash_table_find(t, key);
-  return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && take_entry(e, x, y);
+  return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && claim_entry(e, x, y);
 }
 
 void hash_table_each(hash_table *t,

@@ -45,7 +45,7 @@ void kernel_name_like_stub(uint64_t handle, uint64_t stub)
   atomic_store_explicit(&kernel_named[kernel_named_slot(handle)], 0, memory_order_relaxed);
 }
 
-static void write_name(hook_call *c, uint64_t handle, const char *name)
+static void write_kernel_name(hook_call *c, uint64_t handle, const char *name)
 {
   trace_event head = {.start = clock_ticks(), .a = handle, .b = WEIR_NAME_KERNEL};
   size_t bytes = strnlen(name, 4096);
@@ -59,7 +59,7 @@ void kernel_name_set(hook_call *c, uint64_t handle, const char *name)
   const hash_entry *e = hash_table_find(&handles, handle);
   if (e && atomic_load_explicit(&e->y, memory_order_acquire) == y) return;
   hash_table_put(&handles, handle, 0, y);
-  write_name(c, handle, name);
+  write_kernel_name(c, handle, name);
 }
 
 /* What the driver calls its function, or NULL. The runtime is never asked: a question that fails
@@ -84,7 +84,7 @@ void kernel_name_launch_slow(hook_call *c, uint64_t handle, uint64_t mixed)
     if (!name && c->status != 0) return; /* no kernel, perhaps: asked again when it works */
     y = (uint64_t)(name ? hash_name(name) : 0) << 32 | epoch_now();
     hash_table_put(&handles, handle, stub, y);
-    if (name) write_name(c, handle, name);
+    if (name) write_kernel_name(c, handle, name);
   }
   atomic_store_explicit(&kernel_named[kernel_named_slot(handle)], mixed, memory_order_relaxed);
 }

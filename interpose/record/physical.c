@@ -47,7 +47,7 @@ static void *with_room(void *at, uint64_t count, uint64_t *capacity, size_t size
 
 /* ---- memories; lock held --------------------------------------------------------------------- */
 
-static uint32_t find_memory(uint64_t handle)
+static uint32_t find_physical(uint64_t handle)
 {
   hash_entry *e = hash_table_find(&by_handle, handle);
   return e ? (uint32_t)atomic_load_explicit(&e->x, memory_order_relaxed) : 0;
@@ -81,7 +81,7 @@ static bool has_ended(uint32_t i)
 static void forget_handle(uint64_t handle, uint32_t i)
 {
   uint64_t x, y;
-  if (find_memory(handle) == i) (void)hash_table_take(&by_handle, handle, &x, &y);
+  if (find_physical(handle) == i) (void)hash_table_take(&by_handle, handle, &x, &y);
 }
 
 void physical_created(const physical_memory *m)
@@ -98,7 +98,7 @@ void physical_created(const physical_memory *m)
 uint32_t physical_release_begin(uint64_t handle)
 {
   pthread_mutex_lock(&lock);
-  uint32_t i = find_memory(handle);
+  uint32_t i = find_physical(handle);
   if (i && --memories[i].refs == 0) forget_handle(handle, i);
   if (i) memories[i].maps++; /* until physical_release_end() it does not end */
   pthread_mutex_unlock(&lock);
@@ -177,7 +177,7 @@ bool physical_mapped(uint64_t address, uint64_t bytes, uint64_t handle, physical
 {
   bool tells = false;
   pthread_mutex_lock(&lock);
-  uint32_t i = find_memory(handle);
+  uint32_t i = find_physical(handle);
   if (i && add_mapping((mapping){address, bytes, i})) {
     tells = !memories[i].is.bytes;
     if (tells) memories[i].is.bytes = bytes;

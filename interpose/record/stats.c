@@ -9,7 +9,7 @@
 #include "interpose/record/record.h"
 
 /* What a context took is its own; 0: it was never current. */
-static uint32_t context_of(const thread_state *t, const trace_event *fact)
+static uint32_t context_of_fact(const thread_state *t, const trace_event *fact)
 {
   bool of_context = fact->cache_fact == WEIR_CACHE_TAKEN && fact->b == WEIR_TAKEN_CONTEXT;
   return of_context ? context_number(fact->a) & 255 : t->last_context_number;
@@ -26,7 +26,7 @@ static void write_cache_event(thread_state *t, const trace_event *fact)
   slot->start = fact->start;
   event_set_duration(slot, clock_ticks() - fact->start);
   slot->status = 0;
-  slot->stack = (stack & 0xffffff) | context_of(t, fact) << 24;
+  slot->stack = (stack & 0xffffff) | context_of_fact(t, fact) << 24;
   slot->device = fact->device;
   slot->src_device = fact->cache_fact == WEIR_CACHE_POOL ? fact->src_device : WEIR_DEVICE_NONE;
   slot->cache_fact = fact->cache_fact;

@@ -16,7 +16,7 @@ static _Atomic bool blind;        /* something unseen may have started work */
 static _Atomic uint64_t claimed[WEIR_WORK_SLOTS / 64]; /* bitmap of slots */
 static _Atomic uint64_t claimed_words;                 /* bitmap of the words that are not 0 */
 
-static work_slot *slot_of(unsigned context, uint64_t stream, bool claim)
+static work_slot *slot_of_work(unsigned context, uint64_t stream, bool claim)
 {
   for (unsigned i = 0, at = work_home(context, stream); i < WEIR_WORK_PROBES; i++, at++) {
     work_slot *s = &work_slots[at % WEIR_WORK_SLOTS];
@@ -55,7 +55,7 @@ static inline int next_claimed(int i)
 
 void work_note_slow(unsigned context, uint64_t stream)
 {
-  work_slot *s = slot_of(context, stream, true);
+  work_slot *s = slot_of_work(context, stream, true);
   uint32_t age = atomic_load(&work_age);
   atomic_store(s ? &s->age : &lost_age, age);
 }
@@ -88,13 +88,13 @@ void work_forget_context(unsigned context)
 
 bool work_busy(unsigned context, uint64_t stream)
 {
-  work_slot *s = slot_of(context, stream, false);
+  work_slot *s = slot_of_work(context, stream, false);
   return s && atomic_load(&s->age);
 }
 
 void work_forget_stream(unsigned context, uint64_t stream)
 {
-  work_slot *s = slot_of(context, stream, false);
+  work_slot *s = slot_of_work(context, stream, false);
   if (s) atomic_store(&s->age, 0);
 }
 

@@ -134,7 +134,7 @@ HOT uint32_t time_at(uint64_t ticks)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static weir_status no_memory(void)
+static weir_status no_record_memory(void)
 {
   return weir_fail(WEIR_ENOMEM, "no host memory for the records of the cache");
 }
@@ -167,14 +167,14 @@ static void rec_drop(rec_id id)
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
-HOT uint32_t slot_of(uint64_t address)
+HOT uint32_t slot_of_stream(uint64_t address)
 {
   return (uint32_t)((address >> 9) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & map.mask;
 }
 
 HOT uint32_t map_at(uint64_t address)
 {
-  uint32_t at = slot_of(address);
+  uint32_t at = slot_of_stream(address);
   while (map.slots[at] && recs[map.slots[at]].address != address)
     at = (at + 1) & map.mask;
   return at;
@@ -214,7 +214,7 @@ static void map_remove(rec_id id)
   map.slots[hole] = 0;
   map.count--;
   for (uint32_t at = (hole + 1) & map.mask; map.slots[at]; at = (at + 1) & map.mask) {
-    uint32_t home = slot_of(recs[map.slots[at]].address);
+    uint32_t home = slot_of_stream(recs[map.slots[at]].address);
     if (((at - home) & map.mask) < ((at - hole) & map.mask)) continue;
     map.slots[hole] = map.slots[at];
     map.slots[at] = 0;
@@ -341,7 +341,7 @@ static stream *stream_known(block_cache *w, void *handle)
 }
 
 /* The same, or a slot for it; NULL: all are taken. */
-static stream *stream_of(block_cache *w, void *handle)
+static stream *stream_of_handle(block_cache *w, void *handle)
 {
   stream *none = stream_known(w, handle);
   if (none) return none;
@@ -538,7 +538,7 @@ static weir_status adopt_block(block_cache *w, uint64_t asked, uint64_t bytes, u
   rec_id id = map_find(address);
   if (id) remove_block(id);
   id = rec_live(w, asked, bytes, address);
-  if (!id) return no_memory();
+  if (!id) return no_record_memory();
   recs[id].why = (uint8_t)miss_reason(w, bytes);
   w->stats.misses++;
   return WEIR_OK;
@@ -609,7 +609,7 @@ static weir_status add_use(rec_id id, block_cache *w, stream *s)
     return weir_fail(WEIR_ELIMIT, "more than %d streams have work that a cached block waits for",
                      STREAMS);
   rec_id u = rec_new();
-  if (!u) return no_memory();
+  if (!u) return no_record_memory();
   recs[u].state = REC_USE;
   recs[u].stream = (uint16_t)(s - w->streams);
   recs[u].serial = s->ended ? s->marked : s->epoch;
@@ -626,7 +626,7 @@ __attribute__((noinline)) static weir_status uses_make(block_cache *w, rec_id id
 {
   weir_status st = WEIR_OK;
   for (unsigned i = 0; i < count && !st; i++)
-    st = add_use(id, w, stream_of(w, streams[i]));
+    st = add_use(id, w, stream_of_handle(w, streams[i]));
   for (unsigned i = 0; i < w->stream_count && !st; i++) {
     stream *s = &w->streams[i];
     if (!s->used || !s->ended) continue;
@@ -647,7 +647,8 @@ static weir_status fail_not_live(uint64_t address)
 }
 
 /* Lock held. The live block goes into its cache. */
-HOT weir_status put_back(rec_id id, void *const *streams, unsigned count, uint32_t now, bool *full)
+HOT weir_status put_block_back(rec_id id, void *const *streams, unsigned count, uint32_t now,
+                               bool *full)
 {
   block_cache *w = recs[id].cache;
   weir_status st = count || w->ended ? uses_make(w, id, streams, count) : WEIR_OK;
@@ -675,7 +676,7 @@ weir_status block_cache_free(uint64_t address, void *const *streams, unsigned co
 {
   HOLD_LOCK;
   rec_id id = live_at(address);
-  return id ? put_back(id, streams, count, time_now(), full) : fail_not_live(address);
+  return id ? put_block_back(id, streams, count, time_now(), full) : fail_not_live(address);
 }
 
 /* Lock held. */
@@ -691,7 +692,7 @@ weir_status block_cache_release(const block_cache_block *b, void *const *streams
 {
   HOLD_LOCK;
   if (!still(b)) return fail_not_live(b->address);
-  return put_back(b->record, streams, count, time_at(ticks), full);
+  return put_block_back(b->record, streams, count, time_at(ticks), full);
 }
 
 bool block_cache_forget(uint64_t address)
@@ -780,7 +781,7 @@ weir_status block_cache_stream_ends(block_cache *w, void *handle, bool busy)
 {
   HOLD_LOCK;
   stream *s = stream_known(w, handle);
-  if (!s && busy && !(s = stream_of(w, handle)))
+  if (!s && busy && !(s = stream_of_handle(w, handle)))
     return weir_fail(WEIR_ELIMIT, "more than %d streams have work", STREAMS);
   weir_status st = s && (busy || s->uses) ? mark_stream(w, s) : WEIR_OK;
   if (!s || st) return st;
@@ -830,7 +831,7 @@ weir_status block_cache_open(block_cache **out, const weir_backend *backend,
                              const block_cache_options *options)
 {
   block_cache *w = pages_alloc(sizeof *w);
-  if (!w) return no_memory();
+  if (!w) return no_record_memory();
   w->backend = backend;
   w->options = *options;
   *out = w;

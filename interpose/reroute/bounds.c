@@ -81,7 +81,7 @@ static block_cache_block shared_block(uint64_t start)
                              .bytes = block_cache_round(b.bytes)};
 }
 
-static block_cache_block block_of(uint64_t at, uint64_t *last)
+static block_cache_block block_with_end(uint64_t at, uint64_t *last)
 {
   block_cache_block b = block_cache_find(at);
   if (b.state != BLOCK_CACHE_NONE) return b;
@@ -101,7 +101,7 @@ static bool is_judged(uint64_t at, bool known)
 bool reroute_refuses_bytes(uint64_t at, uint64_t bytes, bool known, int slot)
 {
   if (!is_judged(at, known)) return false;
-  const block_cache_block b = block_of(at, &thread_self.inner_block[slot]);
+  const block_cache_block b = block_with_end(at, &thread_self.inner_block[slot]);
   if (b.state == BLOCK_CACHE_NONE) return false;
   uint64_t offset = at - b.address;
   bool freed = b.state != BLOCK_CACHE_LIVE;
@@ -115,8 +115,8 @@ bool reroute_refuses_bytes(uint64_t at, uint64_t bytes, bool known, int slot)
 /* ---- copies and fills ------------------------------------------------------------------------ */
 
 /* Bytes from the first to the last of a box; what overflows is as many as there can be. */
-static uint64_t extent(uint64_t width, uint64_t pitch, uint64_t height, uint64_t rows,
-                       uint64_t depth)
+static uint64_t box_span(uint64_t width, uint64_t pitch, uint64_t height, uint64_t rows,
+                         uint64_t depth)
 {
   uint64_t slice, slices, lines, all;
   if (!pitch) pitch = width;
@@ -136,8 +136,8 @@ static bool refuses_end(const copy_args *a, bool dst)
   uint64_t at = dst ? a->dst + a->dst_offset : a->src + a->src_offset;
   uint64_t bytes = a->width;
   if (a->dimensions > 1)
-    bytes = extent(a->width, dst ? a->dst_pitch : a->src_pitch, a->height,
-                   dst ? a->dst_rows : a->src_rows, a->depth);
+    bytes = box_span(a->width, dst ? a->dst_pitch : a->src_pitch, a->height,
+                     dst ? a->dst_rows : a->src_rows, a->depth);
   return reroute_refuses_bytes(at, bytes, end == COPY_DEVICE, !dst);
 }
 
@@ -151,7 +151,7 @@ bool reroute_refuses_copy(const copy_args *a)
 bool reroute_refuses_fill(uint64_t at, uint64_t pitch, uint64_t width, uint64_t rows)
 {
   if (!width || !rows) return false;
-  return reroute_refuses_bytes(at, extent(width, pitch, rows, 0, 1), true, 0);
+  return reroute_refuses_bytes(at, box_span(width, pitch, rows, 0, 1), true, 0);
 }
 
 static bool refuses_nth(const copy_args *a, size_t i, size_t *failed)

@@ -80,7 +80,7 @@ static bool is_stageable(const copy_args *a, bool to)
          on_device(to ? copy_dst(a) : copy_src(a), device);
 }
 
-static CUstream stream_of(const hook_call *c, const copy_args *a)
+static CUstream stream_of_copy(const hook_call *c, const copy_args *a)
 {
   if (a->stream) return (CUstream)(uintptr_t)a->stream;
   return c->flags & WEIR_EVF_PTDS ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -120,7 +120,7 @@ static bool stage_pageable(hook_call *c, const copy_args *a)
   if (!is_stageable(a, to)) return false;
   rule_action rule = reroute_rules_action(WEIR_RULES_COPY, c->site, a->width * a->height);
   if (rule == WEIR_RULE_STAGING_OFF) return false;
-  CUstream stream = stream_of(c, a);
+  CUstream stream = stream_of_copy(c, a);
   if (!of_context(stream)) return false;
   /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
   if (a->blocking && !wait_for_stream(stream)) return false;
@@ -167,7 +167,7 @@ static bool stage_peers(hook_call *c, const copy_args *a)
                                   .dst_context = block_tag_context(dst),
                                   .src_context = block_tag_context(src),
                                   .bytes = a->width,
-                                  .stream = stream_of(c, a),
+                                  .stream = stream_of_copy(c, a),
                                   .blocking = a->blocking,
                                   .named = a->owners != COPY_NO_OWNERS};
   context_refresh(&thread_self);
@@ -238,5 +238,5 @@ void reroute_look_at_copy(const hook_call *c, const copy_args *a)
   if (a->blocking || c->flags & WEIR_EVF_STAGED || (!pointer_tag(dst) && !pointer_known(dst)))
     poison_check(&copy);
   else
-    poison_check_later(&copy, stream_of(c, a));
+    poison_check_later(&copy, stream_of_copy(c, a));
 }

@@ -56,7 +56,7 @@ static weir_status status_of_result(CUresult r, const char *what)
                    (int)r);
 }
 
-static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+static weir_status driver_mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   size_t free_now = 0, total = 0;
   HERE(WEIR_HELPER(cuMemGetInfo_v2)(&free_now, &total));
@@ -65,7 +65,7 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
   return status_of_result(r, "cuMemGetInfo");
 }
 
-static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
+static weir_status driver_segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   CUdeviceptr at = 0;
   const reroute_device *d = self;
@@ -77,7 +77,7 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
   return status_of_result(r, "cuMemAlloc");
 }
 
-static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
+static weir_status driver_segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   (void)bytes;
   const reroute_device *d = self;
@@ -87,7 +87,7 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
   return status_of_result(r, d->host ? "cuMemFreeHost" : "cuMemFree");
 }
 
-static weir_status event_create(void *self, void **event)
+static weir_status driver_event_create(void *self, void **event)
 {
   CUevent made = NULL;
   HERE_STEP(WEIR_HELPER(cuEventCreate)(&made, CU_EVENT_DISABLE_TIMING));
@@ -95,26 +95,26 @@ static weir_status event_create(void *self, void **event)
   return status_of_result(r, "cuEventCreate");
 }
 
-static weir_status event_destroy(void *self, void *event)
+static weir_status driver_event_destroy(void *self, void *event)
 {
   HERE(WEIR_HELPER(cuEventDestroy_v2)((CUevent)event));
   return status_of_result(r, "cuEventDestroy");
 }
 
-static weir_status event_record(void *self, void *event, void *stream)
+static weir_status driver_event_record(void *self, void *event, void *stream)
 {
   HERE_STEP(WEIR_HELPER(cuEventRecord)((CUevent)event, (CUstream)stream));
   return status_of_result(r, "cuEventRecord");
 }
 
-static weir_status event_query(void *self, void *event, bool *complete)
+static weir_status driver_event_query(void *self, void *event, bool *complete)
 {
   HERE_STEP(WEIR_HELPER(cuEventQuery)((CUevent)event));
   *complete = r == CUDA_SUCCESS;
   return r == CUDA_ERROR_NOT_READY ? WEIR_OK : status_of_result(r, "cuEventQuery");
 }
 
-static bool stream_capturing(void *self, void *stream)
+static bool driver_stream_capturing(void *self, void *stream)
 {
   (void)self, (void)stream;
   return capture_live();
@@ -199,13 +199,13 @@ bool reroute_device_init(reroute_device *d, CUcontext context, unsigned number, 
   d->backend = (weir_backend){.name = "cuda",
                               .index = ordinal,
                               .self = d,
-                              .source = {.mem_info = mem_info,
-                                         .segment_alloc = segment_alloc,
-                                         .segment_free = segment_free},
-                              .event_create = event_create,
-                              .event_destroy = event_destroy,
-                              .event_record = event_record,
-                              .event_query = event_query,
-                              .stream_capturing = stream_capturing};
+                              .source = {.mem_info = driver_mem_info,
+                                         .segment_alloc = driver_segment_alloc,
+                                         .segment_free = driver_segment_free},
+                              .event_create = driver_event_create,
+                              .event_destroy = driver_event_destroy,
+                              .event_record = driver_event_record,
+                              .event_query = driver_event_query,
+                              .stream_capturing = driver_stream_capturing};
   return true;
 }

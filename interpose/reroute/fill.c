@@ -35,7 +35,7 @@ uint64_t fill_pattern(void)
   return seed[0];
 }
 
-static CUresult stream_of(unsigned number, CUstream *stream)
+static CUresult stream_of_fill(unsigned number, CUstream *stream)
 {
   PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate);
   CUresult r = CUDA_SUCCESS;
@@ -75,7 +75,7 @@ CUresult fill_device_memory(unsigned number, uint64_t address, uint64_t bytes, b
     return CUDA_SUCCESS;
   if (!wait) return CUDA_ERROR_NOT_SUPPORTED;
   capture_relaxed mode = capture_relax();
-  CUresult r = stream_of(number, &stream);
+  CUresult r = stream_of_fill(number, &stream);
   if (r == CUDA_SUCCESS)
     r = fill_in_use == WEIR_FILL_ZERO ? zero_block(stream, address, bytes)
                                       : poison(stream, address, bytes);

@@ -43,7 +43,7 @@ static reroute_reason why_not_host(const hook_call *c, size_t bytes)
   return runtime_is_elsewhere(c) ? WEIR_WHY_NO_CACHE : WEIR_WHY_NONE;
 }
 
-static CUresult host_alloc(hook_call *c, const host_way *h, void **out, size_t bytes)
+static CUresult alloc_page_locked(hook_call *c, const host_way *h, void **out, size_t bytes)
 {
   uint64_t at;
   bool mine = out && bytes && h->flags < WEIR_HOST_VALUES;
@@ -76,13 +76,13 @@ static CUresult host_alloc(hook_call *c, const host_way *h, void **out, size_t b
 CUresult reroute_cuMemAllocHost(hook_call *c, CUresult (*real)(void **, size_t), void **out,
                                 size_t bytes)
 {
-  return host_alloc(c, &(host_way){.plain = real}, out, bytes);
+  return alloc_page_locked(c, &(host_way){.plain = real}, out, bytes);
 }
 
 CUresult reroute_cuMemHostAlloc(hook_call *c, CUresult (*real)(void **, size_t, unsigned),
                                 void **out, size_t bytes, unsigned flags)
 {
-  return host_alloc(c, &(host_way){.flagged = real, .flags = flags}, out, bytes);
+  return alloc_page_locked(c, &(host_way){.flagged = real, .flags = flags}, out, bytes);
 }
 
 CUresult reroute_cuMemFreeHost(hook_call *c, CUresult (*real)(void *), void *ptr)

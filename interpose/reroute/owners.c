@@ -54,7 +54,7 @@ static void list_families(char *text, size_t room, unsigned families)
       n += (size_t)snprintf(text + n, room - n, "%s%s", n ? ", " : "", all[i].words);
 }
 
-static const char *file_of(const elf_object *o)
+static const char *path_of_object(const elf_object *o)
 {
   const char *path = o->path && *o->path ? o->path : "the program";
   const char *slash = strrchr(path, '/');
@@ -73,8 +73,8 @@ static void step_back(const elf_object *o, const char *first, unsigned count, un
   if (!(had & families) || process_mode_now() == WEIR_OBSERVE) return;
   list_families(what, sizeof what, had & families);
   if (count > 1) (void)snprintf(more, sizeof more, ", and %u more such functions", count - 1);
-  (void)snprintf(text, sizeof text, "not rerouted: %s: %s has a %s of its own%s", what, file_of(o),
-                 first, more);
+  (void)snprintf(text, sizeof text, "not rerouted: %s: %s has a %s of its own%s", what,
+                 path_of_object(o), first, more);
   weir_note(text);
 }
 
@@ -151,7 +151,7 @@ static void *find_at_start(void)
 /* CUDA's libraries come in several files, of which the driver's may bring others. */
 static bool is_cudas(const elf_object *o)
 {
-  const char *file = file_of(o);
+  const char *file = path_of_object(o);
   return strncmp(file, "libcuda", 7) == 0 || strncmp(file, "libnv", 5) == 0;
 }
 

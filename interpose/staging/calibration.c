@@ -17,7 +17,7 @@ static void sanitize_name(char *text)
     if (*p == '/' || *p == ' ' || *p == '.') *p = '-';
 }
 
-static bool name_of(char name[128], unsigned device)
+static bool name_of_measure(char name[128], unsigned device)
 {
   PFN_cuDeviceGetName_v2000 ask = WEIR_HELPER(cuDeviceGetName);
   name[127] = 0;
@@ -27,7 +27,7 @@ static bool name_of(char name[128], unsigned device)
 bool calibration_key(char key[CALIBRATION_KEY_ROOM], unsigned device, unsigned threads)
 {
   char name[128] = "";
-  if (!name_of(name, device)) return false;
+  if (!name_of_measure(name, device)) return false;
   (void)snprintf(key, CALIBRATION_KEY_ROOM, "staging-%s-%u", name, threads);
   sanitize_name(key);
   return true;
@@ -39,7 +39,7 @@ bool calibration_key_peers(char key[CALIBRATION_KEY_ROOM], unsigned from, unsign
   char name[2][128] = {"", ""}, bus[2][32] = {"", ""};
   const unsigned device[2] = {from, to};
   for (int i = 0; i < 2; i++)
-    if (!ask || !name_of(name[i], device[i]) ||
+    if (!ask || !name_of_measure(name[i], device[i]) ||
         ask(bus[i], sizeof bus[i], (CUdevice)device[i]) != CUDA_SUCCESS)
       return false;
   (void)snprintf(key, CALIBRATION_KEY_ROOM, "staging-%s-%s-to-%s-%s", name[0], bus[0], name[1],
@@ -49,7 +49,7 @@ bool calibration_key_peers(char key[CALIBRATION_KEY_ROOM], unsigned from, unsign
 }
 
 /* False: there is no place for it. */
-static bool path_of(char path[PATH_MAX], const char *key, bool make)
+static bool path_of_measure(char path[PATH_MAX], const char *key, bool make)
 {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   char folder[PATH_MAX];
@@ -68,7 +68,7 @@ static void read_both(const char *key, unsigned percent[2])
 {
   char path[PATH_MAX], text[64];
   percent[0] = percent[1] = 0;
-  if (!path_of(path, key, false)) return;
+  if (!path_of_measure(path, key, false)) return;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   ssize_t n = read(fd, text, sizeof text - 1);
@@ -90,7 +90,7 @@ void calibration_write(const char *key, int which, unsigned value)
   unsigned percent[2];
   read_both(key, percent);
   percent[which] = value;
-  if (!path_of(path, key, true)) return;
+  if (!path_of_measure(path, key, true)) return;
   (void)snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid());
   int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return;

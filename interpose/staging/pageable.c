@@ -168,7 +168,7 @@ static CUresult submit_rows(const staging_copy *c, const piece *p, char *memory)
 }
 
 /* Between the slot and the device, and the event behind it. */
-static CUresult submit(const staging_copy *c, const piece *p, slot *s)
+static CUresult submit_pieces(const staging_copy *c, const piece *p, slot *s)
 {
   CUresult r;
   if (!is_linear(c))
@@ -197,7 +197,7 @@ static CUresult to_device(ring *g, const staging_copy *c)
     piece p = piece_at(c, i);
     if ((r = wait_slot(s)) != CUDA_SUCCESS) break;
     move_piece(c, &p, s->memory);
-    r = submit(c, &p, s);
+    r = submit_pieces(c, &p, s);
   }
   if (r == CUDA_SUCCESS && c->wait) r = wait_slot(&g->slots[(n - 1) % SLOTS]);
   return r;
@@ -210,7 +210,7 @@ static CUresult from_device(ring *g, const staging_copy *c)
   for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++) {
     for (; sent < n && sent < i + SLOTS && r == CUDA_SUCCESS; sent++) {
       piece p = piece_at(c, sent);
-      r = submit(c, &p, &g->slots[sent % SLOTS]);
+      r = submit_pieces(c, &p, &g->slots[sent % SLOTS]);
     }
     if (r != CUDA_SUCCESS || (r = wait_slot(&g->slots[i % SLOTS])) != CUDA_SUCCESS) break;
     piece p = piece_at(c, i);
@@ -309,7 +309,7 @@ static unsigned measure_on(trial *t, char *host)
 
 /* In a stream that waits for no other: the program's may be held up by what this thread does next.
  */
-static unsigned measure(void *of)
+static unsigned measure_pageable_copy(void *of)
 {
   trial *t = of;
   unsigned percent = 0;
@@ -343,7 +343,7 @@ static bool is_worth(unsigned number, unsigned device, bool to)
                               .device = device,
                               .kind = to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
                               .bytes = TRIAL_BYTES,
-                              .measure = measure,
+                              .measure = measure_pageable_copy,
                               .of = &t};
   bool worth = staging_is_worth(&q);
   atomic_store(v, worth ? WORTH : NOT_WORTH);

@@ -98,7 +98,7 @@ static CUresult leave_context(CUresult r)
 #define IN(context, call)                                                                          \
   (enter_context(context) ? leave_context(call) : CUDA_ERROR_INVALID_CONTEXT)
 
-static CUresult record(CUevent event, CUstream stream)
+static CUresult record_peer_event(CUevent event, CUstream stream)
 {
   return WEIR_HELPER(cuEventRecord)(event, stream);
 }
@@ -141,7 +141,7 @@ static CUresult make_slots(pair *p)
   return r;
 }
 
-static void destroy(CUevent event)
+static void destroy_peer_event(CUevent event)
 {
   if (event) (void)WEIR_HELPER(cuEventDestroy_v2)(event);
 }
@@ -149,8 +149,8 @@ static void destroy(CUevent event)
 static CUresult end_half(const half *h)
 {
   for (int i = 0; i < SLOTS; i++)
-    destroy(h->passed[i]);
-  destroy(h->last);
+    destroy_peer_event(h->passed[i]);
+  destroy_peer_event(h->last);
   return h->stream ? WEIR_HELPER(cuStreamDestroy_v2)(h->stream) : CUDA_SUCCESS;
 }
 
@@ -243,7 +243,7 @@ static CUresult move(const pair *p, int which, int i, CUdeviceptr at, size_t byt
   if (r == CUDA_SUCCESS)
     r = which == SOURCE ? WEIR_HELPER(cuMemcpyDtoHAsync_v2)(p->slots[i], at, bytes, stream)
                         : WEIR_HELPER(cuMemcpyHtoDAsync_v2)(at, p->slots[i], bytes, stream);
-  return r == CUDA_SUCCESS ? record(p->half[which].passed[i], stream) : r;
+  return r == CUDA_SUCCESS ? record_peer_event(p->half[which].passed[i], stream) : r;
 }
 
 static CUresult copy_piece(const pair *p, const staging_peer_copy *c, size_t i)
@@ -257,7 +257,7 @@ static CUresult copy_piece(const pair *p, const staging_peer_copy *c, size_t i)
 }
 
 /* The context that the stream is in; a default one is in the thread's. */
-static CUcontext context_of(CUstream stream)
+static CUcontext context_of_stream(CUstream stream)
 {
   CUcontext of = NULL;
   if ((uint64_t)(uintptr_t)stream <= WEIR_STREAM_PER_THREAD)
@@ -269,18 +269,19 @@ static CUcontext context_of(CUstream stream)
 static CUresult event_in(CUstream stream, CUevent *made)
 {
   CUresult r = event_make(made);
-  return r == CUDA_SUCCESS ? record(*made, stream) : r;
+  return r == CUDA_SUCCESS ? record_peer_event(*made, stream) : r;
 }
 
 /* Behind what the program's stream has now; nothing is queued yet. */
-static CUresult follow(const pair *p, const staging_peer_copy *c)
+static CUresult order_after_event(const pair *p, const staging_peer_copy *c)
 {
-  CUcontext of = context_of(c->stream);
+  CUcontext of = context_of_stream(c->stream);
   CUevent before = NULL;
   CUresult r = of ? IN(of, event_in(c->stream, &before)) : CUDA_ERROR_INVALID_CONTEXT;
   for (int i = 0; i < 2 && r == CUDA_SUCCESS; i++)
     r = wait(p->half[i].stream, before);
-  destroy(before); /* "resources ... released automatically" once what waits for it has it */
+  destroy_peer_event(
+      before); /* "resources ... released automatically" once what waits for it has it */
   return r;
 }
 
@@ -289,7 +290,7 @@ static CUresult follow(const pair *p, const staging_peer_copy *c)
 static CUresult join_stream(const pair *p, const staging_peer_copy *c)
 {
   const half *in = &p->half[DESTINATION];
-  CUresult r = record(in->last, in->stream);
+  CUresult r = record_peer_event(in->last, in->stream);
   if (r == CUDA_SUCCESS) r = wait(c->stream, in->last);
   for (int i = 0; i < 2 && r != CUDA_SUCCESS; i++)
     (void)WEIR_HELPER(cuStreamSynchronize)(p->half[i].stream);
@@ -354,7 +355,7 @@ static bool run_peer_copy(pair *p, const staging_peer_copy *c, CUresult *result)
     middle.dst += ENDS_BYTES, middle.src += ENDS_BYTES, middle.bytes = tail - ENDS_BYTES;
     if (copy_end_bytes(p, c, 0) != CUDA_SUCCESS) return false;
   }
-  if (follow(p, &middle) != CUDA_SUCCESS) return false;
+  if (order_after_event(p, &middle) != CUDA_SUCCESS) return false;
   *result = send_pieces(p, &middle);
   if (has_ends(c) && *result == CUDA_SUCCESS) *result = copy_end_bytes(p, c, tail);
   return true;
@@ -421,7 +422,7 @@ static CUresult trial_race(trial *t, unsigned *percent)
   return CUDA_SUCCESS;
 }
 
-static unsigned measure(void *of)
+static unsigned measure_peer_copy(void *of)
 {
   trial t = {.of = of};
   const half *h = t.of->half;
@@ -446,7 +447,7 @@ static bool is_worth(pair *p)
                               .device = to,
                               .kind = WEIR_COPY_PTOP,
                               .bytes = TRIAL_BYTES,
-                              .measure = measure,
+                              .measure = measure_peer_copy,
                               .of = p};
   p->asked = true;
   p->worth = staging_is_worth(&q);

@@ -13,7 +13,7 @@ enum { TRIALS = 3, WINS_PERCENT = 120 };
 
 staging_choice staging_options;
 
-static void destroy(CUmemoryPool pool)
+static void destroy_trial_pool(CUmemoryPool pool)
 {
   (void)WEIR_HELPER(cuMemPoolDestroy)(pool);
 }
@@ -34,7 +34,7 @@ bool staging_trial_alloc(staging_trial *t, unsigned device, size_t bytes, CUstre
     staging_trial_free(t, stream);
     return false;
   }
-  destroy(t->pool);
+  destroy_trial_pool(t->pool);
   return false;
 }
 
@@ -42,7 +42,7 @@ void staging_trial_free(staging_trial *t, CUstream stream)
 {
   (void)WEIR_HELPER(cuMemFreeAsync)(t->at, stream);
   (void)WEIR_HELPER(cuStreamSynchronize)(stream);
-  destroy(t->pool);
+  destroy_trial_pool(t->pool);
 }
 
 unsigned staging_race(bool (*driver)(void *), bool (*ours)(void *), void *of)

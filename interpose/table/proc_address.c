@@ -71,7 +71,7 @@ static void *replace_entry(const asker *a, const char *name, uint32_t version, v
   return api ? real : unwrapped_watch(name, real);
 }
 
-static bool is_ours(const void *address)
+static bool is_wrapper(const void *address)
 {
   for (uint32_t i = 0; i < hook_row_count && hook_rows[i].bank == WEIR_BANK_DRIVER; i++)
     if (hook_rows[i].wrapper == address) return true;
@@ -81,7 +81,7 @@ static bool is_ours(const void *address)
 /* Exchanges *function after a success, unless the look-up beneath has done so already. */
 static void wrap_answer(const asker *a, const char *name, uint32_t version, void **function)
 {
-  if (!name || !*name || !function || !*function || is_ours(*function)) return;
+  if (!name || !*name || !function || !*function || is_wrapper(*function)) return;
   *function = replace_entry(a, name, version, *function);
 }
 
@@ -165,7 +165,7 @@ cudaError_t handle_cudaGetDriverEntryPoint(int bank, bool per_thread, fn_entry r
 {
   cudaError_t r = real(symbol, function, flags, status);
   asker a = {no_entry_point, NULL, entry_flags(flags, per_thread)};
-  if (r == cudaSuccess && function && *function && !is_ours(*function))
+  if (r == cudaSuccess && function && *function && !is_wrapper(*function))
     wrap_answer(&a, symbol, runtime_version(bank), function);
   return r;
 }

@@ -17,7 +17,7 @@ typedef struct walk {
   int links;           /* followed so far */
 } walk;
 
-static int refuse(int error)
+static int refuse_step(int error)
 {
   errno = error;
   return -1;
@@ -43,9 +43,9 @@ static int take_link(walk *w, int link, const char *left)
   ssize_t n = readlinkat(link, "", target, sizeof(target) - 1);
   if (n < 0) return -1;
   target[n] = '\0';
-  if (++w->links > MOST_LINKS) return refuse(ELOOP);
+  if (++w->links > MOST_LINKS) return refuse_step(ELOOP);
   int bytes = snprintf(rest, sizeof(rest), "%s%s%s", target, *left ? "/" : "", left);
-  if (bytes >= (int)sizeof(w->rest)) return refuse(ENAMETOOLONG);
+  if (bytes >= (int)sizeof(w->rest)) return refuse_step(ENAMETOOLONG);
   memcpy(w->rest, rest, (size_t)bytes + 1);
   if (target[0] != '/') return 0;
   int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -55,13 +55,13 @@ static int take_link(walk *w, int link, const char *left)
 }
 
 /* One part of the name, which is open. 1: it was the last, 0: not yet, -1: errno. */
-static int take_part(walk *w, int part, const char *left)
+static int follow_part(walk *w, int part, const char *left)
 {
   struct stat file;
   if (fstat(part, &file)) return -1;
   if (S_ISLNK(file.st_mode)) {
     w->f->foreign = file.st_uid != geteuid() && file.st_uid != 0;
-    if (w->f->foreign) return refuse(EPERM);
+    if (w->f->foreign) return refuse_step(EPERM);
     w->f->process = !*left && is_in_proc(part);
     return w->f->process ? 1 : take_link(w, part, left);
   }
@@ -73,7 +73,7 @@ static int take_part(walk *w, int part, const char *left)
   return 0;
 }
 
-/* The next part, as take_part() has it. */
+/* The next part, as follow_part() has it. */
 static int step(walk *w)
 {
   const char *at = w->rest + strspn(w->rest, "/");
@@ -81,15 +81,15 @@ static int step(walk *w)
   const char *left = at + bytes;
   bool folder = *left == '/'; /* "name/" is a folder's */
   left += strspn(left, "/");
-  if (!bytes) return refuse(EISDIR);
-  if (bytes > NAME_MAX) return refuse(ENAMETOOLONG);
+  if (!bytes) return refuse_step(EISDIR);
+  if (bytes > NAME_MAX) return refuse_step(ENAMETOOLONG);
   memcpy(w->f->name, at, bytes);
   w->f->name[bytes] = '\0';
   if (!*left && (folder || !strcmp(w->f->name, ".") || !strcmp(w->f->name, "..")))
-    return refuse(EISDIR);
+    return refuse_step(EISDIR);
   int part = openat(w->f->folder, w->f->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (part < 0) return errno == ENOENT && !*left ? 1 : -1;
-  int status = take_part(w, part, left);
+  int status = follow_part(w, part, left);
   int error = errno;
   (void)close(part);
   errno = error;
@@ -101,8 +101,8 @@ int wr_follow(const char *path, wr_followed *f)
   walk w = {.f = f};
   int status = 0;
   *f = (wr_followed){.folder = -1};
-  if (!*path) return refuse(ENOENT);
-  if (strlen(path) >= sizeof(w.rest)) return refuse(ENAMETOOLONG);
+  if (!*path) return refuse_step(ENOENT);
+  if (strlen(path) >= sizeof(w.rest)) return refuse_step(ENAMETOOLONG);
   memcpy(w.rest, path, strlen(path) + 1);
   f->folder = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (f->folder < 0) return -1;
@@ -111,5 +111,5 @@ int wr_follow(const char *path, wr_followed *f)
   if (status > 0) return 0;
   int error = errno;
   enter_folder(&w, -1);
-  return refuse(error);
+  return refuse_step(error);
 }

@@ -31,7 +31,7 @@ static void put_time(chrome *x, const char *key, int64_t ns)
   (void)fprintf(x->out, ",\"%s\":%" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
 }
 
-static void put_text(chrome *x, const char *key, const char *text)
+static void put_chrome_text(chrome *x, const char *key, const char *text)
 {
   (void)fprintf(x->out, ",\"%s\":", key);
   wr_put_json_text(x->out, text ? text : "?");
@@ -118,8 +118,8 @@ static weir_status put_duration(chrome *x, const timeline_item *item)
   begin_event(x, "X", pid_of(item), tid_of(item));
   put_time(x, "ts", item->start);
   put_time(x, "dur", item->end - item->start);
-  put_text(x, "name", item->name);
-  put_text(x, "cat", item->category);
+  put_chrome_text(x, "name", item->name);
+  put_chrome_text(x, "cat", item->category);
   if (item->stack) (void)fprintf(x->out, ",\"sf\":\"%" PRId64 ".0\"", item->stack);
   put_arguments(x, item);
   put_arrow(x, item);
@@ -157,7 +157,7 @@ static weir_status put_stack(chrome *x, int64_t stack, bool first)
     (void)fprintf(x->out, "%s\n\"%" PRId64 ".%zu\":{\"name\":", first && !i ? "" : ",", stack, i);
     wr_put_json_text(x->out, name);
     free(name);
-    put_text(x, "category", frames[i].file ? frames[i].file : frames[i].module);
+    put_chrome_text(x, "category", frames[i].file ? frames[i].file : frames[i].module);
     if (i + 1 < count) (void)fprintf(x->out, ",\"parent\":\"%" PRId64 ".%zu\"", stack, i + 1);
     (void)putc('}', x->out);
   }

@@ -59,7 +59,7 @@ static uint64_t string_of(firefox *x, const char *text)
   return x->string[number - 1] ? number : 0;
 }
 
-static uint64_t function_of(firefox *x, const char *name, const char *file)
+static uint64_t place_of_function(firefox *x, const char *name, const char *file)
 {
   bool added;
   firefox_function f = {.name = string_of(x, name), .file = file ? string_of(x, file) : 0};
@@ -96,7 +96,7 @@ static uint64_t stack_of(firefox *x, uint64_t prefix, uint64_t frame)
 static uint64_t program_frame(firefox *x, const wr_frame *f)
 {
   char *name = export_frame_name(f);
-  uint64_t function = name ? function_of(x, name, f->file) : 0;
+  uint64_t function = name ? place_of_function(x, name, f->file) : 0;
   free(name);
   return frame_of(x, function, f->file && f->line > 0 ? f->line : 0, PROGRAM);
 }
@@ -109,7 +109,7 @@ static weir_status take_sample(void *context, const profile_sample *sample)
     stack = stack_of(x, stack, program_frame(x, &sample->frames[i]));
     if (!stack) return export_out_of_memory();
   }
-  stack = stack_of(x, stack, frame_of(x, function_of(x, sample->function, NULL), 0, CUDA));
+  stack = stack_of(x, stack, frame_of(x, place_of_function(x, sample->function, NULL), 0, CUDA));
   if (!stack || !wr_grow(&x->sample, &x->sample_room, x->samples + 1, sizeof *x->sample))
     return export_out_of_memory();
   firefox_sample *s = &x->sample[x->samples++];
@@ -170,7 +170,7 @@ static void put_functions(const firefox *x)
   (void)putc('}', x->out);
 }
 
-static void put_frames(const firefox *x)
+static void put_frame_table(const firefox *x)
 {
   size_t n = x->frames.count;
   (void)fprintf(x->out, ",\n\"frameTable\":{\"length\":%zu", n);
@@ -187,7 +187,7 @@ static void put_frames(const firefox *x)
   (void)putc('}', x->out);
 }
 
-static void put_stacks(const firefox *x)
+static void put_stack_table(const firefox *x)
 {
   size_t n = x->stacks.count;
   (void)fprintf(x->out, ",\n\"stackTable\":{\"length\":%zu", n);
@@ -246,8 +246,8 @@ static weir_status put_thread(const firefox *x, profile_weight of)
       "\"host\":[],\"type\":[]},\"nativeSymbols\":{\"length\":0,\"libIndex\":[],"
       "\"address\":[],\"name\":[],\"functionSize\":[]}",
       x->out);
-  put_stacks(x);
-  put_frames(x);
+  put_stack_table(x);
+  put_frame_table(x);
   put_functions(x);
   put_strings(x);
   (void)putc('}', x->out);

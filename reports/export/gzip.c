@@ -2,7 +2,7 @@
 #include "reports/export/gzip.h"
 #include <string.h>
 
-static void put_little(FILE *out, uint64_t value, int bytes)
+static void put_trailer_word(FILE *out, uint64_t value, int bytes)
 {
   for (int i = 0; i < bytes; i++)
     (void)putc((int)(value >> 8 * i & 255), out);
@@ -11,8 +11,8 @@ static void put_little(FILE *out, uint64_t value, int bytes)
 static void put_block(gzip *g, int last)
 {
   (void)putc(last, g->out);
-  put_little(g->out, g->count, 2);
-  put_little(g->out, ~(uint64_t)g->count, 2);
+  put_trailer_word(g->out, g->count, 2);
+  put_trailer_word(g->out, ~(uint64_t)g->count, 2);
   (void)fwrite(g->block, 1, g->count, g->out);
   g->count = 0;
 }
@@ -50,6 +50,6 @@ void gzip_write(gzip *g, const void *bytes, size_t count)
 void gzip_end(gzip *g)
 {
   put_block(g, 1);
-  put_little(g->out, ~g->crc & UINT32_MAX, 4);
-  put_little(g->out, g->bytes, 4);
+  put_trailer_word(g->out, ~g->crc & UINT32_MAX, 4);
+  put_trailer_word(g->out, g->bytes, 4);
 }

@@ -33,7 +33,7 @@ static const char live_sql[] =
     " IS NULL AND NOT registered LIMIT 1) WHERE b.born <= place AND (b.died IS NULL OR b.died >"
     " place) AND b.how <> 4 AND NOT b.registered AND b.mem NOT IN (1, 2, 6, 8, 9, 10)";
 
-static int64_t sum_of(int64_t a, int64_t b)
+static int64_t sum_saturated(int64_t a, int64_t b)
 {
   int64_t sum;
   if (b < 0) return a;
@@ -41,7 +41,7 @@ static int64_t sum_of(int64_t a, int64_t b)
 }
 
 /* q: stack, api, and what to add of each weight */
-static weir_status add_row(void *context, sqlite3_stmt *q)
+static weir_status add_profile_row(void *context, sqlite3_stmt *q)
 {
   bool added;
   profile *p = context;
@@ -56,7 +56,7 @@ static weir_status add_row(void *context, sqlite3_stmt *q)
     p->sum[*at] = (profile_sum){.stack = stack, .api = api};
   }
   for (int i = 0; i < PROFILE_WEIGHTS; i++)
-    p->sum[*at].weight[i] = sum_of(p->sum[*at].weight[i], sqlite3_column_int64(q, i + 2));
+    p->sum[*at].weight[i] = sum_saturated(p->sum[*at].weight[i], sqlite3_column_int64(q, i + 2));
   return WEIR_OK;
 }
 
@@ -65,9 +65,9 @@ weir_status profile_open(profile *p, const char *trace)
   *p = (profile){0};
   weir_status s = export_input_open(&p->input, trace);
   const wr_db *db = &p->input.in.db;
-  if (!s) s = wr_db_each(db, calls_sql, add_row, p);
-  if (!s && wr_schema_graph_memory(db)) s = wr_db_each(db, graphs_sql, add_row, p);
-  if (!s) s = wr_db_each(db, live_sql, add_row, p);
+  if (!s) s = wr_db_each(db, calls_sql, add_profile_row, p);
+  if (!s && wr_schema_graph_memory(db)) s = wr_db_each(db, graphs_sql, add_profile_row, p);
+  if (!s) s = wr_db_each(db, live_sql, add_profile_row, p);
   if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'duration_ns'", &p->duration);
   if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &p->began);
   return s ? s : wr_db_prepare(db, "SELECT name FROM main.api WHERE id = ?1", &p->api_name);

@@ -39,7 +39,7 @@ static weir_status put_function(speedscope *x, const char *function)
   return WEIR_OK;
 }
 
-static weir_status put_frame(speedscope *x, const wr_frame *f)
+static weir_status put_speedscope_frame(speedscope *x, const wr_frame *f)
 {
   bool added;
   if (!export_number(&x->frames, export_frame_key(f), &added)) return export_out_of_memory();
@@ -59,12 +59,12 @@ static weir_status put_frame(speedscope *x, const wr_frame *f)
   return WEIR_OK;
 }
 
-static weir_status put_frames(void *context, const profile_sample *sample)
+static weir_status put_sample_frames(void *context, const profile_sample *sample)
 {
   speedscope *x = context;
   weir_status s = put_function(x, sample->function);
   for (size_t i = 0; i < sample->count && !s; i++)
-    s = put_frame(x, &sample->frames[i]);
+    s = put_speedscope_frame(x, &sample->frames[i]);
   return s ? s : export_written(x->out);
 }
 
@@ -124,7 +124,7 @@ static weir_status put_speedscope(speedscope *x, const char *trace)
               x->out);
   wr_put_json_text(x->out, trace);
   (void)fputs(",\n\"shared\":{\"frames\":[", x->out);
-  weir_status s = profile_each(&x->p, put_frames, x);
+  weir_status s = profile_each(&x->p, put_sample_frames, x);
   (void)fputs("]},\n\"profiles\":[", x->out);
   for (int i = 0; i < PROFILE_WEIGHTS && !s; i++)
     s = put_profile(x, (profile_weight)i);

@@ -50,7 +50,7 @@ static const char threads_sql[] =
     "SELECT t.id, t.process, p.pid, t.tid, t.name FROM main.thread t CROSS JOIN main.process p"
     " ON p.id = t.process";
 
-static weir_status take_process(void *context, sqlite3_stmt *q)
+static weir_status add_process_track(void *context, sqlite3_stmt *q)
 {
   timeline *x = context;
   timeline_item item = {.kind = TIMELINE_PROCESS,
@@ -60,7 +60,7 @@ static weir_status take_process(void *context, sqlite3_stmt *q)
   return x->take(x->context, &item);
 }
 
-static weir_status take_thread(void *context, sqlite3_stmt *q)
+static weir_status add_thread_track(void *context, sqlite3_stmt *q)
 {
   timeline *x = context;
   timeline_item item = {.kind = TIMELINE_THREAD,
@@ -74,7 +74,7 @@ static weir_status take_thread(void *context, sqlite3_stmt *q)
 
 /* The bytes live of a device, which is announced when it is first met; *live is valid until the next
  * is. */
-static weir_status device_of(timeline *x, int64_t device, uint64_t **live)
+static weir_status live_bytes_of_device(timeline *x, int64_t device, uint64_t **live)
 {
   bool added;
   *live = hash_map_place(&x->devices, (uint64_t)device, &added);
@@ -113,7 +113,7 @@ static const char calls_of_threads[] =
     " EXISTS(SELECT 1 FROM export_worked w WHERE w.call = e.id)"
     " FROM event e WHERE e.kind <> 13 AND NOT (e.flags & 32)";
 
-static weir_status take_call(void *context, sqlite3_stmt *q)
+static weir_status add_call_slice(void *context, sqlite3_stmt *q)
 {
   timeline *x = context;
   const char *kernel = text_at(q, 11);
@@ -179,7 +179,7 @@ static const char work_sql[] =
     " END FROM main.device_work d WHERE d.kind BETWEEN 1 AND 4 AND " WR_DEVICE_TIME
     " ORDER BY d.start, d.id";
 
-static weir_status take_work(void *context, sqlite3_stmt *q)
+static weir_status add_device_slice(void *context, sqlite3_stmt *q)
 {
   timeline *x = context;
   uint64_t *live, stream = 9;
@@ -194,7 +194,7 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
                         .category = "device",
                         .sized = sqlite3_column_type(q, 8) != SQLITE_NULL,
                         .bytes = sqlite3_column_int64(q, 8)};
-  weir_status s = device_of(x, item.device, &live);
+  weir_status s = live_bytes_of_device(x, item.device, &live);
   item.group = TRACK(TIMELINE_DEVICE, item.device);
   for (int i = 0; i < 4; i++)
     stream = hash_mix(stream, (uint64_t)sqlite3_column_int64(q, i));
@@ -217,7 +217,7 @@ static const char ranges_of_threads[] =
     " FROM main.range_row r CROSS JOIN main.process p ON p.id = r.process"
     " WHERE r.start IS NOT NULL ORDER BY r.start, r.id";
 
-static weir_status take_range(void *context, sqlite3_stmt *q)
+static weir_status add_range_slice(void *context, sqlite3_stmt *q)
 {
   timeline *x = context;
   int64_t process = sqlite3_column_int64(q, 0), thread = sqlite3_column_int64(q, 1);
@@ -249,7 +249,7 @@ static weir_status take_live(void *context, sqlite3_stmt *q)
   timeline *x = context;
   uint64_t *live;
   int64_t device = device_at(q, 0);
-  weir_status s = device_of(x, device, &live);
+  weir_status s = live_bytes_of_device(x, device, &live);
   if (s) return s;
   *live += (uint64_t)sqlite3_column_int64(q, 2);
   timeline_item item = {.kind = TIMELINE_LIVE,
@@ -266,14 +266,14 @@ static weir_status walk_tracks(timeline *x)
   bool work =
       wr_db_has_table(x->db, "device_work") && wr_db_has_column(x->db, "device_work", "graph_node");
   bool ranges = wr_db_has_table(x->db, "range_row") && wr_db_has_table(x->db, "range_name");
-  weir_status s = wr_db_each(x->db, processes_sql, take_process, x);
-  if (!s) s = wr_db_each(x->db, threads_sql, take_thread, x);
+  weir_status s = wr_db_each(x->db, processes_sql, add_process_track, x);
+  if (!s) s = wr_db_each(x->db, threads_sql, add_thread_track, x);
   if (!s && x->db->schema < 2) s = wr_db_exec(x->db, old_batches_sql);
   if (!s) s = wr_db_exec(x->db, batches_sql);
   if (!s && work) s = wr_db_exec(x->db, worked_sql);
-  if (!s) s = wr_db_each(x->db, calls_of_threads, take_call, x);
-  if (!s && work) s = wr_db_each(x->db, work_sql, take_work, x);
-  if (!s && ranges) s = wr_db_each(x->db, ranges_of_threads, take_range, x);
+  if (!s) s = wr_db_each(x->db, calls_of_threads, add_call_slice, x);
+  if (!s && work) s = wr_db_each(x->db, work_sql, add_device_slice, x);
+  if (!s && ranges) s = wr_db_each(x->db, ranges_of_threads, add_range_slice, x);
   return s ? s : wr_db_each(x->db, live_of_devices, take_live, x);
 }
 

@@ -218,7 +218,7 @@ static weir_status cached_statement(wr_batch *b, const char *sql, sqlite3_stmt *
   return weir_fail(WEIR_EINTERNAL, "more kinds of row than a batch has room for");
 }
 
-static weir_status run_op(wr_batch *b, const wr_op *op)
+static weir_status run_batch_op(wr_batch *b, const wr_op *op)
 {
   sqlite3_stmt *statement = NULL;
   weir_status s = cached_statement(b, op->sql, &statement);
@@ -232,7 +232,7 @@ static weir_status run_op(wr_batch *b, const wr_op *op)
   return s;
 }
 
-static weir_status write_all(wr_batch *b)
+static weir_status write_batch_ops(wr_batch *b)
 {
   weir_status s = WEIR_OK;
   for (int t = 0; !s && t < WR_TABLE_COUNT; t++) {
@@ -243,7 +243,7 @@ static weir_status write_all(wr_batch *b)
     b->feed->rows = NULL;
   }
   for (size_t i = 0; !s && i < b->op_count; i++)
-    s = run_op(b, &b->ops[i]);
+    s = run_batch_op(b, &b->ops[i]);
   return s;
 }
 
@@ -252,7 +252,7 @@ weir_status wr_batch_flush(wr_batch *b, bool nested)
   if (wr_batch_empty(b)) return WEIR_OK;
   weir_status s = nested ? WEIR_OK : wr_db_exec(&b->db, "BEGIN IMMEDIATE");
   if (s) return s;
-  s = write_all(b);
+  s = write_batch_ops(b);
   if (!s && !nested) s = wr_db_exec(&b->db, "COMMIT");
   if (s) { /* the message of the failure is kept; after some failures SQLite has rolled back already
             */

@@ -14,13 +14,13 @@ static wr_row node_row(int64_t change, int64_t position, const graph_node_info *
   return row;
 }
 
-static bool make_room(wr_batch *b, wr_table table, size_t more)
+static bool make_row_room(wr_batch *b, wr_table table, size_t more)
 {
   wr_rows *rows = &b->rows[table];
   return wr_grow(&rows->row, &rows->capacity, rows->count + more, sizeof(wr_row));
 }
 
-static void add_rows(wr_batch *b, wr_thread *t, const void *payload, size_t count)
+static void add_node_rows(wr_batch *b, wr_thread *t, const void *payload, size_t count)
 {
   wr_rows *rows = &b->rows[WR_TABLE_GRAPH_NODE];
   graph_node_info n;
@@ -46,7 +46,7 @@ static weir_status take_more(wr_spool *s, wr_thread *t, const trace_event *head,
     weir_status status = wr_batch_op(b, op);
     if (status) return status;
   }
-  add_rows(b, t, payload, count);
+  add_node_rows(b, t, payload, count);
   return WEIR_OK;
 }
 
@@ -58,7 +58,7 @@ weir_status wr_graph_take(wr_spool *s, wr_thread *t, const trace_event *head, co
   size_t count = bytes / sizeof(graph_node_info);
   int64_t time = wr_time(s, head->start);
   if (head->graph_fact < WEIR_GRAPH_MADE || head->graph_fact > WEIR_GRAPH_MORE) return WEIR_OK;
-  if (!make_room(b, WR_TABLE_GRAPH_NODE, count) || !make_room(b, WR_TABLE_GRAPH_CHANGE, 1))
+  if (!make_row_room(b, WR_TABLE_GRAPH_NODE, count) || !make_row_room(b, WR_TABLE_GRAPH_CHANGE, 1))
     return wr_out_of_memory(im);
   if (head->graph_fact == WEIR_GRAPH_MORE) return take_more(s, t, head, payload, count);
   t->graph_change = ++im->graph_changes;
@@ -69,7 +69,7 @@ weir_status wr_graph_take(wr_spool *s, wr_thread *t, const trace_event *head, co
   if (!head->mem) row.nulls |= 1u << 8;
   wr_rows *rows = &b->rows[WR_TABLE_GRAPH_CHANGE];
   rows->row[rows->count++] = row;
-  add_rows(b, t, payload, count);
+  add_node_rows(b, t, payload, count);
   wr_span(im, time, time);
   return WEIR_OK;
 }

@@ -49,11 +49,6 @@ typedef struct pass {
   int64_t content_count;
 } pass;
 
-static weir_status no_memory(const pass *p)
-{
-  return wr_db_out_of_memory(p->db);
-}
-
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 static weir_status find_key(pass *p, const work_key *key, uint32_t *out)
@@ -65,10 +60,10 @@ static weir_status find_key(pass *p, const work_key *key, uint32_t *out)
   hash = hash_mix(hash_mix(hash, (uint64_t)key->pointer), (uint64_t)key->node);
   for (;; hash++) {
     uint64_t *at = hash_map_place(&p->keys, hash, &added);
-    if (!at) return no_memory(p);
+    if (!at) return wr_db_out_of_memory(p->db);
     if (added) {
       if (!wr_grow(&p->key, &p->key_capacity, p->key_count + 1, sizeof(work_key)))
-        return no_memory(p);
+        return wr_db_out_of_memory(p->db);
       *at = p->key_count;
       p->key[p->key_count++] = *key;
     }
@@ -129,7 +124,7 @@ static weir_status append_nodes(pass *p, exec_graph *g, int64_t change)
   sqlite3_bind_int64(p->nodes, 1, change);
   while (!s && (code = sqlite3_step(p->nodes)) == SQLITE_ROW) {
     if (!wr_grow(&g->node, &g->capacity, g->count + 1, sizeof(exec_node)))
-      s = no_memory(p);
+      s = wr_db_out_of_memory(p->db);
     else
       s = read_node(p, &g->node[g->count]);
     if (!s) g->count++;
@@ -203,7 +198,7 @@ static weir_status set_node(pass *p, exec_graph *g, int64_t change, int64_t hand
   take_handles(p, g, n + 1, old, had + 1);
   /* the fresh ones but for the first go where the old ones were */
   exec_node *moved = malloc(fresh * sizeof(exec_node));
-  if (!moved) return no_memory(p);
+  if (!moved) return wr_db_out_of_memory(p->db);
   memcpy(moved, g->node + had + 1, (fresh - 1) * sizeof(exec_node));
   memmove(n + fresh, n + 1 + old, (had - at - 1 - old) * sizeof(exec_node));
   memcpy(n + 1, moved, (fresh - 1) * sizeof(exec_node));
@@ -213,13 +208,13 @@ static weir_status set_node(pass *p, exec_graph *g, int64_t change, int64_t hand
 }
 
 /* Columns: process, time, launch, id, exec, fact, graph, nodes. */
-static weir_status take_change(pass *p, sqlite3_stmt *q)
+static weir_status take_graph_change(pass *p, sqlite3_stmt *q)
 {
   int64_t id = sqlite3_column_int64(q, 3), about = sqlite3_column_int64(q, 6);
   bool whole = sqlite3_column_type(q, 7) != SQLITE_NULL;
   exec_graph *g = find_exec(p, sqlite3_column_int64(q, 0), sqlite3_column_int64(q, 4));
   exec_node *n;
-  if (!g) return no_memory(p);
+  if (!g) return wr_db_out_of_memory(p->db);
   g->content = 0;
   switch (sqlite3_column_int(q, 5)) {
   case WEIR_GRAPH_MADE:
@@ -251,7 +246,7 @@ static weir_status add_content(pass *p, size_t used)
   for (size_t i = 0; i < used; i++) {
     const work_key *k = &p->key[p->used[i]];
     wr_row *row = wr_batch_row(p->batch, WR_TABLE_GRAPH_WORK);
-    if (!row) return no_memory(p);
+    if (!row) return wr_db_out_of_memory(p->db);
     row->v[0] = p->content_count;
     row->v[1] = (int64_t)i;
     memcpy(&row->v[2], k->v, sizeof(k->v));
@@ -288,7 +283,7 @@ static weir_status find_content(pass *p, exec_graph *g)
   size_t had = p->times_capacity;
   if (!wr_grow(&p->times, &p->times_capacity, p->key_count + 1, sizeof(int64_t)) ||
       !wr_grow(&p->used, &p->used_capacity, p->key_count + 1, sizeof(uint32_t)))
-    return no_memory(p);
+    return wr_db_out_of_memory(p->db);
   memset(p->times + had, 0, (p->times_capacity - had) * sizeof(int64_t));
   weir_status s = WEIR_OK;
   size_t used = count_nodes(p, g);
@@ -302,17 +297,17 @@ static weir_status find_content(pass *p, exec_graph *g)
   if (at) g->content = (int64_t)*at;
   for (size_t i = 0; i < used; i++)
     p->times[p->used[i]] = 0;
-  return at ? s : no_memory(p);
+  return at ? s : wr_db_out_of_memory(p->db);
 }
 
 static weir_status take_launch(pass *p, sqlite3_stmt *q)
 {
   exec_graph *g = find_exec(p, sqlite3_column_int64(q, 0), sqlite3_column_int64(q, 4));
-  if (!g) return no_memory(p);
+  if (!g) return wr_db_out_of_memory(p->db);
   weir_status s = g->known && !g->content ? find_content(p, g) : WEIR_OK;
   if (s) return s;
   wr_row *row = wr_batch_row(p->batch, WR_TABLE_GRAPH_LAUNCH);
-  if (!row) return no_memory(p);
+  if (!row) return wr_db_out_of_memory(p->db);
   *row = (wr_row){.v = {sqlite3_column_int64(q, 3), g->made, g->content}};
   if (!g->made) row->nulls |= 1u << 1;
   if (!g->known) row->nulls |= 1u << 2;
@@ -320,9 +315,9 @@ static weir_status take_launch(pass *p, sqlite3_stmt *q)
   return wr_batch_flush(p->batch, true);
 }
 
-static weir_status take_row(void *context, sqlite3_stmt *q)
+static weir_status take_launch_row(void *context, sqlite3_stmt *q)
 {
-  return sqlite3_column_int(q, 2) ? take_launch(context, q) : take_change(context, q);
+  return sqlite3_column_int(q, 2) ? take_launch(context, q) : take_graph_change(context, q);
 }
 
 static void close_pass(pass *p)
@@ -373,7 +368,7 @@ weir_status wr_graph_launches(wr_batch *batch)
                     "SELECT node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,"
                     " conditional FROM graph_node WHERE change = ? ORDER BY position",
                     &p.nodes);
-  if (!s) s = wr_db_each(p.db, IN_ORDER, take_row, &p);
+  if (!s) s = wr_db_each(p.db, IN_ORDER, take_launch_row, &p);
   close_pass(&p);
   return s;
 }

@@ -168,7 +168,7 @@ static weir_status emit_row(pass *p, const wr_memory_event *alloc, int64_t born,
   return emit_at(p, alloc, born, end, how, p->place);
 }
 
-static weir_status out_of_memory(void)
+static weir_status no_memory_to_match(void)
 {
   return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
 }
@@ -247,7 +247,7 @@ static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time
   return s ? s : emit_at(p, &alloc, born, NULL, WR_BLOCK_LIVE, place);
 }
 
-static weir_status end_process(pass *p, int64_t process, int64_t place, int64_t time)
+static weir_status end_process_blocks(pass *p, int64_t process, int64_t place, int64_t time)
 {
   const uint64_t *newest = hash_map_get(&p->newest, (uint64_t)process);
   weir_status s = WEIR_OK;
@@ -263,7 +263,7 @@ static weir_status end_processes(pass *p, int64_t time)
   for (; !s && p->ended < p->end_count && p->ends[p->ended].time < time; p->ended++) {
     const process_end *x = &p->ends[p->ended];
     const uint64_t *newest = hash_map_get(&p->newest, (uint64_t)x->process);
-    if (newest && *newest) s = end_process(p, x->process, ++p->place, x->time);
+    if (newest && *newest) s = end_process_blocks(p, x->process, ++p->place, x->time);
   }
   return s;
 }
@@ -282,10 +282,10 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
   }
   size_t slot = p->unused ? p->unused - 1 : p->block_count;
   if (!wr_grow(&p->blocks, &p->block_capacity, slot + 1, sizeof(live_block)))
-    return out_of_memory();
+    return no_memory_to_match();
   uint64_t *entry = hash_map_place(&p->by_pointer, key, NULL);
   uint64_t *live = hash_map_place(&p->per_device, device_key(e->process, e->device), NULL);
-  if (!entry || !live) return out_of_memory();
+  if (!entry || !live) return no_memory_to_match();
   if (p->unused)
     p->unused = p->blocks[slot].next;
   else
@@ -294,13 +294,13 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
   if (e->device != NO_DEVICE && e->context) {
     uint64_t *home =
         hash_map_place(&p->context_device, device_key(e->process, (int)(e->context & 255)), NULL);
-    if (!home) return out_of_memory();
+    if (!home) return no_memory_to_match();
     *home = (uint64_t)e->device;
   }
   *entry = slot;
   ++*live;
   count_block(p, e, BEGUN, e->time);
-  return link_block(p, slot) ? WEIR_OK : out_of_memory();
+  return link_block(p, slot) ? WEIR_OK : no_memory_to_match();
 }
 
 static weir_status free_block(pass *p, const wr_memory_event *e)
@@ -400,7 +400,7 @@ static weir_status take_end(void *context, sqlite3_stmt *q)
 {
   pass *p = context;
   if (!wr_grow(&p->ends, &p->end_capacity, p->end_count + 1, sizeof(process_end)))
-    return out_of_memory();
+    return no_memory_to_match();
   p->ends[p->end_count++] = (process_end){sqlite3_column_int64(q, 0), sqlite3_column_int64(q, 1)};
   return WEIR_OK;
 }
@@ -483,7 +483,7 @@ static weir_status begin_code(pass *p, wr_memory_event *e)
   const uint64_t *slot = s ? NULL : hash_map_get(&p->by_pointer, block_key(e, TAKEN));
   if (!slot || e->mem != WEIR_MEM_CODE) return s;
   if (!wr_grow(&p->code, &p->code_capacity, p->code_count + 1, sizeof *p->code))
-    return out_of_memory();
+    return no_memory_to_match();
   p->code[p->code_count++] = (size_t)*slot;
   return WEIR_OK;
 }
@@ -615,7 +615,7 @@ static weir_status write_accounts(pass *p)
 weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
 {
   pass p = {.batch = batch, .shift = shift, .accounts = calloc(DEVICES * CLASSES, sizeof(account))};
-  if (!p.accounts) return out_of_memory();
+  if (!p.accounts) return no_memory_to_match();
   weir_status s = walk_events(&p, log);
   if (!s) s = write_accounts(&p);
   hash_map_free(&p.by_pointer);

@@ -24,7 +24,7 @@ static weir_status keep_value(trace_importer *im, int64_t process, int what, uin
 
 /* What is kept of a spool's maps is for who goes on with it: of one that ends before it is written,
  * as most of thousands of short processes do, nothing is. */
-static weir_status add_row(wr_spool *s, wr_resume_row row)
+static weir_status keep_map_entry(wr_spool *s, wr_resume_row row)
 {
   if (s->resume_count == s->resume_capacity) {
     size_t capacity = s->resume_capacity ? s->resume_capacity * 2 : 32;
@@ -39,12 +39,12 @@ static weir_status add_row(wr_spool *s, wr_resume_row row)
 
 weir_status wr_resume_keep(wr_spool *s, int what, uint64_t key, uint64_t value)
 {
-  return add_row(s, (wr_resume_row){what, key, value, false});
+  return keep_map_entry(s, (wr_resume_row){what, key, value, false});
 }
 
 weir_status wr_resume_drop(wr_spool *s, int what, uint64_t key)
 {
-  return add_row(s, (wr_resume_row){what, key, 0, true});
+  return keep_map_entry(s, (wr_resume_row){what, key, 0, true});
 }
 
 static weir_status queue_row(const wr_spool *s, const wr_resume_row *r)
@@ -259,7 +259,7 @@ static weir_status each_row(wr_spool *s, const char *sql, int64_t from,
   return status;
 }
 
-static weir_status put_value(wr_spool *s, hash_map *map, uint64_t key, uint64_t value)
+static weir_status put_map_value(wr_spool *s, hash_map *map, uint64_t key, uint64_t value)
 {
   uint64_t *place = hash_map_place(map, key, NULL);
   if (!place) return wr_out_of_memory(s->im);
@@ -302,11 +302,11 @@ static weir_status take_kept(wr_spool *s, sqlite3_stmt *q)
   case WR_RESUME_POSITION:
     return spool_reader_resume(s->reader, (uint32_t)key, (uint64_t)value);
   case WR_RESUME_RANGE_NAME:
-    return put_value(s, &s->range_names, key, (uint64_t)value);
+    return put_map_value(s, &s->range_names, key, (uint64_t)value);
   case WR_RESUME_STACK:
-    return put_value(s, &s->local_stacks, key, (uint64_t)value);
+    return put_map_value(s, &s->local_stacks, key, (uint64_t)value);
   default:
-    return put_value(s, &s->modules, key, (uint64_t)value);
+    return put_map_value(s, &s->modules, key, (uint64_t)value);
   }
 }
 
@@ -316,7 +316,7 @@ static weir_status take_thread_row(wr_spool *s, sqlite3_stmt *q)
   if (!wr_grow(&s->thread, &s->thread_capacity, s->thread_count + 1, sizeof(wr_thread)))
     return wr_out_of_memory(s->im);
   s->thread[s->thread_count] = (wr_thread){.id = sqlite3_column_int64(q, 0), .last_end = INT64_MIN};
-  return put_value(s, &s->threads, (uint64_t)sqlite3_column_int64(q, 1), s->thread_count++);
+  return put_map_value(s, &s->threads, (uint64_t)sqlite3_column_int64(q, 1), s->thread_count++);
 }
 
 /* thread, events, last end, last call */
@@ -335,7 +335,8 @@ static weir_status take_last(wr_spool *s, sqlite3_stmt *q)
 static weir_status take_frame_row(wr_spool *s, sqlite3_stmt *q)
 {
   uint64_t address = (uint64_t)sqlite3_column_int64(q, 1);
-  return put_value(s, &s->frames, wr_frame_key(s, address), (uint64_t)sqlite3_column_int64(q, 0));
+  return put_map_value(s, &s->frames, wr_frame_key(s, address),
+                       (uint64_t)sqlite3_column_int64(q, 0));
 }
 
 /* id, address; the frames of a stack in order */
@@ -346,7 +347,7 @@ static weir_status take_stack_row(wr_spool *s, sqlite3_stmt *q)
   s->hashing = id;
   s->hash = hash_mix(s->hash, (uint64_t)sqlite3_column_int64(q, 1));
   if (sqlite3_column_int(q, 2)) return WEIR_OK; /* not the last */
-  return put_value(s, &s->stacks, s->hash, (uint64_t)id);
+  return put_map_value(s, &s->stacks, s->hash, (uint64_t)id);
 }
 
 static void resume_timeline(wr_spool *s)
@@ -359,8 +360,8 @@ static void resume_timeline(wr_spool *s)
 }
 
 /* The first column of the first row of a query of a number and a text; 0: none. */
-static weir_status look_up(const wr_db *db, const char *sql, uint64_t value, const char *text,
-                           int64_t *found)
+static weir_status find_kept(const wr_db *db, const char *sql, uint64_t value, const char *text,
+                             int64_t *found)
 {
   sqlite3_stmt *q = NULL;
   weir_status status = wr_db_prepare(db, sql, &q);
@@ -379,10 +380,10 @@ static weir_status look_up(const wr_db *db, const char *sql, uint64_t value, con
 
 static weir_status find_process(wr_spool *s)
 {
-  return look_up(&s->im->db,
-                 "SELECT process FROM resume WHERE what = 0 AND key = 0 AND value = ?1"
-                 " AND ?2 IS NULL",
-                 identity_of(s), NULL, &s->process);
+  return find_kept(&s->im->db,
+                   "SELECT process FROM resume WHERE what = 0 AND key = 0 AND value = ?1"
+                   " AND ?2 IS NULL",
+                   identity_of(s), NULL, &s->process);
 }
 
 /* A spool that was never taken in, because its collector died or had no room, lies in the folder of
@@ -394,10 +395,10 @@ static weir_status same_folder(const trace_importer *im, const char *spool, int6
   weir_status s = WEIR_OK;
   if (slash) {
     slash[1] = '\0';
-    s = look_up(&im->db,
-                "SELECT id FROM process WHERE substr(spool, 1, length(?2)) = ?2 AND ?1 = 0"
-                " LIMIT 1",
-                0, whole, found);
+    s = find_kept(&im->db,
+                  "SELECT id FROM process WHERE substr(spool, 1, length(?2)) = ?2 AND ?1 = 0"
+                  " LIMIT 1",
+                  0, whole, found);
   }
   free(whole);
   return s;

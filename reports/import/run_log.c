@@ -9,7 +9,7 @@
 
 enum { IN_MEMORY = 64 << 20 /* bytes */, READ_AT_ONCE = 1024, NEAR = 64 /* records */ };
 
-static int by_time(const void *left, const void *right)
+static int by_logged_time(const void *left, const void *right)
 {
   const wr_logged *a = left, *b = right;
   return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
@@ -18,7 +18,7 @@ static int by_time(const void *left, const void *right)
 
 static void sort_last_run(wr_run_log *log)
 {
-  if (log->unsorted) qsort(log->event, log->count, log->size, by_time);
+  if (log->unsorted) qsort(log->event, log->count, log->size, by_logged_time);
   log->unsorted = false;
 }
 
@@ -85,13 +85,13 @@ static const void *record_at(const wr_run_log *log, size_t at)
 
 /* Where the record belongs in the last run: mostly at its end or a little ahead of it. If it is
  * further, it goes to the end, and the run is sorted later. */
-static size_t place_of(wr_run_log *log, const wr_logged *record)
+static size_t place_in_run(wr_run_log *log, const wr_logged *record)
 {
   size_t at = log->count;
   if (log->unsorted) return at;
-  while (at && log->count - at < NEAR && by_time(record_at(log, at - 1), record) > 0)
+  while (at && log->count - at < NEAR && by_logged_time(record_at(log, at - 1), record) > 0)
     at--;
-  log->unsorted = at && by_time(record_at(log, at - 1), record) > 0;
+  log->unsorted = at && by_logged_time(record_at(log, at - 1), record) > 0;
   return log->unsorted ? log->count : at;
 }
 
@@ -104,7 +104,7 @@ void wr_run_keep(wr_run_log *log, const wr_logged *record)
     wr_run_drop(log);
     return;
   }
-  size_t at = place_of(log, record);
+  size_t at = place_in_run(log, record);
   char *place = log->event + at * log->size;
   if (at < log->count) memmove(place + log->size, place, (log->count - at) * log->size);
   memcpy(place, record, log->size);
@@ -154,7 +154,7 @@ static void place_first(run_merge *m)
 {
   run_reader moved = m->runs[m->first];
   size_t i = m->first;
-  for (; i + 1 < m->count && by_time(m->runs[i + 1].at, moved.at) < 0; i++)
+  for (; i + 1 < m->count && by_logged_time(m->runs[i + 1].at, moved.at) < 0; i++)
     m->runs[i] = m->runs[i + 1];
   m->runs[i] = moved;
 }
@@ -176,7 +176,7 @@ static weir_status read_next(run_merge *m)
 static int by_next(const void *left, const void *right)
 {
   const run_reader *a = left, *b = right;
-  return by_time(a->at, b->at);
+  return by_logged_time(a->at, b->at);
 }
 
 static weir_status open_runs(const wr_run_log *log, run_merge *m, char *buffers)

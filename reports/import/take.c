@@ -134,7 +134,8 @@ static weir_status add_event(wr_spool *s, wr_thread *t, wr_taken *x)
   return WEIR_OK;
 }
 
-static weir_status take_event(void *context, uint32_t serial, uint32_t tid, const trace_event *e)
+static weir_status take_event_record(void *context, uint32_t serial, uint32_t tid,
+                                     const trace_event *e)
 {
   wr_spool *s = context;
   trace_importer *im = s->im;
@@ -371,8 +372,8 @@ static weir_status take_module(wr_spool *s, const trace_event *head, const void 
                     time);
 }
 
-static weir_status take_name(wr_spool *s, const trace_event *head, const void *payload,
-                             size_t bytes)
+static weir_status take_name_record(wr_spool *s, const trace_event *head, const void *payload,
+                                    size_t bytes)
 {
   if (head->b == WEIR_NAME_CATEGORY) return wr_take_category(s, head, payload, bytes);
   static const char *const kinds[] = {
@@ -406,7 +407,7 @@ static weir_status take_note(wr_spool *s, size_t thread, const trace_event *head
   return wr_batch_op(&s->im->batch, op);
 }
 
-static weir_status take_thread(wr_spool *s, size_t thread, const void *payload, size_t bytes)
+static weir_status take_thread_name(wr_spool *s, size_t thread, const void *payload, size_t bytes)
 {
   trace_importer *im = s->im;
   wr_op op = {.sql = "UPDATE thread SET name = ?2 WHERE id = ?1",
@@ -509,11 +510,11 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
   case WEIR_EV_RANGE_NAME:
     return wr_take_range_name(s, serial, head, payload, bytes);
   case WEIR_EV_NAME:
-    return take_name(s, head, payload, bytes);
+    return take_name_record(s, head, payload, bytes);
   case WEIR_EV_NOTE:
     return take_note(s, thread, head, payload, bytes);
   case WEIR_EV_THREAD:
-    return take_thread(s, thread, payload, bytes);
+    return take_thread_name(s, thread, payload, bytes);
   case WEIR_EV_TENSOR:
     return take_tensor(s, thread, head, payload, bytes);
   case WEIR_EV_PYTHON_FRAME:
@@ -533,4 +534,4 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
   }
 }
 
-const spool_visitor wr_take_visitor = {.event = take_event, .extended = take_extended};
+const spool_visitor wr_take_visitor = {.event = take_event_record, .extended = take_extended};

@@ -21,7 +21,7 @@ static const char others_sql[] =
     " CROSS JOIN template t ON t.id = e.template WHERE e.start <= ?2"
     " AND e.start + e.duration >= ?1 AND t.kind <> 13";
 
-static weir_status take_event(void *context, sqlite3_stmt *q)
+static weir_status take_code_event(void *context, sqlite3_stmt *q)
 {
   wr_taken_list *list = context;
   int64_t device = sqlite3_column_int64(q, 4);
@@ -43,7 +43,7 @@ static weir_status take_event(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static int by_time(const void *left, const void *right)
+static int by_load_time(const void *left, const void *right)
 {
   const wr_memory_event *a = &((const wr_taken_event *)left)->e,
                         *b = &((const wr_taken_event *)right)->e;
@@ -97,13 +97,13 @@ static weir_status mix_events(wr_taken_list *list, const wr_db *db)
 
 static void sort_events(wr_taken_list *list)
 {
-  if (list->count) qsort(list->event, list->count, sizeof *list->event, by_time);
+  if (list->count) qsort(list->event, list->count, sizeof *list->event, by_load_time);
 }
 
 weir_status wr_taken_load(wr_taken_list *list, const wr_db *db)
 {
   size_t kept = 0;
-  weir_status s = wr_db_each(db, taken_sql, take_event, list);
+  weir_status s = wr_db_each(db, taken_sql, take_code_event, list);
   if (s || !list->count) return s;
   sort_events(list);
   s = mix_events(list, db);
@@ -111,7 +111,7 @@ weir_status wr_taken_load(wr_taken_list *list, const wr_db *db)
     if (!list->event[i].mixed) list->event[kept++] = list->event[i];
   list->count = kept;
   if (s || !kept) return s;
-  s = wr_db_each(db, unloads_sql, take_event, list);
+  s = wr_db_each(db, unloads_sql, take_code_event, list);
   sort_events(list);
   return s;
 }

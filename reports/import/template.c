@@ -4,7 +4,7 @@
 
 enum { MOST_KNOWN = 1 << 17 }; /* 6 MiB; then all are forgotten */
 
-static uint64_t key_of(const wr_caller *who, const trace_event *e)
+static uint64_t template_key(const wr_caller *who, const trace_event *e)
 {
   uint64_t call = (uint64_t)e->kind | (uint64_t)e->flags << 8 | (uint64_t)e->api << 16 |
                   (uint64_t)e->status << 32 | (uint64_t)(e->stack >> 24) << 48;
@@ -28,7 +28,7 @@ static void fill_row(wr_row *row, int64_t id, const wr_caller *k, const trace_ev
 weir_status wr_template_of(wr_templates *t, wr_batch *batch, const wr_caller *who,
                            const trace_event *e, int64_t *id)
 {
-  uint64_t key = key_of(who, e);
+  uint64_t key = template_key(who, e);
   uint64_t *known = hash_map_get(&t->known, key);
   if (known) {
     *id = (int64_t)*known;

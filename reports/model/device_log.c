@@ -28,7 +28,7 @@ enum {
   QUEUE_ROOM = 1000 /* a stream takes some 1,024 launches ahead; then the next one waits */
 };
 
-static weir_status out_of_memory(const wr_db *db)
+static weir_status no_memory_for_work(const wr_db *db)
 {
   return weir_fail(WEIR_ENOMEM, "dividing the waits of %s: out of host memory", db->path);
 }
@@ -72,7 +72,7 @@ static weir_status find_timed(wr_device_log *l)
   if (l->last > l->first && l->last - l->first >= MOST_EVENTS) l->last = l->first + MOST_EVENTS - 1;
   if (l->last < l->first) l->last = l->first;
   l->timed = calloc((size_t)(l->last - l->first) / 8 + 1, 1);
-  if (!l->timed) return out_of_memory(l->db);
+  if (!l->timed) return no_memory_for_work(l->db);
   s = wr_db_each(l->db, "SELECT event, 1 FROM main.device_work WHERE event IS NOT NULL AND " TIMED,
                  take_timed, l);
   if (!s)
@@ -273,7 +273,7 @@ weir_status wr_device_log_sweep(wr_device_log *l, const wr_sweep_taker *taker)
   if (!s && l->moments.incomplete)
     s = weir_fail(WEIR_EIO, "%s: no room for temporary files", l->db->path);
   wr_sweep *sweep = s ? NULL : wr_sweep_open(taker, api_total, QUEUE_ROOM);
-  if (!s && !sweep) s = out_of_memory(l->db);
+  if (!s && !sweep) s = no_memory_for_work(l->db);
   if (!s) s = wr_run_each(&l->moments, take_moment, sweep);
   if (!s) s = wr_sweep_finish(sweep);
   wr_sweep_close(sweep);

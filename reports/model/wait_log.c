@@ -267,7 +267,7 @@ struct wr_wait_pass {
   bool temporary;
 };
 
-static weir_status out_of_memory(const wr_db *db)
+static weir_status no_memory_for_log(const wr_db *db)
 {
   return weir_fail(WEIR_ENOMEM, "judging the waits of %s: out of host memory", db->path);
 }
@@ -321,7 +321,7 @@ static stored_call stored_of(const wr_template *t)
 static weir_status store_templates(wr_wait_pass *w)
 {
   w->templates = calloc(w->events->count + 1, sizeof(*w->templates));
-  if (!w->templates) return out_of_memory(w->db);
+  if (!w->templates) return no_memory_for_log(w->db);
   for (size_t i = 0; i < w->events->count; i++)
     if (is_taken(w, &w->events->templates[i]))
       w->templates[i] = stored_of(&w->events->templates[i]);
@@ -426,7 +426,7 @@ static weir_status write_verdict(wr_batch *batch, const wr_wait_verdict *v)
   if (batch->rows[WR_TABLE_WAIT_DETAIL].count >= WR_BATCH_EVENTS) s = wr_batch_flush(batch, true);
   if (s) return s;
   wr_row *row = wr_batch_row(batch, WR_TABLE_WAIT_DETAIL);
-  if (!row) return out_of_memory(&batch->db);
+  if (!row) return no_memory_for_log(&batch->db);
   row->v[0] = v->id;
   set_or_null(row, 1, v->known, v->pending);
   set_or_null(row, 2, v->known, (int64_t)v->operations);
@@ -448,7 +448,7 @@ static weir_status new_row(wr_batch *batch, wr_table table, wr_row **row)
   if (batch->rows[table].count >= WR_BATCH_EVENTS) s = wr_batch_flush(batch, true);
   if (s) return s;
   *row = wr_batch_row(batch, table);
-  return *row ? WEIR_OK : out_of_memory(&batch->db);
+  return *row ? WEIR_OK : no_memory_for_log(&batch->db);
 }
 
 static weir_status write_wait_time(void *context, const wr_wait_time *t)
@@ -512,7 +512,7 @@ static weir_status begin_pass(wr_wait_pass *w, bool divide)
   w->watch = (wr_queue_watch){watch_work, watch_done, w};
   w->roles = new_roles();
   w->queues = wr_queues_open(take_verdict, w);
-  if (!w->roles || !w->queues || (w->temporary && !w->folder)) return out_of_memory(w->db);
+  if (!w->roles || !w->queues || (w->temporary && !w->folder)) return no_memory_for_log(w->db);
   weir_status s = divide ? wr_device_log_open(&w->device, w->db, beside) : WEIR_OK;
   if (!s && w->device.any) wr_queues_watch(w->queues, &w->watch);
   if (!s)
@@ -529,7 +529,7 @@ weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temp
 {
   const wr_db *db = events->db;
   wr_wait_pass *w = *out = calloc(1, sizeof(*w));
-  if (!w) return out_of_memory(db);
+  if (!w) return no_memory_for_log(db);
   w->db = db;
   w->events = events;
   w->temporary = temporary;

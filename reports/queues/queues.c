@@ -89,7 +89,7 @@ struct wr_queues {
   uint32_t last_queue;
 };
 
-static weir_status out_of_memory(void)
+static weir_status no_memory_to_judge(void)
 {
   return weir_fail(WEIR_ENOMEM, "judging waits: out of host memory");
 }
@@ -97,8 +97,8 @@ static weir_status out_of_memory(void)
 /* ---- what there is --------------------------------------------------------------------------- */
 
 /* The place of `key` in an array, made where it is new. False: out of memory. */
-static bool place_of(hash_map *map, uint64_t key, void *array, size_t *count, size_t *capacity,
-                     size_t size, uint32_t *place, bool *made)
+static bool find_or_add(hash_map *map, uint64_t key, void *array, size_t *count, size_t *capacity,
+                        size_t size, uint32_t *place, bool *made)
 {
   uint64_t *at = hash_map_place(map, key, made);
   if (!at) return false;
@@ -113,7 +113,7 @@ static bool place_of(hash_map *map, uint64_t key, void *array, size_t *count, si
   return true;
 }
 
-static uint64_t key_of(int64_t kind, int64_t process, uint64_t what, uint64_t thread)
+static uint64_t key_of_object(int64_t kind, int64_t process, uint64_t what, uint64_t thread)
 {
   return hash_mix(hash_mix(hash_mix((uint64_t)kind, (uint64_t)process), what), thread);
 }
@@ -122,18 +122,18 @@ static process *process_of(wr_queues *m, int64_t row)
 {
   uint32_t place = 0;
   bool made;
-  if (!place_of(&m->process_of, (uint64_t)row, &m->processes, &m->process_count,
-                &m->process_capacity, sizeof(process), &place, &made))
+  if (!find_or_add(&m->process_of, (uint64_t)row, &m->processes, &m->process_count,
+                   &m->process_capacity, sizeof(process), &place, &made))
     return NULL;
   if (made) m->processes[place] = (process){0};
   return &m->processes[place];
 }
 
-static bool context_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
+static bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 {
   bool made;
-  if (!place_of(&m->context_of, key_of(0, c->process, c->context, 0), &m->contexts,
-                &m->context_count, &m->context_capacity, sizeof(context), place, &made))
+  if (!find_or_add(&m->context_of, key_of_object(0, c->process, c->context, 0), &m->contexts,
+                   &m->context_count, &m->context_capacity, sizeof(context), place, &made))
     return false;
   if (made)
     m->contexts[*place] =
@@ -145,10 +145,10 @@ static bool context_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 
 static uint64_t queue_key(const wr_queue_call *c)
 {
-  if (c->stream == WR_QUEUE_LEGACY) return key_of(2, c->process, c->context, 0);
+  if (c->stream == WR_QUEUE_LEGACY) return key_of_object(2, c->process, c->context, 0);
   if (c->stream == WR_QUEUE_PER_THREAD)
-    return key_of(3, c->process, c->context, (uint64_t)c->thread);
-  return key_of(1, c->process, c->stream, 0);
+    return key_of_object(3, c->process, c->context, (uint64_t)c->thread);
+  return key_of_object(1, c->process, c->stream, 0);
 }
 
 static bool same_queue(const wr_queue_call *a, const wr_queue_call *b)
@@ -160,7 +160,7 @@ static bool same_queue(const wr_queue_call *a, const wr_queue_call *b)
 static bool init_queue(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
   uint32_t of = 0;
-  if (!context_of(m, c, &of)) return false;
+  if (!find_context(m, c, &of)) return false;
   bool legacy = c->stream == WR_QUEUE_LEGACY, created = c->act == WR_ACT_STREAM_CREATE;
   bool non_blocking = created && c->how & WR_HOW_NON_BLOCKING;
   m->queues[place] =
@@ -181,8 +181,8 @@ static bool queue_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
     *place = m->last_queue;
     return true;
   }
-  if (!place_of(&m->queue_of, queue_key(c), &m->queues, &m->queue_count, &m->queue_capacity,
-                sizeof(queue), place, &made))
+  if (!find_or_add(&m->queue_of, queue_key(c), &m->queues, &m->queue_count, &m->queue_capacity,
+                   sizeof(queue), place, &made))
     return false;
   if (made && !init_queue(m, c, *place)) return false;
   m->last_call = *c;
@@ -192,7 +192,7 @@ static bool queue_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 
 static event *event_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 {
-  uint64_t key = key_of(4, c->process, c->handle, 0);
+  uint64_t key = key_of_object(4, c->process, c->handle, 0);
   bool made;
   uint64_t *at = hash_map_place(&m->event_of, key, &made);
   if (!at) return NULL;
@@ -501,7 +501,7 @@ static bool begin_saying(wr_queues *m, open_call *o)
 /* The place of the call's context, from 1; 0: nothing was called in it yet. */
 static uint32_t context_place(const wr_queues *m, const wr_queue_call *c)
 {
-  const uint64_t *at = hash_map_get(&m->context_of, key_of(0, c->process, c->context, 0));
+  const uint64_t *at = hash_map_get(&m->context_of, key_of_object(0, c->process, c->context, 0));
   return at ? (uint32_t)*at + 1 : 0;
 }
 
@@ -523,7 +523,7 @@ static void count_point(const wr_queues *m, const wr_point *p, uint32_t own, wr_
 static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, wr_wait_verdict v)
 {
   const process *p = process_of(m, c->process);
-  if (!p) return out_of_memory();
+  if (!p) return no_memory_to_judge();
   v.id = c->id;
   v.call = c;
   v.points = &m->set;
@@ -542,27 +542,28 @@ static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, 
 static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
-  if (!queue_of(m, c, &place)) return out_of_memory();
+  if (!queue_of(m, c, &place)) return no_memory_to_judge();
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
-    return out_of_memory();
+    return no_memory_to_judge();
   weir_status s = c->act == WR_ACT_SYNC_STREAM
                       ? judge(m, c, m->queues[place].done_by, (wr_wait_verdict){0})
                       : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->clear_queue = place + 1;
-  return s ? s : begin_saying(m, o) ? WEIR_OK : out_of_memory();
+  return s ? s : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
 static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   empty_set(m);
-  if (!context_of(m, c, &of) || !add_context(m, of, c->thread, true, false)) return out_of_memory();
+  if (!find_context(m, c, &of) || !add_context(m, of, c->thread, true, false))
+    return no_memory_to_judge();
   weir_status s = judge(m, c, m->contexts[of].done_by, (wr_wait_verdict){0});
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
-  return s ? s : begin_saying(m, o) ? WEIR_OK : out_of_memory();
+  return s ? s : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
 /* The set: what the event captured. */
@@ -581,12 +582,12 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
   uint32_t place = 0;
   const event *e = event_of(m, c, &place);
   empty_set(m);
-  if (!e || !add_event(m, c, e)) return out_of_memory();
+  if (!e || !add_event(m, c, e)) return no_memory_to_judge();
   int64_t by = e->queue ? m->queues[e->queue - 1].done_by : 0;
   weir_status s = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, (wr_wait_verdict){0}) : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->event = place + 1;
-  return s ? s : begin_saying(m, o) ? WEIR_OK : out_of_memory();
+  return s ? s : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
 /* cudaFree: "may perform implicit synchronization": of what, it does not say. */
@@ -594,8 +595,8 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   empty_set(m);
-  if (!context_of(m, c, &of) || !add_context(m, of, c->thread, false, false))
-    return out_of_memory();
+  if (!find_context(m, c, &of) || !add_context(m, of, c->thread, false, false))
+    return no_memory_to_judge();
   return judge(m, c, m->contexts[of].done_by, (wr_wait_verdict){0});
 }
 
@@ -606,7 +607,7 @@ static weir_status wait_before(wr_queues *m, const wr_queue_call *c, uint32_t pl
 {
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
-    return out_of_memory();
+    return no_memory_to_judge();
   wr_wait_verdict own = {.own_queue = place + 1, .own_number = m->queues[place].last + 1};
   return judge(m, c, m->queues[place].done_by, own);
 }
@@ -629,27 +630,27 @@ static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
   return worked;
 }
 
-static weir_status take_work(wr_queues *m, const wr_queue_call *c)
+static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
   weir_status s = WEIR_OK;
-  if (!queue_of(m, c, &place)) return out_of_memory();
+  if (!queue_of(m, c, &place)) return no_memory_to_judge();
   if (c->how & WR_HOW_WAITS) s = wait_before(m, c, place);
   if (s) return s;
   if (c->how & WR_HOW_WAITS_BEFORE) {
     empty_set(m);
     if (!add_queue(m, place, c->thread, true) || !begin_saying(m, begin_call(m, c)))
-      return out_of_memory();
+      return no_memory_to_judge();
   }
-  if (!queue_work(m, c, place)) return out_of_memory();
+  if (!queue_work(m, c, place)) return no_memory_to_judge();
   if (c->how & WR_HOW_WAITS_ALL) {
     empty_set(m);
     if (!add_queue(m, place, c->thread, true) || !begin_saying(m, begin_call(m, c)))
-      return out_of_memory();
+      return no_memory_to_judge();
   }
   if (c->act != WR_ACT_PEER_WORK) return WEIR_OK;
   process *p = process_of(m, c->process);
-  if (!p) return out_of_memory();
+  if (!p) return no_memory_to_judge();
   m->queues[place].after.any = true;
   p->peer_queue = place + 1;
   p->peer_number = m->queues[place].last;
@@ -674,7 +675,7 @@ static void upset_askers(wr_queues *m, uint32_t place)
 }
 
 /* The event has captured the set. */
-static bool capture(wr_queues *m, const wr_queue_call *c, uint32_t queue)
+static bool capture_in_event(wr_queues *m, const wr_queue_call *c, uint32_t queue)
 {
   uint32_t place = 0;
   event *e = event_of(m, c, &place);
@@ -696,14 +697,15 @@ static bool record_event(wr_queues *m, const wr_queue_call *c)
   if (!add_queue(m, place, c->thread, true)) return false;
   begin_change(m, c, place);
   if (m->set.count) note_change(m, place);
-  return capture(m, c, place + 1);
+  return capture_in_event(m, c, place + 1);
 }
 
 static bool record_context(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   empty_set(m);
-  return context_of(m, c, &of) && add_context(m, of, c->thread, true, false) && capture(m, c, 0);
+  return find_context(m, c, &of) && add_context(m, of, c->thread, true, false) &&
+         capture_in_event(m, c, 0);
 }
 
 /* "Makes all future work submitted to stream wait for all work captured in event." Of an event that
@@ -723,7 +725,7 @@ static bool stream_wait(wr_queues *m, const wr_queue_call *c)
   return true;
 }
 
-static bool create_event(wr_queues *m, const wr_queue_call *c)
+static bool create_event_object(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
   event *e = event_of(m, c, &place);
@@ -738,7 +740,7 @@ static bool create_event(wr_queues *m, const wr_queue_call *c)
 
 static bool destroy_event(wr_queues *m, const wr_queue_call *c)
 {
-  uint64_t key = key_of(4, c->process, c->handle, 0);
+  uint64_t key = key_of_object(4, c->process, c->handle, 0);
   const uint64_t *at = hash_map_get(&m->event_of, key);
   if (!at) return true;
   if (!wr_grow(&m->unused, &m->unused_capacity, m->unused_count + 1, sizeof(*m->unused)))
@@ -756,7 +758,7 @@ static bool destroy_event(wr_queues *m, const wr_queue_call *c)
 static bool forget_stream(wr_queues *m, const wr_queue_call *c)
 {
   m->last_call = (wr_queue_call){.process = -1};
-  hash_map_remove(&m->queue_of, key_of(1, c->process, c->stream, 0));
+  hash_map_remove(&m->queue_of, key_of_object(1, c->process, c->stream, 0));
   return true;
 }
 
@@ -785,7 +787,7 @@ static void end_context(wr_queues *m, context *x, const wr_queue_call *c)
 static bool reset(wr_queues *m, const wr_queue_call *c)
 {
   for (unsigned number = 1; number < NO_NUMBER; number++) {
-    const uint64_t *at = hash_map_get(&m->context_of, key_of(0, c->process, number, 0));
+    const uint64_t *at = hash_map_get(&m->context_of, key_of_object(0, c->process, number, 0));
     if (!at) continue;
     context *x = &m->contexts[*at];
     bool hit = c->act == WR_ACT_RESET_CONTEXT ? number == c->context : x->device == c->device;
@@ -794,7 +796,7 @@ static bool reset(wr_queues *m, const wr_queue_call *c)
   return true;
 }
 
-static bool give_up(wr_queues *m, int64_t row)
+static bool give_up_queues(wr_queues *m, int64_t row)
 {
   process *p = process_of(m, row);
   if (p) p->incomplete = true;
@@ -810,7 +812,7 @@ static bool events_unseen(wr_queues *m, int64_t row)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static bool take_change(wr_queues *m, const wr_queue_call *c)
+static bool take_context_change(wr_queues *m, const wr_queue_call *c)
 {
   switch ((wr_act)c->act) {
   case WR_ACT_RECORD:
@@ -824,13 +826,13 @@ static bool take_change(wr_queues *m, const wr_queue_call *c)
   case WR_ACT_STREAM_DESTROY:
     return forget_stream(m, c);
   case WR_ACT_EVENT_CREATE:
-    return create_event(m, c);
+    return create_event_object(m, c);
   case WR_ACT_EVENT_DESTROY:
     return destroy_event(m, c);
   case WR_ACT_EVENTS_UNSEEN:
     return events_unseen(m, c->process);
   case WR_ACT_CONTEXT_WAIT:
-    return give_up(m, c->process);
+    return give_up_queues(m, c->process);
   case WR_ACT_RESET_DEVICE:
   case WR_ACT_RESET_CONTEXT:
     return reset(m, c);
@@ -852,11 +854,11 @@ weir_status wr_queues_take(wr_queues *m, const wr_queue_call *c)
 {
   close_until(m, c->start);
   m->calls++;
-  if (lost_context(c) && !give_up(m, c->process)) return out_of_memory();
+  if (lost_context(c) && !give_up_queues(m, c->process)) return no_memory_to_judge();
   switch ((wr_act)c->act) {
   case WR_ACT_WORK:
   case WR_ACT_PEER_WORK:
-    return take_work(m, c);
+    return take_queued_work(m, c);
   case WR_ACT_SYNC_STREAM:
   case WR_ACT_STREAM_DONE:
     return sync_stream(m, c);
@@ -868,7 +870,7 @@ weir_status wr_queues_take(wr_queues *m, const wr_queue_call *c)
   case WR_ACT_FREE:
     return free_memory(m, c);
   default:
-    return take_change(m, c) ? WEIR_OK : out_of_memory();
+    return take_context_change(m, c) ? WEIR_OK : no_memory_to_judge();
   }
 }
 
@@ -884,7 +886,7 @@ uint8_t wr_queues_device(const wr_queues *m, uint32_t queue)
 
 bool wr_queues_incomplete(wr_queues *m, int64_t process)
 {
-  return give_up(m, process);
+  return give_up_queues(m, process);
 }
 
 wr_queues *wr_queues_open(wr_verdict_fn verdict, void *context)

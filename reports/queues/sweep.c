@@ -95,7 +95,7 @@ struct wr_sweep {
   size_t queued_count, queued_capacity;
 };
 
-static weir_status out_of_memory(void)
+static weir_status no_memory_to_divide(void)
 {
   return weir_fail(WEIR_ENOMEM, "dividing waits: out of host memory");
 }
@@ -139,7 +139,8 @@ static uint32_t api_of(const wr_sweep *s, uint32_t place)
   return place < s->apis ? place : place - s->apis;
 }
 
-static void add_idle(wr_sweep *s, device_state *d, wr_idle_cause cause, uint32_t api, uint64_t ns)
+static void add_idle_span(wr_sweep *s, device_state *d, wr_idle_cause cause, uint32_t api,
+                          uint64_t ns)
 {
   uint32_t place = api + (cause == WR_IDLE_WAITING ? 0 : s->apis);
   d->gap.ns[cause] += ns;
@@ -161,7 +162,7 @@ static void add_host_time(wr_sweep *s, device_state *d, int64_t to)
                           : full  ? WR_IDLE_FULL
                           : call  ? WR_IDLE_ELSEWHERE
                                   : WR_IDLE_NO_CALL;
-    add_idle(s, d, cause, call ? call->api : 0, (uint64_t)until - (uint64_t)at);
+    add_idle_span(s, d, cause, call ? call->api : 0, (uint64_t)until - (uint64_t)at);
     at = until;
   }
 }
@@ -170,9 +171,9 @@ static void pass_idle(wr_sweep *s, device_state *d, int64_t to)
 {
   uint64_t ns = (uint64_t)to - (uint64_t)s->now;
   if (d->unsure || s->unsure_any)
-    add_idle(s, d, WR_IDLE_UNKNOWN, 0, ns);
+    add_idle_span(s, d, WR_IDLE_UNKNOWN, 0, ns);
   else if (d->queued)
-    add_idle(s, d, WR_IDLE_QUEUED, 0, ns);
+    add_idle_span(s, d, WR_IDLE_QUEUED, 0, ns);
   else
     add_host_time(s, d, to);
 }
@@ -496,7 +497,7 @@ static void judge_queue(wr_sweep *s, queue_state *q)
 static weir_status take_untimed(wr_sweep *s, const wr_sweep_moment *m)
 {
   queue_state *q = queue_of(s, m->queue);
-  if (!q) return out_of_memory();
+  if (!q) return no_memory_to_divide();
   if (!q->unsure) q->device = m->device;
   if (m->number > q->untimed) q->untimed = m->number;
   judge_queue(s, q);
@@ -513,18 +514,18 @@ static weir_status take_untimed(wr_sweep *s, const wr_sweep_moment *m)
 static weir_status take_past(wr_sweep *s, uint32_t queue, uint64_t number)
 {
   queue_state *q = queue_of(s, queue);
-  if (!q) return out_of_memory();
+  if (!q) return no_memory_to_divide();
   if (number > q->past) q->past = number;
   judge_queue(s, q);
   return WEIR_OK;
 }
 
-static weir_status take_work(wr_sweep *s, const wr_sweep_moment *m)
+static weir_status take_queued_span(wr_sweep *s, const wr_sweep_moment *m)
 {
   weir_status status = WEIR_OK;
   if (m->device == NO_DEVICE) return WEIR_OK;
   if (m->queue != WR_NO_QUEUE && m->number) status = take_past(s, m->queue, m->number - 1);
-  if (!status && !see_device(s, m->device)) status = out_of_memory();
+  if (!status && !see_device(s, m->device)) status = no_memory_to_divide();
   device_state *d = &s->devices[m->device];
   if (!status && idle(s, d)) status = end_gap(s, d, m);
   if (status) return status;
@@ -579,7 +580,7 @@ static weir_status take_wait(wr_sweep *s, const wr_sweep_moment *m)
   if (m->queue != WR_NO_QUEUE) {
     const queue_state *q = queue_of(s, m->queue);
     if (!q || !wr_grow(&w->points, &w->capacity, w->count + 1, sizeof(wait_point)))
-      return out_of_memory();
+      return no_memory_to_divide();
     uint64_t untimed = q->untimed < m->number ? q->untimed : m->number;
     w->points[w->count++] = (wait_point){m->queue, m->number, untimed};
   }
@@ -595,15 +596,15 @@ weir_status wr_sweep_take(wr_sweep *s, const wr_sweep_moment *m)
   switch ((wr_sweep_moment_kind)m->kind) {
   case WR_MOMENT_CALL:
   case WR_MOMENT_QUEUEING_CALL:
-    return push_call(&s->calls, s->now, m, s->apis) ? WEIR_OK : out_of_memory();
+    return push_call(&s->calls, s->now, m, s->apis) ? WEIR_OK : no_memory_to_divide();
   case WR_MOMENT_WAITING_CALL:
-    return push_call(&s->waiting, s->now, m, s->apis) ? WEIR_OK : out_of_memory();
+    return push_call(&s->waiting, s->now, m, s->apis) ? WEIR_OK : no_memory_to_divide();
   case WR_MOMENT_WAIT:
     return take_wait(s, m);
   case WR_MOMENT_WORK:
-    return take_work(s, m);
+    return take_queued_span(s, m);
   case WR_MOMENT_QUEUED:
-    return m->end <= s->now || push_queued(s, m) ? WEIR_OK : out_of_memory();
+    return m->end <= s->now || push_queued(s, m) ? WEIR_OK : no_memory_to_divide();
   case WR_MOMENT_UNTIMED:
     return take_untimed(s, m);
   case WR_MOMENT_DONE:

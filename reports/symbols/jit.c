@@ -22,7 +22,7 @@ enum { NAME_ROOM = 4096, SYMBOLS_MOST = 1 << 22 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static FILE *open_file(const char *path, int64_t uid)
+static FILE *open_perf_map(const char *path, int64_t uid)
 {
   struct stat link, file;
   if (lstat(path, &link) || !S_ISREG(link.st_mode)) return NULL;
@@ -43,7 +43,7 @@ static FILE *find_file(const char *folder, const char *kind, int64_t pid, const 
   for (int i = 0; !f && i < 2; i++) {
     if (!places[i]) continue;
     char *path = wr_format("%s/%s-%lld.%s", places[i], kind, (long long)pid, ending);
-    if (path) f = open_file(path, uid);
+    if (path) f = open_perf_map(path, uid);
     free(path);
   }
   return f;
@@ -147,7 +147,7 @@ static void read_dump(dump *d)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static int by_start(const void *left, const void *right)
+static int by_symbol_start(const void *left, const void *right)
 {
   const jit_symbol *a = left, *b = right;
   if (a->start != b->start) return a->start < b->start ? -1 : 1;
@@ -167,7 +167,7 @@ void jit_symbols_read(jit_symbols *j, int64_t pid, int64_t uid, const char *fold
     (void)fclose(d.file);
   }
   hash_map_free(&d.by_index);
-  if (j->count) qsort(j->symbols, j->count, sizeof(jit_symbol), by_start);
+  if (j->count) qsort(j->symbols, j->count, sizeof(jit_symbol), by_symbol_start);
 }
 
 const char *jit_symbols_find(const jit_symbols *j, uint64_t address)

@@ -73,7 +73,7 @@ struct wr_symbols {
   wr_demangler cxx;
 };
 
-static weir_status out_of_memory(const wr_symbols *s)
+static weir_status no_memory_to_symbolize(const wr_symbols *s)
 {
   return weir_fail(WEIR_ENOMEM, "symbolizing %s: out of host memory", s->db->path);
 }
@@ -120,7 +120,7 @@ static weir_status try_file(wr_symbols *s, module_file *f, const char *path, boo
   if (!session || fstat(fd, &file)) {
     if (session) dwfl_end(session);
     close(fd);
-    return out_of_memory(s);
+    return no_memory_to_symbolize(s);
   }
   dwfl_report_begin(session);
   Dwfl_Module *module = dwfl_report_offline(session, path, path, fd);
@@ -154,7 +154,7 @@ static weir_status try_folder(wr_symbols *s, module_file *f)
   return status;
 }
 
-static weir_status open_file(wr_symbols *s, module_file *f)
+static weir_status open_module_file(wr_symbols *s, module_file *f)
 {
   if (f->looked) return WEIR_OK;
   weir_status status = s->db->symbols ? try_folder(s, f) : WEIR_OK;
@@ -177,7 +177,7 @@ bool wr_symbols_lacking(const wr_symbols *s, size_t *at, const char **path, cons
 }
 
 /* The place in s->files of a file as it was recorded. */
-static weir_status file_of(wr_symbols *s, sqlite3_stmt *q, size_t *out)
+static weir_status place_of_file(wr_symbols *s, sqlite3_stmt *q, size_t *out)
 {
   const char *path = (const char *)sqlite3_column_text(q, 2);
   const char *build_id = (const char *)sqlite3_column_text(q, 3);
@@ -192,13 +192,13 @@ static weir_status file_of(wr_symbols *s, sqlite3_stmt *q, size_t *out)
       return WEIR_OK;
   }
   if (!wr_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof(module_file)))
-    return out_of_memory(s);
+    return no_memory_to_symbolize(s);
   *out = s->file_count++;
   s->files[*out] = (module_file){.path = wr_format("%s", path),
                                  .build_id = wr_format("%s", build_id),
                                  .bytes = bytes,
                                  .mtime = mtime};
-  return s->files[*out].path && s->files[*out].build_id ? WEIR_OK : out_of_memory(s);
+  return s->files[*out].path && s->files[*out].build_id ? WEIR_OK : no_memory_to_symbolize(s);
 }
 
 static weir_status take_module(void *context, sqlite3_stmt *q)
@@ -210,20 +210,20 @@ static weir_status take_module(void *context, sqlite3_stmt *q)
                   .start = sqlite3_column_int64(q, 5),
                   .end = sqlite3_column_int64(q, 6),
                   .loaded = sqlite3_column_int64(q, 7)};
-  weir_status status = file_of(s, q, &m.file);
+  weir_status status = place_of_file(s, q, &m.file);
   if (status) return status;
   if (!wr_grow(&s->modules, &s->module_capacity, s->module_count + 1, sizeof(m)))
-    return out_of_memory(s);
+    return no_memory_to_symbolize(s);
   m.path = s->files[m.file].path;
   s->modules[s->module_count++] = m;
   return WEIR_OK;
 }
 
-static weir_status take_process(void *context, sqlite3_stmt *q)
+static weir_status symbolize_process(void *context, sqlite3_stmt *q)
 {
   wr_symbols *s = context;
   if (!wr_grow(&s->processes, &s->process_capacity, s->process_count + 1, sizeof(process_row)))
-    return out_of_memory(s);
+    return no_memory_to_symbolize(s);
   bool known = sqlite3_column_type(q, 2) == SQLITE_INTEGER;
   s->processes[s->process_count++] = (process_row){.id = sqlite3_column_int64(q, 0),
                                                    .pid = sqlite3_column_int64(q, 1),
@@ -247,7 +247,7 @@ weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
         wr_db_each(db,
                    wr_db_has_column(db, "process", "uid") ? "SELECT id, pid, uid FROM process"
                                                           : "SELECT id, pid, NULL FROM process",
-                   take_process, s);
+                   symbolize_process, s);
   if (!status)
     status = wr_db_prepare(db,
                            "SELECT f.id, f.process, f.address, f.module, f.first FROM stack_frame s"
@@ -321,7 +321,7 @@ static const char *demangled_name(wr_symbols *s, const char *name)
 static weir_status push_frame(wr_symbols *s, wr_frame frame)
 {
   if (!wr_grow(&s->frames, &s->frame_capacity, s->frame_count + 1, sizeof(frame)))
-    return out_of_memory(s);
+    return no_memory_to_symbolize(s);
   s->frames[s->frame_count++] = frame;
   return WEIR_OK;
 }
@@ -395,7 +395,7 @@ static weir_status push_inlines(wr_symbols *s, Dwarf_Die *unit, Dwarf_Addr addre
 static weir_status resolve_in_module(wr_symbols *s, const module_row *m, wr_frame f)
 {
   module_file *file = &s->files[m->file];
-  weir_status status = open_file(s, file);
+  weir_status status = open_module_file(s, file);
   if (status) return status;
   f.lacks = file->lacks;
   if (!file->module) return push_frame(s, f);
@@ -417,8 +417,8 @@ static weir_status resolve_in_module(wr_symbols *s, const module_row *m, wr_fram
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
 /* The module by its row, or, while a trace has not placed its frames, by address and time. */
-static const module_row *module_of(const wr_symbols *s, int64_t id, int64_t process,
-                                   int64_t address, int64_t first)
+static const module_row *module_of_address(const wr_symbols *s, int64_t id, int64_t process,
+                                           int64_t address, int64_t first)
 {
   const module_row *best = NULL;
   for (size_t i = 0; i < s->module_count; i++) {
@@ -447,7 +447,7 @@ static weir_status push_python(wr_symbols *s, int64_t process, uint64_t address,
   if (named) f.function = keep_text(s, wr_db_text(s->python, 0));
   if (placed) f.file = keep_text(s, wr_db_text(s->python, 1));
   if (f.file && sqlite3_column_int64(s->python, 2) > 0) f.line = sqlite3_column_int(s->python, 2);
-  if ((named && !f.function) || (placed && !f.file)) status = out_of_memory(s);
+  if ((named && !f.function) || (placed && !f.file)) status = no_memory_to_symbolize(s);
   if (code != SQLITE_ROW && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
   sqlite3_reset(s->python);
   return status ? status : push_frame(s, f);
@@ -460,8 +460,8 @@ static const char *jit_name(const wr_symbols *s, process_row *p, uint64_t addres
   return jit_symbols_find(&p->jit, address);
 }
 
-static weir_status look_up(wr_symbols *s, const module_row *m, int64_t process, uint64_t address,
-                           wr_frame f)
+static weir_status look_up_address(wr_symbols *s, const module_row *m, int64_t process,
+                                   uint64_t address, wr_frame f)
 {
   if (m) return resolve_in_module(s, m, f);
   if (f.script && s->python) return push_python(s, process, address, f);
@@ -485,7 +485,8 @@ static weir_status push_stored(wr_symbols *s, wr_frame f)
     f.function = named ? keep_text(s, wr_db_text(s->stored, 0)) : NULL;
     f.file = placed ? keep_text(s, wr_db_text(s->stored, 1)) : NULL;
     f.line = f.file && line > 0 ? line : 0;
-    status = (named && !f.function) || (placed && !f.file) ? out_of_memory(s) : push_frame(s, f);
+    status = (named && !f.function) || (placed && !f.file) ? no_memory_to_symbolize(s)
+                                                           : push_frame(s, f);
   }
   if (!status && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
   sqlite3_reset(s->stored);
@@ -509,8 +510,8 @@ static int says(const wr_symbols *s, span x)
 static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
 {
   int64_t process = sqlite3_column_int64(q, 1), address = sqlite3_column_int64(q, 2);
-  const module_row *m =
-      module_of(s, sqlite3_column_int64(q, 3), process, address, sqlite3_column_int64(q, 4));
+  const module_row *m = module_of_address(s, sqlite3_column_int64(q, 3), process, address,
+                                          sqlite3_column_int64(q, 4));
   wr_frame f = {.module = m ? m->path : "",
                 .offset = (uint64_t)address - (m ? (uint64_t)m->base : 0),
                 .row = sqlite3_column_int64(q, 0),
@@ -522,7 +523,7 @@ static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
   int stored = says(s, *out);
   if (status || stored >= (s->db->want_lines ? SAYS_LINE : SAYS_FUNCTION)) return status;
   span found = {.first = s->frame_count};
-  status = look_up(s, m, process, (uint64_t)address, f);
+  status = look_up_address(s, m, process, (uint64_t)address, f);
   found.count = s->frame_count - found.first;
   if (!stored || says(s, found) > stored) *out = found;
   return status;
@@ -533,13 +534,13 @@ static weir_status frame_span(wr_symbols *s, sqlite3_stmt *q, span *out)
 {
   bool added;
   uint64_t *known = hash_map_place(&s->by_frame, (uint64_t)sqlite3_column_int64(q, 0), &added);
-  if (!known) return out_of_memory(s);
+  if (!known) return no_memory_to_symbolize(s);
   if (!added) {
     *out = s->spans[*known];
     return WEIR_OK;
   }
   if (!wr_grow(&s->spans, &s->span_capacity, s->span_count + 1, sizeof(span)))
-    return out_of_memory(s);
+    return no_memory_to_symbolize(s);
   *known = s->span_count++;
   s->spans[*known] = (span){0, 0};
   size_t at = *known;
@@ -570,7 +571,7 @@ weir_status wr_symbols_stack(wr_symbols *s, int64_t stack, const wr_frame **fram
     status = frame_span(s, s->stack, &part);
     if (status) break;
     if (!wr_grow(&s->answer, &s->answer_capacity, *count + part.count, sizeof(wr_frame))) {
-      status = out_of_memory(s);
+      status = no_memory_to_symbolize(s);
       break;
     }
     if (part.count)

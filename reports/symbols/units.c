@@ -18,7 +18,7 @@ static bool add_unit(wr_units *u, Dwarf_Die *unit, Dwarf_Addr bias)
   return true;
 }
 
-static int by_start(const void *left, const void *right)
+static int by_range_start(const void *left, const void *right)
 {
   const wr_unit_range *a = left, *b = right;
   return (a->start > b->start) - (a->start < b->start);
@@ -31,7 +31,7 @@ static void read_units(wr_units *u, Dwfl_Module *module)
   u->read = true;
   for (Dwarf_Die *unit = NULL; (unit = dwfl_module_nextcu(module, unit, &bias));)
     if (!add_unit(u, unit, bias)) break;
-  if (u->count) qsort(u->range, u->count, sizeof *u->range, by_start);
+  if (u->count) qsort(u->range, u->count, sizeof *u->range, by_range_start);
 }
 
 /* libdwfl counts what lies between two pieces of a unit to it: the C runtime's _start, between main()

@@ -47,7 +47,7 @@ def definitions(path, macros):
         text = f.read()
     plain, code = blank(text, False), blank(text, True)
     begin = '|'.join(['static'] + sorted(macros))
-    head = re.compile(rf'^(?:{ATTRIBUTE})?(?:{begin})\b(?:{ATTRIBUTE}|[^;={{}}()#])*?\b(\w+)\s*\(([^;{{}}]*)\)\s*\{{', re.M)
+    head = re.compile(rf'^(?:{ATTRIBUTE})?(?:{begin})\b(?:{ATTRIBUTE}|[^;={{}}()#])*?\b(?!__attribute__\b)(\w+)\s*\(([^;{{}}]*)\)\s*\{{', re.M)
     for m in head.finditer(plain):
         yield m.group(1), re.sub(r'\s+', ' ', code[m.start():end_of(plain, m.end() - 1)])
 
