@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "reports/base/util.h"
+#include "reports/findings/words.h"
 
 __asm__(".pushsection .rodata\n"
         ".global wr_rules_text\n"
@@ -105,13 +106,23 @@ static weir_status take_prove(wr_rule *r, const char *value)
   return take_text(&r->prove, value);
 }
 
-static weir_status take_value(wr_rule *r, const char *key, const char *value)
+/* A condition in SQL, on that line of the file. */
+static weir_status take_calls(wr_rule *r, const char *value, int line)
+{
+  free(r->calls);
+  return wr_words_put(&r->calls, value, rule_name(r), line);
+}
+
+static weir_status take_value(wr_rule *r, const char *key, const char *value, int line)
 {
   const struct {
     const char *key;
     char **to;
-  } texts[] = {{"title", &r->title}, {"fix", &r->fix},         {"needs", &r->needs},
-               {"calls", &r->calls}, {"decides", &r->decides}, {"id", &r->id}};
+  } texts[] = {{"title", &r->title},
+               {"fix", &r->fix},
+               {"needs", &r->needs},
+               {"decides", &r->decides},
+               {"id", &r->id}};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
     if (!strcmp(key, texts[i].key)) return take_text(texts[i].to, value);
   int n = 0;
@@ -129,6 +140,8 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value)
     return take_threshold(r, value);
   else if (!strcmp(key, "prove"))
     return take_prove(r, value);
+  else if (!strcmp(key, "calls"))
+    return take_calls(r, value, line);
   else
     known = false;
   if (!known) return weir_fail(WEIR_EINVAL, "%s: unknown line '-- %s:'", rule_name(r), key);
@@ -161,7 +174,7 @@ static char *whole_value(const char *begin, const char **at)
 }
 
 /* *at: a line that begins "-- "; afterwards the one behind it. */
-static weir_status take_line(wr_rule *r, const char **at)
+static weir_status take_line(wr_rule *r, const char **at, int line)
 {
   char key[32];
   const char *begin = *at + 3;
@@ -172,7 +185,7 @@ static weir_status take_line(wr_rule *r, const char **at)
   memcpy(key, begin, n);
   key[n] = '\0';
   char *value = whole_value(begin + n + 1 + strspn(begin + n + 1, " "), at);
-  weir_status s = value ? take_value(r, key, value) : out_of_memory();
+  weir_status s = value ? take_value(r, key, value, line) : out_of_memory();
   free(value);
   return s;
 }
@@ -204,6 +217,14 @@ static void rule_free(wr_rule *r)
   free(r->sql);
 }
 
+static int line_of(const char *text, const char *at)
+{
+  int line = 1;
+  for (; text < at; text++)
+    line += *text == '\n';
+  return line;
+}
+
 /* `file` NULL: one of Weir's. */
 static weir_status rule_read(wr_rule *r, const char *file, const char *text)
 {
@@ -212,8 +233,8 @@ static weir_status rule_read(wr_rule *r, const char *file, const char *text)
   if (file && !(r->file = wr_text(file, strlen(file), true))) s = out_of_memory();
   const char *at = text;
   while (!s && !strncmp(at, "-- ", 3))
-    s = take_line(r, &at);
-  if (!s && !(r->sql = wr_format("%s", at))) s = out_of_memory();
+    s = take_line(r, &at, line_of(text, at));
+  if (!s) s = wr_words_put(&r->sql, at, rule_name(r), line_of(text, at));
   if (!s) s = check_rule(r);
   if (s) rule_free(r);
   return s;

@@ -10,11 +10,12 @@
  *   -- needs: wait_detail               tables without which it cannot judge
  *   -- decides: weir run --hash         what shows whether it is so, where it is possible only
  *   -- prove: strict staging            how Weir itself can do without it: mode, reroutes
- *   -- calls: t.kind = 3                condition on rows of template: where none is so, no call of the
+ *   -- calls: t.kind = $COPY            condition on rows of template: where none is so, no call of the
  *                                       trace can be found, and the SELECT is not run
  *   -- fix: Allocate the host buffer with cudaMallocHost().
  *
- * A line that begins "--   " goes on with the value above it. README.md says what the rows mean. */
+ * A line that begins "--   " goes on with the value above it. Kinds and flags have words ($COPY, $ASYNC; words.h),
+ * of which the numbers are put in when the rule is read. README.md says what the rows mean. */
 #ifndef WEIR_REPORTS_RULE_H
 #define WEIR_REPORTS_RULE_H
 

@@ -96,6 +96,23 @@ START_TEST(a_rule_takes_no_more_than_it_may)
 }
 END_TEST
 
+START_TEST(kinds_and_flags_have_words)
+{
+  static const char sql[] =
+      "-- calls: t.kind = $FREE OR t.kind = $ALLOC\n"
+      "SELECT min(e.id) AS event, 'a $COPY' AS certainty -- no $WORD\n"
+      "FROM event_row e JOIN template t ON t.id = e.template /* nor $THIS */\n"
+      "WHERE t.kind = $ALLOC AND NOT t.flags & ($ASYNC | $CAPTURED) HAVING count(*)\n";
+  ck_assert_ptr_nonnull(strstr(judge_with(0, sql)->out, "A rule of mine"));
+  refused("SELECT 1 AS event\nFROM template WHERE kind = $ALOC",
+          "own.sql: line 5: $ALOC is no word");
+  refused("-- certainty: likely\n-- calls: t.kind = $COPIES\nSELECT 1 AS event",
+          "own.sql: line 5: $COPIES is no word");
+  refused("SELECT $1 AS event", "own.sql: line 4: $1 is no word");
+  refused("SELECT $ AS event", "own.sql");
+}
+END_TEST
+
 START_TEST(what_is_no_rule_is_said)
 {
   refused("SELECT 1 AS event; SELECT 2 AS event", "it is not one SELECT");
@@ -159,6 +176,7 @@ int main(void)
   tcase_add_test(t, an_interrupt_ends_a_report_and_leaves_no_file);
   tcase_add_test(t, a_rule_may_read_and_nothing_else);
   tcase_add_test(t, a_rule_takes_no_more_than_it_may);
+  tcase_add_test(t, kinds_and_flags_have_words);
   tcase_add_test(t, what_is_no_rule_is_said);
   tcase_add_test(t, a_view_of_the_traces_own_is_not_asked);
   tcase_add_test(t, a_cost_is_a_number_with_a_unit);

@@ -5,18 +5,18 @@
 -- certainty: likely
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
--- calls: t.kind = 3 AND t.copy = 1
+-- calls: t.kind = $COPY AND t.copy = $H2D
 -- fix: Copy them once and keep them on the device; where two buffers need them, cudaMemcpyAsync() from
 --      one to the other.
 WITH step AS (
   SELECT e.id, e.start, t.process, t.device, t.kind, t.copy, e.a, e.bytes, e.duration,
          h.hash_low, h.hash_high, h.uniform,
-         t.kind IN (1, 2, 4) OR (t.kind = 3 AND t.mem NOT IN (1, 2, 6)) AS touches,
-         sum(t.kind <> 3 OR t.mem NOT IN (1, 2, 6))
+         t.kind IN ($ALLOC, $FREE, $MEMSET) OR (t.kind = $COPY AND t.mem NOT IN ($PAGEABLE, $PINNED, $HOST)) AS touches,
+         sum(t.kind <> $COPY OR t.mem NOT IN ($PAGEABLE, $PINNED, $HOST))
            OVER (PARTITION BY t.process ORDER BY e.start, e.id) AS writes
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  LEFT JOIN copy_hash h ON h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1
-  WHERE t.kind IN (1, 2, 3, 4, 6, 10, 12) AND t.status = 0),
+  LEFT JOIN copy_hash h ON h.event = e.id AND h.event IS NOT NULL AND h.outcome = $HASHED
+  WHERE t.kind IN ($ALLOC, $FREE, $COPY, $MEMSET, $LAUNCH, $RESET, $CALL) AND t.status = $SUCCESS),
 written AS (
   SELECT id, start, process, device, copy, bytes, duration, hash_low, hash_high, uniform,
          lag(id) OVER place AS here, writes - lag(writes) OVER place AS between_them,
@@ -26,7 +26,7 @@ written AS (
 again AS (
   SELECT *, lag(id) OVER (PARTITION BY hash_low, hash_high, process, device, bytes
                           ORDER BY start, id) AS earlier
-  FROM written WHERE copy = 1 AND hash_low IS NOT NULL AND (same OR bytes >= :min_bytes)
+  FROM written WHERE copy = $H2D AND hash_low IS NOT NULL AND (same OR bytes >= :min_bytes)
     AND id NOT IN (SELECT event FROM given_copy))
 SELECT id AS event, duration AS cost_ns, bytes AS bytes, CASE WHEN same THEN here ELSE earlier END AS related,
        CASE WHEN same AND between_them = 1 THEN 'certain' WHEN same THEN 'likely' ELSE 'possible' END

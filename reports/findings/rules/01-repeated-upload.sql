@@ -5,7 +5,7 @@
 -- certainty: possible
 -- threshold: min_times 16 times
 -- decides: weir run --hash
--- calls: t.kind = 3 AND t.copy = 1 AND t.src_mem IN (1, 2, 6)
+-- calls: t.kind = $COPY AND t.copy = $H2D AND t.src_mem IN ($PAGEABLE, $PINNED, $HOST)
 -- fix: Run 'weir run --hash', which decides: where the bytes are the same each time, copy them once before
 --      the loop and keep them on the device; where they are not, nothing is wasted.
 WITH many AS MATERIALIZED (
@@ -13,11 +13,12 @@ WITH many AS MATERIALIZED (
   CROSS JOIN template t ON t.id = e.template WHERE f.times >= :min_times),
 filled AS MATERIALIZED (
   SELECT t.process, e.a, max(e.bytes) AS bytes FROM (SELECT 1 FROM many LIMIT 1) CROSS JOIN event_row e
-  CROSS JOIN template t ON t.id = e.template WHERE t.kind = 3 AND t.copy IN (2, 9) AND t.status = 0 AND NOT t.flags & 16
+  CROSS JOIN template t ON t.id = e.template WHERE t.kind = $COPY AND t.copy IN ($D2H, $H2H)
+    AND t.status = $SUCCESS AND NOT t.flags & $CAPTURED
   GROUP BY t.process, e.a),
 constant AS MATERIALIZED (
   SELECT id FROM many m WHERE NOT EXISTS (
     SELECT 1 FROM filled f WHERE f.process = m.process AND f.a < m.b + m.bytes AND f.a + f.bytes > m.b))
 SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, 0 AS saving_ns, r.bytes AS bytes
-FROM repeated_copy r LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = 1
+FROM repeated_copy r LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = $HASHED
 WHERE r.family IN constant AND h.id IS NULL

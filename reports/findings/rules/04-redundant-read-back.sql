@@ -8,6 +8,6 @@
 SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, r.bytes AS bytes, r.earlier AS related,
        CASE WHEN h.hash_low = g.hash_low THEN 'certain' ELSE 'likely' END AS certainty
 FROM reread r
-LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = 1
-LEFT JOIN copy_hash g ON g.event = r.earlier AND g.event IS NOT NULL AND g.outcome = 1
+LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = $HASHED
+LEFT JOIN copy_hash g ON g.event = r.earlier AND g.event IS NOT NULL AND g.outcome = $HASHED
 WHERE r.bytes >= :min_bytes AND ifnull(h.hash_low = g.hash_low AND h.hash_high = g.hash_high, 1)

@@ -5,7 +5,7 @@
 -- certainty: possible
 -- threshold: min_bytes 65536 bytes
 -- threshold: min_ns 20000 ns
--- calls: t.kind = 3 AND t.copy = 1 AND NOT t.flags & 1 AND t.src_mem = 2
+-- calls: t.kind = $COPY AND t.copy = $H2D AND NOT t.flags & $ASYNC AND t.src_mem = $PINNED
 -- fix: Copy with cudaMemcpyAsync() from pinned memory, and record an event that is waited for before the
 --      host buffer is written again.
 SELECT event, template, duration AS cost_ns, min(duration, gap) AS saving_ns, bytes

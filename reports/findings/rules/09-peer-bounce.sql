@@ -11,16 +11,16 @@ WITH moved AS (
   SELECT e.id, e.start, t.process, t.copy, t.device, t.src_device, e.a, e.b, e.bytes, e.duration,
          h.hash_low, h.hash_high, h.uniform
   FROM copy_hash h CROSS JOIN event_row e ON e.id = h.event CROSS JOIN template t ON t.id = e.template
-  WHERE h.outcome = 1 AND t.copy IN (1, 2) AND e.bytes >= :min_bytes),
+  WHERE h.outcome = $HASHED AND t.copy IN ($H2D, $D2H) AND e.bytes >= :min_bytes),
 away AS (
   SELECT process, hash_low, hash_high, bytes, src_device, min(start) AS start, min(id) AS id, a
-  FROM moved WHERE copy = 2 AND NOT uniform GROUP BY process, hash_low, hash_high, bytes, src_device),
+  FROM moved WHERE copy = $D2H AND NOT uniform GROUP BY process, hash_low, hash_high, bytes, src_device),
 back AS MATERIALIZED (SELECT event, earlier FROM sent_back),
 found AS (
   SELECT m.id, m.duration, m.bytes, o.id AS away, o.a = m.b AS same
   FROM moved m CROSS JOIN away o ON o.process = m.process AND o.hash_low = m.hash_low
     AND o.hash_high = m.hash_high AND o.bytes = m.bytes
-  WHERE m.copy = 1 AND NOT m.uniform AND o.start < m.start AND o.src_device <> m.device
+  WHERE m.copy = $H2D AND NOT m.uniform AND o.start < m.start AND o.src_device <> m.device
   UNION ALL
   SELECT m.id, m.duration, m.bytes, o.id, 1
   FROM back p JOIN moved m ON m.id = p.event JOIN moved o ON o.id = p.earlier

@@ -16,8 +16,8 @@ WITH bounce AS (
   FROM sent_back p CROSS JOIN event_row e ON e.id = p.event CROSS JOIN template t ON t.id = e.template
   CROSS JOIN event_row o ON o.id = p.earlier
   WHERE e.bytes >= :min_bytes
-    AND NOT (EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.event AND h.outcome = 1)
-             AND EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.earlier AND h.outcome = 1))
+    AND NOT (EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.event AND h.outcome = $HASHED)
+             AND EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.earlier AND h.outcome = $HASHED))
   WINDOW place AS (PARTITION BY t.process, t.stack))
 SELECT event, template, duration AS cost_ns, bytes AS bytes, earlier AS related,
        CASE WHEN short * 2 >= times THEN 'likely' ELSE 'possible' END AS certainty

@@ -5,19 +5,20 @@
 -- certainty: likely
 -- threshold: link 10 bytes a ns
 -- prove: strict access
--- calls: t.kind = 3 AND t.copy = 10
+-- calls: t.kind = $COPY AND t.copy = $P2P
 -- fix: Where cudaDeviceCanAccessPeer() says that it can be, call cudaDeviceEnablePeerAccess() once at
 --      the start, in each device for the other.
 WITH enabled AS (
   SELECT t.process, e.start, t.device AS one, e.a AS other
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   CROSS JOIN api x ON x.id = t.api AND x.name GLOB '*EnablePeerAccess*'
-  WHERE t.kind = 9 AND t.status = 0),
+  WHERE t.kind = $CONTEXT AND t.status = $SUCCESS),
 crossing AS (
   SELECT e.id, t.process, e.start, e.duration, e.bytes, t.device, t.src_device, t.flags
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 3 AND t.copy = 10 AND t.status = 0 AND NOT t.flags & 16 AND t.device <> t.src_device)
-SELECT c.id AS event, c.bytes AS bytes, c.flags & 128 <> 0 AS removed,
+  WHERE t.kind = $COPY AND t.copy = $P2P AND t.status = $SUCCESS AND NOT t.flags & $CAPTURED
+    AND t.device <> t.src_device)
+SELECT c.id AS event, c.bytes AS bytes, c.flags & $STAGED <> 0 AS removed,
        ifnull((SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = c.id),
               max(c.duration, c.bytes / :link)) AS cost_ns,
        ifnull((SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = c.id),

@@ -5,7 +5,8 @@
 -- certainty: possible
 -- threshold: min_bytes 65536 bytes
 -- threshold: link 25 bytes a ns
--- calls: t.kind = 3 AND t.copy IN (1, 2) AND t.flags & 49 = 1 AND 2 IN (t.mem, t.src_mem)
+-- calls: t.kind = $COPY AND t.copy IN ($H2D, $D2H) AND t.flags & ($ASYNC | $CAPTURED | $BATCH) = $ASYNC
+--        AND $PINNED IN (t.mem, t.src_mem)
 -- fix: Put one direction into a second stream: the copies are of different memory, and a device copies
 --      both ways at one time.
 SELECT p.event, p.earlier AS related, p.template, p.bytes,

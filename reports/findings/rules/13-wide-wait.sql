@@ -10,4 +10,5 @@ SELECT d.id AS event, e.template AS template, e.duration AS cost_ns,
        CASE WHEN w.unknown_ns = 0 THEN w.other_ns ELSE 0 END AS saving_ns
 FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id CROSS JOIN template t ON t.id = e.template
 LEFT JOIN wait_time w ON w.id = d.id
-WHERE t.kind = 5 AND d.pending = 1 AND d.narrower = 3 AND (t.process, t.device) IN (SELECT process, device FROM several_streams)
+WHERE t.kind = $WAIT AND d.pending = 1 AND d.narrower = $FOR_STREAM
+  AND (t.process, t.device) IN (SELECT process, device FROM several_streams)

@@ -10,7 +10,7 @@
 --      take two buffers with an event each.
 SELECT w.event AS event, w.template AS template, w.duration AS cost_ns,
        min(w.duration, ifnull(w.next_wait, w.duration)) AS saving_ns,
-       CASE WHEN w.shared OR d.host & 2 THEN 'possible' ELSE 'likely' END AS certainty
+       CASE WHEN w.shared OR d.host & $HOST_WRITES THEN 'possible' ELSE 'likely' END AS certainty
 FROM wait_ahead w CROSS JOIN wait_detail d ON d.id = w.event
-WHERE d.pending = 1 AND w.gap <= :max_gap AND NOT d.host & 1
+WHERE d.pending = 1 AND w.gap <= :max_gap AND NOT d.host & $HOST_READS
   AND w.event NOT IN (SELECT event FROM timed_wait)

@@ -14,4 +14,4 @@ FROM hidden_wait h CROSS JOIN wait_detail d ON d.id = h.event
 WHERE d.pending = 1 AND h.duration >= :min_ns
   AND NOT (d.operations = 1 AND EXISTS (
     SELECT 1 FROM event_row y CROSS JOIN template c ON c.id = y.template
-    WHERE y.id = d.youngest AND c.kind = 3 AND c.copy = 1 AND c.flags & 3 = 2))
+    WHERE y.id = d.youngest AND c.kind = $COPY AND c.copy = $H2D AND c.flags & ($ASYNC | $MAY_WAIT) = $MAY_WAIT))

@@ -4,12 +4,12 @@
 -- severity: high
 -- certainty: likely
 -- threshold: min_pairs 8 times
--- calls: t.kind = 1 AND t.mem = 8
+-- calls: t.kind = $ALLOC AND t.mem = $IMPORTED
 -- fix: Call cudaIpcOpenMemHandle() once for each block of the other process, and keep what it gives
 --      until that process frees the block.
 WITH life AS MATERIALIZED (
   SELECT b.process, b.stack, b.device, b.bytes, b.alloc, b.free, b.born, b.died
-  FROM block b WHERE b.how = 1 AND NOT b.registered AND b.mem = 8 AND b.alloc IS NOT NULL),
+  FROM block b WHERE b.how = $FREED AND NOT b.registered AND b.mem = $IMPORTED AND b.alloc IS NOT NULL),
 family AS MATERIALIZED (
   SELECT process, stack, device, bytes, min(died) AS first, max(born) AS last FROM life GROUP BY process, stack, device, bytes),
 use AS MATERIALIZED (

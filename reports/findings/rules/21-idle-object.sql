@@ -18,18 +18,18 @@ WITH big AS MATERIALIZED (
          ifnull(b."end", ifnull(p."end", :duration_ns)) AS until
   FROM block b JOIN process p ON p.id = b.process
   JOIN memory m ON m.device = b.device AND m.mem IS NULL AND NOT m.registered
-  WHERE b.mem = 3 AND NOT b.registered AND b.alloc IS NOT NULL AND b.how IN (0, 1, 2)
+  WHERE b.mem = $DEVICE AND NOT b.registered AND b.alloc IS NOT NULL AND b.how IN ($LIVE, $FREED, $ENDED_BY_RESET)
     AND b.alloc NOT IN (SELECT alloc FROM given_block)
     AND b.bytes >= :min_bytes AND b.bytes >= m.peak * 0.01 * :percent
     AND ifnull(b."end", ifnull(p."end", :duration_ns)) - b.start >= :duration_ns * 0.01 * :share
   ORDER BY b.bytes DESC, b.alloc LIMIT :most),
 used AS MATERIALIZED (
-  SELECT b.alloc, e.start, e.start + e.duration AS until, t.kind = 3 AND t.copy = 1 AS upload
+  SELECT b.alloc, e.start, e.start + e.duration AS until, t.kind = $COPY AND t.copy = $H2D AS upload
   FROM (SELECT 1 FROM big LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
-  CROSS JOIN big b WHERE t.kind IN (3, 4, 12) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
+  CROSS JOIN big b WHERE t.kind IN ($COPY, $MEMSET, $CALL) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
     AND (e.a BETWEEN b.pointer AND b.pointer + b.bytes - 1
          OR b.pointer BETWEEN e.a AND e.a + e.bytes - 1
-         OR (t.kind = 3 AND (e.b BETWEEN b.pointer AND b.pointer + b.bytes - 1
+         OR (t.kind = $COPY AND (e.b BETWEEN b.pointer AND b.pointer + b.bytes - 1
                              OR b.pointer BETWEEN e.b AND e.b + e.bytes - 1)))),
 point AS (
   SELECT alloc, start AS time, start AS until, 0 AS upload FROM big
@@ -45,12 +45,12 @@ idle AS MATERIALIZED (
   SELECT * FROM longest WHERE idle >= :duration_ns * 0.01 * :share AND peak_at BETWEEN since AND next),
 worked AS MATERIALIZED (
   SELECT i.alloc, count(*) AS operations,
-         sum(t.kind IN (6, 12) AND (
+         sum(t.kind IN ($LAUNCH, $CALL) AND (
            t.device IS NULL OR t.device = i.device
            OR EXISTS (SELECT 1 FROM template n CROSS JOIN api x ON x.id = n.api
-                      WHERE n.process = i.process AND n.kind = 9 AND x.name GLOB '*EnablePeerAccess*'))) AS launches
+                      WHERE n.process = i.process AND n.kind = $CONTEXT AND x.name GLOB '*EnablePeerAccess*'))) AS launches
   FROM (SELECT 1 FROM idle LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
-  CROSS JOIN idle i WHERE t.kind IN (3, 4, 6, 12) AND t.process = i.process AND t.status = 0
+  CROSS JOIN idle i WHERE t.kind IN ($COPY, $MEMSET, $LAUNCH, $CALL) AND t.process = i.process AND t.status = $SUCCESS
     AND e.start BETWEEN i.since AND i.next
   GROUP BY i.alloc)
 SELECT i.alloc AS event, i.bytes AS bytes,

@@ -13,7 +13,7 @@ WITH big AS MATERIALIZED (
          ifnull(b."end", ifnull(p."end", :duration_ns)) AS until
   FROM block b JOIN process p ON p.id = b.process
   JOIN memory m ON m.device = b.device AND m.mem IS NULL AND NOT m.registered
-  WHERE b.mem = 3 AND NOT b.registered AND b.alloc IS NOT NULL AND b.how IN (0, 1, 2)
+  WHERE b.mem = $DEVICE AND NOT b.registered AND b.alloc IS NOT NULL AND b.how IN ($LIVE, $FREED, $ENDED_BY_RESET)
     AND b.alloc NOT IN (SELECT alloc FROM given_block)
     AND b.bytes >= :min_bytes AND b.bytes >= m.peak * 0.01 * :percent
   ORDER BY b.bytes DESC, b.alloc LIMIT :most),
@@ -26,7 +26,7 @@ mate AS MATERIALIZED (
 work AS (
   SELECT t.process, e.start AS time, e.start + e.duration AS until, NULL AS alloc
   FROM (SELECT 1 FROM mate LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE (t.kind IN (6, 12) OR t.flags & 16) AND t.process IN (SELECT process FROM mate)),
+  WHERE (t.kind IN ($LAUNCH, $CALL) OR t.flags & $CAPTURED) AND t.process IN (SELECT process FROM mate)),
 next AS MATERIALIZED (
   SELECT alloc, next FROM (
     SELECT alloc, min(CASE WHEN alloc IS NULL THEN time END) OVER (PARTITION BY process ORDER BY time DESC) AS next
@@ -41,10 +41,10 @@ named AS (
   SELECT b.alloc, e.start, e.start + e.duration AS until
   FROM (SELECT 1 FROM mate LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
   CROSS JOIN mate b
-  WHERE t.kind IN (3, 4) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
+  WHERE t.kind IN ($COPY, $MEMSET) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
     AND (e.a BETWEEN b.pointer AND b.pointer + b.bytes - 1
          OR b.pointer BETWEEN e.a AND e.a + e.bytes - 1
-         OR (t.kind = 3 AND (e.b BETWEEN b.pointer AND b.pointer + b.bytes - 1
+         OR (t.kind = $COPY AND (e.b BETWEEN b.pointer AND b.pointer + b.bytes - 1
                              OR b.pointer BETWEEN e.b AND e.b + e.bytes - 1)))
   UNION ALL SELECT b.alloc, n.next, n.next FROM mate b JOIN next n ON n.alloc = b.alloc WHERE n.next <= b.until
   UNION ALL SELECT b.alloc, n.before, n.before FROM mate b JOIN before n ON n.alloc = b.alloc

@@ -9,7 +9,7 @@
 -- fix: Free it with cudaFree() when it is last used; what grows with the run ends in out of memory.
 WITH live AS (
   SELECT b.process, b.stack, b.alloc, b.bytes FROM block b JOIN process p ON p.id = b.process
-  WHERE b.how = 0 AND NOT b.registered AND b.mem IN (3, 4, 5) AND b.alloc IS NOT NULL
+  WHERE b.how = $LIVE AND NOT b.registered AND b.mem IN ($DEVICE, $MANAGED, $ARRAY) AND b.alloc IS NOT NULL
     AND p.end_reason = 'exit'),
 extent AS (SELECT max(id) AS last FROM event_row),
 grown AS (

@@ -8,4 +8,4 @@
 -- fix: Set the memory with cudaMemsetAsync(): the device writes it by itself.
 SELECT e.id AS event, e.template AS template, e.duration AS cost_ns, e.bytes AS bytes
 FROM copy_hash h CROSS JOIN event_row e ON e.id = h.event CROSS JOIN template t ON t.id = e.template
-WHERE h.outcome = 1 AND h.uniform AND t.copy = 1 AND e.bytes >= :min_bytes
+WHERE h.outcome = $HASHED AND h.uniform AND t.copy = $H2D AND e.bytes >= :min_bytes

@@ -13,15 +13,15 @@ WITH sized AS (
   SELECT e.id, t.process, t.stack, t.copy, t.mem, t.src_mem, t.device, t.src_device, e.bytes, t.flags,
          e.duration, (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id) AS ns
   FROM (SELECT 1 FROM template_use u CROSS JOIN template c ON c.id = u.template
-        WHERE c.kind = 3 AND u.most >= :min_bytes LIMIT 1)
+        WHERE c.kind = $COPY AND u.most >= :min_bytes LIMIT 1)
   CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 3 AND t.status = 0 AND t.copy IN (1, 2, 10) AND NOT t.flags & 176
-    AND e.bytes >= :min_bytes),
+  WHERE t.kind = $COPY AND t.status = $SUCCESS AND t.copy IN ($H2D, $D2H, $P2P)
+    AND NOT t.flags & ($CAPTURED | $BATCH | $STAGED) AND e.bytes >= :min_bytes),
 timed AS MATERIALIZED (
   SELECT s.*, s.ns IS NOT NULL AS by_device, 1.0 * s.bytes / max(ifnull(s.ns, s.duration), 1) AS rate,
          max(ifnull(s.ns, s.duration), 1) AS took
   FROM sized s LEFT JOIN wait_detail w ON w.id = s.id
-  WHERE s.ns > 0 OR (s.ns IS NULL AND NOT s.flags & 1 AND s.copy <> 10 AND w.pending = 0)),
+  WHERE s.ns > 0 OR (s.ns IS NULL AND NOT s.flags & $ASYNC AND s.copy <> $P2P AND w.pending = 0)),
 ranked AS (
   SELECT *, row_number() OVER (PARTITION BY process, copy, mem, src_mem, device, src_device, by_device
                                ORDER BY rate DESC) AS nth FROM timed),

@@ -9,15 +9,15 @@
 --      the default stream, which waits for all others; order what must be by events.
 WITH op AS (
   SELECT d.event, d.device, t.process, t.context, t.stream, e.start AS called, d.start, d."end" AS until,
-         d.kind = 1 AS copies,
-         max(CASE WHEN d.kind = 1 THEN d."end" END) OVER own AS copied,
-         max(CASE WHEN d.kind <> 1 THEN d."end" END) OVER own AS ran,
-         lag(d.event) OVER own AS event1, lag(d.kind = 1) OVER own AS copies1, lag(t.stream) OVER own AS stream1,
+         d.kind = $DEVICE_COPY AS copies,
+         max(CASE WHEN d.kind = $DEVICE_COPY THEN d."end" END) OVER own AS copied,
+         max(CASE WHEN d.kind <> $DEVICE_COPY THEN d."end" END) OVER own AS ran,
+         lag(d.event) OVER own AS event1, lag(d.kind = $DEVICE_COPY) OVER own AS copies1, lag(t.stream) OVER own AS stream1,
          lag(d."end" - d.start) OVER own AS took1, lag(d."end") OVER own AS until1
   FROM device_work d CROSS JOIN event_row e ON e.id = d.event CROSS JOIN template t ON t.id = e.template
-  WHERE (SELECT count(DISTINCT stream) FROM template WHERE kind IN (3, 6)) > 1
+  WHERE (SELECT count(DISTINCT stream) FROM template WHERE kind IN ($COPY, $LAUNCH)) > 1
     AND d.start IS NOT NULL AND d."end" > d.start
-    AND (d.kind IN (3, 4) OR (d.kind = 1 AND d.copy IN (1, 2, 10)))
+    AND (d.kind IN ($DEVICE_KERNEL, $DEVICE_GRAPH) OR (d.kind = $DEVICE_COPY AND d.copy IN ($H2D, $D2H, $P2P)))
   WINDOW own AS (PARTITION BY d.device, t.process ORDER BY d.start, d.id
                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
 met AS (
@@ -30,5 +30,5 @@ counted AS (
   FROM met WINDOW same AS (PARTITION BY process, context, one, two))
 SELECT event, min(until - start, took1) AS cost_ns, event1 AS related
 FROM counted c WHERE behind AND NOT ever AND times >= :min_times
-  AND NOT EXISTS (SELECT 1 FROM template w WHERE w.process = c.process AND w.kind = 5 AND w.copy = 2
-                    AND w.status = 0 AND w.stream IN (c.one, c.two))
+  AND NOT EXISTS (SELECT 1 FROM template w WHERE w.process = c.process AND w.kind = $WAIT AND w.copy = $STREAM_WAITS
+                    AND w.status = $SUCCESS AND w.stream IN (c.one, c.two))

@@ -6,7 +6,7 @@
 -- threshold: min_ns 20000 ns
 -- threshold: min_times 8 such launches of a stream
 -- threshold: min_sum 1000000 ns in them: their number by the median
--- calls: t.kind = 6
+-- calls: t.kind = $LAUNCH
 -- fix: Make the kernels larger, or launch many of them as one graph; the device is busy meanwhile, so
 --      that only a host with other work gains.
 WITH deep AS MATERIALIZED (
@@ -20,7 +20,7 @@ long AS MATERIALIZED (
   SELECT t.process, t.context, t.stream, e.duration, row_number() OVER own AS nth,
          count(*) OVER (PARTITION BY t.process, t.context, t.stream) AS times
   FROM (SELECT 1 FROM blocked LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 6 AND t.status = 0 AND NOT t.flags & 16 AND e.duration >= :min_ns
+  WHERE t.kind = $LAUNCH AND t.status = $SUCCESS AND NOT t.flags & $CAPTURED AND e.duration >= :min_ns
   WINDOW own AS (PARTITION BY t.process, t.context, t.stream ORDER BY e.duration)),
 slow AS MATERIALIZED (
   SELECT process, context, stream FROM long

@@ -9,11 +9,11 @@
 WITH made AS (
   SELECT DISTINCT c.id, c.process, c.event, c.exec, l.content
   FROM graph_change c JOIN graph_launch l ON l.change = c.id
-  WHERE c.fact = 1 AND c.event IS NOT NULL AND l.content IS NOT NULL),
+  WHERE c.fact = $GRAPH_MADE AND c.event IS NOT NULL AND l.content IS NOT NULL),
 ended AS (
   SELECT e.id AS event, t.process, e.a AS exec, e.duration
   FROM (SELECT 1 FROM made LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.status = 0 AND t.api IN (SELECT id FROM api WHERE name IN ('cuGraphExecDestroy', 'cudaGraphExecDestroy'))),
+  WHERE t.status = $SUCCESS AND t.api IN (SELECT id FROM api WHERE name IN ('cuGraphExecDestroy', 'cudaGraphExecDestroy'))),
 life AS (
   SELECT event, process, content, lead(ended) OVER same AS ended, lead(event) OVER same AS related
   FROM (SELECT event, process, exec, content, NULL AS ended FROM made

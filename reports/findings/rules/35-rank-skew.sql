@@ -9,7 +9,7 @@ WITH moved AS (
   SELECT t.process, sum(u.bytes) AS bytes, sum(u.ns) AS ns, max(u.most) AS most,
          min(nullif(u.first, 0)) AS first
   FROM template_use u CROSS JOIN template t ON t.id = u.template
-  WHERE t.kind = 3 AND t.copy IN (1, 2) AND t.status = 0 AND NOT t.flags & 16 GROUP BY t.process),
+  WHERE t.kind = $COPY AND t.copy IN ($H2D, $D2H) AND t.status = $SUCCESS AND NOT t.flags & $CAPTURED GROUP BY t.process),
 rank AS (
   SELECT m.*, count(*) OVER same AS ranks, sum(m.bytes) OVER same - m.bytes AS others,
          sum(m.ns) OVER same - m.ns AS others_ns

@@ -13,7 +13,7 @@ WITH upload AS (
          row_number() OVER (PARTITION BY h.hash_low, h.hash_high, e.bytes, t.process
                             ORDER BY e.start, e.id) AS nth
   FROM copy_hash h CROSS JOIN event_row e ON e.id = h.event CROSS JOIN template t ON t.id = e.template
-  WHERE h.outcome = 1 AND NOT h.uniform AND t.copy = 1 AND e.bytes >= :min_bytes
+  WHERE h.outcome = $HASHED AND NOT h.uniform AND t.copy = $H2D AND e.bytes >= :min_bytes
   WINDOW same AS (PARTITION BY h.hash_low, h.hash_high, e.bytes ORDER BY e.start, e.id))
 SELECT id AS event, duration AS cost_ns, bytes AS bytes, first AS related
 FROM upload WHERE process <> first_process AND nth = 1
