@@ -32,7 +32,7 @@ static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
 static double value_at_rank(double *values, size_t count, double share)
 {
-  qsort(values, count, sizeof *values, by_value);
+  qsort(values, count, sizeof *values, ascending_doubles);
   return values[(size_t)((double)(count - 1) * share)];
 }
 
@@ -69,7 +69,7 @@ static library mimalloc(void)
   return m;
 }
 
-static unsigned long long next_random(unsigned long long *s)
+static unsigned long long draw_random(unsigned long long *s)
 {
   *s ^= *s << 13;
   *s ^= *s >> 7;
@@ -199,9 +199,9 @@ typedef struct crowd {
   void **at; /* live + resting */
 } crowd;
 
-static size_t some_bytes(unsigned long long *s, int sizes)
+static size_t draw_size(unsigned long long *s, int sizes)
 {
-  unsigned long long x = next_random(s);
+  unsigned long long x = draw_random(s);
   if (sizes) return 1024 * (1 + x % (unsigned)sizes);
   return 16 + (x >> 8) % (512u << (x % 8));
 }
@@ -215,7 +215,7 @@ static void fill_crowd(const library *l, crowd *c)
   for (size_t i = 0; i < all; i++) {
     bool working = k < c->live && i % every == 0;
     if (!working && rest == all) working = true;
-    c->at[working ? k++ : rest++] = l->get(some_bytes(&c->seed, c->sizes));
+    c->at[working ? k++ : rest++] = l->get(draw_size(&c->seed, c->sizes));
   }
 }
 
@@ -226,13 +226,13 @@ static void free_crowd(const library *l, crowd *c)
   free(c->at);
 }
 
-static void exchange(const library *l, void *state, int count)
+static void replace_blocks(const library *l, void *state, int count)
 {
   crowd *c = state;
   for (int k = 0; k < count; k++) {
-    void **p = &c->at[next_random(&c->seed) % c->live];
+    void **p = &c->at[draw_random(&c->seed) % c->live];
     l->put(*p);
-    *p = l->get(some_bytes(&c->seed, c->sizes));
+    *p = l->get(draw_size(&c->seed, c->sizes));
   }
 }
 
@@ -243,16 +243,16 @@ static double measure_crowd(const library *const lib[2], crowd like, double shar
   for (int k = 0; k < 2 && lib[k]; k++) {
     fill_crowd(lib[k], &each[k]);
     for (size_t done = 0; done < like.live; done += BURST) /* until it is as mixed as it gets */
-      exchange(lib[k], &each[k], 4 * BURST);
+      replace_blocks(lib[k], &each[k], 4 * BURST);
   }
-  burst *const run[2] = {exchange, exchange};
+  burst *const run[2] = {replace_blocks, replace_blocks};
   double value = measure_bursts(lib, run, state, BURST, share);
   for (int k = 0; k < 2 && lib[k]; k++)
     free_crowd(lib[k], &each[k]);
   return value;
 }
 
-static double measure(int argc, char **argv)
+static double measure_library(int argc, char **argv)
 {
   const char *what = argc > 1 ? argv[1] : "", *last = argv[argc - 1];
   bool ratio = !strcmp(last, "ratio"), theirs = ratio || !strcmp(last, "mimalloc");
@@ -288,7 +288,7 @@ int main(int argc, char **argv)
 {
   fake_init(&device, 1ull << 36, 2 << 20);
   if (weir_memory_attach(&device.backend, NULL)) fail_with(weir_error_message());
-  double ns = measure(argc, argv);
+  double ns = measure_library(argc, argv);
   printf("%.2f\n", ns);
   return ns < 0 || weir_memory_detach(cuda0) != WEIR_OK;
 }

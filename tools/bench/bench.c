@@ -34,7 +34,7 @@ static const char *value_text(double value)
   return value >= 1000 ? bench_text("%.0f", value) : bench_text("%.3g", value);
 }
 
-static void print_row(const row *r, const measured *m)
+static void print_result(const row *r, const measured *m)
 {
   const char *goal = bench_text("%s %s", r->at_least ? ">=" : "<=", value_text(r->target));
   const char *verdict = m->absent            ? "-"
@@ -143,7 +143,7 @@ static int run_rows(FILE *json, int count, char **names)
                      m.failed  ? *bench_failure ? bench_failure : "a child failed"
                      : r->note ? r->note
                                : "");
-    print_row(r, &m);
+    print_result(r, &m);
     print_json(json, r, &m, first);
     failed += m.failed;
     first = false;

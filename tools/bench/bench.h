@@ -3,8 +3,8 @@
  * Every row compares within one run: the same work with and without Weir, in children that take
  * turns, and gives the median. Nothing here fails because a machine is slow: a row is met or not
  * met. */
-#ifndef WEIR_TOOLS_BENCH_H
-#define WEIR_TOOLS_BENCH_H
+#ifndef WEIR_TOOLS_BENCH_BENCH_H
+#define WEIR_TOOLS_BENCH_BENCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

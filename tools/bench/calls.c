@@ -62,7 +62,7 @@ static void *find_symbol(void *library, const char *name)
   exit(1);
 }
 
-static void set_up(void)
+static void set_up_device(void)
 {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context;
   if (!cuda) {
@@ -185,7 +185,7 @@ static int (*mem_alloc)(uint64_t *, size_t), (*mem_free)(uint64_t);
 static int (*copy_to)(uint64_t, const void *, size_t);
 static uint64_t copied; /* on the device */
 
-static void find_memory(void)
+static void find_free_memory(void)
 {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
   mem_alloc = (int (*)(uint64_t *, size_t))find_symbol(cuda, "cuMemAlloc_v2");
@@ -208,7 +208,7 @@ static int copy_or_query(void)
 
 /* In slices, whose median is multiplied up: what else the machine does in between hits few of them.
  */
-static int run_program(int (*call)(void), long calls, long rounds)
+static int time_program(int (*call)(void), long calls, long rounds)
 {
   enum { SLICE = 1000 };
   int slices = (int)(calls / SLICE), errors = 0;
@@ -230,9 +230,9 @@ static int run_program(int (*call)(void), long calls, long rounds)
 /* The same, with copies. */
 static int run_copying(long calls, long rounds, const char *kinds)
 {
-  find_memory();
+  find_free_memory();
   if (kinds && !cupti_client_start(!strcmp(kinds, "all"))) return 1;
-  return mem_alloc(&copied, 64) != 0 || run_program(copy_or_query, calls, rounds);
+  return mem_alloc(&copied, 64) != 0 || time_program(copy_or_query, calls, rounds);
 }
 
 /* ---- dlsym ----------------------------------------------------------------------------------- */
@@ -264,7 +264,7 @@ static int run_memory(bool frees, int bursts, int pause_us)
   double *ns = calloc((size_t)bursts, sizeof *ns);
   struct timespec pause = {0, pause_us * 1000L};
   int errors = 0;
-  find_memory();
+  find_free_memory();
   for (int i = -2; ns && i < bursts; i++) {
     double took = 0;
     (void)nanosleep(&pause, NULL);
@@ -308,7 +308,7 @@ static int run_pair(int bursts, int pause_us, size_t bytes)
   double *ns = calloc((size_t)bursts, sizeof *ns);
   struct timespec pause = {0, pause_us * 1000L};
   int errors = 0;
-  find_memory();
+  find_free_memory();
   for (int i = -2; ns && i < bursts; i++) {
     (void)nanosleep(&pause, NULL);
     double queries = time_queries(2 * PAIRS, &errors);
@@ -322,12 +322,12 @@ static int run_pair(int bursts, int pause_us, size_t bytes)
 }
 
 /* GB/s of a copy of pageable memory to the device. */
-static int run_copy(int copies, size_t bytes)
+static int time_copies(int copies, size_t bytes)
 {
   uint64_t at = 0;
   char *host = malloc(bytes);
   double *rate = calloc((size_t)copies, sizeof *rate);
-  find_memory();
+  find_free_memory();
   int errors = !host || mem_alloc(&at, bytes) != 0;
   for (int i = -2; !errors && rate && i < copies; i++) {
     memset(host, i, bytes);
@@ -357,7 +357,7 @@ static int run_peer(int copies, size_t bytes)
   double *rate = calloc((size_t)copies, sizeof *rate);
   uint64_t at[2] = {0, 0};
   int errors = 0;
-  find_memory();
+  find_free_memory();
   for (int i = 1; i >= 0; i--)
     errors += retain(&context[i], i) || current(context[i]) || mem_alloc(&at[i], bytes);
   errors += create(&stream, 1 /* that waits for no other */);
@@ -375,7 +375,7 @@ static int run_peer(int copies, size_t bytes)
 
 /* A driver answers a forked child of who has used it with an error, and quickly: what is measured
  * is the life of the process. */
-static bool fork_child(void)
+static bool fork_caller(void)
 {
   enum { CALLS = 4 };
   pid_t pid = fork();
@@ -387,13 +387,13 @@ static bool fork_child(void)
   return pid > 0;
 }
 
-static int run_forks(int count, int at_once)
+static int time_forks(int count, int at_once)
 {
   int begun = 0, ended = 0, status, errors = 0;
   double begin = now_ns();
   while (!errors && ended < count) {
     if (begun < count && begun - ended < at_once) {
-      errors += !fork_child();
+      errors += !fork_caller();
       begun++;
     } else {
       errors += wait(&status) < 0 || status != 0;
@@ -418,7 +418,7 @@ static int run_count(const char *path)
   }
 }
 
-static long number(const char *text)
+static long number_argument(const char *text)
 {
   return strtol(text, NULL, 10);
 }
@@ -427,35 +427,38 @@ int main(int argc, char **argv)
 {
   const char *mode = argc > 1 ? argv[1] : "";
   if (!strcmp(mode, "dlsym") && argc == 4)
-    return run_dlsym((int)number(argv[2]), (int)number(argv[3]));
+    return run_dlsym((int)number_argument(argv[2]), (int)number_argument(argv[3]));
   if (!strcmp(mode, "rounds") && argc == 3)
-    return printf("%ld\n", rounds_for((double)number(argv[2]))) < 0;
+    return printf("%ld\n", rounds_for((double)number_argument(argv[2]))) < 0;
   int status;
   if (runtime_calls_run(argc - 1, argv + 1, &status)) return status;
-  set_up();
+  set_up_device();
   if (!strcmp(mode, "query") && argc == 6)
-    return run_query((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]),
-                     (int)number(argv[5]));
+    return run_query((int)number_argument(argv[2]), (int)number_argument(argv[3]),
+                     (int)number_argument(argv[4]), (int)number_argument(argv[5]));
   if (!strcmp(mode, "work") && argc == 5)
-    return run_work((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]));
+    return run_work((int)number_argument(argv[2]), (int)number_argument(argv[3]),
+                    (int)number_argument(argv[4]));
   if (!strcmp(mode, "program") && argc == 4)
-    return run_program(query_once, number(argv[2]), number(argv[3]));
+    return time_program(query_once, number_argument(argv[2]), number_argument(argv[3]));
   if (!strcmp(mode, "copying") && (argc == 4 || argc == 5))
-    return run_copying(number(argv[2]), number(argv[3]), argv[4]);
+    return run_copying(number_argument(argv[2]), number_argument(argv[3]), argv[4]);
   if (!strcmp(mode, "range") && argc == 5)
-    return run_range((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]));
+    return run_range((int)number_argument(argv[2]), (int)number_argument(argv[3]),
+                     (int)number_argument(argv[4]));
   if (!strcmp(mode, "alloc") && argc == 4)
-    return run_memory(false, (int)number(argv[2]), (int)number(argv[3]));
+    return run_memory(false, (int)number_argument(argv[2]), (int)number_argument(argv[3]));
   if (!strcmp(mode, "free") && argc == 4)
-    return run_memory(true, (int)number(argv[2]), (int)number(argv[3]));
+    return run_memory(true, (int)number_argument(argv[2]), (int)number_argument(argv[3]));
   if (!strcmp(mode, "pair") && argc == 5)
-    return run_pair((int)number(argv[2]), (int)number(argv[3]), (size_t)number(argv[4]));
+    return run_pair((int)number_argument(argv[2]), (int)number_argument(argv[3]),
+                    (size_t)number_argument(argv[4]));
   if (!strcmp(mode, "copy") && argc == 4)
-    return run_copy((int)number(argv[2]), (size_t)number(argv[3]));
+    return time_copies((int)number_argument(argv[2]), (size_t)number_argument(argv[3]));
   if (!strcmp(mode, "peer") && argc == 4)
-    return run_peer((int)number(argv[2]), (size_t)number(argv[3]));
+    return run_peer((int)number_argument(argv[2]), (size_t)number_argument(argv[3]));
   if (!strcmp(mode, "forks") && argc == 4)
-    return run_forks((int)number(argv[2]), (int)number(argv[3]));
+    return time_forks((int)number_argument(argv[2]), (int)number_argument(argv[3]));
   if (!strcmp(mode, "count") && argc == 3) return run_count(argv[2]);
   (void)fprintf(stderr, "calls: wrong arguments\n");
   return 2;

@@ -1,6 +1,6 @@
 /* cupti_client.h: a client of CUPTI that wants what Weir's wants, and throws it away. */
-#ifndef WEIR_BENCH_CUPTI_CLIENT_H
-#define WEIR_BENCH_CUPTI_CLIENT_H
+#ifndef WEIR_TOOLS_BENCH_CUPTI_CLIENT_H
+#define WEIR_TOOLS_BENCH_CUPTI_CLIENT_H
 
 #include <stdbool.h>
 

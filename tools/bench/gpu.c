@@ -110,7 +110,7 @@ static void create_page(int i)
   DRIVER(cuMemCreate, &pages[i], page_bytes, &page, 0);
 }
 
-static void map_page(int i)
+static void map_one_page(int i)
 {
   DRIVER(cuMemMap, space + (size_t)i * page_bytes, page_bytes, 0, pages[i], 0);
 }
@@ -139,7 +139,7 @@ static void pinned_pair(int i)
   check_result(weir_pinned_free(p), "weir_pinned_free");
 }
 
-static void host_alloc(int i)
+static void alloc_on_host(int i)
 {
   void *p;
   (void)i;
@@ -178,7 +178,8 @@ static double ns_a_pair(void (*one)(int), bool slow)
 /* One step of the pages' way, which is gone whole every time. */
 static double step_of_page(void (*wanted)(int))
 {
-  static void (*const way[])(int) = {create_page, map_page, access_page, unmap_page, release_page};
+  static void (*const way[])(int) = {create_page, map_one_page, access_page, unmap_page,
+                                     release_page};
   double each[SLOW_BURSTS];
   for (int b = 0; b < SLOW_BURSTS; b++)
     for (size_t s = 0; s < sizeof way / sizeof *way; s++) {
@@ -192,19 +193,19 @@ static const struct what {
   const char *name;
   void (*one)(int);
   enum { FAST, SLOW, PAGE } how;
-} whats[] = {{"hit", cached_pair, FAST},      {"large", large_pair, FAST},
-             {"malloc", driver_pair, SLOW},   {"async", async_pair, FAST},
-             {"create", create_page, PAGE},   {"map", map_page, PAGE},
-             {"access", access_page, PAGE},   {"unmap", unmap_page, PAGE},
-             {"release", release_page, PAGE}, {"pinned", pinned_pair, FAST},
-             {"hostalloc", host_alloc, SLOW}, {"marker", record_and_query, FAST}};
+} whats[] = {{"hit", cached_pair, FAST},         {"large", large_pair, FAST},
+             {"malloc", driver_pair, SLOW},      {"async", async_pair, FAST},
+             {"create", create_page, PAGE},      {"map", map_one_page, PAGE},
+             {"access", access_page, PAGE},      {"unmap", unmap_page, PAGE},
+             {"release", release_page, PAGE},    {"pinned", pinned_pair, FAST},
+             {"hostalloc", alloc_on_host, SLOW}, {"marker", record_and_query, FAST}};
 
-static double measure(const struct what *w)
+static double measure_gpu(const struct what *w)
 {
   return w->how == PAGE ? step_of_page(w->one) : ns_a_pair(w->one, w->how == SLOW);
 }
 
-static void set_up(void)
+static void set_up_gpu(void)
 {
   CUcontext context;
   CUmemoryPool keeps;
@@ -236,7 +237,7 @@ static void print_values(const char *name)
   }
   for (size_t i = 0; i < sizeof whats / sizeof *whats; i++) {
     if (all) printf("%s ", whats[i].name);
-    if (all || !strcmp(name, whats[i].name)) printf("%.1f\n", measure(&whats[i]));
+    if (all || !strcmp(name, whats[i].name)) printf("%.1f\n", measure_gpu(&whats[i]));
   }
 }
 
@@ -246,7 +247,7 @@ int main(int argc, char **argv)
     (void)fprintf(stderr, "gpu: no GPU: %s\n", weir_error_message());
     return NO_GPU;
   }
-  set_up();
+  set_up_gpu();
   for (int i = 1; i < argc; i++)
     print_values(argv[i]);
   return 0;

@@ -60,7 +60,7 @@ static void check_status(weir_status st, const char *what)
 }
 #define MUST(call) check_status((call), #call)
 
-static int64_t scaled(int64_t n)
+static int64_t scale_size(int64_t n)
 {
   return n / scale > 0 ? n / scale : 1;
 }
@@ -73,7 +73,7 @@ static double device_ns(void (*one)(void), int count)
   double each[BURSTS], ms;
   MUST(weir_event_new(&start, &timed));
   MUST(weir_event_new(&end, &timed));
-  count = (int)scaled(count);
+  count = (int)scale_size(count);
   one();
   for (int b = 0; b < BURSTS; b++) {
     MUST(weir_synchronize(gpu));
@@ -94,7 +94,7 @@ static double device_ns(void (*one)(void), int count)
 static double host_ns(void (*one)(void), int count)
 {
   double each[BURSTS];
-  count = (int)scaled(count);
+  count = (int)scale_size(count);
   one();
   for (int b = 0; b < BURSTS; b++) {
     MUST(weir_synchronize(gpu));
@@ -131,7 +131,7 @@ static weir_tensor *bytes_on(weir_device d, bool pinned)
 {
   weir_tensor *t;
   weir_options o = {.dtype = WEIR_UINT8, .device = d, .pin_memory = pinned};
-  MUST(weir_zeros(&t, weir_shape(scaled(256 * MIB)), &o));
+  MUST(weir_zeros(&t, weir_shape(scale_size(256 * MIB)), &o));
   return t;
 }
 
@@ -153,7 +153,7 @@ static double copies(const what *w)
   return median_of(each, BURSTS);
 }
 
-static double copy_within(const what *w)
+static double copy_on_device(const what *w)
 {
   x = bytes_on(gpu, false), y = bytes_on(gpu, false);
   double moved = 2 * (double)weir_tensor_numel(x) / device_ns(copy_it, w->count);
@@ -228,7 +228,7 @@ static void run_two(void)
 /* GB/s. */
 static double moved_by_one(const what *w)
 {
-  x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
+  x = random_tensor(WEIR_FLOAT32, weir_shape(scale_size(4096), 4096));
   of_one = w->op;
   double rate = w->each * (double)weir_tensor_numel(x) / device_ns(run_one, 50);
   drop_operands();
@@ -237,8 +237,8 @@ static double moved_by_one(const what *w)
 
 static double moved_by_add(const what *w)
 {
-  x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
-  y = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
+  x = random_tensor(WEIR_FLOAT32, weir_shape(scale_size(4096), 4096));
+  y = random_tensor(WEIR_FLOAT32, weir_shape(scale_size(4096), 4096));
   of_two = weir_add;
   double rate = w->each * (double)weir_tensor_numel(x) / device_ns(run_two, 50);
   drop_operands();
@@ -249,7 +249,7 @@ static double moved_by_add(const what *w)
 
 /* cuBLAS where the library has the choice and there is one; where there is none it is said, once.
  */
-static weir_blas choose(weir_blas blas)
+static weir_blas blas_or_default(weir_blas blas)
 {
   static bool said;
   weir_tensor *c = NULL;
@@ -268,7 +268,7 @@ static double product_ns(weir_dtype dtype, weir_blas blas, const int64_t *mnk, i
 {
   x = random_tensor(dtype, weir_shape(mnk[0], mnk[2]));
   y = random_tensor(dtype, weir_shape(mnk[2], mnk[1]));
-  MUST(weir_set_blas(choose(blas)));
+  MUST(weir_set_blas(blas_or_default(blas)));
   of_two = weir_matmul;
   double ns = device_ns(run_two, count);
   MUST(weir_set_blas(WEIR_BLAS_AUTO));
@@ -279,7 +279,7 @@ static double product_ns(weir_dtype dtype, weir_blas blas, const int64_t *mnk, i
 /* TFLOP/s of a square product. */
 static double square(const what *w)
 {
-  int64_t side = scaled(w->product.side);
+  int64_t side = scale_size(w->product.side);
   const int64_t mnk[] = {side, side, side};
   weir_set_allow_tf32(w->product.tf32);
   double ns = product_ns(w->product.dtype, w->product.blas, mnk, w->product.count);
@@ -290,11 +290,11 @@ static double square(const what *w)
 /* GB/s of the matrix. */
 static double gemv(const what *w)
 {
-  const int64_t mnk[] = {1, scaled(4096), scaled(4096)};
+  const int64_t mnk[] = {1, scale_size(4096), scale_size(4096)};
   return 4 * (double)mnk[1] * (double)mnk[2] / product_ns(WEIR_FLOAT32, w->product.blas, mnk, 100);
 }
 
-static weir_status convolve(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+static weir_status convolve_3x3(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   return weir_conv2d(out, a, b, NULL, NULL);
 }
@@ -302,9 +302,9 @@ static weir_status convolve(weir_tensor **out, const weir_tensor *a, const weir_
 /* TFLOP/s. */
 static double conv(const what *w)
 {
-  x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(32), 64, 56, 56));
+  x = random_tensor(WEIR_FLOAT32, weir_shape(scale_size(32), 64, 56, 56));
   y = random_tensor(WEIR_FLOAT32, weir_shape(64, 64, 3, 3));
-  of_two = convolve;
+  of_two = convolve_3x3;
   double flop = 2.0 * (double)weir_tensor_size(x, 0) * 64 * 54 * 54 * 64 * 9;
   MUST(weir_set_blas(w->product.blas));
   double rate = flop / device_ns(run_two, w->count) * 1e-3;
@@ -343,7 +343,7 @@ static void *driver(const char *name)
   exit(1);
 }
 
-static double launch(const what *w)
+static double bare_launch(const what *w)
 {
   static const char image[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                               ".visible .entry nothing()\n{\n ret;\n}\n";
@@ -377,7 +377,7 @@ static const what whats[] = {
     {"d2h-pinned", "GB/s", COPY(true, false, true)},
     {"h2d-pageable", "GB/s", COPY(false, true, false)},
     {"d2h-pageable", "GB/s", COPY(true, false, false)},
-    {"d2d", "GB/s", copy_within, .count = 20},
+    {"d2d", "GB/s", copy_on_device, .count = 20},
     {"hit", "ns", allocations, .one = empty_small, .count = 10000},
     {"large-hit", "ns", allocations, .one = empty_large, .count = 10000},
     {"miss", "ns", allocations, .one = empty_new, .count = 20},
@@ -401,7 +401,7 @@ static const what whats[] = {
     {"conv", "TFLOP/s", conv, .count = 10},
     {"conv-builtin", "TFLOP/s", conv, .count = 10, .product.blas = WEIR_BLAS_BUILTIN},
     {"dispatch", "ns", dispatch, .count = 500},
-    {"launch", "ns", launch, .count = 500}};
+    {"launch", "ns", bare_launch, .count = 500}};
 
 static void print_values(const char *name)
 {

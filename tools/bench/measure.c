@@ -19,7 +19,7 @@ bool bench_asked;
 
 double bench_median(double *values, size_t count)
 {
-  qsort(values, count, sizeof *values, by_value);
+  qsort(values, count, sizeof *values, ascending_doubles);
   return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 

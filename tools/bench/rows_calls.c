@@ -17,7 +17,7 @@ enum { HAS_CUPTI = 0 };
 static const char *const *extra; /* NAME=VALUE words that children run with; NULL ends */
 
 /* The mode that a row's word means: what device times are recorded in is observe. */
-static const char *mode_of(const char *word)
+static const char *weir_mode_of(const char *word)
 {
   return strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 ? "observe" : word;
 }
@@ -27,10 +27,10 @@ static const char *mode_of(const char *word)
 static int add_options(const char **argv, int n, const char *mode, const char *stacks)
 {
   if (!stacks && strcmp(mode, "default") == 0) return n;
-  argv[n++] = bench_text("--mode=%s", mode_of(mode));
+  argv[n++] = bench_text("--mode=%s", weir_mode_of(mode));
   if (!stacks) return n;
   argv[n++] = bench_text("--stacks=%s", stacks);
-  argv[n++] = bench_text("--device-times=%s", mode_of(mode) == mode ? "off" : mode);
+  argv[n++] = bench_text("--device-times=%s", weir_mode_of(mode) == mode ? "off" : mode);
   return n;
 }
 
@@ -64,8 +64,8 @@ static bool run_calls(double *value, const char *mode, const char *stacks, const
 
 /* Interleaved pairs, in `mode` and in `base` (NULL: plainly); medians, and the median of the pairs'
  * differences. */
-static bool compare(measured *m, const char *base, const char *mode, const char *stacks,
-                    const char *const *args, double *difference)
+static bool compare_with_base(measured *m, const char *base, const char *mode, const char *stacks,
+                              const char *const *args, double *difference)
 {
   double without[PAIRS], with[PAIRS], added[PAIRS];
   for (int i = 0; i < PAIRS; i++) {
@@ -85,12 +85,12 @@ static bool compare(measured *m, const char *base, const char *mode, const char 
 
 static void measure_added(measured *m, const row *r)
 {
-  (void)compare(m, NULL, "observe", "off", r->args, &m->value);
+  (void)compare_with_base(m, NULL, "observe", "off", r->args, &m->value);
 }
 
 static void added_with_stacks(measured *m, const row *r)
 {
-  (void)compare(m, NULL, "observe", "32", r->args, &m->value);
+  (void)compare_with_base(m, NULL, "observe", "32", r->args, &m->value);
 }
 
 /* The least that two reads of the clock take. */
@@ -114,7 +114,7 @@ static double two_clock_reads(void)
 static void measure_range(measured *m, const row *r)
 {
   double added, reads = two_clock_reads();
-  if (!compare(m, NULL, "observe", "off", r->args, &added)) return;
+  if (!compare_with_base(m, NULL, "observe", "off", r->args, &added)) return;
   m->value = added - reads;
   (void)snprintf(m->note, sizeof m->note,
                  "ns a push and its pop of a text of 23 bytes, %d pairs; two clock reads %.1f",
@@ -126,7 +126,7 @@ static void measure_range(measured *m, const row *r)
 static void runtime_sustained(measured *m, const row *r)
 {
   double added, reads = two_clock_reads();
-  if (!compare(m, NULL, "default", NULL, r->args, &added)) return;
+  if (!compare_with_base(m, NULL, "default", NULL, r->args, &added)) return;
   m->value = added - reads;
   (void)snprintf(m->note, sizeof m->note,
                  "ns of processor time a cudaEventQuery, 1 M at once, default options, collector "
@@ -139,7 +139,7 @@ static void runtime_sustained(measured *m, const row *r)
 static void runtime_hit(measured *m, const row *r)
 {
   double difference, reads = two_clock_reads();
-  if (!compare(m, NULL, "default", NULL, r->args, &difference)) return;
+  if (!compare_with_base(m, NULL, "default", NULL, r->args, &difference)) return;
   m->value = m->with / reads;
   (void)snprintf(m->note, sizeof m->note,
                  "ns of processor time a cudaMalloc with its cudaFree, 1 MiB, default options, "
@@ -149,7 +149,7 @@ static void runtime_hit(measured *m, const row *r)
 
 static void runtime_pair(measured *m, const row *r)
 {
-  if (compare(m, NULL, "observe", NULL, r->args, &m->value))
+  if (compare_with_base(m, NULL, "observe", NULL, r->args, &m->value))
     (void)snprintf(m->note, sizeof m->note,
                    "ns of processor time a cudaMalloc with its cudaFree, less two cudaEventQuery, "
                    "observe, stacks on, bursts, %d pairs",
@@ -161,7 +161,7 @@ static void runtime_pair(measured *m, const row *r)
 static void measure_alloc_pair(measured *m, const row *r)
 {
   const char *const args[] = {"pair", "120", "3000", r->args[0], NULL};
-  if (compare(m, NULL, "observe", "off", args, &m->value))
+  if (compare_with_base(m, NULL, "observe", "off", args, &m->value))
     (void)snprintf(m->note, sizeof m->note,
                    "ns a cuMemAlloc with its cuMemFree, less two cuEventQuery, %d pairs", PAIRS);
 }
@@ -171,7 +171,7 @@ static void rerouted(measured *m, const row *r)
 {
   const char *const args[] = {r->args[0], "100", "10000", NULL};
   double difference;
-  if (compare(m, NULL, r->args[1], "off", args, &difference)) {
+  if (compare_with_base(m, NULL, r->args[1], "off", args, &difference)) {
     m->value = m->with;
     (void)snprintf(m->note, sizeof m->note,
                    "ns a call, all of it, event included; %s; the software device's own beside",
@@ -185,8 +185,8 @@ static void tracked(measured *m, const row *r)
   const char *const args[] = {"work", "100", "2000", "20000", NULL};
   double strict, relaxed;
   (void)r;
-  if (!compare(m, "observe", "strict", "off", args, &strict) ||
-      !compare(m, "observe", "relaxed", "off", args, &relaxed))
+  if (!compare_with_base(m, "observe", "strict", "off", args, &strict) ||
+      !compare_with_base(m, "observe", "relaxed", "off", args, &relaxed))
     return;
   m->value = strict > relaxed ? strict : relaxed;
   (void)snprintf(m->note, sizeof m->note,
@@ -200,7 +200,8 @@ static void staged(measured *m, const row *r, const char *const *links)
 {
   double difference;
   extra = links;
-  if (compare(m, NULL, "strict", "off", r->args, &difference)) m->value = m->with / m->without;
+  if (compare_with_base(m, NULL, "strict", "off", r->args, &difference))
+    m->value = m->with / m->without;
   extra = NULL;
 }
 
@@ -236,14 +237,14 @@ static bool calibrate(measured *m, char *text, size_t bytes)
   return ok;
 }
 
-static void program(measured *m, const row *r)
+static void whole_program(measured *m, const row *r)
 {
   double difference;
   char rounds[32];
   (void)r;
   if (!calibrate(m, rounds, sizeof rounds)) return;
   const char *const args[] = {"program", "100000", rounds, NULL};
-  if (compare(m, NULL, "observe", "32", args, &difference))
+  if (compare_with_base(m, NULL, "observe", "32", args, &difference))
     m->value = 100 * difference / m->without;
 }
 
@@ -301,7 +302,7 @@ typedef struct fork_cost {
   double wall, cpu;
 } fork_cost;
 
-static bool run_forks(fork_cost *cost, bool under, const row *r)
+static bool measure_forks(fork_cost *cost, bool under, const row *r)
 {
   const char *at_once = r->args[1]; /* NULL: of a mode that has no such argument */
   const char *const args[] = {r->args[0], bench_text("%d", FORKS), at_once, NULL};
@@ -328,7 +329,7 @@ static void forks(measured *m, const row *r)
     for (int k = 0; k < 2; k++) {
       bool under = (i ^ k) & 1; /* who goes first alternates */
       fork_cost cost;
-      if (!run_forks(&cost, under, r)) {
+      if (!measure_forks(&cost, under, r)) {
         m->failed = true;
         return;
       }
@@ -367,7 +368,7 @@ const row rows_calls[] = {
             NULL, "1073741824"),
     AT_MOST("range", "a range of NVTX beside two reads of the clock", "ns added", 30, measure_range,
             NULL, "range", "100", "1000", "20000"),
-    AT_MOST("program", "whole program, 100 k calls/s", "% added", 1, program,
+    AT_MOST("program", "whole program, 100 k calls/s", "% added", 1, whole_program,
             "s for 100 k calls, 10 us of work after each, stacks on, collector beside, 9 pairs",
             NULL),
     AT_MOST("device-copies", "copies' device times, whole program", "% added", 2, device_times,

@@ -38,7 +38,7 @@ static void *find_symbol(void *library, const char *name)
 }
 
 /* A runtime of any version that Weir knows; a context, an event. */
-static bool set_up(void)
+static bool set_up_runtime(void)
 {
   static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
   void *library = NULL;
@@ -104,7 +104,7 @@ static int run_pairs(int bursts, int pause_us, size_t bytes, bool over)
 
 /* A driver answers a forked child of who has used it with an error, and quickly: what is measured
  * is the life of the process. */
-static int run_forks(int count)
+static int time_runtime_forks(int count)
 {
   enum { CALLS = 4 };
   int errors = 0, status = 0;
@@ -131,13 +131,13 @@ bool runtime_calls_run(int count, char **words, int *status)
   const char *mode = words[0] + 3;
   bool over = !strcmp(mode, "pair-over");
   *status = 1;
-  if (!set_up()) return true;
+  if (!set_up_runtime()) return true;
   if (!strcmp(mode, "query") && count == 3)
     *status = run_query((int)number[0], (int)number[1]);
   else if ((over || !strcmp(mode, "pair")) && count == 4)
     *status = run_pairs((int)number[0], (int)number[1], (size_t)number[2], over);
   else if (!strcmp(mode, "forks") && count == 2)
-    *status = run_forks((int)number[0]);
+    *status = time_runtime_forks((int)number[0]);
   else
     return false;
   return true;

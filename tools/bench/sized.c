@@ -157,7 +157,7 @@ static uint64_t random_of(half_thread *t)
 }
 
 /* Blocks of 512 bytes to 2 MiB, more of the small ones; an address is used again once its block is free. */
-static void take_block(half_thread *t, trace_event *e)
+static void take_sized_block(half_thread *t, trace_event *e)
 {
   unsigned slot = t->taken++ % LIVE;
   for (unsigned i = 0; i < LIVE && t->live[slot].pointer; i++)
@@ -193,7 +193,7 @@ static void make_half_event(half_thread *t, trace_event *e, uint64_t n, const ui
   unsigned slot = live_block(t);
   uint64_t host = UINT64_C(0x7f0000000000) + random_of(t) % 1024 * 4096;
   if (call == ALLOC) {
-    take_block(t, e);
+    take_sized_block(t, e);
   } else if (call == LAUNCH) {
     e->a = 0x400000 + n % 7 * 64;
     e->b = 1; /* a grid of one block */

@@ -175,7 +175,7 @@ static void products_alone(void)
     gemm_ours();
 }
 
-static double measure(const char *what)
+static double measure_named(const char *what)
 {
   if (strcmp(what, "first") != 0) (void)weir_set_num_threads(1);
   if (!strcmp(what, "copy") || !strcmp(what, "stream")) {
@@ -203,6 +203,6 @@ static double measure(const char *what)
 int main(int argc, char **argv)
 {
   if (argc != 2) return 2;
-  (void)printf("%g\n", measure(argv[1]));
+  (void)printf("%g\n", measure_named(argv[1]));
   return 0;
 }

@@ -13,7 +13,7 @@ static inline double now_ns(void)
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static inline int by_value(const void *a, const void *b)
+static inline int ascending_doubles(const void *a, const void *b)
 {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -22,7 +22,7 @@ static inline int by_value(const void *a, const void *b)
 /* Sorts them. */
 static inline double median_of(double *values, size_t count)
 {
-  qsort(values, count, sizeof *values, by_value);
+  qsort(values, count, sizeof *values, ascending_doubles);
   return values[count / 2];
 }
 

@@ -1,6 +1,6 @@
 /* check.h: what every example does with CUDA's answers: say which call failed, where, and stop. */
-#ifndef WEIR_EXAMPLES_CHECK_H
-#define WEIR_EXAMPLES_CHECK_H
+#ifndef WEIR_TOOLS_EXAMPLES_CHECK_H
+#define WEIR_TOOLS_EXAMPLES_CHECK_H
 
 #include <cstdio>
 #include <cstdlib>

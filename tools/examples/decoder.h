@@ -3,8 +3,8 @@
  * vocabulary): the logits of the next one. Names are GPT-2's: wte, wpe, h.0.ln_1,
  * h.0.attn.c_attn, ...; weights are (out, in), as those of Linear. (Radford et al.: "Language
  * models are unsupervised multitask learners", 2019) */
-#ifndef WEIR_EXAMPLES_DECODER_H
-#define WEIR_EXAMPLES_DECODER_H
+#ifndef WEIR_TOOLS_EXAMPLES_DECODER_H
+#define WEIR_TOOLS_EXAMPLES_DECODER_H
 
 #include "transformer.h"
 

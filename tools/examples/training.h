@@ -5,8 +5,8 @@
  * NAME: "cpu", "cuda:1"; without one, a GPU where there is one. --devices: N GPUs from the first on, each with
  * a part of every batch. --batch: items of a step, a divisor of how many there are. --weights: first weights, else random ones. --losses: that of each step. --memory:
  * says the most bytes that tensors had on the GPU in a step. */
-#ifndef WEIR_EXAMPLES_TRAINING_H
-#define WEIR_EXAMPLES_TRAINING_H
+#ifndef WEIR_TOOLS_EXAMPLES_TRAINING_H
+#define WEIR_TOOLS_EXAMPLES_TRAINING_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* transformer.h: what the transformers among the examples share: arguments, parameters, what is
  * read from files and written to them. */
-#ifndef WEIR_EXAMPLES_TRANSFORMER_H
-#define WEIR_EXAMPLES_TRANSFORMER_H
+#ifndef WEIR_TOOLS_EXAMPLES_TRANSFORMER_H
+#define WEIR_TOOLS_EXAMPLES_TRANSFORMER_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* try.h: a call whose failure ends the function that makes it. */
-#ifndef WEIR_EXAMPLES_TRY_H
-#define WEIR_EXAMPLES_TRY_H
+#ifndef WEIR_TOOLS_EXAMPLES_TRY_H
+#define WEIR_TOOLS_EXAMPLES_TRY_H
 
 #define TRY(call)                                                                                  \
   do {                                                                                             \

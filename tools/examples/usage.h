@@ -1,7 +1,7 @@
 /* usage.h: what a program does first with its arguments: it answers --help, and refuses options
  * that it lacks. */
-#ifndef WEIR_EXAMPLES_USAGE_H
-#define WEIR_EXAMPLES_USAGE_H
+#ifndef WEIR_TOOLS_EXAMPLES_USAGE_H
+#define WEIR_TOOLS_EXAMPLES_USAGE_H
 
 #include <stdio.h>
 #include <string.h>

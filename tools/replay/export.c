@@ -20,7 +20,7 @@ typedef struct snapshot {
   uint32_t *written; /* by stack: the id to put it again by, 0: not yet, or it cannot be */
 } snapshot;
 
-static void put_frame(dump_writer *d, const rp_frame *f)
+static void dump_frame(dump_writer *d, const rp_frame *f)
 {
   dump_begin(d, '{');
   dump_key_text(d, "name", f->name);
@@ -29,7 +29,7 @@ static void put_frame(dump_writer *d, const rp_frame *f)
   dump_end(d, '}');
 }
 
-static void put_frames(snapshot *s, const rp_op *op)
+static void dump_frames(snapshot *s, const rp_op *op)
 {
   dump_writer *d = &s->d;
   dump_key(d, "frames");
@@ -41,7 +41,7 @@ static void put_frames(snapshot *s, const rp_op *op)
   rp_stack stack = op->stack ? ops->stack[op->stack] : (rp_stack){0, 0, 0};
   dump_begin(d, '[');
   for (size_t i = 0; i < stack.count; i++)
-    put_frame(d, &ops->frame[stack.first + i]);
+    dump_frame(d, &ops->frame[stack.first + i]);
   dump_end(d, ']');
   if (s->written && stack.count) s->written[op->stack] = dump_remember(d);
 }
@@ -61,7 +61,7 @@ static void put_segment(snapshot *s, const rp_op *op)
   dump_key_unsigned(d, "stream", op->stream);
   dump_key_text(d, "segment_type", op->bytes > 1048576 ? "large" : "small");
   dump_key_bool(d, "is_expandable", false);
-  put_frames(s, op);
+  dump_frames(s, op);
   dump_key(d, "blocks");
   dump_begin(d, '[');
   dump_begin(d, '{');
@@ -69,7 +69,7 @@ static void put_segment(snapshot *s, const rp_op *op)
   dump_key_unsigned(d, "size", op->bytes);
   dump_key_unsigned(d, "requested_size", op->bytes);
   dump_key_text(d, "state", "active_allocated");
-  put_frames(s, op);
+  dump_frames(s, op);
   dump_end(d, '}');
   dump_end(d, ']');
   dump_end(d, '}');
@@ -84,7 +84,7 @@ static void put_entry(snapshot *s, const rp_op *op, const char *action)
   dump_key_unsigned(d, "size", op->bytes);
   dump_key_unsigned(d, "stream", op->stream);
   dump_key_unsigned(d, "time_us", op->time / 1000);
-  put_frames(s, op);
+  dump_frames(s, op);
   dump_end(d, '}');
 }
 
@@ -97,7 +97,7 @@ static void put_request(snapshot *s, const rp_op *op)
   dump_key_unsigned(d, "size", op->bytes);
   dump_key_unsigned(d, "stream", op->stream);
   dump_key_unsigned(d, "time_us", op->time / 1000);
-  put_frames(s, op);
+  dump_frames(s, op);
   dump_end(d, '}');
 }
 

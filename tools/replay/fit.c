@@ -16,7 +16,7 @@
 /* ---- trying ---------------------------------------------------------------------------------- */
 
 /* Among the record's allocations and requests, from 1; of a block from before, 0. */
-static uint64_t number_of(const rp_ops *ops, size_t op)
+static uint64_t op_number(const rp_ops *ops, size_t op)
 {
   uint64_t number = 0;
   for (size_t i = ops->held_count; i <= op; i++)
@@ -35,7 +35,7 @@ static weir_status try_capacity(rp_fit *out, const rp_ops *ops, uint64_t capacit
   out->fits = !st && f.op == ops->count;
   if (st || out->fits) return st;
   out->op = f.op;
-  out->number = number_of(ops, f.op);
+  out->number = op_number(ops, f.op);
   out->request = ops->op[f.op].kind == RP_REQUEST;
   out->at_ns = ops->op[f.op].time;
   out->bytes = ops->op[f.op].bytes;
@@ -84,7 +84,7 @@ weir_status rp_fit_try(rp_fit *out, const rp_ops *ops, const rp_policy *policy,
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-static const rp_frame *place_of(const rp_ops *ops, const rp_op *op)
+static const rp_frame *innermost_frame(const rp_ops *ops, const rp_op *op)
 {
   if (!op->stack || op->stack >= ops->stack_count) return NULL;
   const rp_stack *stack = &ops->stack[op->stack];
@@ -107,7 +107,7 @@ static void show_fitting(FILE *out, const rp_fit *fits, size_t count)
 static void show_failing(FILE *out, const rp_ops *ops, const rp_fit *f)
 {
   char capacity[32], needs[32], asked[32], unused[32], largest[32];
-  const rp_frame *at = place_of(ops, &ops->op[f->op]);
+  const rp_frame *at = innermost_frame(ops, &ops->op[f->op]);
   (void)fprintf(out, "With %s it needs %s, and does not fit on %s: ", f->policy->name,
                 rp_bytes_text(needs, f->needs), rp_bytes_text(capacity, f->capacity));
   if (f->number)

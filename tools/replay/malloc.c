@@ -27,7 +27,7 @@ typedef struct heap {
   rp_slab pieces;
 } heap;
 
-static int by_size(const rp_node *left, const rp_node *right)
+static int page_by_size(const rp_node *left, const rp_node *right)
 {
   const piece *a = RP_HOLDER(left, const piece, node), *b = RP_HOLDER(right, const piece, node);
   if (a->size != b->size) return a->size < b->size ? -1 : 1;
@@ -39,7 +39,8 @@ static weir_status malloc_open(void **out, rp_driver *driver, const rp_options *
   heap *h = calloc(1, sizeof *h);
   (void)options;
   if (!h) return weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
-  *h = (heap){.driver = driver, .unused = {.order = by_size}, .pieces = {.size = sizeof(piece)}};
+  *h = (heap){
+      .driver = driver, .unused = {.order = page_by_size}, .pieces = {.size = sizeof(piece)}};
   *out = h;
   return WEIR_OK;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static weir_status out_of_memory(void)
+static weir_status list_out_of_memory(void)
 {
   return weir_fail(WEIR_ENOMEM, "reading operations: out of host memory");
 }
@@ -11,12 +11,12 @@ static weir_status out_of_memory(void)
 weir_status rp_ops_heap(rp_ops *ops, uint64_t key, uint16_t *heap)
 {
   uint64_t *number = hash_map_place(&ops->heap_of, key, NULL);
-  if (!number) return out_of_memory();
+  if (!number) return list_out_of_memory();
   if (!*number) {
     if (ops->heaps == RP_HEAPS_MAX)
       return weir_fail(WEIR_ECORRUPT, "memory of more than %u devices", RP_HEAPS_MAX);
     if (!wr_grow(&ops->live, &ops->live_capacity, ops->heaps + 1, sizeof *ops->live))
-      return out_of_memory();
+      return list_out_of_memory();
     ops->live[ops->heaps] = (hash_map){0};
     *number = ++ops->heaps;
   }
@@ -34,7 +34,8 @@ uint64_t rp_ops_heap_key(const rp_ops *ops, uint16_t heap)
 
 static weir_status append_op(rp_ops *ops, rp_op op)
 {
-  if (!wr_grow(&ops->op, &ops->capacity, ops->count + 1, sizeof *ops->op)) return out_of_memory();
+  if (!wr_grow(&ops->op, &ops->capacity, ops->count + 1, sizeof *ops->op))
+    return list_out_of_memory();
   if (!ops->count) ops->begin = op.time;
   op.time = op.time > ops->begin ? op.time - ops->begin : 0;
   if (ops->count && op.time < ops->op[ops->count - 1].time) op.time = ops->op[ops->count - 1].time;
@@ -65,7 +66,7 @@ static weir_status append_held(rp_ops *ops, rp_op op, uint32_t *block)
   weir_status st = check_bytes(ops, &op);
   if (st) return st;
   if (!wr_grow(&ops->held, &ops->held_capacity, ops->held_count + 1, sizeof *ops->held))
-    return out_of_memory();
+    return list_out_of_memory();
   op.kind = RP_ALLOC;
   op.time = 0;
   op.stack = 0; /* of its allocation nothing is known */
@@ -81,7 +82,7 @@ weir_status rp_ops_free(rp_ops *ops, rp_op op)
   if (!op.address) return WEIR_OK;
   uint64_t *place = hash_map_place(&ops->live[op.heap], op.address, &added);
   weir_status st = WEIR_OK;
-  if (!place) return out_of_memory();
+  if (!place) return list_out_of_memory();
   op.kind = RP_FREE;
   if (added ? !op.bytes : *place == GONE) {
     *place = GONE;
@@ -110,7 +111,7 @@ weir_status rp_ops_alloc(rp_ops *ops, rp_op op)
     ops->replaced++;
   }
   uint64_t *place = hash_map_place(&ops->live[op.heap], op.address, NULL);
-  if (!place) return out_of_memory();
+  if (!place) return list_out_of_memory();
   *place = ops->count;
   op.kind = RP_ALLOC;
   op.block = ops->blocks++;
@@ -141,7 +142,7 @@ weir_status rp_ops_hold(rp_ops *ops, rp_op op)
     return rp_ops_alloc(ops, op);
   }
   uint64_t *held = hash_map_place(&ops->live[op.heap], op.address, NULL);
-  if (!held) return out_of_memory();
+  if (!held) return list_out_of_memory();
   *held = 0; /* known, whichever operation it is */
   return append_held(ops, op, &block);
 }
@@ -151,7 +152,7 @@ weir_status rp_ops_finish(rp_ops *ops)
   size_t held = ops->held_count;
   if (!held) return WEIR_OK;
   if (!wr_grow(&ops->op, &ops->capacity, ops->count + held, sizeof *ops->op))
-    return out_of_memory();
+    return list_out_of_memory();
   memmove(ops->op + held, ops->op, ops->count * sizeof *ops->op);
   memcpy(ops->op, ops->held, held * sizeof *ops->op);
   ops->count += held;

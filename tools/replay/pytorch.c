@@ -89,19 +89,19 @@ static const block *holder(const rp_node *node)
   return RP_HOLDER(node, const block, node);
 }
 
-static block *block_of(rp_node *node)
+static block *block_holding(rp_node *node)
 {
   return node ? RP_HOLDER(node, block, node) : NULL;
 }
 
-static int by_place(const rp_node *left, const rp_node *right)
+static int piece_by_place(const rp_node *left, const rp_node *right)
 {
   const block *a = holder(left), *b = holder(right);
   if (a->stream != b->stream) return a->stream < b->stream ? -1 : 1;
   return a->address < b->address ? -1 : a->address > b->address;
 }
 
-static int by_size(const rp_node *left, const rp_node *right)
+static int piece_by_size(const rp_node *left, const rp_node *right)
 {
   const block *a = holder(left), *b = holder(right);
   if (a->stream != b->stream) return a->stream < b->stream ? -1 : 1;
@@ -109,7 +109,7 @@ static int by_size(const rp_node *left, const rp_node *right)
   return a->address < b->address ? -1 : a->address > b->address;
 }
 
-static pool *pool_of(heap *h, const block *b)
+static pool *pool_of_size(heap *h, const block *b)
 {
   return b->small ? &h->small : &h->large;
 }
@@ -127,7 +127,7 @@ static block *new_block(heap *h, block like)
 
 static void make_free(heap *h, block *b)
 {
-  pool *p = pool_of(h, b);
+  pool *p = pool_of_size(h, b);
   b->since = p->searches;
   rp_set_add(&p->free, &b->node);
 }
@@ -144,7 +144,7 @@ static void put_between(block *b, block *prev, block *next)
 static void merge_neighbour(heap *h, block *b, block *other)
 {
   if (!other || other->used || other->unmapped != b->unmapped) return;
-  pool *p = pool_of(h, b);
+  pool *p = pool_of_size(h, b);
   rp_set_remove(other->unmapped ? &p->unmapped : &p->free, &other->node);
   if (b->prev == other) {
     b->address = other->address;
@@ -158,7 +158,7 @@ static void merge_neighbour(heap *h, block *b, block *other)
   rp_slab_put(&h->blocks, other);
 }
 
-static void free_block(heap *h, block *b)
+static void give_block_back(heap *h, block *b)
 {
   b->used = false;
   merge_neighbour(h, b, b->prev);
@@ -174,7 +174,7 @@ static void free_waiting(heap *h)
   while (h->waiting) {
     block *b = h->waiting;
     h->waiting = b->waiting;
-    free_block(h, b);
+    give_block_back(h, b);
   }
   h->last_waiting = &h->waiting;
 }
@@ -183,7 +183,7 @@ static void free_waiting(heap *h)
 
 static void release_segment(heap *h, block *b)
 {
-  rp_set_remove(&pool_of(h, b)->free, &b->node);
+  rp_set_remove(&pool_of_size(h, b)->free, &b->node);
   rp_driver_give(h->driver, b->size);
   h->driver->segment_calls++;
   h->driver->syncs++;
@@ -193,7 +193,7 @@ static void release_segment(heap *h, block *b)
 /* Gives back the whole pages within a free block of an expandable segment. */
 static void unmap_pages(heap *h, block *b)
 {
-  pool *p = pool_of(h, b);
+  pool *p = pool_of_size(h, b);
   uint64_t base = b->segment->address, end = b->address + b->size;
   uint64_t first = base + rp_round(b->address - base, p->page);
   uint64_t last = base + (end - base) / p->page * p->page;
@@ -238,7 +238,7 @@ static void release_pool(heap *h, pool *p)
 {
   rp_node *next;
   for (rp_node *at = rp_set_first(&p->free); at; at = next) {
-    block *b = block_of(at), was = *b;
+    block *b = block_holding(at), was = *b;
     next = rp_set_after(&p->free, at);
     if (b->segment) {
       unmap_pages(h, b);
@@ -263,15 +263,15 @@ static bool release_oversize(heap *h, pool *p, const block *key)
   uint64_t released = 0;
   if (h->max_split_size == UINT64_MAX || h->expandable) return false;
   if (wanted.size < h->max_split_size) wanted.size = h->max_split_size;
-  block *b = block_of(rp_set_from(&p->free, &wanted.node));
+  block *b = block_holding(rp_set_from(&p->free, &wanted.node));
   if (b && b->stream == wanted.stream) {
     release_segment(h, b);
     return true;
   }
-  b = block_of(rp_set_before(&p->free, &wanted.node));
+  b = block_holding(rp_set_before(&p->free, &wanted.node));
   while (b && released < wanted.size && b->size >= h->max_split_size &&
          b->stream == wanted.stream) {
-    block *smaller = block_of(rp_set_before(&p->free, &b->node));
+    block *smaller = block_holding(rp_set_before(&p->free, &b->node));
     released += b->size;
     release_segment(h, b);
     b = smaller;
@@ -296,7 +296,7 @@ static void collect_garbage(heap *h)
     rp_node *next;
     freed = false;
     for (rp_node *at = rp_set_first(&p->free); at; at = next) {
-      block *b = block_of(at);
+      block *b = block_holding(at);
       next = rp_set_after(&p->free, at);
       if (b->prev || b->next || b->segment || (double)(p->searches - b->since) < least) continue;
       freed = true;
@@ -324,7 +324,7 @@ static block *find_room(heap *h, pool *p, uint64_t stream, uint64_t size)
   const block key = {.stream = stream};
   rp_node *at = rp_set_from(&p->unmapped, &key.node);
   for (; at && holder(at)->stream == stream; at = rp_set_after(&p->unmapped, at)) {
-    block *b = block_of(at);
+    block *b = block_holding(at);
     if (b->prev && !b->prev->used) b = b->prev;
     if (room_from(b, size)) return b;
   }
@@ -400,10 +400,10 @@ static uint64_t could_fit(const block *b)
 static block *find_free(heap *h, pool *p, const block *key)
 {
   p->searches++;
-  block *b = block_of(rp_set_from(&p->free, &key->node));
+  block *b = block_holding(rp_set_from(&p->free, &key->node));
   if (!b || b->stream != key->stream) return NULL;
   while (b->segment) {
-    block *next = block_of(rp_set_after(&p->free, &b->node));
+    block *next = block_holding(rp_set_after(&p->free, &b->node));
     if (!next || next->stream != key->stream || could_fit(next) >= could_fit(b)) break;
     b = next;
   }
@@ -482,7 +482,7 @@ static weir_status pt_free(void *at, const rp_op *op, void *one)
   heap *h = at;
   block *b = one;
   if (op->stream == b->stream) {
-    free_block(h, b);
+    give_block_back(h, b);
     return WEIR_OK;
   }
   h->driver->events++;
@@ -509,8 +509,8 @@ static weir_status open_as(void **out, rp_driver *driver, const rp_options *o, b
               .expandable = expandable,
               .blocks = {.size = sizeof(block)},
               .segments = {.size = sizeof(segment)}};
-  h->large.free.order = h->small.free.order = by_size;
-  h->large.unmapped.order = h->small.unmapped.order = by_place;
+  h->large.free.order = h->small.free.order = piece_by_size;
+  h->large.unmapped.order = h->small.unmapped.order = piece_by_place;
   h->last_waiting = &h->waiting;
   *out = h;
   return WEIR_OK;

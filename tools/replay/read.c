@@ -31,7 +31,7 @@ static weir_status take_finished(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static weir_status out_of_memory(void)
+static weir_status read_out_of_memory(void)
 {
   return weir_fail(WEIR_ENOMEM, "reading a trace: out of host memory");
 }
@@ -40,12 +40,12 @@ static weir_status add_frame(rp_ops *ops, const wr_frame *f)
 {
   const char *file = f->file ? f->file : f->module;
   if (!wr_grow(&ops->frame, &ops->frame_capacity, ops->frame_count + 1, sizeof *ops->frame))
-    return out_of_memory();
+    return read_out_of_memory();
   rp_frame *out = &ops->frame[ops->frame_count++];
   *out = (rp_frame){.file = wr_text(file, strlen(file), true), .line = f->file ? f->line : 0};
   out->name = f->function ? wr_text(f->function, strlen(f->function), true)
                           : wr_format("0x%llx", (unsigned long long)f->offset);
-  return out->name && out->file ? WEIR_OK : out_of_memory();
+  return out->name && out->file ? WEIR_OK : read_out_of_memory();
 }
 
 /* The place of a trace's stack in the list, taken in at first sight. */
@@ -56,7 +56,7 @@ static weir_status place_stack(from_trace *t, int64_t row, uint32_t *place)
   bool added;
   rp_ops *ops = t->ops;
   uint64_t *known = hash_map_place(&t->place_of, (uint64_t)row, &added);
-  if (!known) return out_of_memory();
+  if (!known) return read_out_of_memory();
   if (!added) {
     *place = (uint32_t)*known;
     return WEIR_OK;
@@ -65,7 +65,7 @@ static weir_status place_stack(from_trace *t, int64_t row, uint32_t *place)
   if (st) return st;
   if (!ops->stack_count) ops->stack_count = 1; /* 0 is none */
   if (!wr_grow(&ops->stack, &ops->stack_capacity, ops->stack_count + 1, sizeof *ops->stack))
-    return out_of_memory();
+    return read_out_of_memory();
   *known = *place = (uint32_t)ops->stack_count;
   ops->stack[ops->stack_count++] = (rp_stack){ops->frame_count, count, wr_site_at(frames, count)};
   for (size_t i = 0; i < count && !st; i++)
@@ -102,7 +102,7 @@ static weir_status take_request(void *context, sqlite3_stmt *q)
   from_trace *t = context;
   if (!is_wanted(q)) return WEIR_OK;
   if (!wr_grow(&t->request, &t->request_capacity, t->requests + 1, sizeof *t->request))
-    return out_of_memory();
+    return read_out_of_memory();
   return read_op(t, q, &t->request[t->requests++]);
 }
 
@@ -115,7 +115,7 @@ static weir_status append_requests(from_trace *t, uint64_t until)
   return st;
 }
 
-static weir_status take_row(void *context, sqlite3_stmt *q)
+static weir_status take_op_row(void *context, sqlite3_stmt *q)
 {
   from_trace *t = context;
   rp_op op;
@@ -150,7 +150,7 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
   if (!st && !t.finished) st = wr_lifetimes_temporary(&in.db);
   if (!st && ops->want_stacks) st = wr_symbols_open(&t.symbols, &in.db);
   if (!st) st = wr_db_each(&in.db, requests, take_request, &t);
-  if (!st) st = wr_db_each(&in.db, sql, take_row, &t);
+  if (!st) st = wr_db_each(&in.db, sql, take_op_row, &t);
   if (!st) st = append_requests(&t, UINT64_MAX);
   free(t.request);
   wr_symbols_close(t.symbols);
@@ -161,7 +161,7 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
 
 /* ---- any file -------------------------------------------------------------------------------- */
 
-static weir_status read_text(rp_ops *ops, const char *path)
+static weir_status read_other_file(rp_ops *ops, const char *path)
 {
   char head[64] = "";
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -196,7 +196,7 @@ weir_status rp_read(rp_ops *ops, const char *path)
 {
   wr_file_kind kind = WR_FILE_OTHER;
   weir_status st = wr_file_look(path, &kind);
-  if (!st) st = kind == WR_FILE_OTHER ? read_text(ops, path) : rp_read_trace(ops, path);
+  if (!st) st = kind == WR_FILE_OTHER ? read_other_file(ops, path) : rp_read_trace(ops, path);
   if (!st) st = rp_ops_finish(ops);
   if (st) rp_ops_clear(ops);
   return st;

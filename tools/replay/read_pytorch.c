@@ -34,7 +34,7 @@ static bool is_pickle_text(const pickle_value *v, const char *text)
 }
 
 /* The value of a key; where a dict has it twice, the last, as Python has. */
-static node member(node n, const char *key)
+static node entry_member(node n, const char *key)
 {
   if (!n.pickle) return (node){.json = json_object_get(n.json, key)};
   if (n.pickle->kind == PICKLE_DICT)
@@ -49,7 +49,7 @@ static bool is_list(node n)
   return n.pickle ? n.pickle->kind == PICKLE_LIST : json_is_array(n.json);
 }
 
-static size_t length_of(node n)
+static size_t array_length(node n)
 {
   if (!is_list(n)) return 0;
   return n.pickle ? n.pickle->count : json_array_size(n.json);
@@ -61,7 +61,7 @@ static node item_at(node n, size_t i)
   return (node){.json = json_array_get(n.json, i)};
 }
 
-static bool is_text(node n, const char *text)
+static bool is_json_text(node n, const char *text)
 {
   if (n.pickle) return is_pickle_text(n.pickle, text);
   const char *there = json_string_value(n.json);
@@ -73,16 +73,16 @@ static bool has_text(node n)
   return n.pickle ? n.pickle->kind == PICKLE_TEXT : json_is_string(n.json);
 }
 
-static bool is_number(node n)
+static bool is_json_number(node n)
 {
   return n.pickle ? n.pickle->kind == PICKLE_INT : json_is_integer(n.json);
 }
 
 /* 0: it has none. */
-static uint64_t number(node entry, const char *key)
+static uint64_t entry_number(node entry, const char *key)
 {
-  node n = member(entry, key);
-  if (!is_number(n)) return 0;
+  node n = entry_member(entry, key);
+  if (!is_json_number(n)) return 0;
   return (uint64_t)(n.pickle ? n.pickle->i : json_integer_value(n.json));
 }
 
@@ -100,22 +100,23 @@ static weir_status count_entry(snapshot *s)
                    : weir_fail(WEIR_ECORRUPT, "%s: more entries than it has bytes", s->path);
 }
 
-static weir_status take_entry(snapshot *s, node entry, uint16_t heap)
+static weir_status take_history_entry(snapshot *s, node entry, uint16_t heap)
 {
-  node action = member(entry, "action");
+  node action = entry_member(entry, "action");
   if (!has_text(action)) return weir_fail(WEIR_ECORRUPT, "%s: an entry without action", s->path);
-  bool alloc = is_text(action, "alloc"), oom = is_text(action, "oom");
-  if (!alloc && !oom && !is_text(action, "free_requested")) return WEIR_OK;
+  bool alloc = is_json_text(action, "alloc"), oom = is_json_text(action, "oom");
+  if (!alloc && !oom && !is_json_text(action, "free_requested")) return WEIR_OK;
   const char *place = oom ? "device_free" : "addr";
-  if (!is_number(member(entry, "size")) || (!oom && !is_number(member(entry, place))))
+  if (!is_json_number(entry_member(entry, "size")) ||
+      (!oom && !is_json_number(entry_member(entry, place))))
     return weir_fail(WEIR_ECORRUPT, "%s: an entry '%s' without addr or size", s->path,
                      alloc ? "alloc"
                      : oom ? "oom"
                            : "free_requested");
-  rp_op op = {.time = number(entry, "time_us") * 1000,
-              .address = number(entry, place),
-              .bytes = number(entry, "size"),
-              .stream = number(entry, "stream"),
+  rp_op op = {.time = entry_number(entry, "time_us") * 1000,
+              .address = entry_number(entry, place),
+              .bytes = entry_number(entry, "size"),
+              .stream = entry_number(entry, "stream"),
               .heap = heap};
   return oom     ? rp_ops_request(s->ops, op)
          : alloc ? rp_ops_alloc(s->ops, op)
@@ -126,20 +127,21 @@ static weir_status take_entry(snapshot *s, node entry, uint16_t heap)
  * follow each other. */
 static weir_status take_segment(snapshot *s, node segment)
 {
-  node blocks = member(segment, "blocks");
-  uint64_t address = number(segment, "address");
-  rp_op op = {.stream = number(segment, "stream")};
+  node blocks = entry_member(segment, "blocks");
+  uint64_t address = entry_number(segment, "address");
+  rp_op op = {.stream = entry_number(segment, "stream")};
   weir_status st = WEIR_OK;
-  if (!length_of(blocks)) return WEIR_OK;
-  st = rp_ops_heap(s->ops, number(segment, "device"), &op.heap);
-  for (size_t i = 0; !st && i < length_of(blocks); i++) {
+  if (!array_length(blocks)) return WEIR_OK;
+  st = rp_ops_heap(s->ops, entry_number(segment, "device"), &op.heap);
+  for (size_t i = 0; !st && i < array_length(blocks); i++) {
     node block = item_at(blocks, i);
-    uint64_t asked = number(block, "requested_size"), size = number(block, "size");
-    if (is_number(member(block, "address"))) address = number(block, "address");
+    uint64_t asked = entry_number(block, "requested_size"), size = entry_number(block, "size");
+    if (is_json_number(entry_member(block, "address"))) address = entry_number(block, "address");
     op.address = address;
     op.bytes = asked ? asked : size;
     st = count_entry(s);
-    if (!st && is_text(member(block, "state"), "active_allocated")) st = rp_ops_hold(s->ops, op);
+    if (!st && is_json_text(entry_member(block, "state"), "active_allocated"))
+      st = rp_ops_hold(s->ops, op);
     address += size;
   }
   return st;
@@ -158,10 +160,10 @@ typedef struct device_trace {
 static weir_status open_traces(snapshot *s, node traces, device_trace *trace, size_t *count)
 {
   weir_status st = WEIR_OK;
-  for (size_t device = 0; !st && device < length_of(traces); device++) {
+  for (size_t device = 0; !st && device < array_length(traces); device++) {
     node entries = item_at(traces, device);
     st = count_entry(s);
-    if (st || !length_of(entries)) continue;
+    if (st || !array_length(entries)) continue;
     if (*count == DEVICES_MOST)
       return weir_fail(WEIR_ECORRUPT, "%s: entries of more than %d devices", s->path, DEVICES_MOST);
     trace[*count] = (device_trace){.entries = entries};
@@ -174,7 +176,8 @@ static weir_status open_traces(snapshot *s, node traces, device_trace *trace, si
 static uint64_t next_time(const device_trace *t)
 {
   node entry = item_at(t->entries, t->at);
-  return is_number(member(entry, "time_us")) ? number(entry, "time_us") : UINT64_MAX;
+  return is_json_number(entry_member(entry, "time_us")) ? entry_number(entry, "time_us")
+                                                        : UINT64_MAX;
 }
 
 /* The entries of all devices by their times: what is held at a moment is held on all of them. */
@@ -189,8 +192,8 @@ static weir_status take_traces(snapshot *s, node traces)
       if (next_time(&trace[i]) < next_time(&trace[first])) first = i;
     device_trace *t = &trace[first];
     st = count_entry(s);
-    if (!st) st = take_entry(s, item_at(t->entries, t->at++), t->heap);
-    if (t->at < length_of(t->entries)) continue;
+    if (!st) st = take_history_entry(s, item_at(t->entries, t->at++), t->heap);
+    if (t->at < array_length(t->entries)) continue;
     count--;
     memmove(t, t + 1, (count - first) * sizeof *t);
   }
@@ -199,12 +202,12 @@ static weir_status take_traces(snapshot *s, node traces)
 
 static weir_status take_snapshot(snapshot *s, node root)
 {
-  node traces = member(root, "device_traces"), segments = member(root, "segments");
+  node traces = entry_member(root, "device_traces"), segments = entry_member(root, "segments");
   if (!is_list(traces))
     return weir_fail(WEIR_ECORRUPT, "%s is no snapshot of PyTorch's: it has no device_traces",
                      s->path);
   weir_status st = take_traces(s, traces);
-  for (size_t i = 0; !st && i < length_of(segments); i++) {
+  for (size_t i = 0; !st && i < array_length(segments); i++) {
     st = count_entry(s);
     if (!st) st = take_segment(s, item_at(segments, i));
   }
@@ -213,7 +216,7 @@ static weir_status take_snapshot(snapshot *s, node root)
 
 /* ---- its files ------------------------------------------------------------------------------- */
 
-static uint64_t bytes_of(FILE *in)
+static uint64_t file_bytes(FILE *in)
 {
   struct stat info;
   return fstat(fileno(in), &info) || info.st_size < 0 ? 0 : (uint64_t)info.st_size;
@@ -222,7 +225,7 @@ static uint64_t bytes_of(FILE *in)
 weir_status rp_read_pytorch(rp_ops *ops, FILE *in, const char *path)
 {
   json_error_t error;
-  snapshot s = {ops, path, bytes_of(in)};
+  snapshot s = {ops, path, file_bytes(in)};
   json_t *root = json_loadf(in, JSON_ALLOW_NUL, &error);
   if (!root) return weir_fail(WEIR_ECORRUPT, "%s: line %d: %.200s", path, error.line, error.text);
   weir_status st = take_snapshot(&s, (node){.json = root});
@@ -264,7 +267,7 @@ weir_status rp_read_pytorch_pickle(rp_ops *ops, FILE *in, const char *path)
   pickle_value *root;
   const pickle_calls calls = {refuse_global,           refuse_call, refuse_reference, end_none,
                               (void *)(uintptr_t)path, path,        VALUES_MOST};
-  uint64_t bytes = bytes_of(in);
+  uint64_t bytes = file_bytes(in);
   char *text = malloc(bytes + 1);
   if (!text) return weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", path);
   snapshot s = {ops, path, bytes};

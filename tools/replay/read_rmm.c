@@ -47,7 +47,7 @@ static bool read_head(reader *r, char *line)
   return true;
 }
 
-static bool read_number(const char *text, int base, uint64_t *out)
+static bool read_field_number(const char *text, int base, uint64_t *out)
 {
   char *end;
   while (*text == ' ')
@@ -80,7 +80,8 @@ static bool read_time(reader *r, const char *text, uint64_t *out)
   return true;
 }
 
-static weir_status take_line(rp_ops *ops, reader *r, char *line, size_t number, const char *path)
+static weir_status take_log_line(rp_ops *ops, reader *r, char *line, size_t number,
+                                 const char *path)
 {
   char *field[FIELDS], *known[KNOWN];
   uint64_t thread;
@@ -98,9 +99,10 @@ static weir_status take_line(rp_ops *ops, reader *r, char *line, size_t number, 
                                            : !strcmp(known[ACTION], "free") ? rp_ops_free
                                                                             : NULL;
   if (!append) return WEIR_OK;
-  if (!read_number(known[THREAD], 10, &thread) || !read_time(r, known[TIME], &op.time) ||
-      !read_number(known[POINTER], 16, &op.address) || !read_number(known[SIZE], 10, &op.bytes) ||
-      !read_number(known[STREAM], 0, &op.stream))
+  if (!read_field_number(known[THREAD], 10, &thread) || !read_time(r, known[TIME], &op.time) ||
+      !read_field_number(known[POINTER], 16, &op.address) ||
+      !read_field_number(known[SIZE], 10, &op.bytes) ||
+      !read_field_number(known[STREAM], 0, &op.stream))
     return weir_fail(WEIR_ECORRUPT, "%s: line %zu makes no sense", path, number);
   op.thread = (uint32_t)thread;
   if (op.stream == 1) op.stream = 0; /* cudaStreamLegacy is the default stream */
@@ -123,7 +125,7 @@ weir_status rp_read_rmm(rp_ops *ops, FILE *in, const char *path)
     if (strlen(line) == sizeof line - 1)
       st = weir_fail(WEIR_ECORRUPT, "%s: line %zu is longer than any of RMM's", path, number);
     else
-      st = take_line(ops, &r, line, number, path);
+      st = take_log_line(ops, &r, line, number, path);
   }
   if (!st && ferror(in)) st = weir_fail_errno(WEIR_EIO, errno, "reading %s", path);
   return st;

@@ -63,7 +63,7 @@ static weir_status run_request(run *r, const rp_op *op)
   return st;
 }
 
-static weir_status run_op(run *r, const rp_op *op)
+static weir_status replay_op(run *r, const rp_op *op)
 {
   uint64_t address, before = r->driver[op->heap].reserved;
   void *heap = r->heap[op->heap];
@@ -92,7 +92,7 @@ static weir_status run_operations(run *r)
   weir_status st = WEIR_OK;
   uint64_t begin = clock_monotonic_ns();
   for (size_t i = 0; !st && i < r->ops->count; i++) {
-    st = run_op(r, &r->ops->op[i]);
+    st = replay_op(r, &r->ops->op[i]);
     note_column(r, i);
   }
   uint64_t took = clock_monotonic_ns() - begin;
@@ -135,7 +135,7 @@ static weir_status make_heaps(run *r, const rp_options *options)
   return open_heaps(r, options);
 }
 
-static void end_run(run *r)
+static void end_replay(run *r)
 {
   if (r->heap && r->driver) close_heaps(r);
   free(r->heap);
@@ -150,7 +150,7 @@ weir_status rp_replay(rp_result *out, const rp_ops *ops, const rp_policy *policy
   *out = (rp_result){.policy = policy};
   weir_status st = make_heaps(&r, options);
   if (!st) st = run_operations(&r);
-  end_run(&r);
+  end_replay(&r);
   return st;
 }
 
@@ -193,7 +193,7 @@ weir_status rp_replay_to_failure(rp_failure *out, const rp_ops *ops, const rp_po
   *out = (rp_failure){0};
   weir_status st = make_heaps(&r, options);
   while (!st && out->op < ops->count && !result.failed) {
-    st = run_op(&r, &ops->op[out->op]);
+    st = replay_op(&r, &ops->op[out->op]);
     if (!st && !result.failed) out->op++;
   }
   if (!st && result.failed) {
@@ -201,6 +201,6 @@ weir_status rp_replay_to_failure(rp_failure *out, const rp_ops *ops, const rp_po
     out->live = live_before(ops, out->op, op->heap);
     st = ask_largest(&r, op, &out->largest);
   }
-  end_run(&r);
+  end_replay(&r);
   return st;
 }

@@ -53,12 +53,12 @@ typedef struct heap {
   uint64_t maximum; /* bytes; 0: unset */
 } heap;
 
-static weir_status no_memory(void)
+static weir_status rmm_no_memory(void)
 {
   return weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
 }
 
-static int by_place(const rp_node *left, const rp_node *right)
+static int blocks_by_place(const rp_node *left, const rp_node *right)
 {
   uint64_t a = RP_HOLDER(left, const block, by_place)->address;
   uint64_t b = RP_HOLDER(right, const block, by_place)->address;
@@ -87,7 +87,7 @@ static list *list_of(heap *h, uint64_t stream, uint32_t thread)
     free(l);
     return NULL;
   }
-  *l = (list){.place = {.order = by_place}, .fit = {.order = by_fit}};
+  *l = (list){.place = {.order = blocks_by_place}, .fit = {.order = by_fit}};
   return h->lists[h->count++].list = l;
 }
 
@@ -176,7 +176,7 @@ static uint64_t size_to_grow(const heap *h, uint64_t size)
 static weir_status expand_pool(heap *h, uint64_t wish, uint64_t least, block **out)
 {
   block *b = rp_slab_take(&h->blocks);
-  if (!b) return no_memory();
+  if (!b) return rmm_no_memory();
   for (; wish >= least; wish = wish / 2 > least ? wish / 2 : least) {
     h->driver->segment_calls++;
     *b = (block){.address = rp_driver_take(h->driver, wish), .size = wish, .head = true};
@@ -209,7 +209,7 @@ static weir_status rmm_open(void **out, rp_driver *driver, const rp_options *o)
   heap *h = calloc(1, sizeof *h);
   uint64_t initial = rp_round(o->initial_pool_size, ALIGNMENT);
   block *b = NULL;
-  if (!h) return no_memory();
+  if (!h) return rmm_no_memory();
   h->driver = driver;
   h->blocks.size = sizeof(block);
   h->maximum = o->maximum_pool_size / ALIGNMENT * ALIGNMENT;
@@ -222,7 +222,7 @@ static weir_status rmm_open(void **out, rp_driver *driver, const rp_options *o)
     st = weir_fail(WEIR_EOOM, "rmm-pool: an initial pool of %llu bytes does not fit",
                    (unsigned long long)initial);
   list *l = !st && b ? list_of(h, 0, 0) : NULL;
-  if (!st && b && !l) st = no_memory();
+  if (!st && b && !l) st = rmm_no_memory();
   if (l) insert(h, l, b);
   if (st)
     rmm_close(h);
@@ -238,7 +238,7 @@ static weir_status rmm_alloc(void *at, const rp_op *op, void **out, uint64_t *ad
   weir_status st = WEIR_OK;
   list *own = list_of(h, op->stream, op->thread), *from = own;
   block *rest = rp_slab_take(&h->blocks); /* first, so that nothing fails half-way */
-  if (!own || !rest) return no_memory();
+  if (!own || !rest) return rmm_no_memory();
   block *b = take_fit(own, size);
   if (!b) b = take_from_others(h, own, size, false, &from);
   if (!b) b = take_from_others(h, own, size, true, &from);
@@ -260,7 +260,7 @@ static weir_status rmm_free(void *at, const rp_op *op, void *one)
 {
   heap *h = at;
   list *l = list_of(h, op->stream, op->thread);
-  if (!l) return no_memory();
+  if (!l) return rmm_no_memory();
   h->driver->events++;
   insert(h, l, one);
   return WEIR_OK;

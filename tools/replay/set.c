@@ -62,7 +62,7 @@ rp_node *rp_set_first(const rp_set *set)
 }
 
 /* The first whose order against the key is at least `least`. */
-static rp_node *first_of(const rp_set *set, const rp_node *key, int least)
+static rp_node *leftmost_of(const rp_set *set, const rp_node *key, int least)
 {
   rp_node *found = NULL;
   for (rp_node *at = set->root; at;) {
@@ -79,12 +79,12 @@ static rp_node *first_of(const rp_set *set, const rp_node *key, int least)
 
 rp_node *rp_set_from(const rp_set *set, const rp_node *key)
 {
-  return first_of(set, key, 0);
+  return leftmost_of(set, key, 0);
 }
 
 rp_node *rp_set_after(const rp_set *set, const rp_node *key)
 {
-  return first_of(set, key, 1);
+  return leftmost_of(set, key, 1);
 }
 
 rp_node *rp_set_before(const rp_set *set, const rp_node *key)

@@ -50,12 +50,12 @@ static struct {
   tcache_thread *own;
 } playing;
 
-static weir_status no_memory(void)
+static weir_status engine_no_memory(void)
 {
   return weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
 }
 
-static uint32_t clock_ms(void)
+static uint32_t model_clock_ms(void)
 {
   return now;
 }
@@ -78,7 +78,7 @@ static weir_status take_addresses(uint64_t bytes, uint64_t *address)
   return WEIR_OK;
 }
 
-static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+static weir_status counted_mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   const rp_driver *d = ((heap *)self)->driver;
   *free_bytes = d->capacity - d->reserved;
@@ -86,7 +86,7 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
   return WEIR_OK;
 }
 
-static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
+static weir_status counted_segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   rp_driver *d = ((heap *)self)->driver;
   d->segment_calls++;
@@ -96,7 +96,7 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
   return st;
 }
 
-static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
+static weir_status counted_segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   rp_driver *d = ((heap *)self)->driver;
   (void)address;
@@ -106,19 +106,19 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
   return WEIR_OK;
 }
 
-static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
+static weir_status counted_reserve(void *self, uint64_t bytes, uint64_t *address)
 {
   (void)self;
   return take_addresses(bytes, address);
 }
 
-static weir_status release(void *self, uint64_t address, uint64_t bytes)
+static weir_status counted_release(void *self, uint64_t address, uint64_t bytes)
 {
   (void)self, (void)address, (void)bytes;
   return WEIR_OK;
 }
 
-static weir_status create(void *self, uint64_t *page)
+static weir_status counted_create(void *self, uint64_t *page)
 {
   rp_driver *d = ((heap *)self)->driver;
   if (PAGE > d->capacity - d->reserved) return device_full();
@@ -127,14 +127,14 @@ static weir_status create(void *self, uint64_t *page)
   return WEIR_OK;
 }
 
-static weir_status destroy(void *self, uint64_t page)
+static weir_status counted_destroy(void *self, uint64_t page)
 {
   (void)page;
   rp_driver_give(((heap *)self)->driver, PAGE);
   return WEIR_OK;
 }
 
-static weir_status map_page(void *self, uint64_t address, uint64_t page)
+static weir_status counted_map(void *self, uint64_t address, uint64_t page)
 {
   (void)address, (void)page;
   ((heap *)self)->driver->segment_calls++;
@@ -154,20 +154,20 @@ static weir_status allow_access(void *self, uint64_t address, uint64_t bytes)
   return WEIR_OK;
 }
 
-static weir_status event_create(void *self, void **out)
+static weir_status counted_event_create(void *self, void **out)
 {
   (void)self;
-  return (*out = calloc(1, sizeof(event))) ? WEIR_OK : no_memory();
+  return (*out = calloc(1, sizeof(event))) ? WEIR_OK : engine_no_memory();
 }
 
-static weir_status event_destroy(void *self, void *one)
+static weir_status counted_event_destroy(void *self, void *one)
 {
   (void)self;
   free(one);
   return WEIR_OK;
 }
 
-static weir_status event_record(void *self, void *one, void *stream)
+static weir_status counted_event_record(void *self, void *one, void *stream)
 {
   heap *h = self;
   (void)stream;
@@ -176,20 +176,20 @@ static weir_status event_record(void *self, void *one, void *stream)
   return WEIR_OK;
 }
 
-static weir_status event_query(void *self, void *one, bool *complete)
+static weir_status counted_event_query(void *self, void *one, bool *complete)
 {
   *complete = ((event *)one)->moment < ((heap *)self)->moment;
   return WEIR_OK;
 }
 
-static weir_status event_wait(void *self, void *stream, void *one)
+static weir_status counted_event_wait(void *self, void *stream, void *one)
 {
   (void)stream, (void)one;
   ((heap *)self)->driver->stream_waits++;
   return WEIR_OK;
 }
 
-static weir_status event_sync(void *self, void *one)
+static weir_status counted_event_sync(void *self, void *one)
 {
   (void)one;
   ((heap *)self)->driver->syncs++;
@@ -198,23 +198,23 @@ static weir_status event_sync(void *self, void *one)
 
 static const weir_backend device = {
     .name = "counting",
-    .source = {.mem_info = mem_info,
-               .segment_alloc = segment_alloc,
-               .segment_free = segment_free,
+    .source = {.mem_info = counted_mem_info,
+               .segment_alloc = counted_segment_alloc,
+               .segment_free = counted_segment_free,
                .page_bytes = PAGE,
-               .reserve = reserve,
-               .release = release,
-               .create = create,
-               .destroy = destroy,
-               .map = map_page,
+               .reserve = counted_reserve,
+               .release = counted_release,
+               .create = counted_create,
+               .destroy = counted_destroy,
+               .map = counted_map,
                .unmap = unmap_range,
                .access = allow_access},
-    .event_create = event_create,
-    .event_destroy = event_destroy,
-    .event_record = event_record,
-    .event_query = event_query,
-    .event_wait = event_wait,
-    .event_sync = event_sync,
+    .event_create = counted_event_create,
+    .event_destroy = counted_event_destroy,
+    .event_record = counted_event_record,
+    .event_query = counted_event_query,
+    .event_wait = counted_event_wait,
+    .event_sync = counted_event_sync,
 };
 
 /* ---- who calls ------------------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ static weir_status become_thread(heap *h, uint32_t thread)
   uint64_t *to = h ? hash_map_place(&h->threads, thread, NULL) : (uint64_t *)(void *)&playing.own;
   uint64_t *from = playing.heap ? hash_map_get(&playing.heap->threads, playing.thread)
                                 : (uint64_t *)(void *)&playing.own;
-  if (!to || !from) return no_memory();
+  if (!to || !from) return engine_no_memory();
   tcache_thread *next =
       (tcache_thread *)*to; /* the map may have moved `from`, not what is in `to` */
   *from = (uint64_t)tcache_thread_switch(next);
@@ -235,7 +235,7 @@ static weir_status become_thread(heap *h, uint32_t thread)
   return WEIR_OK;
 }
 
-static weir_status stream_of(heap *h, const rp_op *op, mem_heap **out)
+static weir_status heap_of_stream(heap *h, const rp_op *op, mem_heap **out)
 {
   uint64_t key = op->stream;
   if (key == PER_THREAD) key = (uint64_t)op->thread << 32 | PER_THREAD;
@@ -245,7 +245,7 @@ static weir_status stream_of(heap *h, const rp_op *op, mem_heap **out)
   }
   bool added;
   uint64_t *place = hash_map_place(&h->streams, key, &added);
-  if (!place) return no_memory();
+  if (!place) return engine_no_memory();
   weir_status st = added ? pool_heap(h->pool, (void *)key, out) : WEIR_OK;
   if (st) {
     hash_map_remove(&h->streams, key);
@@ -262,7 +262,7 @@ static weir_status stream_of(heap *h, const rp_op *op, mem_heap **out)
 static weir_status open_as(void **out, rp_driver *driver, bool expandable)
 {
   heap *h = calloc(1, sizeof *h);
-  if (!h) return no_memory();
+  if (!h) return engine_no_memory();
   pool_config config = pool_config_default;
   config.expandable = expandable;
   h->driver = driver;
@@ -273,7 +273,7 @@ static weir_status open_as(void **out, rp_driver *driver, bool expandable)
     free(h);
     return st;
   }
-  h->pool->clock = clock_ms;
+  h->pool->clock = model_clock_ms;
   h->pool->decayed = now = 0;
   open_pools++;
   *out = h;
@@ -299,7 +299,7 @@ static weir_status engine_alloc(void *at, const rp_op *op, void **block, uint64_
   h->moment++;
   now = (uint32_t)(op->time / 1000000);
   weir_status st = become_thread(h, op->thread);
-  if (!st) st = stream_of(h, op, &stream);
+  if (!st) st = heap_of_stream(h, op, &stream);
   if (st) return st;
   st = weir_tcache_malloc(stream, op->bytes, block);
   *address = (uint64_t)*block;
@@ -312,7 +312,7 @@ static weir_status engine_free(void *at, const rp_op *op, void *block)
   mem_heap *stream = NULL;
   now = (uint32_t)(op->time / 1000000);
   weir_status st = become_thread(h, op->thread);
-  if (!st) st = stream_of(h, op, &stream);
+  if (!st) st = heap_of_stream(h, op, &stream);
   if (!st) st = pool_use(block, stream);
   return st ? st : weir_tcache_free(block);
 }
@@ -322,7 +322,7 @@ typedef struct some {
   size_t count;
 } some;
 
-static void collect(void *user, const mem_block *b)
+static void collect_block(void *user, const mem_block *b)
 {
   some *s = user;
   if (block_state(b) == BLOCK_LIVE && s->count < sizeof s->block / sizeof *s->block)
@@ -335,7 +335,7 @@ static void free_rest(heap *h)
   for (some s = {.count = 1}; s.count;) {
     s.count = 0;
     pthread_mutex_lock(&h->pool->lock);
-    pool_walk(h->pool, collect, &s);
+    pool_walk(h->pool, collect_block, &s);
     pthread_mutex_unlock(&h->pool->lock);
     for (size_t i = 0; i < s.count; i++)
       (void)weir_tcache_free(s.block[i]);

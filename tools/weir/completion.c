@@ -16,7 +16,7 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static char *add_word(char *words, const char *word)
+static char *append_word(char *words, const char *word)
 {
   char *longer = cmd_format("%s%s%s", words, *words ? " " : "", word);
   free(words);
@@ -37,15 +37,15 @@ static char *list_policies(void)
 {
   char *words = cmd_format("%s", "");
   for (const rp_policy *const *p = rp_policies; *p; p++)
-    words = add_word(words, (*p)->name);
-  return add_word(words, "all");
+    words = append_word(words, (*p)->name);
+  return append_word(words, "all");
 }
 
 static char *list_reports(void)
 {
   char *words = cmd_format("%s", "");
   for (const stats_report *r = stats_reports; r->name; r++)
-    if (r->needs < STATS_NEVER) words = add_word(words, r->name);
+    if (r->needs < STATS_NEVER) words = append_word(words, r->name);
   return words;
 }
 
@@ -55,7 +55,7 @@ static char *list_findings(void)
   wr_rules rules;
   if (wr_rules_load(&rules, NULL) == WEIR_OK)
     for (size_t i = 0; i < rules.count; i++)
-      words = add_word(words, rules.rule[i].id);
+      words = append_word(words, rules.rule[i].id);
   wr_rules_free(&rules);
   return words;
 }

@@ -167,7 +167,7 @@ static const struct {
               {"Weir itself", {NULL}}};
 enum { GROUPS = sizeof groups / sizeof *groups };
 
-static int group_of(const char *name)
+static int help_group_of(const char *name)
 {
   for (int i = 0; i < GROUPS - 1; i++)
     for (const char *const *n = groups[i].names; *n; n++)
@@ -196,7 +196,7 @@ static void print_commands(void)
     for (const char *const *n = groups[i].names; *n; n++)
       print_command(find_command(*n));
     for (const cmd *c = weir_commands; i == GROUPS - 1 && c->name; c++)
-      if (!c->hidden && group_of(c->name) == i) print_command(c);
+      if (!c->hidden && help_group_of(c->name) == i) print_command(c);
   }
   printf("\n'weir help COMMAND' has a command's options; weir(1) has everything.\n");
 }

@@ -119,7 +119,7 @@ void cmd_print_help(const cmd *c)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static bool read_number(const cmd *c, const cmd_option *o, const char *value, long *out)
+static bool read_option_number(const cmd *c, const cmd_option *o, const char *value, long *out)
 {
   if (cmd_number(value, o->least, o->most, out)) return true;
   if (o->most == INT32_MAX)
@@ -143,7 +143,7 @@ static long find_word(const char *words, const char *value)
   }
 }
 
-static bool read_word(const cmd *c, const cmd_option *o, const char *value, long *out)
+static bool read_option_word(const cmd *c, const cmd_option *o, const char *value, long *out)
 {
   *out = find_word(o->words, value);
   if (*out >= 0) return true;
@@ -174,8 +174,8 @@ static bool keep_value(parse *p, const cmd_option *o, const char *value)
   cmd_option_id id = (cmd_option_id)(o - cmd_options);
   p->line->value[id].given = true;
   p->line->value[id].text = value;
-  if (o->kind == CMD_NUMBER) return read_number(p->c, o, value, &p->line->value[id].number);
-  if (o->kind == CMD_WORD) return read_word(p->c, o, value, &p->line->value[id].number);
+  if (o->kind == CMD_NUMBER) return read_option_number(p->c, o, value, &p->line->value[id].number);
+  if (o->kind == CMD_WORD) return read_option_word(p->c, o, value, &p->line->value[id].number);
   if (o->kind == CMD_READ || o->kind == CMD_MAYBE)
     return p->line->read(p->c, id, value, p->line->context);
   return true;
@@ -225,7 +225,7 @@ static bool take_option(parse *p, const cmd_option *o, const char *given, const 
 }
 
 /* `name`: the word without its dashes and without "=value". */
-static bool refuse_option(const cmd *c, const char *word, const char *name)
+static bool refuse_unknown_option(const cmd *c, const char *word, const char *name)
 {
   guess g = {.word = name};
   for (const cmd_option *o = cmd_next_option(c, NULL); o; o = cmd_next_option(c, o))
@@ -247,7 +247,7 @@ static bool take_long(parse *p, const char *word)
   if (!strcmp(shown, "--help"))
     p->helped = true;
   else
-    good = o ? take_option(p, o, value, shown) : refuse_option(p->c, word, shown + 2);
+    good = o ? take_option(p, o, value, shown) : refuse_unknown_option(p->c, word, shown + 2);
   free(shown);
   return good;
 }

@@ -222,7 +222,7 @@ static bool note_failure(collector *c, weir_status st)
 
 /* ---- finding spools and their processes ------------------------------------------------------ */
 
-static uint64_t hash_of(const char *name)
+static uint64_t hash_of_process(const char *name)
 {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
   while (*name)
@@ -233,7 +233,7 @@ static uint64_t hash_of(const char *name)
 /* The name of a spool that has left the folder is free: the next image of its process takes it. */
 static bool is_known_spool(const collector *c, const char *name)
 {
-  const uint64_t hash = hash_of(name);
+  const uint64_t hash = hash_of_process(name);
   for (unsigned i = 0; i < c->count; i++)
     if (c->spools[i].name_hash == hash && (c->spools[i].state != SPOOL_DONE || c->spools[i].kept) &&
         !strcmp(c->spools[i].name, name))
@@ -247,7 +247,7 @@ static void add_spool(collector *c, const char *name)
   spool *s = &c->spools[c->count++];
   *s = (spool){.path = cmd_format("%s/%s", c->dir, name), .pidfd = -1, .detail = -1};
   s->name = s->path + strlen(c->dir) + 1;
-  s->name_hash = hash_of(s->name);
+  s->name_hash = hash_of_process(s->name);
 }
 
 /* Whether a process that was not found (`start_time`: of what has its pid, 0: nobody, or there was

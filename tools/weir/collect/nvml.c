@@ -132,7 +132,7 @@ static void add_device(nvml_sampler *n, unsigned i)
 }
 
 /* Tried once. */
-static bool open_library(nvml_sampler *n)
+static bool open_nvml(nvml_sampler *n)
 {
   unsigned count = 0;
   void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -193,7 +193,7 @@ weir_status nvml_sampler_ask(nvml_sampler *n, trace_importer *im, uint64_t now_n
                              bool (*is_ours)(void *context, unsigned pid), void *context)
 {
   weir_status st = WEIR_OK;
-  if (!n->library && (n->due_ns == UINT64_MAX || !open_library(n))) {
+  if (!n->library && (n->due_ns == UINT64_MAX || !open_nvml(n))) {
     n->due_ns = UINT64_MAX;
     return WEIR_OK;
   }

@@ -176,7 +176,7 @@ static int folder_bytes(const char *path)
 }
 
 /* In the folder where its trace was to be, or in the working directory. */
-static bool make_trace(const left_folder *f)
+static bool make_recovered_trace(const left_folder *f)
 {
   char text[32];
   char *wanted = cmd_format("%.*s%sweir.%d.recovered.db", folder_bytes(f->trace), f->trace,
@@ -195,7 +195,7 @@ static bool make_trace(const left_folder *f)
 
 static bool recover_folder(left_folder *f)
 {
-  if (!spool_list_check(&f->spools) || (!complete_trace(f) && !make_trace(f))) {
+  if (!spool_list_check(&f->spools) || (!complete_trace(f) && !make_recovered_trace(f))) {
     cmd_message("what an earlier run left in %s is kept there.", f->path);
     return false;
   }
@@ -206,7 +206,7 @@ static bool recover_folder(left_folder *f)
 /* ---- the search ------------------------------------------------------------------------------ */
 
 /* A folder of ours alone, by a name that Weir gives. */
-static bool is_ours(const char *path, const char *name)
+static bool is_own_folder(const char *path, const char *name)
 {
   unsigned uid;
   return sscanf(name, "weir-%u-", &uid) == 1 && uid == (unsigned)geteuid() &&
@@ -223,7 +223,7 @@ static void visit_folders(void (*visit)(left_folder *f, enum left_state state, v
     DIR *d = opendir(places[i]);
     for (struct dirent *e; d && (e = readdir(d));) {
       left_folder f = {.path = cmd_format("%s/%s", places[i], e->d_name), .lock = -1};
-      if (is_ours(f.path, e->d_name)) visit(&f, look_at_folder(&f), context);
+      if (is_own_folder(f.path, e->d_name)) visit(&f, look_at_folder(&f), context);
       left_folder_clear(&f);
     }
     if (d) (void)closedir(d);

@@ -159,7 +159,7 @@ static int make_file(const spool_server *s, asker *a)
   return fd;
 }
 
-static int open_file(const spool_server *s, const spool_request *r, const char *suffix)
+static int open_in_folder(const spool_server *s, const spool_request *r, const char *suffix)
 {
   char *path = spool_name(s, (pid_t)r->pid, r->n, suffix);
   int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), error = errno;
@@ -170,12 +170,12 @@ static int open_file(const spool_server *s, const spool_request *r, const char *
 
 /* The file of a spool whose key is known; -1 and an errno. That a new one is whole may not have
  * been heard yet. */
-static int open_spool(const spool_server *s, const spool_request *r)
+static int open_asked_spool(const spool_server *s, const spool_request *r)
 {
   static const uint8_t none[SPOOL_KEY];
   uint8_t key[SPOOL_KEY];
-  int fd = open_file(s, r, WEIR_SPOOL_SUFFIX);
-  if (fd < 0 && errno == ENOENT) fd = open_file(s, r, WEIR_SPOOL_UNBORN);
+  int fd = open_in_folder(s, r, WEIR_SPOOL_SUFFIX);
+  if (fd < 0 && errno == ENOENT) fd = open_in_folder(s, r, WEIR_SPOOL_UNBORN);
   if (fd < 0) return -1;
   if (pread(fd, key, sizeof key, offsetof(spool_header, key)) == sizeof key &&
       memcmp(key, none, sizeof key) != 0 && memcmp(key, r->key, sizeof key) == 0)
@@ -195,7 +195,7 @@ static bool answer_request(const spool_server *s, asker *a, const spool_request 
   if (r->version == REQUEST_VERSION && new && !a->given)
     fd = make_file(s, a);
   else if (r->version == REQUEST_VERSION && r->what == REQUEST_AGAIN)
-    fd = open_spool(s, r);
+    fd = open_asked_spool(s, r);
   what.error = fd < 0 ? errno : 0;
   what.n = new ? a->n : r->n;
   answer(a, fd, what);

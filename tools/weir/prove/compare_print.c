@@ -20,7 +20,7 @@ typedef struct spread {
   uint64_t median, least, most;
 } spread;
 
-static int by_size(const void *left, const void *right)
+static int by_ratio(const void *left, const void *right)
 {
   uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
   return a < b ? -1 : a > b;
@@ -34,7 +34,7 @@ static spread spread_of(const comparison *c, unsigned mode, size_t member)
     const run_figures *f = &c->figures[mode * c->runs + i];
     memcpy(&all[i], (const char *)f + member, sizeof *all);
   }
-  qsort(all, c->runs, sizeof *all, by_size);
+  qsort(all, c->runs, sizeof *all, by_ratio);
   uint64_t low = all[(c->runs - 1) / 2], high = all[c->runs / 2];
   spread s = {low + (high - low) / 2, all[0], all[c->runs - 1]};
   free(all);
@@ -49,7 +49,7 @@ typedef struct ratio {
   double confidence; /* that the true median is in [low, high]; 0: of one run nothing is known */
 } ratio;
 
-static int by_value(const void *left, const void *right)
+static int by_double(const void *left, const void *right)
 {
   double a = *(const double *)left, b = *(const double *)right;
   return a < b ? -1 : a > b;
@@ -84,7 +84,7 @@ static ratio ratio_of(const comparison *c, unsigned mode)
     uint64_t bare = c->figures[i].duration_ns;
     all[i] = (double)c->figures[mode * c->runs + i].duration_ns / (double)(bare ? bare : 1);
   }
-  qsort(all, c->runs, sizeof *all, by_value);
+  qsort(all, c->runs, sizeof *all, by_double);
   unsigned k = left_out(c->runs, &r.confidence);
   r.median = (all[(c->runs - 1) / 2] + all[c->runs / 2]) / 2;
   r.low = all[k];
@@ -261,7 +261,7 @@ void compare_print_text(const comparison *c)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *json_number(uint64_t n)
+static json_t *json_count(uint64_t n)
 {
   return json_integer((json_int_t)n);
 }
@@ -277,20 +277,20 @@ static json_t *json_mode(const comparison *c, unsigned m)
   spread time = FIGURE(c, m, duration_ns);
   uint64_t hits = FIGURE(c, m, hits).median, misses = FIGURE(c, m, misses).median;
   json_object_set_new(o, "mode", json_string(c->ways[m].name));
-  json_object_set_new(o, "median_ns", json_number(time.median));
-  json_object_set_new(o, "least_ns", json_number(time.least));
-  json_object_set_new(o, "most_ns", json_number(time.most));
+  json_object_set_new(o, "median_ns", json_count(time.median));
+  json_object_set_new(o, "least_ns", json_count(time.least));
+  json_object_set_new(o, "most_ns", json_count(time.most));
   if (m == COMPARE_BARE) return o; /* nobody looked at the rest */
   ratio r = ratio_of(c, m);
   json_object_set_new(o, "of_bare", json_real(r.median));
   json_object_set_new(o, "of_bare_low", c->runs > 1 ? json_real(r.low) : json_null());
   json_object_set_new(o, "of_bare_high", c->runs > 1 ? json_real(r.high) : json_null());
   json_object_set_new(o, "confidence", c->runs > 1 ? json_real(r.confidence) : json_null());
-  json_object_set_new(o, "waits", json_number(FIGURE(c, m, waits).median));
-  json_object_set_new(o, "wait_ns", json_number(FIGURE(c, m, wait_ns).median));
-  json_object_set_new(o, "peak_bytes", json_number(FIGURE(c, m, peak_bytes).median));
-  json_object_set_new(o, "hits", json_number(hits));
-  json_object_set_new(o, "misses", json_number(misses));
+  json_object_set_new(o, "waits", json_count(FIGURE(c, m, waits).median));
+  json_object_set_new(o, "wait_ns", json_count(FIGURE(c, m, wait_ns).median));
+  json_object_set_new(o, "peak_bytes", json_count(FIGURE(c, m, peak_bytes).median));
+  json_object_set_new(o, "hits", json_count(hits));
+  json_object_set_new(o, "misses", json_count(misses));
   json_object_set_new(o, "hit_rate",
                       hits + misses ? json_real((double)hits / (double)(hits + misses))
                                     : json_null());
@@ -303,7 +303,7 @@ bool compare_print_json(const comparison *c)
   char text[320], end[64];
   bool known = print_conclusion(c, text, sizeof text);
   run_end_words(c->end, end);
-  json_object_set_new(inner, "runs", json_number(c->runs));
+  json_object_set_new(inner, "runs", json_count(c->runs));
   json_object_set_new(inner, "agree", json_boolean(compare_agree(c)));
   json_object_set_new(inner, "end", json_string(end));
   json_object_set_new(inner, "difference", json_difference(c, &c->differs));

@@ -107,7 +107,7 @@ static void take_findings(work *w)
 }
 
 /* What is asked for by name is taken whatever it costs. */
-static bool load_findings(work *w, const char *trace)
+static bool load_trace_findings(work *w, const char *trace)
 {
   wr_input in;
   const wr_findings_settings settings = {
@@ -153,7 +153,7 @@ static void take_fixes(work *w)
 
 /* ---- what came of it ------------------------------------------------------------------------- */
 
-static int by_size(const void *left, const void *right)
+static int by_duration(const void *left, const void *right)
 {
   uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
   return a < b ? -1 : a > b;
@@ -165,7 +165,7 @@ static uint64_t median_of(const rounds *r, unsigned way, size_t member)
   uint64_t *all = cmd_alloc(r->runs * sizeof *all);
   for (unsigned i = 0; i < r->runs; i++)
     memcpy(&all[i], (const char *)&r->figures[way * r->runs + i] + member, sizeof *all);
-  qsort(all, r->runs, sizeof *all, by_size);
+  qsort(all, r->runs, sizeof *all, by_duration);
   uint64_t median = all[(r->runs - 1) / 2];
   free(all);
   return median;
@@ -226,7 +226,7 @@ static int prove_all(work *w)
   const rounds_way recorded = {.name = "as it is", .mode = "observe"};
   p->r.ways = &recorded, p->r.count = 1;
   int status = rounds_begin(&p->r) ? rounds_record(&p->r, &trace) : CMD_FAILED;
-  if (!status && !p->r.end && !load_findings(w, trace)) status = CMD_FAILED;
+  if (!status && !p->r.end && !load_trace_findings(w, trace)) status = CMD_FAILED;
   free(trace);
   if (status) return status;
   take_findings(w);

@@ -51,7 +51,7 @@ static void print_difference(wr_page *page, const char *what, const difference *
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_row(wr_page *page, const proving *p, const proof *x)
+static void print_proof_row(wr_page *page, const proving *p, const proof *x)
 {
   wr_grid_row(&page->grid);
   CELLS(page, x->rule->id, x->first ? DURATION(x->estimate_ns) : unknown);
@@ -66,12 +66,12 @@ static void print_row(wr_page *page, const proving *p, const proof *x)
   CELLS(page, x->way && !p->reached ? "not run" : prove_verdict_name(x->verdict));
 }
 
-static void print_table(wr_page *page, const proving *p)
+static void print_proof_table(wr_page *page, const proving *p)
 {
   wr_page_begin(page, "lrrrl");
   ROW(page, "finding", "estimate", "gain", "at 95 %", "");
   for (unsigned i = 0; i < p->count; i++)
-    print_row(page, p, &p->proofs[i]);
+    print_proof_row(page, p, &p->proofs[i]);
   wr_page_end(page);
 }
 
@@ -125,7 +125,7 @@ void prove_print_text(const proving *p)
     if (p->reached)
       LINE(page, false, "Host time, %u %s of runs without and with one fix each; without: %s.",
            p->r.runs, p->r.runs == 1 ? "pair" : "pairs", DURATION(prove_unfixed_ns(p)));
-    print_table(page, p);
+    print_proof_table(page, p);
     for (unsigned i = 0; i < p->count; i++)
       print_remark(page, p, &p->proofs[i]);
     if (p->reached && p->r.runs < 2)
@@ -140,7 +140,7 @@ void prove_print_text(const proving *p)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *json_number(uint64_t n)
+static json_t *json_quantity(uint64_t n)
 {
   return json_integer((json_int_t)n);
 }
@@ -164,13 +164,13 @@ static json_t *json_proof(const proving *p, const proof *x)
   json_object_set_new(o, "id", json_string(x->rule->id));
   json_object_set_new(o, "fix", json_string(x->rule->fix));
   json_object_set_new(o, "prove", x->rule->prove ? json_string(x->rule->prove) : json_null());
-  json_object_set_new(o, "count", json_number(x->count));
+  json_object_set_new(o, "count", json_quantity(x->count));
   json_object_set_new(o, "site", json_site(x));
-  json_object_set_new(o, "saving_ns", x->first ? json_number(x->estimate_ns) : json_null());
+  json_object_set_new(o, "saving_ns", x->first ? json_quantity(x->estimate_ns) : json_null());
   json_object_set_new(o, "gain_ns", measured ? json_real(x->gain.mean) : json_null());
   json_object_set_new(o, "gain_low_ns", interval ? json_real(x->gain.low) : json_null());
   json_object_set_new(o, "gain_high_ns", interval ? json_real(x->gain.high) : json_null());
-  json_object_set_new(o, "applied", measured ? json_number(x->applied) : json_null());
+  json_object_set_new(o, "applied", measured ? json_quantity(x->applied) : json_null());
   json_object_set_new(o, "difference",
                       measured ? run_difference_json(&p->r.of[x->way], NULL) : json_null());
   json_object_set_new(
@@ -185,10 +185,11 @@ bool prove_print_json(const proving *p)
   char end[64];
   run_end_words(p->r.end, end);
   json_object_set_new(o, "schema", json_string("weir-prove/1"));
-  json_object_set_new(o, "pairs", json_number(p->r.runs));
+  json_object_set_new(o, "pairs", json_quantity(p->r.runs));
   json_object_set_new(o, "confidence", json_real(0.95));
   json_object_set_new(o, "end", json_string(end));
-  json_object_set_new(o, "unfixed_ns", p->reached ? json_number(prove_unfixed_ns(p)) : json_null());
+  json_object_set_new(o, "unfixed_ns",
+                      p->reached ? json_quantity(prove_unfixed_ns(p)) : json_null());
   json_object_set_new(o, "varies", run_difference_json(&p->r.varies, NULL));
   json_object_set_new(o, "others_share",
                       p->reached && p->r.others >= 0 ? json_real(p->r.others) : json_null());

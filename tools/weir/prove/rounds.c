@@ -260,7 +260,7 @@ static int run_way(rounds *w, unsigned way, unsigned run, run_figures *f)
   return status;
 }
 
-static int run_all(rounds *w)
+static int run_every_round(rounds *w)
 {
   int status = 0;
   for (unsigned run = 0; run < w->runs && !status; run++)
@@ -279,7 +279,7 @@ typedef struct load {
   double own;       /* of ours and of our children, s */
 } load;
 
-static double seconds(struct timeval t)
+static double clock_seconds(struct timeval t)
 {
   return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
@@ -300,8 +300,8 @@ static load load_now(void)
     if (i != 3 && i != 4) l.busy += (double)part[i] * tick;
   }
   if (getrusage(RUSAGE_SELF, &self) || getrusage(RUSAGE_CHILDREN, &children)) return l;
-  l.own = seconds(self.ru_utime) + seconds(self.ru_stime) + seconds(children.ru_utime) +
-          seconds(children.ru_stime);
+  l.own = clock_seconds(self.ru_utime) + clock_seconds(self.ru_stime) +
+          clock_seconds(children.ru_utime) + clock_seconds(children.ru_stime);
   return l;
 }
 
@@ -313,7 +313,7 @@ static double share_of_others(load from)
   return others > 0 ? others / all : 0;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
+static int remove_visited(const char *path, const struct stat *info, int type, struct FTW *at)
 {
   (void)info, (void)type, (void)at;
   return remove(path);
@@ -359,14 +359,14 @@ int rounds_run(rounds *w)
   load before = load_now();
   w->figures = cmd_alloc((size_t)w->count * w->runs * sizeof *w->figures);
   w->of = cmd_alloc(w->count * sizeof *w->of);
-  int status = run_all(w);
+  int status = run_every_round(w);
   w->others = share_of_others(before);
   return status;
 }
 
 void rounds_end(rounds *w)
 {
-  if (w->folder) (void)nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  if (w->folder) (void)nftw(w->folder, remove_visited, 16, FTW_DEPTH | FTW_PHYS);
   environment_clear(&w->sim);
   free(w->figures);
   free(w->of);

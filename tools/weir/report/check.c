@@ -49,7 +49,7 @@ static bool may_write(const cmd *c, const request *r, const char *trace)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static weir_status write_all(const request *r, const wr_checked *checked)
+static weir_status write_verdicts(const request *r, const wr_checked *checked)
 {
   weir_status st = wr_check_render(stdout, checked, &r->show);
   if (!st && r->junit) st = output_write(r->junit, 0600, render_junit, checked);
@@ -67,7 +67,7 @@ static int check_trace(const request *r, const char *path, const wr_conditions *
   if (st) return no_answer();
   char *budget = wr_text(r->budget, strlen(r->budget), true);
   st = budget ? wr_judge(&v, limits, &f, NULL) : weir_fail(WEIR_ENOMEM, "out of host memory");
-  if (!st) st = write_all(r, &(wr_checked){budget, &f, &v});
+  if (!st) st = write_verdicts(r, &(wr_checked){budget, &f, &v});
   bool kept = v.met == v.count;
   wr_verdicts_free(&v);
   wr_figures_free(&f);

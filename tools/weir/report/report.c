@@ -20,7 +20,7 @@ typedef struct request {
 } request;
 
 /* "1.5s", "20ms", "30%": a time of the run. */
-static bool take_time(const cmd *c, cmd_option_id option, report_time *out, const char *value)
+static bool take_run_time(const cmd *c, cmd_option_id option, report_time *out, const char *value)
 {
   static const struct {
     const char *unit;
@@ -41,13 +41,13 @@ static bool take_time(const cmd *c, cmd_option_id option, report_time *out, cons
 static bool read_report_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   report_settings *o = &((request *)context)->report;
-  if (option == OPT_REPORT_FROM) return take_time(c, option, &o->from, value);
-  if (option == OPT_REPORT_TO) return take_time(c, option, &o->to, value);
+  if (option == OPT_REPORT_FROM) return take_run_time(c, option, &o->from, value);
+  if (option == OPT_REPORT_TO) return take_run_time(c, option, &o->to, value);
   return reading_min_cost(c, &o->findings.min, value);
 }
 
 /* What is not read by read_report_option(). */
-static void take_options(request *r, const cmd_line *line)
+static void take_report_options(request *r, const cmd_line *line)
 {
   report_settings *o = &r->report;
   r->html = line->value[OPT_HTML].given;
@@ -85,7 +85,7 @@ static bool check_output(const cmd *c, const request *r, bool whole)
   return false;
 }
 
-static const struct kind *kind_of(const char *name)
+static const struct kind *plain_report(const char *name)
 {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (!strcmp(name, kinds[i].name)) return &kinds[i];
@@ -116,7 +116,7 @@ static const char *refused_option(const char *what, const report_settings *o)
 static weir_status write_report(FILE *out, const char *what, const char *trace,
                                 const report_settings *o)
 {
-  const struct kind *kind = kind_of(what);
+  const struct kind *kind = plain_report(what);
   bool tables = report_tables_has(what) && (!kind || option_of_tables(o));
   return tables ? report_tables(out, what, trace, o) : kind->print(out, trace, o);
 }
@@ -173,10 +173,10 @@ int report_main(const cmd *c, int argc, char **argv)
   cmd_line line = {.read = read_report_option, .context = &r};
   int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
-  take_options(&r, &line);
+  take_report_options(&r, &line);
   const char *what = kinds[0].name;
   /* The first word is the kind of report, unless it is all there is: a file of that name. */
-  if (argc - at > 1 && (kind_of(argv[at]) || report_tables_has(argv[at]))) what = argv[at++];
+  if (argc - at > 1 && (plain_report(argv[at]) || report_tables_has(argv[at]))) what = argv[at++];
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at == 2 && !strpbrk(argv[at], "./") && access(argv[at], F_OK) != 0)
     return no_such_report(c, argv[at]);

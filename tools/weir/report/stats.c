@@ -184,7 +184,7 @@ static int list_reports(void)
 /* ---- where they go --------------------------------------------------------------------------- */
 
 /* 0, or 1 after a sentence. */
-static int settle(const request *r, const wanted *w, weir_status st)
+static int settle_report(const request *r, const wanted *w, weir_status st)
 {
   if (!st) return 0;
   if (st == WEIR_ENOTSUP && w->report->needs == STATS_SKIPPED) {
@@ -210,7 +210,7 @@ static int write_to_stdout(request *r, const wanted *w, const char *trace, bool 
   }
   *stop = !written;
   if (!written) return st ? CMD_FAILED : 0; /* main() prints that stdout could not be written */
-  return settle(r, w, st);
+  return settle_report(r, w, st);
 }
 
 /* A report that a file gets. */
@@ -234,7 +234,7 @@ static int write_to_file(const cmd *c, const wanted *w, const char *output, cons
 }
 
 /* The name of a file: new. */
-static char *file_of(const request *r, const wanted *w, const char *output, const char *trace)
+static char *name_of_file(const request *r, const wanted *w, const char *output, const char *trace)
 {
   static const char *const endings[] = {"txt", "txt", "csv", "tsv", "json"};
   const char *slash = strrchr(trace, '/'), *dot = strrchr(trace, '.');
@@ -280,11 +280,11 @@ static int write_one(const cmd *c, request *r, unsigned i, const char *trace, bo
   if (w.settings.rows < 0) w.settings.rows = r->rows;
   if (console) return write_to_stdout(r, &w, trace, stop);
   weir_status st = WEIR_OK;
-  char *file = file_of(r, &w, output, trace);
+  char *file = name_of_file(r, &w, output, trace);
   int wrong = write_to_file(c, &w, file, trace, &st);
   free(file);
   *stop = wrong;
-  return wrong ? wrong : settle(r, &w, st);
+  return wrong ? wrong : settle_report(r, &w, st);
 }
 
 static int write_reports(const cmd *c, request *r, const char *trace)

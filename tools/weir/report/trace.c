@@ -74,7 +74,8 @@ static bool read_time(const char *text, int64_t *ns)
   return false;
 }
 
-static bool take_time(const cmd *c, cmd_option_id option, const char *value, listing_number *n)
+static bool take_event_time(const cmd *c, cmd_option_id option, const char *value,
+                            listing_number *n)
 {
   n->asked = read_time(value, &n->value);
   if (n->asked) return true;
@@ -83,7 +84,7 @@ static bool take_time(const cmd *c, cmd_option_id option, const char *value, lis
   return false;
 }
 
-static bool take_bytes(const cmd *c, const char *value, listing_number *n)
+static bool take_min_bytes(const cmd *c, const char *value, listing_number *n)
 {
   uint64_t bytes;
   n->asked = option_size(&bytes, "min-bytes", value, 1) == WEIR_OK && bytes <= INT64_MAX;
@@ -103,32 +104,32 @@ static bool read_trace_option(const cmd *c, cmd_option_id option, const char *va
   case OPT_STREAM:
     return take_stream(c, value, r);
   case OPT_MIN_BYTES:
-    return take_bytes(c, value, &f->min_bytes);
+    return take_min_bytes(c, value, &f->min_bytes);
   case OPT_MIN_NS:
-    return take_time(c, option, value, &f->min_ns);
+    return take_event_time(c, option, value, &f->min_ns);
   case OPT_TRACE_FROM:
-    return take_time(c, option, value, &f->from);
+    return take_event_time(c, option, value, &f->from);
   default:
-    return take_time(c, option, value, &f->to);
+    return take_event_time(c, option, value, &f->to);
   }
 }
 
-static listing_number number_of(const cmd_line *line, cmd_option_id option)
+static listing_number asked_number(const cmd_line *line, cmd_option_id option)
 {
   return (listing_number){line->value[option].given, line->value[option].number};
 }
 
 /* What is not read by read_trace_option(). */
-static void take_options(request *r, const cmd_line *line)
+static void take_trace_options(request *r, const cmd_line *line)
 {
   listing_filter *f = &r->list.filter;
   r->list.format = (listing_format)line->value[OPT_TRACE_FORMAT].number;
   if (line->value[OPT_TRACE_OUTPUT].given) r->output = line->value[OPT_TRACE_OUTPUT].text;
   f->functions = line->value[OPT_FUNCTION].text;
   f->ranges = line->value[OPT_TRACE_RANGE].text;
-  f->device = number_of(line, OPT_DEVICE);
-  f->thread = number_of(line, OPT_THREAD);
-  f->process = number_of(line, OPT_TRACE_PROCESS);
+  f->device = asked_number(line, OPT_DEVICE);
+  f->thread = asked_number(line, OPT_THREAD);
+  f->process = asked_number(line, OPT_TRACE_PROCESS);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -157,7 +158,7 @@ int trace_main(const cmd *c, int argc, char **argv)
   cmd_line line = {.read = read_trace_option, .context = &r};
   int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
-  take_options(&r, &line);
+  take_trace_options(&r, &line);
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir trace takes one trace, not %d", argc - at);
   return write_trace(c, &r, argv[at]);

@@ -101,7 +101,7 @@ static bool read_run_option(const cmd *c, cmd_option_id option, const char *valu
 }
 
 /* What is not read by read_run_option(). */
-static void take_options(run *r, const cmd_line *line)
+static void take_run_options(run *r, const cmd_line *line)
 {
   r->output = line->value[OPT_RUN_OUTPUT].text;
   r->force = line->value[OPT_RUN_FORCE].given;
@@ -391,7 +391,7 @@ static void look_at_program(run *r)
     cmd_message("%s.", weir_error_message());
 }
 
-static int run_program(run *r)
+static int run_to_the_end(run *r)
 {
   (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (!fork_program(r)) return CMD_RUN_FAILED;
@@ -430,7 +430,7 @@ static int prepare_and_run(const cmd *c, run *r)
   if (r->output && !output_may_share(r->output, r->force, launched_rank(), &shared))
     return CMD_RUN_FAILED;
   if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
-  return run_program(r);
+  return run_to_the_end(r);
 }
 
 int run_main(const cmd *c, int argc, char **argv)
@@ -439,7 +439,7 @@ int run_main(const cmd *c, int argc, char **argv)
   cmd_line line = {.read = read_run_option, .context = &r.env, .stops = true};
   int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
-  take_options(&r, &line);
+  take_run_options(&r, &line);
   if (r.list_unsupported && !r.env.sim) return cmd_usage(c, "--list-unsupported goes with --sim");
   if (r.env.zero && r.env.poison) return cmd_usage(c, "--zero and --poison exclude each other");
   if ((r.env.zero || r.env.poison) && r.env.mode && !strcmp(r.env.mode, "observe"))
