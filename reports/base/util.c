@@ -1,5 +1,6 @@
 /* util.c: see util.h. */
 #include "reports/base/util.h"
+#include "core/base/map.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -86,4 +87,26 @@ int wr_open_regular(const char *path, uint64_t most, struct stat *file)
   if (fd >= 0) close(fd);
   errno = large ? EFBIG : EINVAL;
   return -1;
+}
+
+const char *wr_file_name(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+const char *wr_short_path(const char *path)
+{
+  const char *part = wr_file_name(path);
+  if (part < path + 2) return part;
+  for (part--; part > path && part[-1] != '/';)
+    part--;
+  return part;
+}
+
+uint64_t wr_hash_text(uint64_t hash, const char *text)
+{
+  for (; text && *text; text++)
+    hash = hash_mix(hash, (unsigned char)*text);
+  return hash_mix(hash, text ? 0x100 : 0x101);
 }

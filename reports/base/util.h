@@ -21,6 +21,13 @@ size_t wr_utf8_length(const unsigned char *s, size_t left);
  * `printable`, control characters too (terminals obey them). NULL: out of memory. */
 char *wr_text(const char *text, size_t bytes, bool printable);
 
+/* What is after the last '/' of a path; its last two parts: enough to find a file, short enough to read. Borrowed. */
+const char *wr_file_name(const char *path);
+const char *wr_short_path(const char *path);
+
+/* Mixes a text, or that there is none, into a hash. */
+uint64_t wr_hash_text(uint64_t hash, const char *text);
+
 /* Opens a file that somebody else has named, for reading: only a regular one of 1 to `most` bytes,
  * so that no pipe is waited for and no device touched. *file: what is open. -1: errno. */
 int wr_open_regular(const char *path, uint64_t most, struct stat *file);

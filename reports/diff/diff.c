@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/map.h"
+#include "reports/base/util.h"
 
 static weir_status no_memory(void)
 {
@@ -20,13 +21,6 @@ const char *wr_fate_name(wr_fate fate)
   return names[fate];
 }
 
-static uint64_t hash_string(uint64_t hash, const char *text)
-{
-  for (; text && *text; text++)
-    hash = hash_mix(hash, (unsigned char)*text);
-  return hash_mix(hash, text ? 0x100 : 0x101);
-}
-
 /* ---- subjects -------------------------------------------------------------------------------- */
 
 typedef enum how { EXACTLY, BY_FOLDER, BY_FILE_NAME } how;
@@ -34,20 +28,15 @@ typedef enum how { EXACTLY, BY_FOLDER, BY_FILE_NAME } how;
 /* What of a path counts: all, the last two parts, the last. */
 static const char *path_part(const char *path, how by)
 {
-  const char *part = wr_file_name(path);
-  if (by == EXACTLY) return path;
-  if (by == BY_FILE_NAME || part < path + 2) return part;
-  for (part--; part > path && part[-1] != '/';)
-    part--;
-  return part;
+  return by == EXACTLY ? path : by == BY_FOLDER ? wr_short_path(path) : wr_file_name(path);
 }
 
 static uint64_t key_of(const wr_subject *x, how by)
 {
-  uint64_t key = hash_string(hash_mix(hash_mix(2, (uint64_t)x->of), (uint64_t)x->device), x->name);
-  if (x->of != WR_OF_SITE) return hash_string(key, x->domain);
-  if (!x->file) return hash_string(hash_mix(key, 1), x->module);
-  return hash_string(key, path_part(x->file, by));
+  uint64_t key = wr_hash_text(hash_mix(hash_mix(2, (uint64_t)x->of), (uint64_t)x->device), x->name);
+  if (x->of != WR_OF_SITE) return wr_hash_text(key, x->domain);
+  if (!x->file) return wr_hash_text(hash_mix(key, 1), x->module);
+  return wr_hash_text(key, path_part(x->file, by));
 }
 
 #define SEVERAL UINT64_MAX

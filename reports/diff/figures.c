@@ -21,12 +21,6 @@ static weir_status no_memory(const wr_figures *f)
   return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", f->path ? f->path : "it");
 }
 
-const char *wr_file_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* They are put in order once all are there: order_lines(). */
 static bool lines_add(wr_lines *l, int line)
 {
@@ -63,13 +57,6 @@ static wr_subject *add_subject(wr_figures *f, int of)
   return x;
 }
 
-static uint64_t hash_string(uint64_t hash, const char *text)
-{
-  for (; text && *text; text++)
-    hash = hash_mix(hash, (unsigned char)*text);
-  return hash_mix(hash, text ? 0x100 : 0x101);
-}
-
 /* A place in the program as the model and the findings name it. */
 typedef struct spot {
   const char *function, *file, *module;
@@ -78,8 +65,8 @@ typedef struct spot {
 
 static uint64_t hash_spot(uint64_t hash, const spot *at)
 {
-  hash = hash_string(hash_string(hash, at->function), at->file);
-  return at->file ? hash : hash_string(hash, at->module);
+  hash = wr_hash_text(wr_hash_text(hash, at->function), at->file);
+  return at->file ? hash : wr_hash_text(hash, at->module);
 }
 
 static wr_subject *site_of(gathering *g, const spot *at)
@@ -95,7 +82,7 @@ static wr_subject *site_of(gathering *g, const spot *at)
     x->file = at->file ? wr_format("%s", at->file) : NULL;
     x->module = wr_format("%s", at->module ? at->module : "");
     if (!x->name || !x->module || (at->file && !x->file)) return NULL;
-    if (!at->file && hash_map_put(&g->fileless, hash_string(8, at->function), *known)) return NULL;
+    if (!at->file && hash_map_put(&g->fileless, wr_hash_text(8, at->function), *known)) return NULL;
   }
   return &g->f->subject[*known];
 }
@@ -107,13 +94,7 @@ static void add_value(wr_subject *x, wr_metric m, uint64_t n)
   x->value[m] += n;
 }
 
-static void put_alloc(wr_subject *x, const wr_site *s)
-{
-  add_value(x, WR_METRIC_ALLOCS, s->calls);
-  add_value(x, WR_METRIC_ALLOC_BYTES, s->bytes);
-}
-
-static void put_copy(wr_subject *x, const wr_site *s)
+static void add_copies(wr_subject *x, const wr_site *s)
 {
   static const int counts[] = {[WEIR_COPY_HTOD] = WR_METRIC_H2D,
                                [WEIR_COPY_DTOH] = WR_METRIC_D2H,
@@ -122,8 +103,6 @@ static void put_copy(wr_subject *x, const wr_site *s)
                                [WEIR_COPY_HTOH] = WR_METRIC_H2H};
   int direction = s->direction;
   bool up = direction == WEIR_COPY_HTOD, down = direction == WEIR_COPY_DTOH;
-  add_value(x, WR_METRIC_COPIES, s->calls);
-  add_value(x, WR_METRIC_COPY_BYTES, s->bytes);
   if (direction >= 0 && (size_t)direction < sizeof(counts) / sizeof(counts[0]) &&
       counts[direction]) {
     add_value(x, (wr_metric)counts[direction], s->calls);
@@ -135,99 +114,120 @@ static void put_copy(wr_subject *x, const wr_site *s)
   }
 }
 
-static void put_wait(wr_subject *x, const wr_site *s)
-{
-  add_value(x, WR_METRIC_WAITS, s->calls);
-  add_value(x, WR_METRIC_WAIT_TIME, s->ns);
-}
+/* A list of the model's sites, and which metrics its sums are of; -1: none. */
+typedef struct site_figures {
+  size_t list; /* offset of a wr_sites in wr_model, or in wr_device */
+  wr_lines_of lines;
+  int calls, bytes, ns;
+} site_figures;
 
-static void put_redundant(wr_subject *x, const wr_site *s)
-{
-  add_value(x, WR_METRIC_REDUNDANT, s->calls);
-  add_value(x, WR_METRIC_REDUNDANT_TIME, s->ns);
-}
+static const site_figures by_site[] = {
+    {offsetof(wr_model, alloc), WR_LINES_ALLOCS, WR_METRIC_ALLOCS, WR_METRIC_ALLOC_BYTES, -1},
+    {offsetof(wr_model, copy), WR_LINES_COPIES, WR_METRIC_COPIES, WR_METRIC_COPY_BYTES, -1},
+    {offsetof(wr_model, sync), WR_LINES_WAITS, WR_METRIC_WAITS, -1, WR_METRIC_WAIT_TIME},
+    {offsetof(wr_model, redundant), WR_LINES_WAITS, WR_METRIC_REDUNDANT, -1,
+     WR_METRIC_REDUNDANT_TIME},
+    {offsetof(wr_model, wider), WR_LINES_WAITS, WR_METRIC_WIDER, -1, WR_METRIC_WIDER_TIME},
+    {offsetof(wr_model, leak), WR_LINES_LEAKS, WR_METRIC_LEAKS, WR_METRIC_LEAK_BYTES, -1}};
+static const site_figures owners = {0, WR_LINES_PEAK, -1, WR_METRIC_PEAK, -1};
 
-static void put_wider(wr_subject *x, const wr_site *s)
-{
-  add_value(x, WR_METRIC_WIDER, s->calls);
-  add_value(x, WR_METRIC_WIDER_TIME, s->ns);
-}
-
-static void put_leak(wr_subject *x, const wr_site *s)
-{
-  add_value(x, WR_METRIC_LEAKS, s->calls);
-  add_value(x, WR_METRIC_LEAK_BYTES, s->bytes);
-}
-
-static void put_owner(wr_subject *x, const wr_site *s)
-{
-  add_value(x, WR_METRIC_PEAK, s->bytes);
-}
-
-static weir_status take_sites(gathering *g, const wr_sites *list, wr_lines_of lines,
-                              void (*add)(wr_subject *x, const wr_site *s))
+static weir_status take_sites(gathering *g, const wr_sites *list, const site_figures *how)
 {
   for (size_t i = 0; i < list->count; i++) {
     const wr_site *s = &list->site[i];
     wr_subject *x = site_of(g, &(spot){s->function, s->file, s->module, s->line});
-    if (!x || !lines_add(&x->lines[lines], s->file ? s->line : 0)) return no_memory(g->f);
+    if (!x || !lines_add(&x->lines[how->lines], s->file ? s->line : 0)) return no_memory(g->f);
     x->known = s->known;
-    add(x, s);
+    if (how->calls >= 0) add_value(x, (wr_metric)how->calls, s->calls);
+    if (how->bytes >= 0) add_value(x, (wr_metric)how->bytes, s->bytes);
+    if (how->ns >= 0) add_value(x, (wr_metric)how->ns, s->ns);
+    if (how->calls == WR_METRIC_COPIES) add_copies(x, s);
   }
   return WEIR_OK;
 }
 
 static weir_status gather_sites(gathering *g)
 {
-  const wr_model *m = g->m;
-  weir_status s = take_sites(g, &m->alloc, WR_LINES_ALLOCS, put_alloc);
-  if (!s) s = take_sites(g, &m->copy, WR_LINES_COPIES, put_copy);
-  if (!s) s = take_sites(g, &m->sync, WR_LINES_WAITS, put_wait);
-  if (!s) s = take_sites(g, &m->redundant, WR_LINES_WAITS, put_redundant);
-  if (!s) s = take_sites(g, &m->wider, WR_LINES_WAITS, put_wider);
-  if (!s) s = take_sites(g, &m->leak, WR_LINES_LEAKS, put_leak);
-  for (int i = 0; !s && i < WR_HOST; i++)
-    if (m->devices[i].seen) s = take_sites(g, &m->devices[i].owners, WR_LINES_PEAK, put_owner);
-  return s;
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < sizeof(by_site) / sizeof(by_site[0]); i++)
+    st = take_sites(g, (const wr_sites *)(const void *)((const char *)g->m + by_site[i].list),
+                    &by_site[i]);
+  for (int i = 0; !st && i < WR_HOST; i++)
+    if (g->m->devices[i].seen) st = take_sites(g, &g->m->devices[i].owners, &owners);
+  return st;
 }
 
 /* ---- the run, devices, ranges ---------------------------------------------------------------- */
 
-static void put_totals(wr_subject *x, const wr_totals *t)
+/* Of which sums a metric is the value: of the run, of a device, of a range. A metric may have several. */
+#define RUN(field)    (int)offsetof(wr_totals, field)
+#define DEVICE(field) (int)offsetof(wr_device_totals, field)
+#define RANGE(field)  (int)offsetof(wr_range_sum, field)
+#define NOT_OF        -1
+
+/* clang-format off */
+static const struct figure_source {
+  wr_metric metric;
+  int run, device, range; /* offsets */
+} sources[] = {
+    {WR_METRIC_PEAK, RUN(peak_bytes), DEVICE(peak_bytes), RANGE(peak_bytes)},
+    {WR_METRIC_PINNED_PEAK, RUN(pinned_peak_bytes), NOT_OF, NOT_OF},
+    {WR_METRIC_LEAK_BYTES, RUN(live_at_exit_bytes), DEVICE(live_at_exit_bytes), NOT_OF},
+    {WR_METRIC_LEAKS, RUN(live_at_exit_blocks), NOT_OF, NOT_OF},
+    {WR_METRIC_PINNED_LEAK_BYTES, RUN(pinned_live_at_exit_bytes), NOT_OF, NOT_OF},
+    {WR_METRIC_ALLOCS, RUN(alloc_calls), DEVICE(alloc_calls), RANGE(allocs)},
+    {WR_METRIC_ALLOC_BYTES, RUN(alloc_bytes), DEVICE(alloc_bytes), RANGE(alloc_bytes)},
+    {WR_METRIC_COPIES, RUN(other_copy_calls), NOT_OF, RANGE(copies)},
+    {WR_METRIC_COPY_BYTES, RUN(other_copy_bytes), NOT_OF, RANGE(copy_bytes)},
+    {WR_METRIC_H2D, RUN(h2d_calls), DEVICE(h2d_calls), NOT_OF},
+    {WR_METRIC_H2D_BYTES, RUN(h2d_bytes), DEVICE(h2d_bytes), NOT_OF},
+    {WR_METRIC_D2H, RUN(d2h_calls), DEVICE(d2h_calls), NOT_OF},
+    {WR_METRIC_D2H_BYTES, RUN(d2h_bytes), DEVICE(d2h_bytes), NOT_OF},
+    {WR_METRIC_D2D, RUN(d2d_calls), DEVICE(d2d_calls), NOT_OF},
+    {WR_METRIC_D2D_BYTES, RUN(d2d_bytes), DEVICE(d2d_bytes), NOT_OF},
+    {WR_METRIC_P2P, RUN(p2p_calls), NOT_OF, NOT_OF},
+    {WR_METRIC_P2P_BYTES, RUN(p2p_bytes), NOT_OF, NOT_OF},
+    {WR_METRIC_H2H, RUN(h2h_calls), NOT_OF, NOT_OF},
+    {WR_METRIC_H2H_BYTES, RUN(h2h_bytes), NOT_OF, NOT_OF},
+    {WR_METRIC_MEMSETS, RUN(memset_calls), DEVICE(memset_calls), NOT_OF},
+    {WR_METRIC_MEMSET_BYTES, RUN(memset_bytes), DEVICE(memset_bytes), NOT_OF},
+    {WR_METRIC_WAITS, NOT_OF, NOT_OF, RANGE(waits)},
+    {WR_METRIC_WAIT_TIME, NOT_OF, NOT_OF, RANGE(wait_ns)},
+    {WR_METRIC_EXPLICIT, RUN(sync_explicit_calls), DEVICE(sync_explicit_calls), NOT_OF},
+    {WR_METRIC_EXPLICIT_TIME, RUN(sync_explicit_ns), DEVICE(sync_explicit_ns), NOT_OF},
+    {WR_METRIC_IMPLICIT, RUN(sync_implicit_calls), NOT_OF, NOT_OF},
+    {WR_METRIC_IMPLICIT_TIME, RUN(sync_implicit_ns), NOT_OF, NOT_OF},
+    {WR_METRIC_LAUNCHES, RUN(launches), DEVICE(launches), RANGE(launches)},
+    {WR_METRIC_DURATION, NOT_OF, NOT_OF, RANGE(ns)},
+    {WR_METRIC_ERRORS, RUN(failed_calls), NOT_OF, NOT_OF},
+    {WR_METRIC_DROPPED, RUN(dropped), NOT_OF, NOT_OF}};
+/* clang-format on */
+
+static void add_sum(wr_subject *x, wr_metric m, const void *sums, int offset)
 {
-  add_value(x, WR_METRIC_PEAK, t->peak_bytes);
-  add_value(x, WR_METRIC_PINNED_PEAK, t->pinned_peak_bytes);
-  add_value(x, WR_METRIC_LEAK_BYTES, t->live_at_exit_bytes);
-  add_value(x, WR_METRIC_LEAKS, t->live_at_exit_blocks);
-  add_value(x, WR_METRIC_PINNED_LEAK_BYTES, t->pinned_live_at_exit_bytes);
-  add_value(x, WR_METRIC_ALLOCS, t->alloc_calls);
-  add_value(x, WR_METRIC_ALLOC_BYTES, t->alloc_bytes);
-  add_value(x, WR_METRIC_COPIES,
-            t->h2d_calls + t->d2h_calls + t->d2d_calls + t->p2p_calls + t->h2h_calls +
-                t->other_copy_calls);
-  add_value(x, WR_METRIC_COPY_BYTES,
-            t->h2d_bytes + t->d2h_bytes + t->d2d_bytes + t->p2p_bytes + t->h2h_bytes +
-                t->other_copy_bytes);
-  add_value(x, WR_METRIC_H2D, t->h2d_calls), add_value(x, WR_METRIC_H2D_BYTES, t->h2d_bytes);
-  add_value(x, WR_METRIC_D2H, t->d2h_calls), add_value(x, WR_METRIC_D2H_BYTES, t->d2h_bytes);
-  add_value(x, WR_METRIC_D2D, t->d2d_calls), add_value(x, WR_METRIC_D2D_BYTES, t->d2d_bytes);
-  add_value(x, WR_METRIC_P2P, t->p2p_calls), add_value(x, WR_METRIC_P2P_BYTES, t->p2p_bytes);
-  add_value(x, WR_METRIC_H2H, t->h2h_calls), add_value(x, WR_METRIC_H2H_BYTES, t->h2h_bytes);
-  add_value(x, WR_METRIC_MEMSETS, t->memset_calls);
-  add_value(x, WR_METRIC_MEMSET_BYTES, t->memset_bytes);
-  add_value(x, WR_METRIC_WAITS, t->sync_explicit_calls + t->sync_implicit_calls);
-  add_value(x, WR_METRIC_WAIT_TIME, t->sync_explicit_ns + t->sync_implicit_ns);
-  add_value(x, WR_METRIC_EXPLICIT, t->sync_explicit_calls);
-  add_value(x, WR_METRIC_EXPLICIT_TIME, t->sync_explicit_ns);
-  add_value(x, WR_METRIC_IMPLICIT, t->sync_implicit_calls);
-  add_value(x, WR_METRIC_IMPLICIT_TIME, t->sync_implicit_ns);
-  add_value(x, WR_METRIC_LAUNCHES, t->launches);
-  add_value(x, WR_METRIC_ERRORS, t->failed_calls);
-  add_value(x, WR_METRIC_DROPPED, t->dropped);
+  if (offset != NOT_OF)
+    add_value(x, m, *(const uint64_t *)(const void *)((const char *)sums + offset));
 }
 
+static void put_sums(wr_subject *x, const wr_totals *run, const wr_device_totals *device,
+                     const wr_range_sum *range)
+{
+  for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+    const struct figure_source *from = &sources[i];
+    if (run) add_sum(x, from->metric, run, from->run);
+    if (device) add_sum(x, from->metric, device, from->device);
+    if (range) add_sum(x, from->metric, range, from->range);
+  }
+}
+
+/* What is a sum of others, and what is of the run alone. */
 static void put_rest_of_run(wr_subject *x, const wr_model *m)
 {
+  for (wr_metric k = WR_METRIC_H2D; k <= WR_METRIC_H2H_BYTES; k++)
+    x->value[(k - WR_METRIC_H2D) % 2 ? WR_METRIC_COPY_BYTES : WR_METRIC_COPIES] += x->value[k];
+  x->value[WR_METRIC_WAITS] = x->value[WR_METRIC_EXPLICIT] + x->value[WR_METRIC_IMPLICIT];
+  x->value[WR_METRIC_WAIT_TIME] =
+      x->value[WR_METRIC_EXPLICIT_TIME] + x->value[WR_METRIC_IMPLICIT_TIME];
   for (size_t i = 0; i < m->split_count; i++) {
     if (strcmp(m->split[i].memory, "pageable") != 0) continue;
     add_value(x, WR_METRIC_PAGEABLE, m->split[i].calls);
@@ -243,48 +243,19 @@ static void put_rest_of_run(wr_subject *x, const wr_model *m)
   add_value(x, WR_METRIC_DURATION, m->duration_ns > 0 ? (uint64_t)m->duration_ns : 0);
 }
 
-static void put_device(wr_subject *x, const wr_device_totals *t)
-{
-  add_value(x, WR_METRIC_PEAK, t->peak_bytes);
-  add_value(x, WR_METRIC_LEAK_BYTES, t->live_at_exit_bytes);
-  add_value(x, WR_METRIC_ALLOCS, t->alloc_calls);
-  add_value(x, WR_METRIC_ALLOC_BYTES, t->alloc_bytes);
-  add_value(x, WR_METRIC_H2D, t->h2d_calls), add_value(x, WR_METRIC_H2D_BYTES, t->h2d_bytes);
-  add_value(x, WR_METRIC_D2H, t->d2h_calls), add_value(x, WR_METRIC_D2H_BYTES, t->d2h_bytes);
-  add_value(x, WR_METRIC_D2D, t->d2d_calls), add_value(x, WR_METRIC_D2D_BYTES, t->d2d_bytes);
-  add_value(x, WR_METRIC_MEMSETS, t->memset_calls);
-  add_value(x, WR_METRIC_MEMSET_BYTES, t->memset_bytes);
-  add_value(x, WR_METRIC_EXPLICIT, t->sync_explicit_calls);
-  add_value(x, WR_METRIC_EXPLICIT_TIME, t->sync_explicit_ns);
-  add_value(x, WR_METRIC_LAUNCHES, t->launches);
-}
-
-static void put_range(wr_subject *x, const wr_range_sum *r)
-{
-  add_value(x, WR_METRIC_PEAK, r->peak_bytes);
-  add_value(x, WR_METRIC_ALLOCS, r->allocs);
-  add_value(x, WR_METRIC_ALLOC_BYTES, r->alloc_bytes);
-  add_value(x, WR_METRIC_COPIES, r->copies);
-  add_value(x, WR_METRIC_COPY_BYTES, r->copy_bytes);
-  add_value(x, WR_METRIC_WAITS, r->waits);
-  add_value(x, WR_METRIC_WAIT_TIME, r->wait_ns);
-  add_value(x, WR_METRIC_LAUNCHES, r->launches);
-  add_value(x, WR_METRIC_DURATION, r->ns);
-}
-
 static weir_status gather_run(gathering *g)
 {
   wr_figures *f = g->f;
   wr_subject *x = add_subject(f, WR_OF_RUN);
   if (!x || !(x->name = wr_format("%s", ""))) return no_memory(f);
-  put_totals(x, &g->m->total);
+  put_sums(x, &g->m->total, NULL, NULL);
   put_rest_of_run(x, g->m);
   for (int i = 0; i < WR_HOST; i++) {
     if (!g->m->devices[i].seen) continue;
     x = add_subject(f, WR_OF_DEVICE);
     if (!x || !(x->name = wr_format("%s", ""))) return no_memory(f);
     x->device = i;
-    put_device(x, &g->m->devices[i].total);
+    put_sums(x, NULL, &g->m->devices[i].total, NULL);
   }
   return WEIR_OK;
 }
@@ -298,7 +269,7 @@ static weir_status gather_ranges(gathering *g)
     x->name = wr_format("%s", r->text);
     x->domain = wr_format("%s", r->domain);
     if (!x->name || !x->domain) return no_memory(g->f);
-    put_range(x, r);
+    put_sums(x, NULL, NULL, r);
   }
   return WEIR_OK;
 }
@@ -333,7 +304,7 @@ static weir_status take_waste(gathering *g, const wr_finding *x)
   wr_figures *f = g->f;
   const wr_finding_site *first = x->site;
   spot at = {many ? "" : first->function, many ? NULL : first->file, "", first->line};
-  uint64_t key = hash_spot(hash_string(6, x->rule->id), &at);
+  uint64_t key = hash_spot(wr_hash_text(6, x->rule->id), &at);
   uint64_t *known = hash_map_place(&g->wasted, key, &added);
   if (!known || !wr_grow(&f->wasted, &f->wasted_capacity, f->wasted_count + 1, sizeof(*f->wasted)))
     return no_memory(f);
@@ -364,7 +335,7 @@ static void count_finding(wr_subject *x, const wr_finding *f)
 /* A finding does not say the module of a place without a file: the site of that function, if any. */
 static const char *module_of(const gathering *g, const wr_finding_site *s)
 {
-  const uint64_t *at = s->file ? NULL : hash_map_get(&g->fileless, hash_string(8, s->function));
+  const uint64_t *at = s->file ? NULL : hash_map_get(&g->fileless, wr_hash_text(8, s->function));
   return at ? g->f->subject[*at].module : "";
 }
 

@@ -72,7 +72,4 @@ void wr_figures_free(wr_figures *f);
  * whole path or the end of it behind a '/'. Or this range: its text, or "domain/text". */
 bool wr_subject_is(const wr_subject *x, const char *name);
 
-/* What is behind the last '/' of a path. */
-const char *wr_file_name(const char *path);
-
 #endif

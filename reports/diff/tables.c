@@ -71,16 +71,6 @@ static wr_word lines_words(const wr_lines *l)
   return w;
 }
 
-/* The last two parts of a path: enough to find it, short enough to read. */
-static const char *short_path(const char *path)
-{
-  const char *part = wr_file_name(path);
-  if (part < path + 2) return part;
-  for (part--; part > path && part[-1] != '/';)
-    part--;
-  return part;
-}
-
 /* A function, its file, and its lines; of both sides, where they differ. */
 typedef struct side {
   const char *file; /* NULL: not known, or not there */
@@ -96,8 +86,8 @@ static char *path_words(const diff_builder *x, const side *a, const side *b)
   if (!*in_b.text && *in_a.text) to = NULL;
   bool moved = from && to && strcmp(from, to) != 0;
   bool both = from && to && (moved || strcmp(in_a.text, in_b.text) != 0);
-  if (from && !x->any_width) from = short_path(from);
-  if (to && !x->any_width) to = short_path(to);
+  if (from && !x->any_width) from = wr_short_path(from);
+  if (to && !x->any_width) to = wr_short_path(to);
   if (!both) return wr_format("  %s%s", from ? from : to, from ? in_a.text : in_b.text);
   return wr_format("  %s%s → %s%s", from, in_a.text, moved ? to : "", in_b.text);
 }

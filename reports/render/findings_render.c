@@ -8,12 +8,6 @@ enum { SUMMARY_FINDINGS = 5, UNJUDGED_ROWS = 4 };
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static const char *base_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* "saves up to 12.3 ms (4.1 % of the run) of 14.0 ms, 2.00 MiB moved, 400 times, device 0" */
 static char *costs(const wr_findings *all, const wr_finding *f)
 {
@@ -41,13 +35,13 @@ static void print_site(wr_page *p, const wr_finding *f, const wr_finding_site *s
 {
   if (!s->count)
     LINE(p, false, s->file ? "  with %s  %s:%d" : "  with %s", s->function,
-         s->file ? base_name(s->file) : "", s->line);
+         s->file ? wr_file_name(s->file) : "", s->line);
   else if (f->sites - 1 && f->site[1].count)
     LINE(p, false, s->file ? "  %s, %s  %s  %s:%d" : "  %s, %s  %s", DURATION(s->cost_ns),
-         COUNTED(s->count, "time"), s->function, s->file ? base_name(s->file) : "", s->line);
+         COUNTED(s->count, "time"), s->function, s->file ? wr_file_name(s->file) : "", s->line);
   else
-    LINE(p, false, s->file ? "  %s  %s:%d" : "  %s", s->function, s->file ? base_name(s->file) : "",
-         s->line);
+    LINE(p, false, s->file ? "  %s  %s:%d" : "  %s", s->function,
+         s->file ? wr_file_name(s->file) : "", s->line);
   if (!s->source) return;
   char number[32];
   int indent = snprintf(number, sizeof(number), "      %d | ", s->line);
@@ -79,7 +73,7 @@ static void print_line(wr_page *p, const wr_finding *f, size_t number)
 {
   const wr_finding_site *s = &f->site[0];
   const char *decides = f->rule->decides;
-  char *place = s->file ? wr_format("%s  %s:%d", s->function, base_name(s->file), s->line)
+  char *place = s->file ? wr_format("%s  %s:%d", s->function, wr_file_name(s->file), s->line)
                         : wr_format("%s", s->function);
   if (!place) p->failed = true;
   LINE(p, false, "%zu. %s  %s  %s%s, %s%s%s%s", number, f->rule->id, place ? place : "",

@@ -5,22 +5,6 @@
 #include "reports/base/util.h"
 #include "reports/write/write.h"
 
-static const char *base_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-/* The last two parts of a path: enough to find it, short enough to read. */
-static const char *short_path(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  if (!slash) return path;
-  while (slash > path && slash[-1] != '/')
-    slash--;
-  return slash;
-}
-
 static char *signed_words(const wr_value *v, bool change)
 {
   int64_t n = (int64_t)v->n;
@@ -34,9 +18,9 @@ static char *place_words(const wr_value *v, int how, bool any_width, size_t *kee
 {
   bool folder = how & WR_WITH_FOLDER;
   const char *file = !v->file    ? NULL
-                     : !folder   ? base_name(v->file)
+                     : !folder   ? wr_file_name(v->file)
                      : any_width ? v->file
-                                 : short_path(v->file);
+                                 : wr_short_path(v->file);
   char *kept = file && (v->line || !folder) ? wr_format("  %s:%d", file, v->line)
                : file                       ? wr_format("  %s", file)
                : folder && v->module        ? wr_format("  (%s)", v->module)
