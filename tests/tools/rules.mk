@@ -3,7 +3,7 @@
 TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options trace export output stats python inlines compare run install public deps lost users schedules nvml)
 TOOLS_TESTS     += $(O)/tests/tools/test_prove
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,agreement bundle called check_ci schedules_all)
-TOOLS_TESTS_LONG := $(O)/tests/tools/test_schedules_long
+TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)
 
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
