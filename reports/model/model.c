@@ -5,22 +5,27 @@
 #include "core/base/map.h"
 #include "core/trace/api.h"
 #include "core/trace/event.h"
+#include "reports/events/events.h"
 #include "reports/model/first.h"
-#include "reports/import/event_columns.h"
 #include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/sites.h"
 #include "reports/model/waits.h"
 
-typedef struct event_row {
-  int64_t process, thread, kind, api, status, stack, context;
-  int64_t device, src_device; /* WR_HOST: none */
-  int64_t copy, mem, src_mem, flags, stream;
-  int64_t start, ns;
-  uint64_t bytes;
-  uint64_t times; /* it was done: more than once by launches of graphs */
-  bool first;     /* of its call */
-} event_row;
+/* What is added up of calls of one template; of launches of graphs each node counts as often as it ran. */
+typedef struct call_sum {
+  uint64_t events, bytes, ns;
+  uint64_t polls;                 /* calls that the events stand for */
+  uint64_t longest;               /* ns, of one call */
+  uint64_t timed_bytes, timed_ns; /* of copies that the call waits for */
+  uint64_t registered;            /* events that have bytes */
+} call_sum;
+
+typedef struct undecided_call { /* it may have made a context */
+  size_t at;
+  int64_t start;
+  call_sum sum;
+} undecided_call;
 
 /* Sums that the pass keeps by number and the model gets as lists. */
 typedef struct load {
@@ -33,10 +38,12 @@ typedef struct load {
   wr_site_sums sums;
   wr_in_use_sums in_use;
   wr_firsts firsts;
-  event_row *templates; /* what events have in common, where all of them are at hand */
-  size_t template_count, template_capacity;
-  hash_map by_template; /* row of template -> index in `templates` */
-  event_row *undecided; /* calls that may have made a context */
+  wr_events events;
+  call_sum *call; /* owned; by template: of the calls that surely made no context */
+  size_t calls, call_capacity;
+  size_t *order; /* owned; templates as they came */
+  size_t ordered, order_capacity;
+  undecided_call *undecided; /* owned */
   size_t undecided_count, undecided_capacity;
   uint32_t graph_launch[4]; /* functions */
   wr_device_totals nowhere; /* of events without a device: counted and forgotten */
@@ -47,12 +54,7 @@ static uint64_t number_of(sqlite3_stmt *q, int column)
   return (uint64_t)sqlite3_column_int64(q, column);
 }
 
-/* ---- the pass over the events ---------------------------------------------------------------- */
-
-enum { MOST_TEMPLATES = 1 << 17 }; /* 20 MiB; of a trace with more, events are read whole */
-
-#define COMMON_COLUMN(name, ...) ", " #name
-#define COMMON                   "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN)
+/* ---- sums of calls -------------------------------------------------------------------------- */
 
 static int device_of(sqlite3_stmt *q, int column)
 {
@@ -60,59 +62,38 @@ static int device_of(sqlite3_stmt *q, int column)
   return sqlite3_column_type(q, column) == SQLITE_NULL || d < 0 || d >= WR_HOST ? WR_HOST : (int)d;
 }
 
-/* What COMMON selects. */
-static event_row read_common(sqlite3_stmt *q)
-{
-#define READ(name, ...) .name = sqlite3_column_int64(q, WR_TEMPLATE_##name),
-  event_row e = {WR_TEMPLATE_MAP(READ)};
-#undef READ
-  e.times = 1;
-  e.api &= 0xffff;
-  e.device = device_of(q, WR_TEMPLATE_device);
-  e.src_device = device_of(q, WR_TEMPLATE_src_device);
-  return e;
-}
-
-/* From `column` on: start, duration, bytes. */
-static void read_own(event_row *e, sqlite3_stmt *q, int column)
-{
-  e->start = sqlite3_column_int64(q, column);
-  e->ns = sqlite3_column_int64(q, column + 1);
-  e->bytes = number_of(q, column + 2);
-  if (e->ns < 0) e->ns = 0;
-}
-
-static wr_device_totals *device_totals(load *l, int device)
+static wr_device_totals *device_totals(load *l, int64_t device)
 {
   if (device == WR_HOST) return &l->nowhere;
   l->m->devices[device].seen = true;
   return &l->m->devices[device].total;
 }
 
-static void count_alloc(load *l, const event_row *e)
+static void count_alloc(load *l, const wr_template *t, const call_sum *s)
 {
-  wr_totals *t = &l->m->total;
-  if (e->mem == WEIR_MEM_IMPORTED) {
-    t->imported_calls++;
-    t->imported_bytes += e->bytes;
+  wr_totals *all = &l->m->total;
+  if (t->mem == WEIR_MEM_IMPORTED) {
+    all->imported_calls += s->events;
+    all->imported_bytes += s->bytes;
     return;
   }
-  if (!wr_mem_device_side((int)e->mem)) {
-    t->pinned_alloc_calls++;
-    t->pinned_alloc_bytes += e->bytes;
+  if (!wr_mem_device_side((int)t->mem)) {
+    all->pinned_alloc_calls += s->events;
+    all->pinned_alloc_bytes += s->bytes;
     return;
   }
-  wr_device_totals *d = device_totals(l, e->device);
-  t->alloc_calls++, t->alloc_bytes += e->bytes;
-  d->alloc_calls++, d->alloc_bytes += e->bytes;
+  wr_device_totals *d = device_totals(l, t->device);
+  all->alloc_calls += s->events, all->alloc_bytes += s->bytes;
+  d->alloc_calls += s->events, d->alloc_bytes += s->bytes;
 }
 
-static void count_split(load *l, const event_row *e, int direction, int64_t host_mem)
+static void count_split(load *l, const wr_template *t, const call_sum *s, int direction,
+                        int64_t host_mem)
 {
-  uint64_t *s = l->split[direction][host_mem >= 0 && host_mem < 8 ? host_mem : WEIR_MEM_UNKNOWN];
-  s[0] += e->times;
-  s[1] += e->bytes * e->times;
-  s[2] += e->flags & WEIR_EVF_ASYNC ? e->times : 0;
+  uint64_t *of = l->split[direction][host_mem >= 0 && host_mem < 8 ? host_mem : WEIR_MEM_UNKNOWN];
+  of[0] += s->events;
+  of[1] += s->bytes;
+  of[2] += t->flags & WEIR_EVF_ASYNC ? s->events : 0;
 }
 
 /* "Memory copies from host to device of a memory block of 64 KB or less" are asynchronous with
@@ -123,297 +104,293 @@ static void count_split(load *l, const event_row *e, int direction, int64_t host
 /* Whether the call lasts until its copy is done, so that the host's time is the copy's, with what
  * it waited for before. The interposer marks what waits by the documentation ("API synchronization
  * behavior"); an asynchronous call from pageable memory only may. */
-static bool has_duration(const event_row *e)
+static bool has_duration(const wr_event *e)
 {
-  if (e->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH) || !(e->flags & WEIR_EVF_IMPLICIT_SYNC))
+  if (e->t->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH) || !(e->t->flags & WEIR_EVF_IMPLICIT_SYNC))
     return false;
-  return e->ns && !(e->copy == WEIR_COPY_HTOD && e->bytes <= SMALL_UPLOAD);
+  return e->ns && !(e->t->copy == WEIR_COPY_HTOD && e->bytes <= SMALL_UPLOAD);
 }
 
-static void count_route(load *l, const event_row *e, int src, int dst)
+static void count_route(load *l, const call_sum *s, int64_t src, int64_t dst)
 {
   wr_route *r = &l->by_route[src * WR_PLACES + dst];
-  r->calls += e->times;
-  r->bytes += e->bytes * e->times;
-  if (!has_duration(e)) return;
-  r->timed_bytes += e->bytes;
-  r->timed_ns += (uint64_t)e->ns;
+  r->calls += s->events;
+  r->bytes += s->bytes;
+  r->timed_bytes += s->timed_bytes;
+  r->timed_ns += s->timed_ns;
 }
 
-static void count_copy(load *l, const event_row *e)
+static void count_copy(load *l, const wr_template *t, const call_sum *s)
 {
-  wr_totals *t = &l->m->total;
-  wr_device_totals *to = device_totals(l, e->device), *from = device_totals(l, e->src_device);
-  uint64_t c = e->times, n = e->bytes * c;
-  switch (e->copy) {
+  wr_totals *all = &l->m->total;
+  wr_device_totals *to = device_totals(l, t->device), *from = device_totals(l, t->src_device);
+  uint64_t c = s->events, n = s->bytes;
+  switch (t->copy) {
   case WEIR_COPY_HTOD:
-    t->h2d_calls += c, t->h2d_bytes += n, to->h2d_calls += c, to->h2d_bytes += n;
-    count_split(l, e, 0, e->src_mem);
-    count_route(l, e, WR_HOST, e->device);
+    all->h2d_calls += c, all->h2d_bytes += n, to->h2d_calls += c, to->h2d_bytes += n;
+    count_split(l, t, s, 0, t->src_mem);
+    count_route(l, s, WR_HOST, t->device);
     break;
   case WEIR_COPY_DTOH:
-    t->d2h_calls += c, t->d2h_bytes += n, from->d2h_calls += c, from->d2h_bytes += n;
-    count_split(l, e, 1, e->mem);
-    count_route(l, e, e->src_device, WR_HOST);
+    all->d2h_calls += c, all->d2h_bytes += n, from->d2h_calls += c, from->d2h_bytes += n;
+    count_split(l, t, s, 1, t->mem);
+    count_route(l, s, t->src_device, WR_HOST);
     break;
   case WEIR_COPY_DTOD:
-    t->d2d_calls += c, t->d2d_bytes += n, to->d2d_calls += c, to->d2d_bytes += n;
-    count_route(l, e, e->src_device == WR_HOST ? e->device : e->src_device, e->device);
+    all->d2d_calls += c, all->d2d_bytes += n, to->d2d_calls += c, to->d2d_bytes += n;
+    count_route(l, s, t->src_device == WR_HOST ? t->device : t->src_device, t->device);
     break;
   case WEIR_COPY_PTOP:
-    t->p2p_calls += c, t->p2p_bytes += n;
+    all->p2p_calls += c, all->p2p_bytes += n;
     from->p2p_out_calls += c, from->p2p_out_bytes += n, to->p2p_in_calls += c,
         to->p2p_in_bytes += n;
-    count_route(l, e, e->src_device, e->device);
+    count_route(l, s, t->src_device, t->device);
     break;
   case WEIR_COPY_HTOH:
-    t->h2h_calls += c, t->h2h_bytes += n;
-    count_route(l, e, WR_HOST, WR_HOST);
+    all->h2h_calls += c, all->h2h_bytes += n;
+    count_route(l, s, WR_HOST, WR_HOST);
     break;
   default:
-    t->other_copy_calls += c, t->other_copy_bytes += n;
+    all->other_copy_calls += c, all->other_copy_bytes += n;
     break;
   }
 }
 
-static bool is_wait(const event_row *e)
+/* Successful events that were run, not captured. */
+static void count_done(load *l, const wr_template *t, const call_sum *s)
 {
-  return e->kind == WEIR_EV_SYNC && (e->copy == WEIR_SYNC_EVENT || e->copy == WEIR_SYNC_STREAM ||
-                                     e->copy == WEIR_SYNC_CONTEXT);
-}
-
-/* A successful event that was run, not captured. */
-static void count_done(load *l, const event_row *e)
-{
-  wr_totals *t = &l->m->total;
-  wr_device_totals *d = device_totals(l, e->device);
-  switch (e->kind) {
+  wr_totals *all = &l->m->total;
+  wr_device_totals *d = device_totals(l, t->device);
+  switch (t->kind) {
   case WEIR_EV_ALLOC:
-    count_alloc(l, e);
+    count_alloc(l, t, s);
     break;
   case WEIR_EV_COPY:
-    count_copy(l, e);
+    count_copy(l, t, s);
     break;
   case WEIR_EV_MEMSET:
-    t->memset_calls += e->times, t->memset_bytes += e->bytes * e->times;
-    d->memset_calls += e->times, d->memset_bytes += e->bytes * e->times;
+    all->memset_calls += s->events, all->memset_bytes += s->bytes;
+    d->memset_calls += s->events, d->memset_bytes += s->bytes;
     break;
   case WEIR_EV_LAUNCH:
-    t->launches += e->times, d->launches += e->times;
+    all->launches += s->events, d->launches += s->events;
     break;
   case WEIR_EV_HOSTREG:
-    if (e->bytes) t->register_calls++, t->register_bytes += e->bytes;
+    all->register_calls += s->registered, all->register_bytes += s->bytes;
     break;
   default:
     break;
   }
   for (int i = 0; i < 4; i++)
-    t->graph_launches += e->api && (uint32_t)e->api == l->graph_launch[i];
+    if (t->api && (uint32_t)t->api == l->graph_launch[i]) all->graph_launches += s->events;
 }
 
-static void count_wait(load *l, const event_row *e)
+static void count_wait(load *l, const wr_template *t, const call_sum *s)
 {
-  wr_totals *t = &l->m->total;
-  wr_device_totals *d = device_totals(l, e->device);
-  wr_api_row *a = &l->by_api[e->api];
-  uint64_t ns = (uint64_t)e->ns;
-  if (is_wait(e)) {
-    t->sync_explicit_calls++, t->sync_explicit_ns += ns;
-    d->sync_explicit_calls++, d->sync_explicit_ns += ns;
-    a->sync_calls++, a->sync_ns += ns;
-  } else if (e->flags & WEIR_EVF_IMPLICIT_SYNC && e->first) {
-    t->sync_implicit_calls++, t->sync_implicit_ns += ns;
-    a->implicit_calls++, a->implicit_ns += ns;
+  wr_totals *all = &l->m->total;
+  wr_device_totals *d = device_totals(l, t->device);
+  wr_api_row *a = &l->by_api[t->api];
+  if (t->asked) {
+    all->sync_explicit_calls += s->events, all->sync_explicit_ns += s->ns;
+    d->sync_explicit_calls += s->events, d->sync_explicit_ns += s->ns;
+    a->sync_calls += s->events, a->sync_ns += s->ns;
+  } else if (t->implicit) {
+    all->sync_implicit_calls += s->events, all->sync_implicit_ns += s->ns;
+    a->implicit_calls += s->events, a->implicit_ns += s->ns;
   }
 }
 
-/* What the call put into a graph. It runs with each launch of the graph, and not before. */
-static void count_captured(load *l, const event_row *e)
+/* What the calls put into a graph. It runs with each launch of the graph, and not before. */
+static void count_captured(load *l, const wr_template *t, const call_sum *s)
 {
-  wr_totals *t = &l->m->total;
-  t->captured_events++;
-  if (e->kind == WEIR_EV_COPY) t->captured_copies++, t->captured_copy_bytes += e->bytes;
-  if (e->kind == WEIR_EV_MEMSET) t->captured_memsets++;
-  if (e->kind == WEIR_EV_LAUNCH) t->captured_launches++;
+  wr_totals *all = &l->m->total;
+  all->captured_events += s->events;
+  if (t->kind == WEIR_EV_COPY)
+    all->captured_copies += s->events, all->captured_copy_bytes += s->bytes;
+  if (t->kind == WEIR_EV_MEMSET) all->captured_memsets += s->events;
+  if (t->kind == WEIR_EV_LAUNCH) all->captured_launches += s->events;
 }
 
-static bool has_bytes(const event_row *e)
+static bool is_query(const wr_template *t)
 {
-  return e->kind == WEIR_EV_ALLOC || e->kind == WEIR_EV_COPY || e->kind == WEIR_EV_MEMSET ||
-         e->kind == WEIR_EV_HOSTREG;
-}
-
-static bool is_query(const event_row *e)
-{
-  return e->kind == WEIR_EV_SYNC && e->copy == WEIR_SYNC_QUERY;
+  return t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_QUERY;
 }
 
 /* Calls that the event stands for; a damaged trace may say that there was none. */
-static uint64_t polls_of(const event_row *e)
+static uint64_t polls_of(const wr_event *e)
 {
-  return is_query(e) && e->status == 600 && e->bytes + 1 ? e->bytes + 1 : 1;
+  return is_query(e->t) && e->t->status == 600 && e->bytes + 1 ? e->bytes + 1 : 1;
 }
 
-/* Of one of its calls: of several only the mean is known. */
-static uint64_t longest_ns(const event_row *e)
+static void count_api(load *l, const wr_template *t, const call_sum *s)
 {
-  uint64_t calls = polls_of(e), ns = (uint64_t)e->ns;
-  return calls > 1 ? ns / calls : ns;
-}
-
-static void count_api(load *l, const event_row *e, bool done)
-{
-  wr_api_row *a = &l->by_api[e->api];
-  if (e->first) {
-    a->calls += polls_of(e);
-    a->ns += (uint64_t)e->ns;
-    if (longest_ns(e) > a->max_ns) a->max_ns = longest_ns(e);
+  wr_api_row *a = &l->by_api[t->api];
+  if (t->first) {
+    a->calls += s->polls;
+    a->ns += s->ns;
+    if (s->longest > a->max_ns) a->max_ns = s->longest;
     /* a query's "not ready" (600) is an answer, not an error */
-    if (e->status && !(is_query(e) && e->status == 600)) a->errors++, l->m->total.failed_calls++;
+    if (t->status && !(is_query(t) && t->status == 600))
+      a->errors += s->events, l->m->total.failed_calls += s->events;
   }
-  if (done && has_bytes(e)) a->bytes += e->bytes;
+  if (t->done && t->sized) a->bytes += s->bytes;
 }
 
-/* `init`: the call's time is no time of what it did. */
-static weir_status count_site(load *l, const event_row *e, bool init)
+/* `init`: the calls' time is no time of what they did. */
+static weir_status count_site(load *l, const wr_template *t, const call_sum *s, bool init)
 {
-  bool implicit = !init && e->flags & WEIR_EVF_IMPLICIT_SYNC && e->first;
-  bool alloc = e->kind == WEIR_EV_ALLOC, copy = e->kind == WEIR_EV_COPY;
-  bool wait = !init && is_wait(e);
-  uint64_t ns = init || !e->first ? 0 : (uint64_t)e->ns;
+  bool implicit = !init && t->flags & WEIR_EVF_IMPLICIT_SYNC && t->first;
+  bool alloc = t->kind == WEIR_EV_ALLOC, copy = t->kind == WEIR_EV_COPY;
+  bool wait = !init && t->asked;
+  uint64_t ns = init || !t->first ? 0 : s->ns;
   if (!alloc && !copy && !wait && !implicit) return WEIR_OK;
-  uint32_t kind = copy ? WR_SITE_COPY(e->copy, e->mem, e->src_mem) : 0;
-  wr_site_sum *s = wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api, kind);
-  if (!s) return wr_db_out_of_memory(l->db);
-  if (alloc) s->alloc_calls++, s->alloc_bytes += e->bytes, s->alloc_ns += ns;
-  if (copy) s->copy_calls += e->times, s->copy_bytes += e->bytes * e->times, s->copy_ns += ns;
-  if (wait || implicit) s->sync_calls++, s->sync_ns += (uint64_t)e->ns, s->implicit |= implicit;
+  uint32_t kind = copy ? WR_SITE_COPY(t->copy, t->mem, t->src_mem) : 0;
+  wr_site_sum *x = wr_site_sum_of(&l->sums, t->stack, (uint32_t)t->api, kind);
+  if (!x) return wr_db_out_of_memory(l->db);
+  if (alloc) x->alloc_calls += s->events, x->alloc_bytes += s->bytes, x->alloc_ns += ns;
+  if (copy) x->copy_calls += s->events, x->copy_bytes += s->bytes, x->copy_ns += ns;
+  if (wait || implicit) x->sync_calls += s->events, x->sync_ns += s->ns, x->implicit |= implicit;
   return WEIR_OK;
 }
 
-/* Whatever the call did, for where functions are called from. */
-static weir_status count_caller(load *l, const event_row *e)
+/* Whatever the calls did, for where functions are called from. */
+static weir_status count_caller(load *l, const wr_template *t, const call_sum *s)
 {
-  wr_site_sum *s = e->first ? wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api, 0) : NULL;
-  if (!s) return e->first ? wr_db_out_of_memory(l->db) : WEIR_OK;
-  s->calls += polls_of(e), s->ns += (uint64_t)e->ns;
+  wr_site_sum *x = t->first ? wr_site_sum_of(&l->sums, t->stack, (uint32_t)t->api, 0) : NULL;
+  if (!x) return t->first ? wr_db_out_of_memory(l->db) : WEIR_OK;
+  x->calls += s->polls, x->ns += s->ns;
   return WEIR_OK;
 }
 
-static wr_first_call first_call(const event_row *e)
+/* All that is not yet known to be the calls' own time. */
+static weir_status count_time(load *l, const wr_template *t, const call_sum *s, bool init)
 {
-  return (wr_first_call){.process = e->process,
-                         .thread = e->thread,
-                         .context = e->context,
-                         .start = e->start,
-                         .end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns),
-                         .api = (uint32_t)e->api,
-                         .device = e->device,
-                         .worked = !e->status};
-}
-
-/* All that is not yet known to be the call's own time. */
-static weir_status count_time(load *l, const event_row *e, bool init)
-{
-  wr_api_row *a = &l->by_api[e->api];
-  uint64_t ns = (uint64_t)e->ns;
-  bool done = !e->status && !(e->flags & WEIR_EVF_CAPTURE);
-  if (init && e->first) {
-    l->m->total.init_calls++, l->m->total.init_ns += ns;
-    a->init_calls++, a->init_ns += ns;
-    if (ns > a->init_max_ns) a->init_max_ns = ns;
-  } else if (e->first && longest_ns(e) > a->later_max_ns) {
-    a->later_max_ns = longest_ns(e);
+  wr_api_row *a = &l->by_api[t->api];
+  if (init && t->first) {
+    l->m->total.init_calls += s->events, l->m->total.init_ns += s->ns;
+    a->init_calls += s->events, a->init_ns += s->ns;
+    if (s->ns > a->init_max_ns) a->init_max_ns = s->ns;
+  } else if (t->first && s->longest > a->later_max_ns) {
+    a->later_max_ns = s->longest;
   }
-  weir_status s = init ? WEIR_OK : count_caller(l, e);
-  if (s || !done) return s;
-  if (init && has_bytes(e)) a->init_bytes += e->bytes;
-  if (!init) count_wait(l, e);
-  return count_site(l, e, init);
+  weir_status st = init ? WEIR_OK : count_caller(l, t, s);
+  if (st || !t->done) return st;
+  if (init && t->sized) a->init_bytes += s->bytes;
+  if (!init) count_wait(l, t, s);
+  return count_site(l, t, s, init);
 }
 
-static weir_status take_call(load *l, const event_row *e)
+/* What is known of events of a template, whatever their time was. */
+static weir_status count_events(load *l, const wr_template *t, const call_sum *s)
 {
-  wr_first_call c = first_call(e);
-  bool maybe = false;
-  if (!wr_firsts_take(&l->firsts, &c, &maybe)) return wr_db_out_of_memory(l->db);
-  if (!maybe) return count_time(l, e, false);
-  if (!wr_grow(&l->undecided, &l->undecided_capacity, l->undecided_count + 1, sizeof(*e)))
-    return wr_db_out_of_memory(l->db);
-  l->undecided[l->undecided_count++] = *e;
+  uint64_t *events = hash_map_place(&l->per_process, (uint64_t)t->process, NULL);
+  if (!events) return wr_db_out_of_memory(l->db);
+  *events += s->events;
+  l->m->total.events += s->events;
+  if (!t->stack) l->m->coverage.stackless += s->events;
+  if (t->kind == WEIR_EV_CACHE) return WEIR_OK; /* no call: cache.c */
+  if (t->captured && t->succeeded) count_captured(l, t, s);
+  count_api(l, t, s);
+  if (t->done) count_done(l, t, s);
   return WEIR_OK;
+}
+
+static weir_status fold_sums(load *l)
+{
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < l->ordered; i++) {
+    const wr_template *t = &l->events.templates[l->order[i]];
+    const call_sum *s = &l->call[l->order[i]];
+    if (s->events) st = count_events(l, t, s);
+    if (!st && s->events && t->kind != WEIR_EV_CACHE) st = count_time(l, t, s, false);
+  }
+  for (size_t i = 0; !st && i < l->undecided_count; i++)
+    st = count_events(l, &l->events.templates[l->undecided[i].at], &l->undecided[i].sum);
+  return st;
+}
+
+/* ---- the pass over the events ---------------------------------------------------------------- */
+
+static wr_first_call first_call(const wr_template *t, int64_t start, int64_t ns)
+{
+  return (wr_first_call){.process = t->process,
+                         .thread = t->thread,
+                         .context = t->context,
+                         .start = start,
+                         .end = (int64_t)((uint64_t)start + (uint64_t)ns),
+                         .api = (uint32_t)t->api,
+                         .device = (int)t->device,
+                         .worked = t->succeeded};
 }
 
 static weir_status choose_tables(load *l)
 {
-  weir_status s = WEIR_OK;
-  for (size_t i = 0; !s && i < l->undecided_count; i++) {
-    wr_first_call c = first_call(&l->undecided[i]);
-    s = count_time(l, &l->undecided[i], wr_firsts_made(&l->firsts, &c));
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < l->undecided_count; i++) {
+    const undecided_call *u = &l->undecided[i];
+    const wr_template *t = &l->events.templates[u->at];
+    wr_first_call c = first_call(t, u->start, (int64_t)u->sum.ns);
+    st = count_time(l, t, &u->sum, wr_firsts_made(&l->firsts, &c));
   }
-  return s;
+  return st;
 }
 
-static weir_status take_event(load *l, const event_row *e)
+/* The sum of a template, made when its first event comes. */
+static call_sum *sum_of_template(load *l, size_t at)
 {
-  uint64_t *events = hash_map_place(&l->per_process, (uint64_t)e->process, NULL);
-  if (!events) return wr_db_out_of_memory(l->db);
-  ++*events;
-  l->m->total.events++;
-  if (!e->stack) l->m->coverage.stackless++;
-  bool captured = e->flags & WEIR_EVF_CAPTURE;
-  bool done = !e->status && !captured;
-  if (e->kind == WEIR_EV_CACHE) return WEIR_OK; /* no call: cache.c */
-  if (captured && !e->status) count_captured(l, e);
-  count_api(l, e, done);
-  if (done) count_done(l, e);
-  return take_call(l, e);
+  while (at >= l->calls) {
+    size_t more = l->events.count > at ? l->events.count : at + 1;
+    if (!wr_grow(&l->call, &l->call_capacity, more, sizeof(call_sum))) return NULL;
+    memset(l->call + l->calls, 0, (l->call_capacity - l->calls) * sizeof(call_sum));
+    l->calls = l->call_capacity;
+  }
+  if (l->call[at].events) return &l->call[at];
+  if (!wr_grow(&l->order, &l->order_capacity, l->ordered + 1, sizeof(*l->order))) return NULL;
+  l->order[l->ordered++] = at;
+  return &l->call[at];
 }
 
-static weir_status take_whole(void *context, sqlite3_stmt *q)
+/* Of one call of several that the event stands for only the mean is known. */
+static void add_event(call_sum *s, const wr_event *e)
 {
-  event_row e = read_common(q);
-  read_own(&e, q, WR_TEMPLATE_COLUMNS);
-  e.first = sqlite3_column_type(q, WR_TEMPLATE_COLUMNS + 3) == SQLITE_NULL;
-  return take_event(context, &e);
+  uint64_t polls = polls_of(e), ns = (uint64_t)e->ns, longest = polls > 1 ? ns / polls : ns;
+  s->events++;
+  s->bytes += e->bytes;
+  s->ns += ns;
+  s->polls += polls;
+  if (longest > s->longest) s->longest = longest;
+  s->registered += e->bytes != 0;
+  if (e->t->kind != WEIR_EV_COPY || !has_duration(e)) return;
+  s->timed_bytes += e->bytes;
+  s->timed_ns += ns;
 }
 
-static weir_status take_narrow(void *context, sqlite3_stmt *q)
-{
-  load *l = context;
-  const uint64_t *at = hash_map_get(&l->by_template, number_of(q, 3));
-  if (!at) return WEIR_OK; /* a damaged trace: the view has no such event either */
-  event_row e = l->templates[*at];
-  read_own(&e, q, 0);
-  return take_event(l, &e);
-}
-
-static weir_status take_template(void *context, sqlite3_stmt *q)
+static weir_status take_event(void *context, const wr_event *e)
 {
   load *l = context;
-  uint64_t *at = hash_map_place(&l->by_template, number_of(q, WR_TEMPLATE_ID), NULL);
-  if (!at ||
-      !wr_grow(&l->templates, &l->template_capacity, l->template_count + 1, sizeof(event_row)))
+  bool maybe = false;
+  wr_first_call c = first_call(e->t, e->start, e->ns);
+  if (e->t->kind != WEIR_EV_CACHE && !wr_firsts_take(&l->firsts, &c, &maybe))
     return wr_db_out_of_memory(l->db);
-  event_row *common = &l->templates[ *at = l->template_count++];
-  *common = read_common(q);
-  common->first = !(common->flags & WEIR_EVF_BATCH);
+  if (maybe) {
+    undecided_call u = {.at = e->at, .start = e->start};
+    add_event(&u.sum, e);
+    if (!wr_grow(&l->undecided, &l->undecided_capacity, l->undecided_count + 1, sizeof(u)))
+      return wr_db_out_of_memory(l->db);
+    l->undecided[l->undecided_count++] = u;
+    return WEIR_OK;
+  }
+  call_sum *s = sum_of_template(l, e->at);
+  if (!s) return wr_db_out_of_memory(l->db);
+  add_event(s, e);
   return WEIR_OK;
 }
 
 static weir_status load_events(load *l)
 {
-  int64_t templates = MOST_TEMPLATES + 1;
-  weir_status s = WEIR_OK;
-  if (l->db->schema >= 2) s = wr_db_number(l->db, "SELECT count(*) FROM template", &templates);
-  if (s) return s;
-  if (templates > MOST_TEMPLATES)
-    return wr_db_each(l->db, COMMON ", start, \"end\" - start, bytes, call FROM event", take_whole,
-                      l);
-  s = wr_db_each(l->db, COMMON " FROM template", take_template, l);
-  if (s) return s;
-  return wr_db_each(l->db, "SELECT start, duration, bytes, template FROM event_row", take_narrow,
-                    l);
+  weir_status st = wr_events_open(&l->events, l->db);
+  if (!st) st = wr_events_each(&l->events, take_event, l);
+  return st ? st : fold_sums(l);
 }
 
 /* ---- what launches of graphs ran -------------------------------------------------------------- */
@@ -421,46 +398,48 @@ static weir_status load_events(load *l)
 /* CUgraphNodeType, as graph_work has it. */
 enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_MEMSET = 2, NODE_HOST = 3, NODE_ALLOC = 10 };
 
-/* Columns behind COMMON: launches, type, bytes, copy, mem, src_mem, device, src_device, conditional,
- * count. The place is the launch's; its own time is counted with its event. */
+/* template, launches, type, bytes, copy, mem, src_mem, device, src_device, conditional, count. The place is the launch's; its
+ * own time is counted with its event. */
 static weir_status take_work(void *context, sqlite3_stmt *q)
 {
   load *l = context;
-  wr_totals *t = &l->m->total;
-  const int at = WR_TEMPLATE_COLUMNS;
-  event_row e = read_common(q);
-  uint64_t times = number_of(q, at) * number_of(q, at + 9), bytes = number_of(q, at + 2);
-  if (sqlite3_column_int(q, at + 8)) {
-    t->graph_conditional_nodes += times;
+  wr_totals *all = &l->m->total;
+  size_t at = wr_events_template(&l->events, sqlite3_column_int64(q, 0));
+  uint64_t times = number_of(q, 1) * number_of(q, 10), bytes = number_of(q, 3) * times;
+  if (at == SIZE_MAX) return WEIR_OK;
+  if (sqlite3_column_int(q, 9)) {
+    all->graph_conditional_nodes += times;
     return WEIR_OK;
   }
-  e.times = times, e.bytes = bytes, e.flags = WEIR_EVF_ASYNC, e.api = 0, e.first = false;
-  e.copy = sqlite3_column_int64(q, at + 3);
-  e.mem = sqlite3_column_int64(q, at + 4), e.src_mem = sqlite3_column_int64(q, at + 5);
-  e.device = device_of(q, at + 6), e.src_device = device_of(q, at + 7);
-  switch (sqlite3_column_int(q, at + 1)) {
+  wr_template t = l->events.templates[at];
+  t.flags = WEIR_EVF_ASYNC, t.api = 0, t.first = t.asked = t.implicit = false;
+  t.copy = sqlite3_column_int64(q, 4);
+  t.mem = sqlite3_column_int64(q, 5), t.src_mem = sqlite3_column_int64(q, 6);
+  t.device = device_of(q, 7), t.src_device = device_of(q, 8);
+  switch (sqlite3_column_int(q, 2)) {
   case NODE_KERNEL:
-    e.kind = WEIR_EV_LAUNCH, t->graph_kernels += times;
+    t.kind = WEIR_EV_LAUNCH, all->graph_kernels += times;
     break;
   case NODE_COPY:
-    e.kind = WEIR_EV_COPY, t->graph_copies += times, t->graph_copy_bytes += bytes * times;
+    t.kind = WEIR_EV_COPY, all->graph_copies += times, all->graph_copy_bytes += bytes;
     break;
   case NODE_MEMSET:
-    e.kind = WEIR_EV_MEMSET, t->graph_memsets += times, t->graph_memset_bytes += bytes * times;
+    t.kind = WEIR_EV_MEMSET, all->graph_memsets += times, all->graph_memset_bytes += bytes;
     break;
   case NODE_ALLOC:
-    t->graph_allocs += times, t->graph_alloc_bytes += bytes * times;
+    all->graph_allocs += times, all->graph_alloc_bytes += bytes;
     return WEIR_OK;
   case NODE_HOST:
-    t->graph_host_functions += times;
+    all->graph_host_functions += times;
     return WEIR_OK;
   default:
     return WEIR_OK;
   }
-  count_done(l, &e);
-  e.api = sqlite3_column_int64(q, WR_TEMPLATE_api) & 0xffff;
-  l->by_api[e.api].bytes += has_bytes(&e) ? bytes * times : 0;
-  return count_site(l, &e, false);
+  const call_sum s = {.events = times, .bytes = bytes};
+  count_done(l, &t, &s);
+  t.api = l->events.templates[at].api;
+  l->by_api[t.api].bytes += t.kind == WEIR_EV_LAUNCH ? 0 : bytes;
+  return count_site(l, &t, &s, false);
 }
 
 static weir_status load_graphs(load *l)
@@ -477,11 +456,10 @@ static weir_status load_graphs(load *l)
   t->graph_launches_unknown -=
       (uint64_t)known < t->graph_launches ? (uint64_t)known : t->graph_launches;
   return wr_db_each(l->db,
-                    "SELECT t.*, g.launches, w.type, w.bytes, w.copy, w.mem, w.src_mem, w.device,"
-                    " w.src_device, w.conditional, w.count FROM (SELECT e.template, l.content,"
-                    " count(*) AS launches FROM graph_launch l CROSS JOIN event_row e"
+                    "SELECT g.template, g.launches, w.type, w.bytes, w.copy, w.mem, w.src_mem,"
+                    " w.device, w.src_device, w.conditional, w.count FROM (SELECT e.template,"
+                    " l.content, count(*) AS launches FROM graph_launch l CROSS JOIN event_row e"
                     " ON e.id = l.event WHERE l.content IS NOT NULL GROUP BY 1, 2) g"
-                    " CROSS JOIN (" COMMON " FROM template) t ON t.id = g.template"
                     " CROSS JOIN graph_work w ON w.content = g.content",
                     take_work, l);
 }
@@ -961,8 +939,9 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
   wr_in_use_sums_free(&l.in_use);
   wr_firsts_close(&l.firsts);
   free(l.undecided);
-  free(l.templates);
-  hash_map_free(&l.by_template);
+  free(l.call);
+  free(l.order);
+  wr_events_close(&l.events);
   if (s) wr_model_free(m);
   return s;
 }

@@ -9,6 +9,7 @@
 #include "core/trace/api.h"
 #include "reports/model/cache.h"
 #include "reports/model/device_times.h"
+#include "reports/events/events.h"
 #include "reports/import/schema.h"
 #include "reports/model/in_use.h"
 #include "reports/model/graphs.h"
@@ -60,7 +61,6 @@ typedef struct wr_device_totals {
 } wr_device_totals;
 #undef WR_FIELD
 
-#define WR_HOST   256 /* the host, where a device number is meant */
 #define WR_TAKEN  257 /* code and contexts live at exit, where blocks are summed up */
 #define WR_PLACES 257
 
