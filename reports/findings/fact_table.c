@@ -52,7 +52,8 @@ weir_status wr_fact_open(wr_fact_tables *t)
 {
   *t = (wr_fact_tables){.beside = wr_run_beside()};
   for (int i = 0; i < WR_FACTS; i++)
-    t->pack[i].columns = specs[i].count + (specs[i].nullable != 0);
+    t->pack[i] =
+        (wr_pack){.columns = specs[i].count + (specs[i].nullable != 0), .keyed = specs[i].keyed};
   return t->beside ? WEIR_OK : weir_fail(WEIR_ENOMEM, "finding facts: out of host memory");
 }
 

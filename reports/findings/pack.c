@@ -9,7 +9,8 @@
 
 enum {
   IN_MEMORY = 2 << 20,
-  NUMBER = 10, /* bytes of one, at most */
+  KEYED_ROWS = 16, /* of a block, where rows are looked for */
+  NUMBER = 10,     /* bytes of one, at most */
   ROW = WR_PACK_COLUMNS * NUMBER
 };
 
@@ -54,8 +55,9 @@ static weir_status begin_block(wr_pack *p, int64_t first, const char *beside)
 
 weir_status wr_pack_add(wr_pack *p, const int64_t *row, const char *beside)
 {
-  uint64_t end = p->in_file + p->used;
-  if (!p->blocks || end - p->block[p->blocks - 1].offset > WR_PACK_BLOCK - ROW) {
+  const wr_pack_block *last = p->blocks ? &p->block[p->blocks - 1] : NULL;
+  if (!last || p->in_file + p->used - last->offset > WR_PACK_BLOCK - ROW ||
+      (p->keyed && last->rows == KEYED_ROWS)) {
     weir_status s = begin_block(p, row[0], beside);
     if (s) return s;
   }
@@ -75,7 +77,7 @@ void wr_pack_free(wr_pack *p)
   if (p->in_file) (void)close(p->file);
   free(p->bytes);
   free(p->block);
-  *p = (wr_pack){.columns = p->columns};
+  *p = (wr_pack){.columns = p->columns, .keyed = p->keyed};
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

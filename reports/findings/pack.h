@@ -20,9 +20,10 @@ typedef struct wr_pack_block {
   size_t rows;
 } wr_pack_block;
 
-/* Zero-initialised but for `columns` it is empty. */
+/* Zero-initialised but for `columns` and `keyed` it is empty. */
 typedef struct wr_pack {
   int columns;
+  bool keyed; /* single rows are looked for: fewer are read for each */
   uint64_t rows;
   int64_t last[WR_PACK_COLUMNS]; /* the row before, in this block */
   unsigned char *bytes;          /* owned: those behind the file's */

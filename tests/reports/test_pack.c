@@ -77,9 +77,9 @@ START_TEST(rows_come_back_from_a_file_as_they_were)
 END_TEST
 
 /* Forwards, backwards, from anywhere; and ids that are between, before and behind those there. */
-static void find_all(uint64_t rows)
+static void find_all(uint64_t rows, bool keyed)
 {
-  wr_pack p = {0};
+  wr_pack p = {.keyed = keyed};
   wr_pack_reader r = {0};
   int64_t *ids = calloc(rows, sizeof(*ids)), id = INT64_MIN + 5, v[COLUMNS];
   fill_pack(&p, rows);
@@ -105,8 +105,10 @@ static void find_all(uint64_t rows)
 
 START_TEST(a_row_is_found_by_its_id)
 {
-  find_all(FEW);
-  find_all(MANY);
+  for (int keyed = 0; keyed < 2; keyed++) {
+    find_all(FEW, keyed);
+    find_all(MANY, keyed);
+  }
 }
 END_TEST
 
