@@ -23,7 +23,7 @@ static char *append_word(char *words, const char *word)
   return longer;
 }
 
-/* "alloc, free" as "alloc free". */
+/* Returns the kinds of events, "alloc free" for "alloc, free". New. */
 static char *list_kinds(void)
 {
   char *words = cmd_format("%s", listing_kinds()), *to = words;
@@ -214,7 +214,7 @@ static void put_bash(void)
 
 /* ---- zsh ------------------------------------------------------------------------------------- */
 
-/* Text within single quotes, with what _arguments and _describe read otherwise escaped. */
+/* Prints text for single quotes, with what _arguments and _describe read otherwise escaped. */
 static void put_zsh_text(const char *text)
 {
   for (; *text; text++)
@@ -236,7 +236,8 @@ static void put_zsh_value(const cmd_option *o)
   free(words);
 }
 
-/* "(-o --output)"{-o+,--output=}"[help]:FILE:_files", in quotes that the texts do not hold. */
+/* Prints "(-o --output)"{-o+,--output=}"[help]:FILE:_files", in quotes that the texts do not
+ * hold. */
 static void put_zsh_option(const cmd_option *o)
 {
   const char *end = o->kind == CMD_FLAG ? "" : o->kind == CMD_MAYBE ? "=-" : "=";

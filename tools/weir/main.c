@@ -138,7 +138,7 @@ const cmd weir_commands[] = {
     {0},
 };
 
-/* The row of a name, NULL: none. */
+/* Returns the row of a name. NULL: there is none. */
 static const cmd *find_command(const char *name)
 {
   for (const cmd *c = weir_commands; c->name; c++)
@@ -157,7 +157,7 @@ static int no_such_command(const char *name)
   return CMD_USAGE;
 }
 
-/* How a newcomer meets them; what is in no group is in the last. */
+/* The order in which a newcomer meets the commands; the last group has those of no other. */
 static const struct {
   const char *title, *names[8];
 } groups[] = {{"See what a program does, and what it wastes", {"run", "report", "diff", "prove"}},

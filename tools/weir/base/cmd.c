@@ -25,8 +25,8 @@ void cmd_log_to(const char *path)
   log_path = path;
 }
 
-/* In a folder that others may write in, the log's name may be a link of theirs, or their file: then
- * nothing is logged. */
+/* Opens the log. In a folder that others may write in, its name may be a link of theirs, or their
+ * file: then there is no log. */
 static FILE *open_log(void)
 {
   struct stat info;
@@ -62,7 +62,7 @@ void cmd_message(const char *format, ...)
   va_end(args);
 }
 
-/* The processor a program is built for where that is why it cannot run, else NULL. */
+/* Returns the processor that a program is built for where that is why it cannot run, else NULL. */
 static const char *foreign_processor(const char *program, const struct utsname *own)
 {
   char path[PATH_MAX];

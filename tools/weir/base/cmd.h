@@ -55,7 +55,7 @@ bool cmd_chatty(void);
 /* Reads a decimal number in [low, high]. Returns false when the text is none. */
 bool cmd_number(const char *text, long low, long high, long *out);
 
-/* 1234567 as "1,234,567"; `buffer` of 32 bytes or more, which is returned. */
+/* Writes 1234567 as "1,234,567" into `buffer`, of 32 bytes or more. Returns it. */
 char *cmd_grouped(char *buffer, uint64_t n);
 
 /* Returns the absolute path (new) of a file of the same installation, as lib/libweir-preload.so:
@@ -66,7 +66,8 @@ char *cmd_sibling(const char *relative);
 char *cmd_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *cmd_alloc(size_t bytes); /* zeroed, never NULL */
 
-/* Room in an array for one more than `count` elements of `size` bytes; the array, moved or not. */
+/* Makes room in an array for one more than `count` elements of `size` bytes. Returns the array,
+ * moved or not. Never NULL. */
 void *cmd_grow(void *array, unsigned *room, unsigned count, size_t size);
 
 #endif

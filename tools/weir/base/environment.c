@@ -14,14 +14,15 @@
 #include "core/base/rules.h"
 #include "tools/weir/base/cmd.h"
 
-/* Free bytes below which /dev/shm is no place for spools: what many threads record while the
+/* Below so many free bytes /dev/shm is no place for spools: what many threads record while the
  * collector is slower than the program. In containers it is often 64 MiB in all. */
 #define SHM      "/dev/shm"
 #define SHM_ROOM (UINT64_C(256) << 20)
 
 /* ---- siblings -------------------------------------------------------------------------------- */
 
-/* A file of lib/weir/, where Weir is installed, or of lib/, where it is built. */
+/* Returns the path (new) of a file of lib/weir/, where Weir is installed, or of lib/, where it is
+ * built. */
 static char *sibling_path(const char *name, const char *what)
 {
   char *relative = cmd_format("lib/weir/%s", name), *path = cmd_sibling(relative);

@@ -32,36 +32,36 @@ typedef struct environment {
 /* The cmd_read of --sim: N, N,CARD, CARD, or NULL. `context`: the environment. */
 bool environment_read_sim(const cmd *c, cmd_option_id option, const char *value, void *context);
 
-/* Finds the preload library, and with `sim` the software device, relative to weir. False after a
- * sentence. */
+/* Finds the preload library, and with `sim` the software device, relative to weir. Returns false
+ * after a message. */
 bool environment_siblings(environment *e);
 
-/* Whether the rules, if there are any, can be used; makes their path absolute. False after a
- * sentence. */
+/* Checks the rules, if there are any, and makes their path absolute. Returns false after a
+ * message. */
 bool environment_rules(environment *e);
 
 /* Whether the environment asks for a trace without arguments (WEIR_REDACT). */
 bool environment_redacts(void);
 
-/* Where folders for spools are made, the first of them that will do: in $WEIR_SPOOL_ROOT alone if
- * it is set, else in /dev/shm when there is room, in $TMPDIR, in /tmp. How many `places` there are
- * (borrowed). */
+/* Lists where folders for spools are made, the best place first: in $WEIR_SPOOL_ROOT alone if it is
+ * set, else in /dev/shm when there is room, in $TMPDIR, in /tmp. Returns how many `places` there
+ * are (borrowed). */
 enum { ENVIRONMENT_SPOOL_PLACES = 3 };
 size_t environment_spool_places(const char *places[ENVIRONMENT_SPOOL_PLACES]);
 
-/* Makes a new folder for spools, mode 0700. False after a sentence. */
+/* Makes a new folder for spools, mode 0700. Returns false after a message. */
 bool environment_spool_dir(environment *e);
 
-/* Sets it all; in the child, before exec. */
+/* Sets all variables: in the child, before exec. */
 void environment_apply(const environment *e);
 
-/* The same without Weir: the software device or nothing. */
+/* Sets the variables of a run without Weir: the software device or nothing. */
 void environment_apply_bare(const environment *e);
 
 /* Frees what the functions above have found and made. */
 void environment_clear(environment *e);
 
-/* Prints what the software device does not do, a name a line; an exit status. */
+/* Prints what the software device does not do, a name a line. Returns an exit status. */
 int environment_list_unsupported(const environment *e);
 
 #endif

@@ -12,7 +12,8 @@ static unsigned fewer_edits(unsigned a, unsigned b)
   return a < b ? a : b;
 }
 
-/* UINT_MAX: one of them is too long to be a name. */
+/* Returns how many edits lead from one word to the other. UINT_MAX: one of them is too long to be a
+ * name. */
 static unsigned count_edits(const char *a, const char *b)
 {
   unsigned at[GUESS_MOST][GUESS_MOST];

@@ -8,15 +8,15 @@ typedef struct guess {
   unsigned edits;   /* from `word` to `best` */
 } guess;
 
-/* A name that `word` may mean. */
+/* Offers a name that `word` may mean. */
 void guess_offer(guess *g, const char *name);
 
-/* The same of the words of a text, with anything but letters, digits and '-' between them; which of
- * them is kept in `buffer`, of GUESS_MOST bytes. */
+/* Offers the words of a text, with anything but letters, digits and '-' between them. The best of
+ * them is copied to `buffer`, of GUESS_MOST bytes. */
 enum { GUESS_MOST = 32 };
 void guess_offer_words(guess *g, const char *words, char *buffer);
 
-/* ": did you mean 'BEFOREname'?", or "" where none is near. New. */
+/* Returns ": did you mean 'BEFOREname'?", or "" where no name is near. New. */
 char *guess_hint(const guess *g, const char *before);
 
 #endif

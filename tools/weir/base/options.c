@@ -54,7 +54,8 @@ char *cmd_join_words(const char *words)
 
 enum { HELP_COLUMNS = 80, OPTION_COLUMN = 29, USAGE_INDENT = 11 };
 
-/* Bytes up to where a line may break: a space, not one within brackets, or the text's end. */
+/* Returns how many bytes come before the place where a line may break: a space that is not within
+ * brackets, or the end of the text. */
 static size_t unbroken(const char *text)
 {
   int within = 0;
@@ -130,7 +131,7 @@ static bool read_option_number(const cmd *c, const cmd_option *o, const char *va
   return false;
 }
 
-/* Which of the words, from 0; -1: none. */
+/* Returns which of the words the value is, from 0. -1: none of them. */
 static long find_word(const char *words, const char *value)
 {
   size_t bytes = strlen(value);
@@ -181,7 +182,7 @@ static bool keep_value(parse *p, const cmd_option *o, const char *value)
   return true;
 }
 
-/* The row of a name of `bytes` bytes, former spellings included; NULL: none. */
+/* Returns the row of a name of `bytes` bytes, former spellings included. NULL: there is none. */
 static const cmd_option *find_option(const cmd *c, const char *name, size_t bytes)
 {
   for (const cmd_option *o = cmd_options; o < cmd_options + CMD_OPTIONS; o++)
@@ -191,7 +192,7 @@ static const cmd_option *find_option(const cmd *c, const char *name, size_t byte
   return NULL;
 }
 
-/* What a former spelling stands for; *value: set where that has a value in it. */
+/* Returns the row that a former spelling stands for. *value is set where that includes a value. */
 static const cmd_option *follow_former(parse *p, const cmd_option *o, const char *shown,
                                        const char **value)
 {

@@ -71,8 +71,8 @@ typedef struct cmd_option {
 
 extern const cmd_option cmd_options[CMD_OPTIONS];
 
-/* The row of an option that a command takes which follows `after` (NULL: the first); NULL: none.
- * Former spellings are left out. */
+/* Returns the next row of an option that a command takes after `after` (NULL: the first). NULL:
+ * there is none. Former spellings are left out. */
 const cmd_option *cmd_next_option(const cmd *c, const cmd_option *after);
 
 /* Parsing calls it for each CMD_READ and CMD_MAYBE, in the order of the command line. `value` is
@@ -97,10 +97,10 @@ typedef struct cmd_line {
  * stderr. */
 int cmd_parse(const cmd *c, int argc, char **argv, cmd_line *line);
 
-/* The number of a CMD_NUMBER, `otherwise` where it was not given. */
+/* Returns the number of a CMD_NUMBER or CMD_WORD, `otherwise` where it was not given. */
 int cmd_number_of(const cmd_line *line, cmd_option_id option, int otherwise);
 
-/* "text, csv or jsonl" for "text csv jsonl". New. */
+/* Returns "text, csv or jsonl" for "text csv jsonl". New. */
 char *cmd_join_words(const char *words);
 
 /* Prints the help of a command on stdout. */

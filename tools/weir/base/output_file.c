@@ -65,7 +65,7 @@ static weir_status fail_output(const output_file *f, const char *doing, int erro
   return weir_fail_errno(st, error, "%s %s", doing, f->path);
 }
 
-/* The descriptor that a name means, -1: none. */
+/* Returns the descriptor that a name means. -1: it is the name of a file. */
 static int descriptor_named(const char *path)
 {
   static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -80,7 +80,7 @@ static int descriptor_named(const char *path)
   return -1;
 }
 
-/* Goes on where what was printed ends. */
+/* Takes an open descriptor, which goes on where earlier output of stdout ends. */
 static weir_status take_descriptor(output_file *f, int fd)
 {
   f->straight = true;
@@ -101,7 +101,7 @@ static weir_status take_as_it_is(output_file *f)
   return WEIR_OK;
 }
 
-/* A new file in this folder, which becomes the output's to close. */
+/* Makes a new file in this folder, which the output closes. */
 static weir_status begin_part(output_file *f, int folder, const char *base, unsigned mode)
 {
   f->part_folder = folder;
@@ -159,7 +159,8 @@ static weir_status end_output(output_file *f, weir_status st)
   return st;
 }
 
-/* All of it is written, or why not. `ended`: by a closed pipe. */
+/* Flushes the stream. Returns WEIR_OK, or an error with its reason. `ended`: the reader of a pipe
+ * has closed it. */
 static weir_status close_stream(const output_file *f, FILE *out, weir_status st, bool *ended)
 {
   bool bad = fflush(out) || ferror(out);
@@ -189,7 +190,7 @@ weir_status output_write(const char *path, unsigned mode,
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
-/* What was made elsewhere, to where it is to be. */
+/* Copies what was made elsewhere to where it is to be. */
 static weir_status copy_part(const output_file *f)
 {
   char buffer[65536];

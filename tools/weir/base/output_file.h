@@ -27,10 +27,10 @@ weir_status output_make(const char *path, unsigned mode,
                         weir_status (*make)(const char *file, const void *context),
                         const void *context);
 
-/* "-" is no file's name. */
+/* Whether the name is "-", which is no file's. */
 bool output_is_stdout(const char *path);
 
-/* Two names of one file; "-" is none. */
+/* Whether both are names of one file; "-" is none. */
 bool output_is_same(const char *path, const char *other);
 
 #endif

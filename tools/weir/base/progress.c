@@ -8,8 +8,8 @@
 
 #define NS_PATIENCE UINT64_C(1000000000)
 #define NS_REDRAW   UINT64_C(200000000)
-/* Events: half a second's work or more; a count, so that it does not hang on the machine whether
- * the line is there. */
+/* So many events are half a second's work or more. It is a count, so that the line does not depend
+ * on the machine. */
 #define MUCH_LEFT UINT64_C(400000)
 
 static void print_backlog_once(progress *p, uint64_t left)

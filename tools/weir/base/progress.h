@@ -23,7 +23,7 @@ void progress_report(void *context, uint64_t done, uint64_t total_guess);
 /* For wr_findings_settings.progress; `context` is a progress. Draws on a terminal alone. */
 void progress_findings(void *context, const char *what, uint64_t done, uint64_t all);
 
-/* Takes the line away. */
+/* Erases the line. */
 void progress_clear(progress *p);
 
 #endif

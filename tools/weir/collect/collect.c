@@ -66,7 +66,7 @@ static bool follow_run(const collect *o, job *j)
   return drained;
 }
 
-/* Whether the trace is complete. */
+/* Collects until all processes have ended. Returns whether the trace is complete. */
 static bool collect_into(collect *o, const char *wanted)
 {
   job j;

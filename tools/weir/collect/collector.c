@@ -181,7 +181,7 @@ void collector_free(collector *c)
   free(c);
 }
 
-/* Until then, rounded up. */
+/* Returns the ms until then, rounded up. */
 static int ms_until(uint64_t then_ns)
 {
   uint64_t now = clock_monotonic_ns();
@@ -203,14 +203,14 @@ void collector_wait(const collector *c, int urgent, int idle_ms)
   (void)poll(p, 2, timeout(c, idle_ms));
 }
 
-/* The spool itself is no good, or not yet: no reason to wait for the trace's disk. */
+/* The spool itself cannot be read, or not yet: that is no reason to wait for the trace's disk. */
 static bool unreadable(weir_status st)
 {
   return st == WEIR_ECORRUPT || st == WEIR_EVERSION || st == WEIR_ENOENT;
 }
 
-/* A status of the importer: true when the trace could not be written. Said once; everything is
- * tried again later, so the caller just leaves things as they are. */
+/* Returns whether the importer's status means that the trace could not be written. There is one
+ * message; everything is tried again later, so the caller leaves things as they are. */
 static bool note_failure(collector *c, weir_status st)
 {
   if (st == WEIR_OK || unreadable(st)) return false;
@@ -283,7 +283,7 @@ static void find_process(collector *c, spool *s)
   }
 }
 
-/* Two live spools of one process: exec replaced the image of the older. */
+/* Marks the older of two live spools of one process: exec replaced its image. */
 static void end_older_image(collector *c, spool *s)
 {
   for (unsigned i = 0; i < c->count; i++) {
@@ -296,7 +296,8 @@ static void end_older_image(collector *c, spool *s)
   }
 }
 
-/* As note_failure(), of one spool: the others go on, and their ends make room for it. */
+/* Does what note_failure() does for one spool: the others go on, and their ends make room for
+ * it. */
 static void note_refusal(collector *c, weir_status st)
 {
   if (unreadable(st)) return;
@@ -304,7 +305,7 @@ static void note_refusal(collector *c, weir_status st)
   c->warned = c->refused = true;
 }
 
-/* The next look at what is written is at most so far away. */
+/* Sets the time of the next look at what is written, at most so far away. */
 static void poll_within(collector *c, int ms)
 {
   uint64_t then = clock_monotonic_ns() + (uint64_t)ms * NS_A_MS;
@@ -389,7 +390,7 @@ static void note_ends(collector *c)
       begin_end(c, &c->spools[i]);
 }
 
-/* What is drained and committed is done and leaves the folder. */
+/* Removes a spool that is drained and committed: it is done. */
 static void leave_folder(spool *s)
 {
   s->state = SPOOL_DONE;
@@ -397,7 +398,7 @@ static void leave_folder(spool *s)
   if (!s->kept) (void)unlink(s->path);
 }
 
-/* Last drains, and one commit for all of them. */
+/* Drains ending spools for the last time, with one commit for all of them. */
 static void end_spools(collector *c)
 {
   bool any = false;
@@ -439,8 +440,8 @@ static void drop_done(collector *c)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* Imports what live programs have written, when it is time to. False: the trace could not be
- * written. */
+/* Imports what live programs have written, when it is time to. Returns false when the trace could
+ * not be written. */
 static bool poll_spools(collector *c)
 {
   uint64_t events = 0;
@@ -467,7 +468,7 @@ static bool is_traced(void *context, unsigned pid)
   return false;
 }
 
-/* From the first spool on: a process is about to use a device. */
+/* Asks NVML from the first spool on: a process is about to use a device. */
 static void sample_devices(collector *c, bool last)
 {
   if (!c->nvml || (!last && !c->count)) return;
@@ -501,7 +502,7 @@ bool collector_live(const collector *c)
   return false;
 }
 
-/* Whether somebody lives in slot `i` of the announced; who does not is taken out. */
+/* Whether the process in slot `i` of the announced lives; a dead one is taken out. */
 static bool announced_lives(collector *c, int fd, unsigned i, uint32_t pid)
 {
   static const uint32_t none;
@@ -515,7 +516,7 @@ static bool announced_lives(collector *c, int fd, unsigned i, uint32_t pid)
   return false;
 }
 
-/* Forked children that have no spool yet. */
+/* Whether forked children live that have no spool yet. */
 static bool announced_live(collector *c)
 {
   uint32_t pids[WEIR_SPOOL_ANNOUNCED];
@@ -545,7 +546,7 @@ static bool has_unfinished(const collector *c)
   return false;
 }
 
-/* One try at ending all. */
+/* Tries once to end all spools. */
 static bool finish_once(collector *c, bool abandon, bool *lives)
 {
   c->looked = false;
@@ -592,8 +593,8 @@ bool collector_finish(collector *c, bool abandon, bool *lives)
   return false;
 }
 
-/* What is no spool: the files about the folder, and what a process left that was killed while it
- * made its spool. */
+/* Removes what is no spool: the files about the folder, and those of a process that was killed
+ * while it made its spool. */
 static void remove_unborn(const char *dir)
 {
   static const char *const about[] = {WEIR_SPOOL_BUDGET, WEIR_SPOOL_COLLECTOR, WEIR_SPOOL_SAID};
@@ -614,8 +615,8 @@ void collector_discard(const char *dir)
   (void)rmdir(dir);
 }
 
-/* Whose unborn spool is taken away here makes the folder anew, unless that is still there: so it
- * is tried more often than such a process tries. */
+/* A process whose unborn spool is removed here makes the folder anew, unless that is still there:
+ * so this is tried more often than such a process tries. */
 bool collector_remove(collector *c)
 {
   for (int try = 0; try < REMOVE_TRIES; try++) {

@@ -14,13 +14,15 @@
 
 typedef struct collector collector;
 
-/* Asks the caller for the end of a process that is gone: true and *reason, *detail when it was a
- * child (and is reaped now, or was before). NULL: nobody is a child. */
+/* Asks the caller for the end of a process that is gone. Returns true and sets *reason, *detail
+ * when it was a child (and is reaped now, or was before). A NULL function: no process is a
+ * child. */
 typedef bool (*collector_reap)(void *context, pid_t pid, uint64_t start_time,
                                importer_end_reason *reason, int *detail);
 
-/* `dir`: absolute, exists, becomes ours: locked while we live, removed by collector_remove().
- * `trace`: the path of what is made of it. All borrowed. New; NULL after a sentence. */
+/* Makes a collector (new; NULL after a message). `dir`, absolute, exists and becomes its own: it is
+ * locked while the collector lives, and removed by collector_remove(). `trace`: the path of the
+ * trace. All are borrowed. */
 collector *collector_new(const char *dir, const char *trace, trace_importer *importer,
                          collector_reap reap, void *context);
 
@@ -35,29 +37,31 @@ void collector_turn(collector *c);
 /* Looks for new spools now. Before a child is reaped, so that its spools are known by then. */
 void collector_scan(collector *c);
 
-/* The process of some spool lives. Those that were never found (gone before we looked, or in
- * another pid namespace) do not count. */
+/* Whether the process of some spool lives. Those that were never found (gone before the first look,
+ * or in another pid namespace) do not count. */
 bool collector_live(const collector *c);
 
-/* A forked child lives that has not opened its spool yet, or is about to be announced. */
+/* Whether a forked child lives that has not opened its spool yet, or is about to be announced. */
 bool collector_expects_forks(collector *c);
 
-/* Takes in all that is there and ends every spool. Tries a few times when the disk is full. Returns
- * whether everything is in the trace. A process that lives, as one that has just opened its spool
- * may, is ended too if we `abandon` it; else *lives, and its spool is let alone: carry on. */
+/* Imports all that is there and ends every spool. Tries a few times when the disk is full.
+ * Returns whether everything is in the trace. A process that lives, as one that has just opened
+ * its spool may, is ended too with `abandon`; else *lives is set, its spool stays, and the
+ * caller carries on. */
 bool collector_finish(collector *c, bool abandon, bool *lives);
 
-/* Removes the folder after collector_finish(). False: a spool came meanwhile, carry on. */
+/* Removes the folder after collector_finish(). Returns false when a spool came meanwhile: the
+ * caller carries on. */
 bool collector_remove(collector *c);
 
-/* A folder in which nothing was recorded: removes it. */
+/* Removes a folder in which nothing was recorded. */
 void collector_discard(const char *dir);
 
-/* From now on NVML, where there is one, is asked how much of each device is in use. */
+/* Asks NVML, where there is one, from now on how much of each device is in use. */
 void collector_ask_nvml(collector *c);
 
-/* From now on processes below `ancestor` that cannot enter the folder, another user's for one, are
- * given their spools. */
+/* Serves spools from now on to processes below `ancestor` that cannot enter the folder, as another
+ * user's cannot. */
 void collector_serve(collector *c, pid_t ancestor);
 
 void collector_free(collector *c);

@@ -2,8 +2,8 @@
 #ifndef WEIR_TOOLS_WEIR_COLLECT_DRIVER_H
 #define WEIR_TOOLS_WEIR_COLLECT_DRIVER_H
 
-/* Why a program that is started as we were can't load the driver (new), or NULL: it can. Asked once
- * a run, and only of one that reached no device. */
+/* Returns why a program that is started as weir was cannot load the driver (new). NULL: it can.
+ * Asked once a run, and only where a program reached no device. */
 char *driver_missing(void);
 
 #endif

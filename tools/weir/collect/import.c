@@ -14,7 +14,7 @@ typedef struct target {
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* A trace that is there must be of the run that left the spools. */
+/* Whether the trace that is there is of the run that left the spools. */
 static bool same_run(trace_importer *im, const target *t, const spool_list *l)
 {
   bool known = !importer_merges(im) || spool_list_known(im, l);
@@ -22,7 +22,7 @@ static bool same_run(trace_importer *im, const target *t, const spool_list *l)
   return known;
 }
 
-/* Imports all; a bad spool costs the exit status and not the others. */
+/* Imports all spools. A bad one costs the exit status, not the others. */
 static int import_all(const target *t, const spool_list *l, bool good)
 {
   trace_importer *im;

@@ -17,22 +17,22 @@ typedef struct job {
   progress progress;
 } job;
 
-/* Makes the trace (with `force` replacing what is there: ask output_may_write() first) and the
+/* Makes the trace (with `force` replacing what is there: output_may_write() comes first) and the
  * collector. Returns false after a message, with nothing left. `command`: for the trace, or NULL.
- * Where the trace cannot be had and `refused` is not NULL, *refused is set in place of a
- * sentence. */
+ * Where the trace cannot be had and `refused` is not NULL, *refused is set, without a message. */
 bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
               collector_reap reap, void *context, bool *refused);
 
-/* Takes the rest in and removes the folder. False with *more when a spool came meanwhile, of a
- * process that lives unless we `abandon` it: nothing is lost, carry on. */
+/* Imports the rest and removes the folder. Returns false with *more when a spool came meanwhile, of
+ * a process that lives, unless that is abandoned: nothing is lost, and the caller carries on. */
 bool job_drain(job *j, bool abandon, bool *more);
 
-/* Where the programs reached no device: whether there is a driver for them. */
+/* Notes in the trace whether there is a driver, where the programs reached no device. */
 void job_look_for_driver(job *j);
 
-/* Completes the trace after job_drain() and closes. `drained`: what that returned; if not, prints
- * what is missing and where it is kept. Returns whether the trace is complete. */
+/* Completes the trace after job_drain() and closes it. `drained`: what job_drain() returned; if
+ * false, there is a message about what is missing and where it is kept. Returns whether the trace
+ * is complete. */
 bool job_close(job *j, bool drained);
 
 /* Closes and removes the trace and the folder: nothing was run. */

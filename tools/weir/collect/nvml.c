@@ -131,7 +131,7 @@ static void add_device(nvml_sampler *n, unsigned i)
   n->devices++;
 }
 
-/* Tried once. */
+/* Opens NVML: tried once. */
 static bool open_nvml(nvml_sampler *n)
 {
   unsigned count = 0;
@@ -163,8 +163,8 @@ static bool ask_memory(const nvml_calls *c, nvml_device *d, importer_usage *u)
   return true;
 }
 
-/* By processes, where NVML has that, and with our process ids: not in a container of its
- * own. */
+/* Asks what processes have in use, where NVML knows that, and with our process ids: not in a
+ * container of its own. */
 static void ask_processes(const nvml_calls *c, sampled_device *d, importer_usage *u,
                           bool (*is_ours)(void *context, unsigned pid), void *context)
 {

@@ -16,15 +16,15 @@
 
 typedef struct nvml_sampler nvml_sampler;
 
-/* New, which opens NVML at its first sample. NULL: out of memory. */
+/* Makes a sampler (new), which opens NVML at its first sample. NULL: out of memory. */
 nvml_sampler *nvml_sampler_new(void);
 void nvml_sampler_free(nvml_sampler *n); /* may be NULL */
 
-/* CLOCK_MONOTONIC, ns: when the next sample is due; UINT64_MAX: there is no NVML. */
+/* Returns when the next sample is due, CLOCK_MONOTONIC in ns. UINT64_MAX: there is no NVML. */
 uint64_t nvml_sampler_due(const nvml_sampler *n);
 
-/* Asks now, the last time perhaps: then an answer like the one before is kept too. `is_ours`:
- * whether a process (as NVML numbers it) is one of those that are traced. */
+/* Takes a sample now. `last`: an answer like the one before is kept too. `is_ours`: whether a
+ * process (as NVML numbers it) is one of those that are traced. */
 weir_status nvml_sampler_ask(nvml_sampler *n, trace_importer *im, uint64_t now_ns, bool last,
                              bool (*is_ours)(void *context, unsigned pid), void *context);
 

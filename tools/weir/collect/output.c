@@ -15,7 +15,7 @@
 
 enum { MOST_NAMES = 10000 };
 
-/* Bytes of a path without its ".db". */
+/* Returns how many bytes a path has without its ".db". */
 static int stem_bytes(const char *path)
 {
   size_t n = strlen(path);
@@ -23,7 +23,7 @@ static int stem_bytes(const char *path)
   return (int)n;
 }
 
-/* trace.db, trace-2.db, trace-3.db, ... New. */
+/* Returns the name number `n` of trace.db, trace-2.db, trace-3.db, ... New. */
 static char *numbered_path(const char *path, int n)
 {
   int stem = stem_bytes(path);
@@ -37,7 +37,7 @@ char *output_of_rank(const char *path, uint32_t rank)
   return cmd_format("%.*s.%u%s", stem, path, rank - 1, path + stem);
 }
 
-/* The first numbered name with nothing there. New. */
+/* Returns the first numbered name with nothing there. New. */
 static char *free_name(const char *path)
 {
   struct stat info;

@@ -8,7 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What follows the command's closing parenthesis in /proc/PID/stat: field 3 on. NULL: gone. */
+/* Returns what follows the command's closing parenthesis in /proc/PID/stat, field 3 on. NULL: there
+ * is no such process. */
 static const char *stat_fields(pid_t pid, char *buffer, size_t size)
 {
   char path[40];

@@ -6,20 +6,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Field 22 of /proc/PID/stat: when the process started, in clock ticks since boot. 0: no such one.
- */
+/* Returns field 22 of /proc/PID/stat: when the process started, in clock ticks since boot. 0: there
+ * is no such process. */
 uint64_t process_start_time(pid_t pid);
 
-/* Its parent, 0: it has none that can be seen, or is no more. */
+/* Returns the parent of a process. 0: it has none that can be seen, or is no more. */
 pid_t process_parent(pid_t pid);
 
-/* Its state letter (field 3), 0: no such process. */
+/* Returns the state letter of a process (field 3). 0: there is no such process. */
 char process_state(pid_t pid);
 
-/* A pidfd, close-on-exec, or -1 with errno (ENOSYS on kernels before 5.3). */
+/* Opens a pidfd, close-on-exec. Returns -1 with errno where it cannot (ENOSYS on kernels before
+ * 5.3). */
 int process_pidfd(pid_t pid);
 
-/* It has not ended: there, with this start time, and no zombie. */
+/* Whether a process has not ended: it is there, with this start time, and no zombie. */
 bool process_alive(pid_t pid, uint64_t start_time);
 
 #endif

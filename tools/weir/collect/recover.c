@@ -58,7 +58,7 @@ static bool is_old(const char *path)
   return stat(path, &info) == 0 && time(NULL) - info.st_mtime > YOUNG_S;
 }
 
-/* Takes the collector's lock. False: it lives, or may be about to. */
+/* Takes the collector's lock. Returns false when the collector lives, or may be about to. */
 static bool take_lock(left_folder *f)
 {
   char *name = cmd_format("%s/" WEIR_SPOOL_COLLECTOR, f->path);
@@ -129,7 +129,7 @@ static void remove_spools(const left_folder *f)
   collector_discard(f->path);
 }
 
-/* Everything into the trace; -1: it is not all there, else how many events it lacked. */
+/* Imports everything into the trace. Returns how many events it lacked; -1: not all is there. */
 static int64_t import_all(const left_folder *f, const char *trace, bool merge)
 {
   trace_importer *im;
@@ -150,7 +150,8 @@ static int64_t import_all(const left_folder *f, const char *trace, bool merge)
   return events;
 }
 
-/* Into the trace that its collector wrote. False: there is none, or it is of another run. */
+/* Imports into the trace that the collector wrote. Returns false when there is none, or it is of
+ * another run. */
 static bool complete_trace(const left_folder *f)
 {
   wr_trace_state state;
@@ -168,14 +169,15 @@ static bool complete_trace(const left_folder *f)
   return true;
 }
 
-/* Bytes of the name of the folder that a file is in, without the slash; 0 at the root. */
+/* Returns how many bytes the name of the folder has that a file is in, without the slash. 0 at the
+ * root. */
 static int folder_bytes(const char *path)
 {
   const char *slash = strrchr(path, '/');
   return slash ? (int)(slash - path) : 0;
 }
 
-/* In the folder where its trace was to be, or in the working directory. */
+/* Makes a trace in the folder where the collector's was to be, or in the working directory. */
 static bool make_recovered_trace(const left_folder *f)
 {
   char text[32];
@@ -205,7 +207,7 @@ static bool recover_folder(left_folder *f)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-/* A folder of ours alone, by a name that Weir gives. */
+/* Whether a folder is of this user alone and has a name that Weir gives. */
 static bool is_own_folder(const char *path, const char *name)
 {
   unsigned uid;
@@ -232,7 +234,7 @@ static void visit_folders(void (*visit)(left_folder *f, enum left_state state, v
 
 /* ---- at the end of a run --------------------------------------------------------------------- */
 
-/* Once a folder, whichever run meets it first. */
+/* Prints one message about a folder, by the first run that meets it. */
 static void mention(const left_folder *f)
 {
   if (!cmd_chatty()) return;

@@ -13,7 +13,7 @@
 
 /* ---- one spool ------------------------------------------------------------------------------- */
 
-/* What the spool itself knows of its end. */
+/* Returns what the spool itself holds about its end. */
 static importer_end_reason reason_of(const char *path)
 {
   spool_reader *r;
@@ -55,7 +55,7 @@ static int spool_entry(const struct dirent *e)
   return spool_is_name(e->d_name);
 }
 
-/* `path` becomes the list's. */
+/* Adds a path, which the list owns from then on. */
 static void list_add(spool_list *l, char *path)
 {
   l->path = cmd_grow(l->path, &l->room, l->count, sizeof *l->path);

@@ -11,16 +11,17 @@ typedef struct spool_list {
   unsigned count, room;
 } spool_list;
 
-/* A spool's name in its folder. */
+/* Whether a name is that of a spool in its folder. */
 bool spool_is_name(const char *name);
 
-/* Such a folder as Weir makes: owned by the user, mode 0700, no link. */
+/* Whether a folder is such as Weir makes: owned by the user, mode 0700, no link. */
 bool spool_folder_is_ours(const char *path);
 
-/* Adds a spool, or all of a folder. False after a sentence. */
+/* Adds a spool, or all of a folder. Returns false after a message. */
 bool spool_list_operand(spool_list *l, const char *path);
 
-/* Leaves those that can be read; the others are named. Whether all are left. */
+/* Keeps the spools that can be read; there is a message about each of the others. Returns whether
+ * all are kept. */
 bool spool_list_check(spool_list *l);
 
 void spool_list_clear(spool_list *l);
@@ -28,7 +29,7 @@ void spool_list_clear(spool_list *l);
 /* Whether the importer's trace knows one of them. */
 bool spool_list_known(trace_importer *im, const spool_list *l);
 
-/* Takes one in, to its end. False after a sentence. */
+/* Imports one spool to its end. Returns false after a message. */
 bool spool_import(trace_importer *im, const char *path);
 
 #endif

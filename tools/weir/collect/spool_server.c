@@ -93,7 +93,7 @@ static bool is_whole(const char *path)
   return true;
 }
 
-/* 0 or an errno. */
+/* Renames a file, unless the new name is taken. Returns 0 or an errno. */
 static int rename_new(const char *from, const char *to)
 {
   if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
@@ -102,7 +102,8 @@ static int rename_new(const char *from, const char *to)
   return rename(from, to) == 0 ? 0 : errno;
 }
 
-/* The asker is done with the header of the file it has, or is no more. */
+/* Gives the asker's file its name once the header is whole; else the asker is no more, and it is
+ * removed. */
 static void publish(const spool_server *s, const asker *a)
 {
   char *from = spool_name(s, a->pid, a->n, WEIR_SPOOL_UNBORN);
@@ -139,7 +140,7 @@ static void answer(const asker *a, int fd, spool_answer what)
   (void)!sendmsg(a->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* An empty file of the asker's; -1 and an errno. */
+/* Makes an empty file for the asker. Returns -1 and sets errno where it cannot. */
 static int make_file(const spool_server *s, asker *a)
 {
   int fd = -1;
@@ -168,8 +169,8 @@ static int open_in_folder(const spool_server *s, const spool_request *r, const c
   return fd;
 }
 
-/* The file of a spool whose key is known; -1 and an errno. That a new one is whole may not have
- * been heard yet. */
+/* Opens the file of a spool whose key is known. Returns -1 and sets errno where it cannot. A new
+ * spool may be whole and still have its first name. */
 static int open_asked_spool(const spool_server *s, const spool_request *r)
 {
   static const uint8_t none[SPOOL_KEY];
@@ -185,7 +186,7 @@ static int open_asked_spool(const spool_server *s, const spool_request *r)
   return -1;
 }
 
-/* False: the connection has served its purpose. */
+/* Answers one request. Returns false when the connection is to be closed. */
 static bool answer_request(const spool_server *s, asker *a, const spool_request *r)
 {
   spool_answer what = {.pid = (uint32_t)a->pid};
@@ -223,7 +224,7 @@ static bool is_of_tree(const spool_server *s, pid_t pid)
   return false;
 }
 
-/* A free place, or that of who came first. */
+/* Returns a free place for a connection, or that of the oldest one. */
 static asker *make_place(spool_server *s)
 {
   asker *oldest = &s->askers[0];
@@ -236,7 +237,7 @@ static asker *make_place(spool_server *s)
   return oldest;
 }
 
-/* False: nobody is waiting. */
+/* Accepts one connection. Returns false when none is waiting. */
 static bool admit(spool_server *s)
 {
   struct ucred who;

@@ -8,14 +8,14 @@
 
 typedef struct spool_server spool_server;
 
-/* For the folder `dir` (borrowed), and for processes below `ancestor`, the one that started at
- * `start_time`. New; NULL: it cannot be, and then such processes are not recorded. */
+/* Makes a server for the folder `dir` (borrowed), and for processes below `ancestor`, the one that
+ * started at `start_time`. New; NULL: it cannot be, and such processes are not recorded. */
 spool_server *spool_server_new(const char *dir, pid_t ancestor, uint64_t start_time);
 
-/* Readable (poll) when spool_server_serve() has something to do. */
+/* Returns a descriptor that is readable (poll) when spool_server_serve() has something to do. */
 int spool_server_fd(const spool_server *s);
 
-/* Answers who asks, and gives finished spools their names. Never waits. */
+/* Answers requests, and gives finished spools their names. Never waits. */
 void spool_server_serve(spool_server *s);
 
 void spool_server_free(spool_server *s);

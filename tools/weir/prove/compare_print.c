@@ -26,7 +26,7 @@ static int by_ratio(const void *left, const void *right)
   return a < b ? -1 : a > b;
 }
 
-/* Of a member of the figures, given by its place in them, over the runs of a mode. */
+/* Returns the spread of a member of the figures, given by its offset, over the runs of a mode. */
 static spread spread_of(const comparison *c, unsigned mode, size_t member)
 {
   uint64_t *all = cmd_alloc(c->runs * sizeof *all);
@@ -43,7 +43,7 @@ static spread spread_of(const comparison *c, unsigned mode, size_t member)
 
 #define FIGURE(c, mode, member) spread_of(c, mode, offsetof(run_figures, member))
 
-/* Of a mode's time to the bare one. */
+/* The ratio of a mode's times to the bare ones. */
 typedef struct ratio {
   double median, low, high;
   double confidence; /* that the true median is in [low, high]; 0: of one run nothing is known */
@@ -55,9 +55,9 @@ static int by_double(const void *left, const void *right)
   return a < b ? -1 : a > b;
 }
 
-/* How many of the n ordered ratios may be left out at each end, for 95 % where n allows it; and the
- * confidence that leaves. The median is below the k-th with the probability that fewer than k of n
- * throws of a coin are heads. */
+/* Returns how many of the n ordered ratios may be left out at each end, for 95 % where n allows it,
+ * and the confidence that leaves. The median is below the k-th with the probability that fewer than
+ * k of n throws of a coin are heads. */
 static unsigned left_out(unsigned n, double *confidence)
 {
   double term = 1, below;
@@ -107,7 +107,7 @@ bool compare_good(const comparison *c)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Where a run differs from the first; three lines at most. */
+/* Prints where a run differs from the first, in three lines at most. */
 static void print_difference(const comparison *c, const difference *d)
 {
   char expected[64], found[64];
@@ -130,7 +130,7 @@ static bool is_quicker(const comparison *c, unsigned mode)
          (r.confidence >= 0.95 && r.high < 1);
 }
 
-/* The quickest mode that surely is; 0: none. */
+/* Returns the quickest mode that surely is. 0: none is. */
 static unsigned quickest(const comparison *c)
 {
   unsigned best = 0;
@@ -139,7 +139,7 @@ static unsigned quickest(const comparison *c)
   return best;
 }
 
-/* What the quickest mode saves. */
+/* Writes what the quickest mode saves. */
 static void print_saved(const comparison *c, unsigned best, char *out, size_t room)
 {
   ratio r = ratio_of(c, best);
@@ -152,7 +152,7 @@ static void print_saved(const comparison *c, unsigned best, char *out, size_t ro
                  wr_duration(before - after).text);
 }
 
-/* The waits that a mode does without, though no saving could be measured; "": none. */
+/* Writes how many waits a mode does without, though no saving could be measured. "": none. */
 static void print_fewer(const comparison *c, char *out, size_t room)
 {
   uint64_t least = FIGURE(c, COMPARE_OBSERVE, waits).median;
@@ -196,7 +196,7 @@ static bool print_conclusion(const comparison *c, char *out, size_t room)
   return c->runs > 1;
 }
 
-/* A word on the machine, where others had much of it. */
+/* Whether other processes used much of the machine meanwhile. */
 static bool machine_was_loaded(const comparison *c)
 {
   return c->others > 0.1;

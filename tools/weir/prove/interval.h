@@ -9,11 +9,12 @@ typedef struct interval {
   bool known;             /* false: of one difference, or of none, nothing more than it is known */
 } interval;
 
-/* By Student's t: the differences are taken to scatter as sums of many small causes do. */
+/* Returns the interval by Student's t: the differences are taken to scatter as sums of many small
+ * causes do. */
 interval interval_of(const double *differences, unsigned count);
 
-/* The factor of the standard error: the 97.5th percentile of Student's t with that many degrees of
- * freedom, from 1. */
+/* Returns the factor of the standard error: the 97.5th percentile of Student's t with that many
+ * degrees of freedom, from 1. */
 double interval_factor(unsigned freedom);
 
 #endif

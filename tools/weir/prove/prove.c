@@ -27,7 +27,7 @@ typedef struct work {
 
 /* ---- which findings -------------------------------------------------------------------------- */
 
-/* By its id, or by its number. */
+/* Returns a rule by its id or number. NULL: there is none. */
 static const wr_rule *find_rule(const wr_rules *rules, const char *name)
 {
   long number = 0;
@@ -49,7 +49,7 @@ static void refuse_name(const cmd *c, const wr_rules *rules, const char *name)
   free(hint);
 }
 
-/* Ahead of all runs, that no name is wrong. */
+/* Checks before all runs that no name is wrong. */
 static bool check_names(const cmd *c, const work *w)
 {
   wr_rules rules;
@@ -85,7 +85,8 @@ static bool is_asked(const work *w, const wr_rule *rule)
   return !w->asked_count;
 }
 
-/* What was asked for, in that order, or else what was found: a proof for each rule. */
+/* Makes a proof for each rule that was asked for, in that order, or else for each that has
+ * findings. */
 static void take_findings(work *w)
 {
   proving *p = &w->p;
@@ -106,7 +107,7 @@ static void take_findings(work *w)
       p->proofs[i].verdict = PROVE_UNJUDGED;
 }
 
-/* What is asked for by name is taken whatever it costs. */
+/* Loads the findings of a trace. Those that are asked for by name are taken whatever they cost. */
 static bool load_trace_findings(work *w, const char *trace)
 {
   wr_input in;
@@ -124,7 +125,7 @@ static bool load_trace_findings(work *w, const char *trace)
 
 /* ---- their fixes ----------------------------------------------------------------------------- */
 
-/* The way that has the fix, made if there is none yet. */
+/* Returns the way that has the fix, made if there is none yet. */
 static unsigned way_of(work *w, const char *fix)
 {
   size_t mode = strcspn(fix, " ");
@@ -159,7 +160,7 @@ static int by_duration(const void *left, const void *right)
   return a < b ? -1 : a > b;
 }
 
-/* Of a member of a way's figures: the median of the rounds, of two the lower. */
+/* Returns the median over the rounds of a member of a way's figures, of two the lower. */
 static uint64_t median_of(const rounds *r, unsigned way, size_t member)
 {
   uint64_t *all = cmd_alloc(r->runs * sizeof *all);
@@ -239,7 +240,7 @@ static int prove_all(work *w)
   return status ? status : print_proofs(w);
 }
 
-/* FINDING... -- PROGRAM [ARG]...: where the program begins; argc: there is none. */
+/* Returns where the program begins in FINDING... -- PROGRAM [ARG]... argc: there is none. */
 static int program_place(int argc, char **argv)
 {
   int at = 1;

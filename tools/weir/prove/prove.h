@@ -36,7 +36,7 @@ typedef struct proving {
   bool reached; /* the rounds were run to their end */
 } proving;
 
-/* The median run of the program as it is, ns. */
+/* Returns the time of the median run of the program as it is, in ns. */
 uint64_t prove_unfixed_ns(const proving *p);
 
 const char *prove_verdict_name(prove_verdict v);

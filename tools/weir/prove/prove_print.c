@@ -25,7 +25,7 @@ static const char *const unknown = "-";
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* "-1.23 ms" */
+/* Writes a difference, as "-1.23 ms". */
 static wr_word signed_duration(double ns)
 {
   wr_word magnitude = wr_duration((uint64_t)(ns < 0 ? -ns : ns)), out;
@@ -102,7 +102,7 @@ static void print_remark(wr_page *page, const proving *p, const proof *x)
   }
 }
 
-/* Why there was nothing to prove, or no proof; false: there was. */
+/* Prints why there was nothing to prove, or no proof. Returns false when there was one. */
 static bool print_refusal(wr_page *page, const proving *p)
 {
   char end[64];

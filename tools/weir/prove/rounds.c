@@ -66,7 +66,7 @@ static bool take_over_all(const char *out, const char *err)
          take_over(2, err, O_WRONLY | O_CREAT | O_TRUNC);
 }
 
-/* The program itself; `hung` takes the errno that its exec failed with. */
+/* Becomes the program. `hung` takes the errno that its exec failed with. */
 __attribute__((noreturn)) static void become_bare(const rounds *w, const char *out, const char *err,
                                                   int hung)
 {
@@ -126,8 +126,8 @@ static pid_t start_run(const rounds *w, unsigned way, const char *out, const cha
   return pid;
 }
 
-/* Until the run ends. Signals are handled meanwhile: waitpid() alone would do, but for tools that
- * hand them on only within calls they know to block (ThreadSanitizer). */
+/* Waits until the run ends. Signals are handled meanwhile: waitpid() alone would do, but for tools
+ * that hand them on only within calls they know to block (ThreadSanitizer). */
 static int wait_for_run(pid_t pid)
 {
   int status = -1;
@@ -161,7 +161,7 @@ static end run_once(const rounds *w, unsigned way, const char *out, const char *
   return e;
 }
 
-/* What a run wrote, on our stderr. */
+/* Copies what a run wrote to our stderr. */
 static void show_output(const char *path)
 {
   char text[4096];
@@ -184,7 +184,7 @@ static void copy_line(char out[80], FILE *f, long start)
   out[n] = 0;
 }
 
-/* Where two files first differ; false: nowhere. */
+/* Finds where two files first differ. Returns false when they do not. */
 static bool outputs_differ(const char *expected, const char *found, difference *d)
 {
   FILE *a = fopen(expected, "re"), *b = fopen(found, "re");
@@ -223,7 +223,8 @@ static void compare_run(rounds *w, unsigned way, unsigned run, int end, const ch
 
 /* ---- all runs -------------------------------------------------------------------------------- */
 
-/* A run that left no trace was none: weir's status and sentence are passed on. 0: go on. */
+/* Passes on weir's status and message where a run left no trace: it was none. Returns 0 to go
+ * on. */
 static int judge_run(const rounds *w, unsigned way, const end *e, const char *trace,
                      const char *err)
 {
@@ -238,7 +239,7 @@ static int judge_run(const rounds *w, unsigned way, const end *e, const char *tr
   return CMD_FAILED;
 }
 
-/* One run of a way, and what is known of it: 0, or the status to end with. */
+/* Makes one run of a way and notes what is known of it. Returns 0, or the status to end with. */
 static int run_way(rounds *w, unsigned way, unsigned run, run_figures *f)
 {
   bool is_first = !w->begun;

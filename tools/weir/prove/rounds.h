@@ -51,26 +51,28 @@ typedef struct rounds {
   bool begun, recording; /* there was a run; it keeps stacks */
 } rounds;
 
-/* Once command, argv and sim are set. False after a sentence. rounds_end() is to follow. */
+/* Begins rounds, once command, argv and sim are set. Returns false after a message. rounds_end() is
+ * to follow. */
 bool rounds_begin(rounds *w);
 
-/* The first way once, with stacks: the run that all others are compared with. *trace: new, there
- * until the end. 0, or the status to end with, after a sentence. */
+/* Runs the first way once, with stacks: all others are compared with that run. *trace: its path
+ * (new), there until the end. Returns 0, or the status to end with, after a message. */
 int rounds_record(rounds *w, char **trace);
 
-/* All rounds. 0, or the status to end with, after a sentence. */
+/* Runs all rounds. Returns 0, or the status to end with, after a message. */
 int rounds_run(rounds *w);
 
 /* Removes what was made; dies of the signal that stopped the rounds, if one did. */
 void rounds_end(rounds *w);
 
-/* "exit status 1", "signal 11 (Segmentation fault)". */
+/* Returns "exit status 1" or "signal 11 (Segmentation fault)". New. */
 void run_end_words(int status, char out[64]);
 
-/* A line of a difference; "(nothing)" at an output's end. */
+/* Returns a line of a difference; "(nothing)" at the end of an output. */
 const char *run_line_words(const char *line);
 
-/* A difference as JSON has it, null where there is none; mode: of the run, NULL: left out. */
+/* Returns a difference as JSON (new), null where there is none. mode: of the run, NULL: left
+ * out. */
 json_t *run_difference_json(const difference *d, const char *mode);
 
 #endif

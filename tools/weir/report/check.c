@@ -34,7 +34,7 @@ static weir_status render_markdown(FILE *out, const void *checked)
   return wr_check_render(out, checked, &(wr_diff_settings){.format = WR_DIFF_MARKDOWN});
 }
 
-/* Neither the trace nor the budget is written over. */
+/* Checks that neither the trace nor the budget is an output. */
 static bool may_write(const cmd *c, const request *r, const char *trace)
 {
   const char *const files[] = {r->junit, r->markdown};

@@ -9,7 +9,7 @@
 #include "reports/diff/report.h"
 #include "tools/weir/report/reading.h"
 
-/* The sentence of the last error; the exit status is always 2. */
+/* Prints the last error message. Returns the exit status for no answer. */
 static int no_answer(void)
 {
   (void)fflush(stdout);

@@ -118,8 +118,8 @@ static weir_status write_file(const char *output, const request *r, const rp_ops
   return output_write(output, 0666, write_operations, &(written){r, ops, heap});
 }
 
-/* As RMM names the logs of several devices, "log.dev0.csv"; of several processes (which in a trace
- * are in the key's high part) also which one. */
+/* Returns the name of a device's log (new), as RMM makes them: "log.dev0.csv". Of several processes
+ * (which are in the key's high part) it has the process too. */
 static char *name_of_heap(const request *r, uint64_t key, bool processes)
 {
   const char *slash = strrchr(r->output, '/'), *base = slash ? slash + 1 : r->output;
@@ -131,7 +131,7 @@ static char *name_of_heap(const request *r, uint64_t key, bool processes)
                     r->output + stem);
 }
 
-/* One file, or, in a format that knows one device, a file each, whose names are printed. */
+/* Writes one file or, in a format that knows one device, a file each, whose names are printed. */
 static weir_status write_files(const request *r, const rp_ops *ops)
 {
   bool processes = false;

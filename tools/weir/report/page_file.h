@@ -4,8 +4,8 @@
 
 #include "reports/render/report.h"
 
-/* Writes the page of a trace to `output`, whole or not at all; on a terminal with a line of
- * progress. Returns the exit status, after a sentence where it is not 0. */
+/* Writes the page of a trace to `output`, whole or not at all, on a terminal with a line of
+ * progress. Returns the exit status, after a message where it is not 0. */
 int page_file_write(const char *trace, const char *output, const report_settings *options);
 
 #endif

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whether there are more lines than the terminal has; false: it is none. */
+/* Whether a text has more lines than the terminal; false where there is no terminal. */
 static bool is_long(const char *text, size_t bytes)
 {
   struct winsize size;
@@ -34,7 +34,7 @@ static void write_whole(int fd, const char *text, size_t bytes)
   }
 }
 
-/* What the pager's command exited with. */
+/* Runs the pager. Returns the exit status of its command. */
 static int run_pager(const char *command, const char *text, size_t bytes)
 {
   int ends[2], status = 0;

@@ -8,7 +8,7 @@
 #include "tools/weir/base/output_file.h"
 #include "tools/weir/report/terminal.h"
 
-/* "2ms,0.1%,10MiB": a kind that is not in it does not count. */
+/* Reads "2ms,0.1%,10MiB". A kind of cost that is not in it does not count. */
 static bool read_min_cost(wr_min_cost *out, const char *value)
 {
   static const struct {
@@ -49,8 +49,8 @@ bool reading_read(const cmd *c, cmd_option_id option, const char *value, void *c
   return reading_min_cost(c, &((reading *)context)->min, value);
 }
 
-/* The absolute path of the folder that --symbols names, NULL for NULL. False after cmd_usage():
- * there is none. */
+/* Takes the absolute path of the folder that --symbols names, NULL for NULL. Returns false after
+ * cmd_usage(): there is no such folder. */
 static bool take_symbols(const cmd *c, const char *given, char **folder)
 {
   struct stat file;

@@ -16,20 +16,20 @@ typedef struct reading {
   bool color;        /* standard output is a terminal that has colours */
 } reading;
 
-/* The value of --min-cost, "2ms,0.1%,10MiB": a kind of cost that is not in it does not count.
- * False after cmd_usage(). */
+/* Reads the value of --min-cost, "2ms,0.1%,10MiB": a kind of cost that is not in it does not count.
+ * Returns false after cmd_usage(). */
 bool reading_min_cost(const cmd *c, wr_min_cost *out, const char *value);
 
 /* The cmd_read of a command whose only such option is --min-cost; `context`: a reading. */
 bool reading_read(const cmd *c, cmd_option_id option, const char *value, void *context);
 
-/* Takes the others. False after cmd_usage(): there is no such folder. reading_clear() is to
- * follow. */
+/* Takes the other options. Returns false after cmd_usage(): there is no folder of --symbols.
+ * reading_clear() is to follow. */
 bool reading_take(const cmd *c, const cmd_line *line, reading *r);
 void reading_clear(reading *r);
 
-/* Whether the file that an option names may be written (NULL: it was not given). False after
- * cmd_usage(): it is what is read. */
+/* Whether the file that an option names may be written (NULL: it was not given). Returns false
+ * after cmd_usage(): it is what is read. */
 bool reading_may_write(const cmd *c, cmd_option_id option, const char *output, const char *input);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct request {
   const char *output; /* of --html */
 } request;
 
-/* "1.5s", "20ms", "30%": a time of the run. */
+/* Reads "1.5s", "20ms" or "30%", a time of the run. */
 static bool take_run_time(const cmd *c, cmd_option_id option, report_time *out, const char *value)
 {
   static const struct {
@@ -46,7 +46,7 @@ static bool read_report_option(const cmd *c, cmd_option_id option, const char *v
   return reading_min_cost(c, &o->findings.min, value);
 }
 
-/* What is not read by read_report_option(). */
+/* Takes the options that read_report_option() does not read. */
 static void take_report_options(request *r, const cmd_line *line)
 {
   report_settings *o = &r->report;
@@ -71,7 +71,7 @@ static const struct kind {
   weir_status (*print)(FILE *out, const char *trace, const report_settings *options);
 } kinds[] = {{"summary", report_summary}, {"cache", report_cache}, {"findings", report_findings}};
 
-/* What --html and -o want of each other; `whole`: all of the trace is reported on. */
+/* Checks --html and -o together. `whole`: all of the trace is reported on. */
 static bool check_output(const cmd *c, const request *r, bool whole)
 {
   if (r->html && !r->output)
@@ -92,7 +92,7 @@ static const struct kind *plain_report(const char *name)
   return NULL;
 }
 
-/* What only reports in tables have. */
+/* Returns the first option given that only reports in tables have. NULL: none. */
 static const char *option_of_tables(const report_settings *o)
 {
   return o->format == WEIR_REPORT_CSV        ? "--format csv"
@@ -106,7 +106,7 @@ static const char *option_of_tables(const report_settings *o)
                                              : NULL;
 }
 
-/* What nothing is put together in, or what has no such options. */
+/* Returns the first option given that the report does not have. NULL: none. */
 static const char *refused_option(const char *what, const report_settings *o)
 {
   if (o->by && !report_tables_by(what)) return "--by";
@@ -121,7 +121,8 @@ static weir_status write_report(FILE *out, const char *what, const char *trace,
   return tables ? report_tables(out, what, trace, o) : kind->print(out, trace, o);
 }
 
-/* Text for a terminal is written first, to see whether it is longer than that. */
+/* Prints a report. Text for a terminal is written into memory first, to see whether it has more
+ * lines. */
 static weir_status print_report(const char *what, const char *trace, const request *r)
 {
   char *text = NULL;
@@ -148,7 +149,7 @@ static int no_such_report(const cmd *c, const char *name)
   return CMD_USAGE;
 }
 
-/* The report itself, printed or as a page: the exit status. */
+/* Makes the report, printed or as a page. Returns the exit status. */
 static int make_report(const char *what, const char *trace, request *r, const reading *shared)
 {
   r->report.symbols = shared->symbols;

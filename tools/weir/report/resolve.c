@@ -12,7 +12,8 @@ static void on_stop(int signal)
   stopped = signal;
 }
 
-/* What is begun is undone then, and no file is left next to the trace. A second one ends us. */
+/* Takes signals: what is begun is undone then, and no file is left next to the trace. A second
+ * signal ends weir. */
 static void take_signals(void)
 {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};

@@ -43,7 +43,7 @@ typedef struct request {
 
 /* ---- reports that are asked for -------------------------------------------------------------- */
 
-/* "base", "mangled", "rows=5" */
+/* Reads an argument of a report: "base", "mangled", "rows=5". */
 static bool take_argument(const cmd *c, wanted *w, const char *argument)
 {
   bool kernels = w->report->kernel != 0;
@@ -73,7 +73,7 @@ static bool refuse_report(const cmd *c, const char *name)
   return false;
 }
 
-/* `text`, "NAME:base", is cut into its parts. */
+/* Takes a report. `text`, as "NAME:base", is cut into its parts. */
 static bool take_report(const cmd *c, request *r, char *text)
 {
   char *rest = NULL, *name = strsep(&text, ":");
@@ -132,7 +132,7 @@ static bool take_formats(const cmd *c, request *r, const char *list)
   return good;
 }
 
-/* As nsys stats has it: as much of a name as no other unit has. */
+/* Reads a unit as nsys stats does: as much of a name as no other unit has. */
 static bool take_unit(const cmd *c, request *r, const char *value)
 {
   static const struct {
@@ -183,7 +183,7 @@ static int list_reports(void)
 
 /* ---- where they go --------------------------------------------------------------------------- */
 
-/* 0, or 1 after a sentence. */
+/* Turns the status of a report into an exit status: 0, or 1 after a message. */
 static int settle_report(const request *r, const wanted *w, weir_status st)
 {
   if (!st) return 0;
@@ -195,7 +195,7 @@ static int settle_report(const request *r, const wanted *w, weir_status st)
   return r->any && st == WEIR_ENOTSUP ? 0 : status;
 }
 
-/* *stop: there is no use in going on. */
+/* Prints a report. *stop: there is no use in going on. */
 static int write_to_stdout(request *r, const wanted *w, const char *trace, bool *stop)
 {
   (void)signal(SIGPIPE, SIG_IGN);
@@ -233,7 +233,7 @@ static int write_to_file(const cmd *c, const wanted *w, const char *output, cons
   return 0;
 }
 
-/* The name of a file: new. */
+/* Returns the name of a report's file. New. */
 static char *name_of_file(const request *r, const wanted *w, const char *output, const char *trace)
 {
   static const char *const endings[] = {"txt", "txt", "csv", "tsv", "json"};
@@ -248,7 +248,8 @@ static char *name_of_file(const request *r, const wanted *w, const char *output,
                     w->arguments ? w->arguments : "", endings[w->settings.format]);
 }
 
-/* With --report, or several of anything, commas are between outputs, else part of a file's name. */
+/* Takes the outputs. With --report, or several of anything, commas are between them, else part of a
+ * file's name. */
 static int take_outputs(const cmd *c, request *r)
 {
   for (unsigned i = 0; i < r->givens; i++) {
@@ -267,7 +268,7 @@ static int take_outputs(const cmd *c, request *r)
   return 0;
 }
 
-/* The `i`th of them all: what lists have there, of shorter ones the last. */
+/* Writes report `i`, with what the lists have there, of shorter ones the last. */
 static int write_one(const cmd *c, request *r, unsigned i, const char *trace, bool *stop)
 {
   wanted w = r->wanted[i < r->count ? i : r->count - 1];

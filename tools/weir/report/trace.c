@@ -31,7 +31,7 @@ static bool take_kinds(const cmd *c, const char *value, request *r)
   }
 }
 
-/* All of the text is a number of 64 bits, decimal or 0x. */
+/* Reads a number of 64 bits, decimal or 0x, which must be all of the text. */
 static bool read_handle(const char *text, int64_t *out)
 {
   char *end;
@@ -51,7 +51,7 @@ static bool take_stream(const cmd *c, const char *value, request *r)
   return false;
 }
 
-/* "1500", "1.5us", "2 s" in ns; false: none, or more than 292 years. */
+/* Reads "1500", "1.5us" or "2 s" as ns. Returns false when it is none, or more than 292 years. */
 static bool read_time(const char *text, int64_t *ns)
 {
   static const struct {
@@ -119,7 +119,7 @@ static listing_number asked_number(const cmd_line *line, cmd_option_id option)
   return (listing_number){line->value[option].given, line->value[option].number};
 }
 
-/* What is not read by read_trace_option(). */
+/* Takes the options that read_trace_option() does not read. */
 static void take_trace_options(request *r, const cmd_line *line)
 {
   listing_filter *f = &r->list.filter;

@@ -100,7 +100,7 @@ static bool read_run_option(const cmd *c, cmd_option_id option, const char *valu
   }
 }
 
-/* What is not read by read_run_option(). */
+/* Takes the options that read_run_option() does not read. */
 static void take_run_options(run *r, const cmd_line *line)
 {
   r->output = line->value[OPT_RUN_OUTPUT].text;
@@ -118,7 +118,8 @@ static void take_run_options(run *r, const cmd_line *line)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* execvp's search, before anything is created: 0 or the errno it would end with. */
+/* Searches for a program as execvp() does, before anything is created. Returns 0 or the errno that
+ * execvp() would end with. */
 static int find_program(const char *name)
 {
   const char *path = getenv("PATH");
@@ -137,7 +138,7 @@ static int find_program(const char *name)
   return error;
 }
 
-/* The program's process, up to its exec. */
+/* Runs in the program's process, up to its exec. */
 __attribute__((noreturn)) static void become_program(run *r, int gate, int hung)
 {
   char go;
@@ -172,7 +173,7 @@ static bool fork_program(run *r)
   return false;
 }
 
-/* Lets the program go; returns 0, or the errno its exec failed with. */
+/* Lets the program go. Returns 0, or the errno its exec failed with. */
 static int open_gate(run *r)
 {
   int error = 0;
@@ -205,7 +206,7 @@ static void note_reaped(run *r, const siginfo_t *si, uint64_t start_time)
   r->others[r->count++] = e;
 }
 
-/* Reaps one child (0: any that ended or stopped). False: nothing to reap. */
+/* Reaps one child (0: any that ended or stopped). Returns false when there is none to reap. */
 static bool reap_one(run *r, pid_t pid)
 {
   siginfo_t si = {0};
@@ -241,7 +242,7 @@ static bool on_reap(void *context, pid_t pid, uint64_t start_time, importer_end_
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* Whether those who outlive the program are waited for. */
+/* Whether processes that outlive the program are not waited for. */
 static bool stops_waiting(const run *r)
 {
   return r->no_wait || signals_interrupts();
@@ -334,8 +335,8 @@ static char *command_line(char **argv, bool redact)
   return line;
 }
 
-/* The trace of that name (owned), or, where several were launched together and another has it, the
- * one with our rank in its name. NULL: given up after a sentence. */
+/* Opens the trace of that name (owned) or, where several were launched together and another has it,
+ * the one with our rank in its name. Returns its name; NULL after a message. */
 static char *open_named(run *r, char *output, const char *command)
 {
   uint32_t rank = launched_rank();
@@ -354,7 +355,7 @@ static char *open_named(run *r, char *output, const char *command)
   return NULL;
 }
 
-/* The trace of a name of ours. NULL: given up after a sentence. */
+/* Opens a trace under a name that weir chooses. Returns the name (new); NULL after a message. */
 static char *open_unnamed(run *r, const char *command)
 {
   char *wanted = cmd_format("weir.%d.db", (int)r->child), *output = output_reserve(wanted);
@@ -365,7 +366,8 @@ static char *open_unnamed(run *r, const char *command)
   return NULL;
 }
 
-/* With the program at the gate: names and makes the trace. NULL: given up after a sentence. New. */
+/* Names and makes the trace, with the program at the gate. Returns its name (new); NULL after a
+ * message. */
 static char *open_trace(run *r)
 {
   char *command = command_line(r->argv, r->env.redact || environment_redacts());
@@ -377,7 +379,7 @@ static char *open_trace(run *r)
   return output;
 }
 
-/* Whether Weir will be in the program at all. */
+/* Looks whether Weir will be in the program at all, and notes in the trace why not. */
 static void look_at_program(run *r)
 {
   char path[4096];
@@ -418,7 +420,7 @@ static int run_to_the_end(run *r)
   return status < 0 ? end_like(&r->end) : status;
 }
 
-/* Everything after the options: an exit status. */
+/* Does everything after the options. Returns an exit status. */
 static int prepare_and_run(const cmd *c, run *r)
 {
   if (!environment_siblings(&r->env) || !environment_rules(&r->env)) return CMD_RUN_FAILED;

@@ -5,21 +5,21 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Before the fork: keeps signals off both sides until each has its own way with them. */
+/* Keeps signals off both sides, before the fork, until each has its own way with them. */
 void signals_hold(void);
 
-/* In the child: the mask weir was started with. Dispositions were not touched yet. */
+/* Restores, in the child, the mask weir was started with. Dispositions were not touched yet. */
 void signals_in_child(void);
 
-/* In the parent: from now on signals that are meant for the program are sent on. False after a
- * sentence. */
+/* Sends signals that are meant for the program on from now on, in the parent. Returns false after a
+ * message. */
 bool signals_begin(pid_t program);
 
-/* Readable after a signal; emptied by signals_handled(). */
+/* Returns a descriptor that is readable after a signal, and emptied by signals_handled(). */
 int signals_fd(void);
 void signals_handled(void);
 
-/* Nothing is sent on between these two. */
+/* Between these two nothing is sent on. */
 void signals_pause(void);
 void signals_resume(void);
 
