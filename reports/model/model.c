@@ -904,6 +904,7 @@ static weir_status load_all(load *l, int top)
   if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
   if (!s) s = wr_ranges_load(&l->m->ranges, l->db, &l->firsts, l->m->duration_ns);
   if (!s) s = wr_graphs_load(&l->m->graphs, l->db);
+  if (!s && l->m->total.launches) s = wr_kernels_load(&l->m->kernels, l->db);
   if (!s) s = wr_named_load(&l->m->named, l->db);
   if (!s) s = wr_device_times_load(&l->m->device_times, l->db);
   if (!s) s = wr_wait_truth_load(l->m, &l->sums, l->db);
@@ -977,6 +978,7 @@ void wr_model_free(wr_model *m)
   wr_ranges_free(&m->ranges);
   wr_named_free(&m->named);
   wr_graphs_free(&m->graphs);
+  wr_kernels_free(&m->kernels);
   wr_device_times_free(&m->device_times);
   free_strings(m->notes, m->note_count);
   for (int i = 0; i <= WEIR_API_BELOW; i++)

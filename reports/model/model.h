@@ -13,6 +13,7 @@
 #include "reports/import/schema.h"
 #include "reports/model/in_use.h"
 #include "reports/model/graphs.h"
+#include "reports/model/kernels.h"
 #include "reports/model/named.h"
 #include "reports/model/ranges.h"
 #include "reports/model/tensors.h"
@@ -237,6 +238,7 @@ typedef struct wr_model {
   wr_named_ranges ranges;
   wr_named named;
   wr_graphs graphs;
+  wr_kernels kernels;
   wr_tensors tensors;
   wr_device_times device_times;
   wr_wait_truth waits;

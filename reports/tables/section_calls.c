@@ -4,7 +4,7 @@
 #include "reports/base/units.h"
 #include "reports/tables/sections.h"
 
-enum { FUNCTION_ROWS = 10, RANGE_ROWS = 12, GRAPH_ROWS = 12 };
+enum { FUNCTION_ROWS = 10, KERNEL_ROWS = 10, RANGE_ROWS = 12, GRAPH_ROWS = 12 };
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
@@ -85,6 +85,32 @@ void wr_section_functions(const wr_sections *s)
   }
   wr_table_most(t, FUNCTION_ROWS, NULL, NULL);
   free(rows);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+void wr_section_kernels(const wr_sections *s)
+{
+  static const wr_column columns[] = {{"kernel", "kernel", WR_COLUMN_TEXT, 0},
+                                      {"launches", "launches", WR_COLUMN_COUNT, 0},
+                                      {"device_ns", "device time", WR_COLUMN_DEVICE_NS, 1},
+                                      {"mean_device_ns", "mean", WR_COLUMN_DEVICE_NS, 1},
+                                      {"longest_device_ns", "longest", WR_COLUMN_DEVICE_NS, 2}};
+  const wr_kernels *k = &s->m->kernels;
+  if (!k->count || (k->count == 1 && !k->sum[0].name)) return;
+  wr_named_table *t = WR_TABLE(s->t, "kernels", "Kernels", columns);
+  wr_table_aside(t, "by name; launches by graphs included");
+  if (t) t->whole_run = true;
+  for (size_t i = 0; i < k->count; i++) {
+    const wr_kernel_sum *x = &k->sum[i];
+    wr_table_row(t);
+    wr_table_put_text(t, x->name ? x->name : "(not known)");
+    wr_table_put(t, x->launches);
+    wr_table_put_if(t, x->timed, x->device_ns);
+    wr_table_put_if(t, x->timed, x->timed ? x->device_ns / x->timed : 0);
+    wr_table_put_if(t, x->timed, x->longest_ns);
+  }
+  wr_table_most(t, wr_sections_rows(s, KERNEL_ROWS), NULL, NULL);
 }
 
 /* ---- ranges and graphs ----------------------------------------------------------------------- */

@@ -25,6 +25,7 @@ static void add_sections(const wr_sections *s, wr_section_gaps *gaps)
   wr_section_wait_parts(s);
   gaps->caches = s->t->count;
   wr_section_functions(s);
+  wr_section_kernels(s);
   wr_section_graphs(s);
   wr_section_places(s);
   wr_section_left(s);

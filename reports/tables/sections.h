@@ -46,6 +46,7 @@ void wr_section_tensors(const wr_sections *s);
 void wr_section_waiting(const wr_sections *s);
 void wr_section_wait_parts(const wr_sections *s);
 void wr_section_functions(const wr_sections *s);
+void wr_section_kernels(const wr_sections *s);
 void wr_section_graphs(const wr_sections *s);
 void wr_section_places(const wr_sections *s);
 void wr_section_left(const wr_sections *s); /* live at exit */

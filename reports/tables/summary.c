@@ -7,6 +7,7 @@
 #include "reports/import/lifetime.h"
 #include "reports/model/model.h"
 #include "reports/tables/build.h"
+#include "reports/tables/sections.h"
 
 #define TABLE_OF(b, name, title, columns)                                                          \
   wr_tables_add((b)->t, name, title, columns, sizeof(columns) / sizeof *(columns))
@@ -188,6 +189,7 @@ weir_status wr_build_summary(const wr_build *b)
     wr_activity_free(&a);
   }
   add_functions(b, &m);
+  wr_section_kernels(&(wr_sections){.t = b->t, .m = &m, .top = SIZE_MAX, .top_asked = true});
   wr_model_free(&m);
   return s;
 }

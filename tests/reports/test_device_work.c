@@ -295,6 +295,49 @@ START_TEST(nsight_s_copies_are_the_device_s_where_it_was_observed)
 }
 END_TEST
 
+static void launch_at(uint64_t start, uint64_t handle, int32_t status, uint32_t flags)
+{
+  synth_event(0, start, 5,
+              (trace_event){
+                  .kind = WEIR_EV_LAUNCH, .a = handle, .status = status, .flags = (uint8_t)flags});
+}
+
+static void name_kernel(uint64_t handle, const char *name)
+{
+  synth_extended(0, WEIR_EV_NAME, handle, WEIR_NAME_KERNEL, name, strlen(name));
+}
+
+/* Launches that ran, by name: whatever handles a kernel has, and its device times where they are known. */
+START_TEST(kernels_are_summed_by_name)
+{
+  synth_open(synth_dir());
+  name_kernel(0x55, "_Z5saxpyPf");
+  name_kernel(0x56, "_Z5saxpyPf");
+  name_kernel(0x57, "scale");
+  correlate(0, 7, 10);
+  launch_at(10, 0x55, 0, 0);
+  correlate(0, 8, 20);
+  launch_at(20, 0x56, 0, 0);
+  launch_at(30, 0x55, 0, 0);
+  launch_at(40, 0x57, 0, 0);
+  launch_at(50, 0x57, 719, 0);
+  launch_at(60, 0x57, 0, WEIR_EVF_CAPTURE);
+  launch_at(70, 0x99, 0, 0);
+  device_operation o[] = {operation(7, 100, 400), operation(8, 500, 600)};
+  o[0].kind = o[1].kind = WEIR_DEVICE_KERNEL;
+  write_work(o, 2);
+  const char *t = import_this();
+  char *text = synth_text(t, 0);
+  const char *section = strstr(text, "Kernels  by name");
+  ck_assert_ptr_nonnull(section);
+  static const char expected[] = "  saxpy(float*)         3       400 ns  200 ns   300 ns\n"
+                                 "  scale                 1            -       -        -\n"
+                                 "  (not known)           1            -       -        -\n";
+  ck_assert_msg(strstr(section, expected) != NULL, "%s", section);
+  free(text);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/device_work");
@@ -311,6 +354,7 @@ int main(void)
   tcase_add_test(t, overlapping_work_counts_once_in_each_sum);
   tcase_add_test(t, the_report_names_what_was_not_observed);
   tcase_add_test(t, a_report_without_device_times_has_no_such_section);
+  tcase_add_test(t, kernels_are_summed_by_name);
   tcase_add_test(t, nsight_s_copies_are_the_device_s_where_it_was_observed);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
