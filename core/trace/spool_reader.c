@@ -172,10 +172,10 @@ weir_status spool_reader_open(spool_reader **out, const char *path, bool live)
   r->live = live;
   memcpy(r->full_path, path, path_bytes);
   (void)snprintf(r->path, sizeof r->path, "%s", path);
-  weir_status status = check_header(r);
-  if (status) {
+  weir_status st = check_header(r);
+  if (st) {
     spool_reader_close(r);
-    return status;
+    return st;
   }
   *out = r;
   return WEIR_OK;
@@ -332,8 +332,8 @@ static weir_status copy_directory(spool_reader *r)
   uint64_t size = fstat(r->fd, &file) ? 0 : (uint64_t)file.st_size;
   if (read_at(r, &used, sizeof used, offsetof(spool_header, chunks)) < sizeof used) used = 0;
   if (used > WEIR_SPOOL_MAX_CHUNKS) used = WEIR_SPOOL_MAX_CHUNKS;
-  weir_status status = make_entry_room(r, used);
-  if (status) return status;
+  weir_status st = make_entry_room(r, used);
+  if (st) return st;
   if (r->used < used) r->used = used;
   if (r->whole < WEIR_SPOOL_HEADER) r->whole = WEIR_SPOOL_HEADER;
   for (uint32_t at = 0; at < used;) {
@@ -367,13 +367,13 @@ static int by_thread_and_sequence(const void *left, const void *right, void *chu
 /* Copies the directory and lists what is to deliver. */
 static weir_status take_stock(spool_reader *r)
 {
-  weir_status status = copy_directory(r);
+  weir_status st = copy_directory(r);
   r->order_count = 0;
   for (uint32_t i = 0; i < r->used; i++)
     if (deliverable(&r->chunks[i])) r->order[r->order_count++] = i;
   if (r->order_count)
     qsort_r(r->order, r->order_count, sizeof *r->order, by_thread_and_sequence, r->chunks);
-  return status;
+  return st;
 }
 
 /* Whether chunk i of the order has a predecessor that is neither there nor delivered. *known:
@@ -407,16 +407,16 @@ static bool has_new_gap(spool_reader *r)
 static weir_status list_chunks(spool_reader *r)
 {
   bool known;
-  weir_status status = take_stock(r);
-  for (int copies = 1; !status && has_new_gap(r) && copies < MOST_COPIES; copies++)
-    status = take_stock(r);
-  for (uint32_t i = 0; i < r->order_count && !status; i++) {
+  weir_status st = take_stock(r);
+  for (int copies = 1; !st && has_new_gap(r) && copies < MOST_COPIES; copies++)
+    st = take_stock(r);
+  for (uint32_t i = 0; i < r->order_count && !st; i++) {
     const chunk *c = &r->chunks[r->order[i]];
     if (!gap_before(r, i, &known)) continue;
     if (known) r->damage.chunks++;
-    status = hash_map_put(&r->expected, c->thread, c->sequence);
+    st = hash_map_put(&r->expected, c->thread, c->sequence);
   }
-  return status;
+  return st;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -504,7 +504,7 @@ static weir_status deliver_run(spool_reader *r, const spool_visitor *v, run *u, 
 {
   chunk *c = &r->chunks[u->index];
   const uint32_t first = c->next;
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   *stop = RAN_OUT;
   while (c->next - first < u->got) {
     const uint32_t i = c->next - first;
@@ -516,7 +516,7 @@ static weir_status deliver_run(spool_reader *r, const spool_visitor *v, run *u, 
     }
     int shape = shape_of_kind(e->kind);
     if (shape == SINGLE) {
-      if (v->event) status = v->event(v->context, c->thread, c->tid, e);
+      if (v->event) st = v->event(v->context, c->thread, c->tid, e);
     } else if (shape == END) {
       *stop = ENDED;
       break;
@@ -530,9 +530,9 @@ static weir_status deliver_run(spool_reader *r, const spool_visitor *v, run *u, 
         u->need = slots;
         break;
       }
-      status = extended_at(r, v, u, i);
+      st = extended_at(r, v, u, i);
     }
-    if (status) return status;
+    if (st) return st;
     c->next += slots;
   }
   return WEIR_OK;
@@ -603,10 +603,9 @@ static weir_status deliver_held(spool_reader *r, const spool_visitor *v, uint32_
     if (!newest || e->bytes > newest->bytes) newest = e;
   }
   *there = newest != NULL;
-  weir_status status =
-      newest && v->event ? v->event(v->context, c->thread, c->tid, newest) : WEIR_OK;
-  if (newest && !status) c->next += got;
-  return status;
+  weir_status st = newest && v->event ? v->event(v->context, c->thread, c->tid, newest) : WEIR_OK;
+  if (newest && !st) c->next += got;
+  return st;
 }
 
 /* ---- draining -------------------------------------------------------------------------------- */
@@ -703,15 +702,15 @@ static weir_status drain_chunk(spool_reader *r, const spool_visitor *v, uint32_t
   while (c->next < slots_of(r, index)) {
     u.got = read_slots(r, index, c->next, step);
     if (!u.got || (stop == NEED_MORE && u.got < u.need)) break; /* cut here: in bytes_cut */
-    weir_status status = deliver_run(r, v, &u, &stop);
-    if (status) return status;
+    weir_status st = deliver_run(r, v, &u, &stop);
+    if (st) return st;
     if (stop == ENDED) break;
     if (stop == UNCOMMITTED) {
       if (!still) return WEIR_OK;
       if (read_state(r, index) != c->state)
         return WEIR_OK; /* another reader gave it back meanwhile */
       bool held = false;
-      if (!full && (status = deliver_held(r, v, index, &held))) return status;
+      if (!full && (st = deliver_held(r, v, index, &held))) return st;
       if (!held && !skip_hole(r, index, full)) break;
       step = STEP_IDLE;
     }
@@ -724,12 +723,12 @@ static weir_status drain_chunk(spool_reader *r, const spool_visitor *v, uint32_t
 weir_status spool_drain(spool_reader *r, const spool_visitor *v, bool final)
 {
   if (!take_buffer(r)) return weir_fail(WEIR_ENOMEM, "no memory to read %s", r->path);
-  weir_status status = list_chunks(r);
-  for (uint32_t i = 0; i < r->order_count && !status; i++)
-    status = drain_chunk(r, v, r->order[i], final);
+  weir_status st = list_chunks(r);
+  for (uint32_t i = 0; i < r->order_count && !st; i++)
+    st = drain_chunk(r, v, r->order[i], final);
   leave_buffer(r);
   if (!final && !r->holding) spool_hand_back(r);
-  return status;
+  return st;
 }
 
 weir_status spool_reader_positions(spool_reader *r,
@@ -737,24 +736,24 @@ weir_status spool_reader_positions(spool_reader *r,
                                                        uint64_t position),
                                    void *context)
 {
-  weir_status status = WEIR_OK;
-  for (uint32_t i = 0; i < r->order_count && !status; i++) {
+  weir_status st = WEIR_OK;
+  for (uint32_t i = 0; i < r->order_count && !st; i++) {
     const chunk *c = &r->chunks[r->order[i]];
     const uint64_t *told = hash_map_get(&r->told, c->thread);
     bool whole = c->done && (c->state & STATE_MASK) == WEIR_CHUNK_FULL;
     uint64_t at = whole ? ((uint64_t)c->sequence + 1) << 32 : (uint64_t)c->sequence << 32 | c->next;
     if ((!c->next && !whole) || (told && *told >= at)) continue;
-    status = tell(context, c->thread, at);
-    if (!status) status = hash_map_put(&r->told, c->thread, at);
+    st = tell(context, c->thread, at);
+    if (!st) st = hash_map_put(&r->told, c->thread, at);
   }
-  return status;
+  return st;
 }
 
 weir_status spool_reader_resume(spool_reader *r, uint32_t thread, uint64_t position)
 {
-  weir_status status = hash_map_put(&r->resumed, thread, position);
-  if (!status) status = hash_map_put(&r->told, thread, position);
-  return status ? status : hash_map_put(&r->expected, thread, position >> 32);
+  weir_status st = hash_map_put(&r->resumed, thread, position);
+  if (!st) st = hash_map_put(&r->told, thread, position);
+  return st ? st : hash_map_put(&r->expected, thread, position >> 32);
 }
 
 void spool_reader_hold(spool_reader *r)

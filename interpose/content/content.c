@@ -191,9 +191,9 @@ static void start_hashing(void)
   if (!text) return;
   most_bytes = (uint64_t)DEFAULT_MEBIBYTES << 20;
   if (option_bool(&on, "WEIR_HASH", text) != WEIR_OK) {
-    weir_status s = option_size(&most_bytes, "WEIR_HASH", text, LEAST_BYTES);
-    process_bad_option("WEIR_HASH", s);
-    on = s == WEIR_OK;
+    weir_status st = option_size(&most_bytes, "WEIR_HASH", text, LEAST_BYTES);
+    process_bad_option("WEIR_HASH", st);
+    on = st == WEIR_OK;
   }
   if (!on) return;
   mark_writers();

@@ -231,28 +231,28 @@ static weir_status own_directory(bool *made, bool *given)
 static weir_status open_given(weir_status (*open_spool)(void))
 {
   const struct timespec pause = {.tv_nsec = PAUSE_NS};
-  weir_status status = open_spool();
+  weir_status st = open_spool();
 
-  for (int tries = 0; tries < MOST_PAUSES && status == WEIR_EIO; tries++) {
+  for (int tries = 0; tries < MOST_PAUSES && st == WEIR_EIO; tries++) {
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
-    status = open_spool();
+    st = open_spool();
   }
-  return status;
+  return st;
 }
 
 /* Who makes the folder starts its collector; the others join. A collector that has just seen the
  * last of its processes end takes the folder away with it: then it is made anew. */
 static weir_status open_automatic(weir_status (*open_spool)(void))
 {
-  weir_status status = WEIR_ENOENT;
+  weir_status st = WEIR_ENOENT;
 
-  for (int tries = 0; tries < 3 && status == WEIR_ENOENT; tries++) {
+  for (int tries = 0; tries < 3 && st == WEIR_ENOENT; tries++) {
     bool made, given;
-    status = own_directory(&made, &given);
-    if (status == WEIR_OK) status = given ? open_given(open_spool) : open_spool();
+    st = own_directory(&made, &given);
+    if (st == WEIR_OK) st = given ? open_given(open_spool) : open_spool();
     if (made) start_collector();
   }
-  return status;
+  return st;
 }
 
 weir_status process_folder_open(weir_status (*open_spool)(void))

@@ -25,9 +25,9 @@ bool process_choice_option(unsigned *choice, const char *name, const char *const
 {
   const char *text = getenv(name);
   if (!text) return false;
-  weir_status s = option_choice(choice, name, text, words);
-  process_bad_option(name, s);
-  return s == WEIR_OK;
+  weir_status st = option_choice(choice, name, text, words);
+  process_bad_option(name, st);
+  return st == WEIR_OK;
 }
 
 bool process_absolute_path(char out[PATH_MAX], const char *text)

@@ -95,9 +95,9 @@ static void read_options(void)
 
   life.redact = read_redact_option();
   if ((text = getenv("WEIR_STACKS"))) {
-    weir_status s = option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
-    if (s == WEIR_OK) life.depth = (unsigned)depth;
-    process_bad_option("WEIR_STACKS", s);
+    weir_status st = option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
+    if (st == WEIR_OK) life.depth = (unsigned)depth;
+    process_bad_option("WEIR_STACKS", st);
   }
   if ((text = getenv("WEIR_SPOOL_LIMIT")))
     process_bad_option("WEIR_SPOOL_LIMIT",
@@ -118,9 +118,9 @@ static weir_status open_spool_with(bool chunk)
 
   if (!life.api_hash) life.api_hash = api_table_hash(api_total);
   options.api_hash = life.api_hash;
-  weir_status status = spool_open(&options);
-  if (status == WEIR_OK) process_publish_coverage(spool_current());
-  return status;
+  weir_status st = spool_open(&options);
+  if (st == WEIR_OK) process_publish_coverage(spool_current());
+  return st;
 }
 
 static weir_status open_process_spool(void)
@@ -138,12 +138,12 @@ static weir_status open_spool_for_event(void)
 static void open_image(bool for_event)
 {
   if (life.tried || life.off || !process_folder.path[0]) return;
-  weir_status status = process_folder_open(for_event ? open_spool_for_event : open_process_spool);
-  life.tried = for_event || status == WEIR_OK;
-  if (status == WEIR_OK)
+  weir_status st = process_folder_open(for_event ? open_spool_for_event : open_process_spool);
+  life.tried = for_event || st == WEIR_OK;
+  if (st == WEIR_OK)
     atomic_store(&process_recording, true);
   else if (for_event && !life.said &&
-           (process_folder.automatic || status != WEIR_ENOENT || !process_folder_is_of_run())) {
+           (process_folder.automatic || st != WEIR_ENOENT || !process_folder_is_of_run())) {
     process_say("nothing is recorded: %s.", weir_error_message());
     life.said = true;
   }

@@ -129,9 +129,9 @@ static weir_status put_duration(chrome *x, const timeline_item *item)
 static weir_status put_chrome_item(void *context, const timeline_item *item)
 {
   chrome *x = context;
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (item->kind == TIMELINE_CALL || item->kind == TIMELINE_WORK || item->kind == TIMELINE_RANGE)
-    s = put_duration(x, item);
+    st = put_duration(x, item);
   else if (item->kind == TIMELINE_LIVE) {
     begin_event(x, "C", pid_of(item), 0);
     put_time(x, "ts", item->start);
@@ -139,7 +139,7 @@ static weir_status put_chrome_item(void *context, const timeline_item *item)
                   item->bytes);
   } else
     put_track(x, item);
-  return s ? s : export_written(x->out);
+  return st ? st : export_written(x->out);
 }
 
 /* Each frame of a stack names the one that called it. */
@@ -147,8 +147,8 @@ static weir_status put_stack(chrome *x, int64_t stack, bool first)
 {
   const wr_frame *frames;
   size_t count;
-  weir_status s = export_frames(&x->input, stack, &frames, &count);
-  if (s) return s;
+  weir_status st = export_frames(&x->input, stack, &frames, &count);
+  if (st) return st;
   if (!count)
     (void)fprintf(x->out, "%s\n\"%" PRId64 ".0\":{\"name\":\"?\"}", first ? "" : ",", stack);
   for (size_t i = 0; i < count; i++) {
@@ -169,20 +169,20 @@ static weir_status put_chrome(chrome *x)
   uint64_t stack, *value;
   bool first = true;
   (void)fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", x->out);
-  weir_status s = timeline_walk(&x->input.in.db, put_chrome_item, x);
+  weir_status st = timeline_walk(&x->input.in.db, put_chrome_item, x);
   (void)fputs("],\n\"stackFrames\":{", x->out);
-  for (size_t at = 0; !s && hash_map_next(&x->stacks, &at, &stack, &value); first = false)
-    s = put_stack(x, (int64_t)stack, first);
+  for (size_t at = 0; !st && hash_map_next(&x->stacks, &at, &stack, &value); first = false)
+    st = put_stack(x, (int64_t)stack, first);
   (void)fputs("}}\n", x->out);
-  return s ? s : export_written(x->out);
+  return st ? st : export_written(x->out);
 }
 
 weir_status chrome_export(FILE *out, const char *trace)
 {
   chrome x = {.out = out};
-  weir_status s = export_input_open(&x.input, trace);
-  if (!s) s = put_chrome(&x);
+  weir_status st = export_input_open(&x.input, trace);
+  if (!st) st = put_chrome(&x);
   hash_map_free(&x.stacks);
   export_input_close(&x.input);
-  return s;
+  return st;
 }

@@ -270,19 +270,19 @@ static weir_status put_profile(firefox *x, const char *trace)
                 x->p.began / 1000000, (int)(x->p.began < 0 ? 0 : x->p.began / 1000 % 1000));
   wr_put_json_text(x->out, trace);
   (void)fputs("},\"libs\":[],\"pages\":[],\"threads\":[", x->out);
-  weir_status s = WEIR_OK;
-  for (int i = 0; i < PROFILE_WEIGHTS && !s; i++)
-    s = put_thread(x, (profile_weight)i);
+  weir_status st = WEIR_OK;
+  for (int i = 0; i < PROFILE_WEIGHTS && !st; i++)
+    st = put_thread(x, (profile_weight)i);
   (void)fputs("]}\n", x->out);
-  return s ? s : export_written(x->out);
+  return st ? st : export_written(x->out);
 }
 
 weir_status firefox_export(FILE *out, const char *trace)
 {
   firefox x = {.out = out};
-  weir_status s = profile_open(&x.p, trace);
-  if (!s) s = profile_each(&x.p, take_sample, &x);
-  if (!s) s = put_profile(&x, trace);
+  weir_status st = profile_open(&x.p, trace);
+  if (!st) st = profile_each(&x.p, take_sample, &x);
+  if (!st) st = put_profile(&x, trace);
   profile_close(&x.p);
   for (size_t i = 0; i < x.strings.count && i < x.string_room; i++)
     free(x.string[i]);
@@ -294,5 +294,5 @@ weir_status firefox_export(FILE *out, const char *trace)
   free(x.frame);
   free(x.stack);
   free(x.sample);
-  return s;
+  return st;
 }

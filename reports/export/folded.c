@@ -41,8 +41,8 @@ weir_status folded_export(FILE *out, const char *trace, profile_weight weight)
 {
   profile p;
   folding f = {out, weight};
-  weir_status s = profile_open(&p, trace);
-  if (!s) s = profile_each(&p, fold_sample, &f);
+  weir_status st = profile_open(&p, trace);
+  if (!st) st = profile_each(&p, fold_sample, &f);
   profile_close(&p);
-  return s;
+  return st;
 }

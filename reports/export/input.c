@@ -13,13 +13,13 @@ weir_status export_input_open(export_input *x, const char *trace)
 {
   int64_t finished = 0;
   *x = (export_input){0};
-  weir_status s = wr_input_open(&x->in, trace);
-  if (s) return s;
+  weir_status st = wr_input_open(&x->in, trace);
+  if (st) return st;
   const wr_db *db = &x->in.db;
-  s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
-  if (!s && finished != 1 && wr_schema_graph_memory(db)) s = wr_graph_launches_temporary(db);
-  if (!s && finished != 1) s = wr_lifetimes_temporary(db);
-  return s ? s : wr_symbols_open(&x->symbols, db);
+  st = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  if (!st && finished != 1 && wr_schema_graph_memory(db)) st = wr_graph_launches_temporary(db);
+  if (!st && finished != 1) st = wr_lifetimes_temporary(db);
+  return st ? st : wr_symbols_open(&x->symbols, db);
 }
 
 void export_input_close(export_input *x)
@@ -33,8 +33,8 @@ weir_status export_frames(export_input *x, int64_t stack, const wr_frame **frame
 {
   *frames = NULL;
   *count = 0;
-  weir_status s = stack ? wr_symbols_stack(x->symbols, stack, frames, count) : WEIR_OK;
-  if (s || !*count) return s;
+  weir_status st = stack ? wr_symbols_stack(x->symbols, stack, frames, count) : WEIR_OK;
+  if (st || !*count) return st;
   size_t at = wr_site_at(*frames, *count);
   *frames += at;
   *count -= at;

@@ -70,9 +70,9 @@ static weir_status name_kernels(const wr_db *to)
   if (!code)
     code = sqlite3_create_function(to->handle, "short_name", 1, SQLITE_UTF8, NULL, short_name, NULL,
                                    NULL);
-  weir_status s = code ? wr_db_fail(to, "creating") : wr_db_exec(to, kernel_names);
+  weir_status st = code ? wr_db_fail(to, "creating") : wr_db_exec(to, kernel_names);
   wr_demangler_close(&cxx);
-  return s;
+  return st;
 }
 
 typedef struct copying {
@@ -104,27 +104,27 @@ static weir_status name_frames(void *context, sqlite3_stmt *stacks)
   copying *x = context;
   const wr_frame *frames;
   size_t count;
-  weir_status s = wr_symbols_stack(x->symbols, sqlite3_column_int64(stacks, 0), &frames, &count);
-  for (size_t i = 0; i < count && !s; i++) {
+  weir_status st = wr_symbols_stack(x->symbols, sqlite3_column_int64(stacks, 0), &frames, &count);
+  for (size_t i = 0; i < count && !st; i++) {
     if (!frames[i].function) continue;
     sqlite3_bind_int64(x->symbol, 1, frames[i].row);
     sqlite3_bind_text(x->symbol, 2, frames[i].function, -1, SQLITE_TRANSIENT);
-    s = wr_db_run(&x->from, x->symbol);
+    st = wr_db_run(&x->from, x->symbol);
   }
-  return s;
+  return st;
 }
 
 static weir_status name_chains(copying *x)
 {
-  weir_status s = wr_symbols_open(&x->symbols, &x->from);
-  if (!s) s = wr_db_exec(&x->from, symbol_tables);
-  if (!s)
-    s = wr_db_prepare(&x->from, "INSERT OR REPLACE INTO export_symbol VALUES(?1, ?2)", &x->symbol);
-  if (!s) s = wr_db_each(&x->from, "SELECT id FROM main.stack", name_frames, x);
-  if (!s) s = wr_db_exec(&x->from, symbol_view);
+  weir_status st = wr_symbols_open(&x->symbols, &x->from);
+  if (!st) st = wr_db_exec(&x->from, symbol_tables);
+  if (!st)
+    st = wr_db_prepare(&x->from, "INSERT OR REPLACE INTO export_symbol VALUES(?1, ?2)", &x->symbol);
+  if (!st) st = wr_db_each(&x->from, "SELECT id FROM main.stack", name_frames, x);
+  if (!st) st = wr_db_exec(&x->from, symbol_view);
   sqlite3_finalize(x->symbol);
   if (x->symbols) wr_symbols_close(x->symbols);
-  return s;
+  return st;
 }
 
 /* ---- what observing devices cost ------------------------------------------------------------------ */
@@ -167,14 +167,14 @@ static weir_status make_table(const wr_db *to, const char *name, sqlite3_stmt *r
   if (m && fclose(m)) whole = false;
   char *create = whole ? wr_format("CREATE TABLE \"%s\"(%s)", name, columns) : NULL;
   char *fill = whole ? wr_format("INSERT INTO \"%s\" VALUES(%s)", name, marks) : NULL;
-  weir_status s = create && fill ? wr_db_exec(to, create)
-                                 : weir_fail(WEIR_ENOMEM, "exporting: out of host memory");
-  if (!s) s = wr_db_prepare(to, fill, insert);
+  weir_status st = create && fill ? wr_db_exec(to, create)
+                                  : weir_fail(WEIR_ENOMEM, "exporting: out of host memory");
+  if (!st) st = wr_db_prepare(to, fill, insert);
   free(columns);
   free(marks);
   free(create);
   free(fill);
-  return s;
+  return st;
 }
 
 /* name: a table of the export */
@@ -184,27 +184,27 @@ static weir_status copy_table(void *context, sqlite3_stmt *names)
   const char *name = (const char *)sqlite3_column_text(names, 0);
   char *sql = wr_format("SELECT * FROM \"%s\"", name);
   sqlite3_stmt *rows = NULL, *insert = NULL;
-  weir_status s = sql ? wr_db_prepare(&x->from, sql, &rows)
-                      : weir_fail(WEIR_ENOMEM, "exporting: out of host memory");
+  weir_status st = sql ? wr_db_prepare(&x->from, sql, &rows)
+                       : weir_fail(WEIR_ENOMEM, "exporting: out of host memory");
   free(sql);
-  if (!s) s = make_table(&x->to, name, rows, &insert);
+  if (!st) st = make_table(&x->to, name, rows, &insert);
   int code = SQLITE_DONE;
-  while (!s && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+  while (!st && (code = sqlite3_step(rows)) == SQLITE_ROW) {
     for (int i = 0; i < sqlite3_column_count(rows); i++)
       sqlite3_bind_value(insert, i + 1, sqlite3_column_value(rows, i));
-    s = wr_db_run(&x->to, insert);
+    st = wr_db_run(&x->to, insert);
   }
-  if (!s && code != SQLITE_DONE) s = wr_db_fail(&x->from, "reading");
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(&x->from, "reading");
   sqlite3_finalize(rows);
   sqlite3_finalize(insert);
-  return s;
+  return st;
 }
 
 static weir_status copy_all(copying *x)
 {
-  weir_status s = wr_db_exec(&x->to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
-  if (!s)
-    s = wr_db_each(
+  weir_status st = wr_db_exec(&x->to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
+  if (!st)
+    st = wr_db_each(
         &x->from,
         "SELECT 'StringIds' UNION ALL SELECT name FROM temp.sqlite_schema"
         " WHERE type IN ('table', 'view')"
@@ -212,32 +212,33 @@ static weir_status copy_all(copying *x)
         "'range_row',"
         " 'range_name', 'range_category', 'graph_work', 'graph_launch', 'device_work', 'name')",
         copy_table, x);
-  if (!s) s = wr_db_exec(&x->to, empty_tables);
-  if (!s) s = wr_db_exec(&x->to, symbol_strings);
-  if (!s) s = wr_db_exec(&x->to, plain_names);
-  if (!s) s = name_kernels(&x->to);
-  return s ? s : wr_db_exec(&x->to, "COMMIT");
+  if (!st) st = wr_db_exec(&x->to, empty_tables);
+  if (!st) st = wr_db_exec(&x->to, symbol_strings);
+  if (!st) st = wr_db_exec(&x->to, plain_names);
+  if (!st) st = name_kernels(&x->to);
+  return st ? st : wr_db_exec(&x->to, "COMMIT");
 }
 
 weir_status nsys_export(const char *trace, const char *output)
 {
   wr_input in;
   int64_t finished = 0;
-  weir_status s = wr_input_open(&in, trace);
-  if (s) return s;
+  weir_status st = wr_input_open(&in, trace);
+  if (st) return st;
   copying x = {.from = in.db, .to = {.path = output}};
-  s = check_own_tables(&in.db);
-  if (!s) s = wr_db_number(&in.db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
-  if (!s && finished != 1 && wr_schema_graph_memory(&in.db))
-    s = wr_graph_launches_temporary(&in.db);
-  if (!s && finished != 1) s = wr_lifetimes_temporary(&in.db);
-  if (!s) s = wr_schema_nsys_views(&in.db);
-  if (!s) s = name_chains(&x);
-  if (!s) s = show_overhead(&in.db);
-  if (!s && sqlite3_open_v2(output, &x.to.handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL))
-    s = wr_db_fail(&x.to, "creating");
-  if (!s) s = copy_all(&x);
+  st = check_own_tables(&in.db);
+  if (!st) st = wr_db_number(&in.db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  if (!st && finished != 1 && wr_schema_graph_memory(&in.db))
+    st = wr_graph_launches_temporary(&in.db);
+  if (!st && finished != 1) st = wr_lifetimes_temporary(&in.db);
+  if (!st) st = wr_schema_nsys_views(&in.db);
+  if (!st) st = name_chains(&x);
+  if (!st) st = show_overhead(&in.db);
+  if (!st &&
+      sqlite3_open_v2(output, &x.to.handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL))
+    st = wr_db_fail(&x.to, "creating");
+  if (!st) st = copy_all(&x);
   sqlite3_close(x.to.handle);
   wr_input_close(&in);
-  return s;
+  return st;
 }

@@ -117,8 +117,8 @@ static weir_status iid_of(perfetto *x, unsigned field, uint64_t key, uint64_t *i
 static weir_status intern_text(perfetto *x, unsigned field, const char *text, uint64_t *iid)
 {
   bool added;
-  weir_status s = iid_of(x, field, export_text_key(1, text), iid, &added);
-  if (s || !added) return s;
+  weir_status st = iid_of(x, field, export_text_key(1, text), iid, &added);
+  if (st || !added) return st;
   proto_clear(&x->part);
   proto_number(&x->part, IID, *iid);
   proto_text(&x->part, STRING_TEXT, text);
@@ -130,9 +130,9 @@ static weir_status intern_mapping(perfetto *x, const char *path, uint64_t *iid)
 {
   bool added;
   uint64_t text;
-  weir_status s = intern_text(x, INTERNED_MAPPING_PATH, path, &text);
-  if (!s) s = iid_of(x, INTERNED_MAPPING, text, iid, &added);
-  if (s || !added) return s;
+  weir_status st = intern_text(x, INTERNED_MAPPING_PATH, path, &text);
+  if (!st) st = iid_of(x, INTERNED_MAPPING, text, iid, &added);
+  if (st || !added) return st;
   proto_clear(&x->part);
   proto_number(&x->part, IID, *iid);
   proto_number(&x->part, MAPPING_PATH, text);
@@ -144,11 +144,11 @@ static weir_status intern_new_frame(perfetto *x, const wr_frame *f, uint64_t iid
 {
   uint64_t function = 0, mapping = 0, file = 0;
   char *name = export_frame_name(f);
-  weir_status s =
+  weir_status st =
       name ? intern_text(x, INTERNED_FUNCTION, name, &function) : export_out_of_memory();
   free(name);
-  if (!s) s = intern_mapping(x, f->module, &mapping);
-  if (!s && f->file) s = intern_text(x, INTERNED_SOURCE_PATH, f->file, &file);
+  if (!st) st = intern_mapping(x, f->module, &mapping);
+  if (!st && f->file) st = intern_text(x, INTERNED_SOURCE_PATH, f->file, &file);
   proto_clear(&x->part);
   proto_number(&x->part, IID, iid);
   proto_number(&x->part, FRAME_FUNCTION, function);
@@ -157,7 +157,7 @@ static weir_status intern_new_frame(perfetto *x, const wr_frame *f, uint64_t iid
   if (file) proto_number(&x->part, FRAME_FILE, file);
   if (file && f->line > 0) proto_number(&x->part, FRAME_LINE, (uint64_t)f->line);
   proto_message(&x->interned, INTERNED_FRAME, &x->part);
-  return s;
+  return st;
 }
 
 /* The number of a stack; its frames are outermost first. */
@@ -166,19 +166,19 @@ static weir_status intern_stack(perfetto *x, int64_t stack, uint64_t *iid)
   bool added;
   const wr_frame *frames;
   size_t count;
-  weir_status s = iid_of(x, INTERNED_CALLSTACK, (uint64_t)stack, iid, &added);
-  if (s || !added) return s;
-  s = export_frames(&x->input, stack, &frames, &count);
+  weir_status st = iid_of(x, INTERNED_CALLSTACK, (uint64_t)stack, iid, &added);
+  if (st || !added) return st;
+  st = export_frames(&x->input, stack, &frames, &count);
   proto_clear(&x->packet);
   proto_number(&x->packet, IID, *iid);
-  for (size_t i = count; !s && i-- > 0;) {
+  for (size_t i = count; !st && i-- > 0;) {
     uint64_t frame;
-    s = iid_of(x, INTERNED_FRAME, export_frame_key(&frames[i]), &frame, &added);
-    if (!s && added) s = intern_new_frame(x, &frames[i], frame);
+    st = iid_of(x, INTERNED_FRAME, export_frame_key(&frames[i]), &frame, &added);
+    if (!st && added) st = intern_new_frame(x, &frames[i], frame);
     proto_number(&x->packet, CALLSTACK_FRAME, frame);
   }
   proto_message(&x->interned, INTERNED_CALLSTACK, &x->packet);
-  return s;
+  return st;
 }
 
 /* ---- tracks ---------------------------------------------------------------------------------- */
@@ -215,13 +215,13 @@ static weir_status put_device(perfetto *x, const timeline_item *item)
   if (item->device >= 0) (void)snprintf(name, sizeof name, "Device %" PRId64, item->device);
   proto_number(&x->track, TRACK_UUID, item->track);
   proto_text(&x->track, TRACK_NAME, name);
-  weir_status s = put_packet(x, 0);
+  weir_status st = put_packet(x, 0);
   proto_number(&x->part, COUNTER_UNIT, UNIT_SIZE_BYTES);
   proto_number(&x->track, TRACK_UUID, counter_of(item->track));
   proto_number(&x->track, TRACK_PARENT, item->track);
   proto_text(&x->track, TRACK_NAME, "Live memory");
   proto_message(&x->track, TRACK_COUNTER, &x->part);
-  return s ? s : put_packet(x, 0);
+  return st ? st : put_packet(x, 0);
 }
 
 static weir_status put_lane(perfetto *x, const timeline_item *item)
@@ -263,10 +263,10 @@ static void annotate(perfetto *x, const timeline_item *item)
 static weir_status put_slice(perfetto *x, const timeline_item *item)
 {
   uint64_t name = 0, category = 0, stack = 0;
-  weir_status s = intern_text(x, INTERNED_NAME, item->name ? item->name : "?", &name);
-  if (!s) s = intern_text(x, INTERNED_CATEGORY, item->category ? item->category : "?", &category);
-  if (!s && item->stack) s = intern_stack(x, item->stack, &stack);
-  if (s) return s;
+  weir_status st = intern_text(x, INTERNED_NAME, item->name ? item->name : "?", &name);
+  if (!st) st = intern_text(x, INTERNED_CATEGORY, item->category ? item->category : "?", &category);
+  if (!st && item->stack) st = intern_stack(x, item->stack, &stack);
+  if (st) return st;
   proto_number(&x->event, EVENT_TYPE, TYPE_BEGIN);
   proto_number(&x->event, EVENT_TRACK, item->track);
   proto_number(&x->event, EVENT_NAME, name);
@@ -275,10 +275,10 @@ static weir_status put_slice(perfetto *x, const timeline_item *item)
   bool flows = item->kind == TIMELINE_WORK ? item->call != 0 : item->works;
   if (flows) proto_fixed64(&x->event, EVENT_FLOW, (uint64_t)item->call);
   annotate(x, item);
-  s = put_packet(x, item->start);
+  st = put_packet(x, item->start);
   proto_number(&x->event, EVENT_TYPE, TYPE_END);
   proto_number(&x->event, EVENT_TRACK, item->track);
-  return s ? s : put_packet(x, item->end);
+  return st ? st : put_packet(x, item->end);
 }
 
 static weir_status put_live(perfetto *x, const timeline_item *item)
@@ -315,23 +315,23 @@ static weir_status put_first(perfetto *x)
 {
   static const char *const names[ANNOTATE_COUNT] = {
       [ANNOTATE_BYTES] = "bytes", [ANNOTATE_STATUS] = "status", [ANNOTATE_KERNEL] = "kernel"};
-  weir_status s = WEIR_OK;
-  for (uint64_t i = 1, iid; i < ANNOTATE_COUNT && !s; i++)
-    s = intern_text(x, INTERNED_ANNOTATION, names[i], &iid);
-  return s ? s : put_packet(x, 0);
+  weir_status st = WEIR_OK;
+  for (uint64_t i = 1, iid; i < ANNOTATE_COUNT && !st; i++)
+    st = intern_text(x, INTERNED_ANNOTATION, names[i], &iid);
+  return st ? st : put_packet(x, 0);
 }
 
 weir_status perfetto_export(FILE *out, const char *trace)
 {
   perfetto x = {.out = out};
-  weir_status s = export_input_open(&x.input, trace);
-  if (!s) s = put_first(&x);
-  if (!s) s = timeline_walk(&x.input.in.db, put_item, &x);
+  weir_status st = export_input_open(&x.input, trace);
+  if (!st) st = put_first(&x);
+  if (!st) st = timeline_walk(&x.input.in.db, put_item, &x);
   export_input_close(&x.input);
   for (int i = 0; i < INTERNED_KINDS; i++)
     hash_map_free(&x.numbers[i]);
   proto *const parts[] = {&x.interned, &x.event, &x.track, &x.packet, &x.part, &x.whole};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
     proto_free(parts[i]);
-  return s;
+  return st;
 }

@@ -82,8 +82,8 @@ static weir_status mapping_number(pprof *x, const char *path, uint64_t *number)
   uint64_t name;
   *number = 0;
   if (!*path) return WEIR_OK;
-  weir_status s = string_number(x, path, &name);
-  if (s) return s;
+  weir_status st = string_number(x, path, &name);
+  if (st) return st;
   *number = export_number(&x->mappings, name, &added);
   if (!*number) return export_out_of_memory();
   if (!added) return WEIR_OK;
@@ -99,9 +99,9 @@ static weir_status function_number(pprof *x, const char *name, const char *file,
 {
   bool added;
   uint64_t name_number, file_number;
-  weir_status s = string_number(x, name, &name_number);
-  if (!s) s = string_number(x, file, &file_number);
-  if (s) return s;
+  weir_status st = string_number(x, name, &name_number);
+  if (!st) st = string_number(x, file, &file_number);
+  if (st) return st;
   *number = export_number(&x->functions, hash_mix(hash_mix(2, name_number), file_number), &added);
   if (!*number) return export_out_of_memory();
   if (!added) return WEIR_OK;
@@ -115,9 +115,9 @@ static weir_status function_number(pprof *x, const char *name, const char *file,
 static weir_status put_place(pprof *x, uint64_t number, const char *name, const wr_frame *f)
 {
   uint64_t function = 0, mapping = 0;
-  weir_status s = function_number(x, name, f ? f->file : NULL, &function);
-  if (!s && f) s = mapping_number(x, f->module, &mapping);
-  if (s) return s;
+  weir_status st = function_number(x, name, f ? f->file : NULL, &function);
+  if (!st && f) st = mapping_number(x, f->module, &mapping);
+  if (st) return st;
   proto_clear(&x->line);
   proto_number(&x->line, LINE_FUNCTION_ID, function);
   if (f && f->line > 0) proto_number(&x->line, LINE_LINE, (uint64_t)f->line);
@@ -136,20 +136,20 @@ static weir_status add_place(pprof *x, uint64_t key, const char *function, const
   proto_varint(&x->list, number);
   if (!added) return WEIR_OK;
   char *name = f ? export_frame_name(f) : NULL;
-  weir_status s =
+  weir_status st =
       f && !name ? export_out_of_memory() : put_place(x, number, f ? name : function, f);
   free(name);
-  return s;
+  return st;
 }
 
 static weir_status put_pprof_sample(void *context, const profile_sample *sample)
 {
   pprof *x = context;
   proto_clear(&x->list);
-  weir_status s = add_place(x, export_text_key(3, sample->function), sample->function, NULL);
-  for (size_t i = 0; i < sample->count && !s; i++)
-    s = add_place(x, export_frame_key(&sample->frames[i]), NULL, &sample->frames[i]);
-  if (s) return s;
+  weir_status st = add_place(x, export_text_key(3, sample->function), sample->function, NULL);
+  for (size_t i = 0; i < sample->count && !st; i++)
+    st = add_place(x, export_frame_key(&sample->frames[i]), NULL, &sample->frames[i]);
+  if (st) return st;
   proto_message(&x->message, SAMPLE_LOCATION_ID, &x->list);
   proto_clear(&x->list);
   for (int i = 0; i < PROFILE_WEIGHTS; i++)
@@ -162,17 +162,17 @@ static weir_status put_sample_types(pprof *x, const profile *p)
 {
   uint64_t name = 0, unit = 0, shown = 0;
   proto_text(&x->field, PROFILE_STRING_TABLE, "");
-  weir_status s = put_profile_bytes(x);
-  for (int i = 0; i < PROFILE_WEIGHTS && !s; i++) {
-    s = string_number(x, profile_weights[i].name, &name);
-    if (!s) s = string_number(x, profile_weights[i].unit, &unit);
-    if (s) break;
+  weir_status st = put_profile_bytes(x);
+  for (int i = 0; i < PROFILE_WEIGHTS && !st; i++) {
+    st = string_number(x, profile_weights[i].name, &name);
+    if (!st) st = string_number(x, profile_weights[i].unit, &unit);
+    if (st) break;
     if (i == PROFILE_HOST_TIME) shown = name;
     proto_number(&x->message, VALUE_TYPE, name);
     proto_number(&x->message, VALUE_UNIT, unit);
-    s = put_profile_field(x, PROFILE_SAMPLE_TYPE, &x->message);
+    st = put_profile_field(x, PROFILE_SAMPLE_TYPE, &x->message);
   }
-  if (s) return s;
+  if (st) return st;
   proto_clear(&x->field);
   proto_number(&x->field, PROFILE_TIME_NANOS, (uint64_t)p->began);
   proto_number(&x->field, PROFILE_DURATION_NANOS, (uint64_t)p->duration);
@@ -197,15 +197,15 @@ weir_status pprof_export(FILE *out, const char *trace)
 {
   profile p;
   pprof x = {.to = malloc(sizeof(gzip))};
-  weir_status s = profile_open(&p, trace);
-  if (!s && !x.to) s = export_out_of_memory();
-  if (!s) {
+  weir_status st = profile_open(&p, trace);
+  if (!st && !x.to) st = export_out_of_memory();
+  if (!st) {
     gzip_begin(x.to, out);
-    s = put_sample_types(&x, &p);
-    if (!s) s = profile_each(&p, put_pprof_sample, &x);
+    st = put_sample_types(&x, &p);
+    if (!st) st = profile_each(&p, put_pprof_sample, &x);
     gzip_end(x.to);
   }
   pprof_free(&x);
   profile_close(&p);
-  return s ? s : export_written(out);
+  return st ? st : export_written(out);
 }

@@ -63,14 +63,15 @@ static weir_status add_profile_row(void *context, sqlite3_stmt *q)
 weir_status profile_open(profile *p, const char *trace)
 {
   *p = (profile){0};
-  weir_status s = export_input_open(&p->input, trace);
+  weir_status st = export_input_open(&p->input, trace);
   const wr_db *db = &p->input.in.db;
-  if (!s) s = wr_db_each(db, calls_sql, add_profile_row, p);
-  if (!s && wr_schema_graph_memory(db)) s = wr_db_each(db, graphs_sql, add_profile_row, p);
-  if (!s) s = wr_db_each(db, live_sql, add_profile_row, p);
-  if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'duration_ns'", &p->duration);
-  if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &p->began);
-  return s ? s : wr_db_prepare(db, "SELECT name FROM main.api WHERE id = ?1", &p->api_name);
+  if (!st) st = wr_db_each(db, calls_sql, add_profile_row, p);
+  if (!st && wr_schema_graph_memory(db)) st = wr_db_each(db, graphs_sql, add_profile_row, p);
+  if (!st) st = wr_db_each(db, live_sql, add_profile_row, p);
+  if (!st) st = wr_db_number(db, "SELECT value FROM meta WHERE key = 'duration_ns'", &p->duration);
+  if (!st)
+    st = wr_db_number(db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &p->began);
+  return st ? st : wr_db_prepare(db, "SELECT name FROM main.api WHERE id = ?1", &p->api_name);
 }
 
 void profile_close(profile *p)
@@ -86,17 +87,17 @@ weir_status profile_each(profile *p,
                          weir_status (*take)(void *context, const profile_sample *sample),
                          void *context)
 {
-  weir_status s = WEIR_OK;
-  for (size_t i = 0; i < p->count && !s; i++) {
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; i < p->count && !st; i++) {
     profile_sample x = {.weight = p->sum[i].weight};
-    s = export_frames(&p->input, p->sum[i].stack, &x.frames, &x.count);
-    if (s) break;
+    st = export_frames(&p->input, p->sum[i].stack, &x.frames, &x.count);
+    if (st) break;
     sqlite3_bind_int64(p->api_name, 1, p->sum[i].api);
     if (sqlite3_step(p->api_name) == SQLITE_ROW)
       x.function = (const char *)sqlite3_column_text(p->api_name, 0);
     if (!x.function) x.function = "(no function)";
-    s = take(context, &x);
+    st = take(context, &x);
     sqlite3_reset(p->api_name);
   }
-  return s;
+  return st;
 }

@@ -62,10 +62,10 @@ static weir_status put_speedscope_frame(speedscope *x, const wr_frame *f)
 static weir_status put_sample_frames(void *context, const profile_sample *sample)
 {
   speedscope *x = context;
-  weir_status s = put_function(x, sample->function);
-  for (size_t i = 0; i < sample->count && !s; i++)
-    s = put_speedscope_frame(x, &sample->frames[i]);
-  return s ? s : export_written(x->out);
+  weir_status st = put_function(x, sample->function);
+  for (size_t i = 0; i < sample->count && !st; i++)
+    st = put_speedscope_frame(x, &sample->frames[i]);
+  return st ? st : export_written(x->out);
 }
 
 /* In a list of frames they count from 0. */
@@ -108,12 +108,12 @@ static weir_status put_profile(speedscope *x, profile_weight weight)
                 "%s\n{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"%s\",\"startValue\":0,"
                 "\"samples\":[",
                 weight ? "," : "", profile_weights[weight].name, unit[0] == 'c' ? "none" : unit);
-  weir_status s = profile_each(&x->p, put_sample, x);
+  weir_status st = profile_each(&x->p, put_sample, x);
   (void)fputs("],\n\"weights\":[", x->out);
   x->first = true;
-  if (!s) s = profile_each(&x->p, put_weight, x);
+  if (!st) st = profile_each(&x->p, put_weight, x);
   (void)fprintf(x->out, "],\"endValue\":%" PRId64 "}", x->total);
-  return s ? s : export_written(x->out);
+  return st ? st : export_written(x->out);
 }
 
 static weir_status put_speedscope(speedscope *x, const char *trace)
@@ -124,20 +124,20 @@ static weir_status put_speedscope(speedscope *x, const char *trace)
               x->out);
   wr_put_json_text(x->out, trace);
   (void)fputs(",\n\"shared\":{\"frames\":[", x->out);
-  weir_status s = profile_each(&x->p, put_sample_frames, x);
+  weir_status st = profile_each(&x->p, put_sample_frames, x);
   (void)fputs("]},\n\"profiles\":[", x->out);
-  for (int i = 0; i < PROFILE_WEIGHTS && !s; i++)
-    s = put_profile(x, (profile_weight)i);
+  for (int i = 0; i < PROFILE_WEIGHTS && !st; i++)
+    st = put_profile(x, (profile_weight)i);
   (void)fputs("]}\n", x->out);
-  return s ? s : export_written(x->out);
+  return st ? st : export_written(x->out);
 }
 
 weir_status speedscope_export(FILE *out, const char *trace)
 {
   speedscope x = {.out = out};
-  weir_status s = profile_open(&x.p, trace);
-  if (!s) s = put_speedscope(&x, trace);
+  weir_status st = profile_open(&x.p, trace);
+  if (!st) st = put_speedscope(&x, trace);
   hash_map_free(&x.frames);
   profile_close(&x.p);
-  return s;
+  return st;
 }

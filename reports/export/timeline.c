@@ -133,9 +133,9 @@ static weir_status add_call_slice(void *context, sqlite3_stmt *q)
                         .kernel = plain ? plain : kernel,
                         .works = sqlite3_column_int(q, 12) != 0};
   item.end = end_of(item.start, sqlite3_column_int64(q, 5));
-  weir_status s = x->take(x->context, &item);
+  weir_status st = x->take(x->context, &item);
   free(plain);
-  return s;
+  return st;
 }
 
 /* ---- what overlaps: a track becomes several -------------------------------------------------- */
@@ -152,8 +152,8 @@ static weir_status lane_of(timeline *x, uint64_t key, timeline_kind kind, timeli
     timeline_item track = *item;
     track.kind = kind;
     track.name = NULL;
-    weir_status s = added ? x->take(x->context, &track) : WEIR_OK;
-    if (s) return s;
+    weir_status st = added ? x->take(x->context, &track) : WEIR_OK;
+    if (st) return st;
     if (!added && x->ends[number - 1] > item->start) continue;
     x->ends[number - 1] = item->end;
     return WEIR_OK;
@@ -194,17 +194,17 @@ static weir_status add_device_slice(void *context, sqlite3_stmt *q)
                         .category = "device",
                         .sized = sqlite3_column_type(q, 8) != SQLITE_NULL,
                         .bytes = sqlite3_column_int64(q, 8)};
-  weir_status s = live_bytes_of_device(x, item.device, &live);
+  weir_status st = live_bytes_of_device(x, item.device, &live);
   item.group = TRACK(TIMELINE_DEVICE, item.device);
   for (int i = 0; i < 4; i++)
     stream = hash_mix(stream, (uint64_t)sqlite3_column_int64(q, i));
-  if (!s) s = lane_of(x, stream, TIMELINE_STREAM, &item);
-  if (s) return s;
+  if (!st) st = lane_of(x, stream, TIMELINE_STREAM, &item);
+  if (st) return st;
   char *plain = kernel ? wr_demangle(&x->cxx, kernel) : NULL;
   item.name = plain ? plain : kernel ? kernel : text_at(q, 7);
-  s = x->take(x->context, &item);
+  st = x->take(x->context, &item);
   free(plain);
-  return s;
+  return st;
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
@@ -229,9 +229,9 @@ static weir_status add_range_slice(void *context, sqlite3_stmt *q)
                         .end = time_of(sqlite3_column_int64(q, 5)),
                         .category = "nvtx"};
   uint64_t key = hash_mix(hash_mix(10, (uint64_t)process), (uint64_t)thread);
-  weir_status s = lane_of(x, key, TIMELINE_RANGES, &item);
+  weir_status st = lane_of(x, key, TIMELINE_RANGES, &item);
   item.name = text_at(q, 6);
-  return s ? s : x->take(x->context, &item);
+  return st ? st : x->take(x->context, &item);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -249,8 +249,8 @@ static weir_status take_live(void *context, sqlite3_stmt *q)
   timeline *x = context;
   uint64_t *live;
   int64_t device = device_at(q, 0);
-  weir_status s = live_bytes_of_device(x, device, &live);
-  if (s) return s;
+  weir_status st = live_bytes_of_device(x, device, &live);
+  if (st) return st;
   *live += (uint64_t)sqlite3_column_int64(q, 2);
   timeline_item item = {.kind = TIMELINE_LIVE,
                         .track = TRACK(TIMELINE_DEVICE, device),
@@ -266,25 +266,25 @@ static weir_status walk_tracks(timeline *x)
   bool work =
       wr_db_has_table(x->db, "device_work") && wr_db_has_column(x->db, "device_work", "graph_node");
   bool ranges = wr_db_has_table(x->db, "range_row") && wr_db_has_table(x->db, "range_name");
-  weir_status s = wr_db_each(x->db, processes_sql, add_process_track, x);
-  if (!s) s = wr_db_each(x->db, threads_sql, add_thread_track, x);
-  if (!s && x->db->schema < 2) s = wr_db_exec(x->db, old_batches_sql);
-  if (!s) s = wr_db_exec(x->db, batches_sql);
-  if (!s && work) s = wr_db_exec(x->db, worked_sql);
-  if (!s) s = wr_db_each(x->db, calls_of_threads, add_call_slice, x);
-  if (!s && work) s = wr_db_each(x->db, work_sql, add_device_slice, x);
-  if (!s && ranges) s = wr_db_each(x->db, ranges_of_threads, add_range_slice, x);
-  return s ? s : wr_db_each(x->db, live_of_devices, take_live, x);
+  weir_status st = wr_db_each(x->db, processes_sql, add_process_track, x);
+  if (!st) st = wr_db_each(x->db, threads_sql, add_thread_track, x);
+  if (!st && x->db->schema < 2) st = wr_db_exec(x->db, old_batches_sql);
+  if (!st) st = wr_db_exec(x->db, batches_sql);
+  if (!st && work) st = wr_db_exec(x->db, worked_sql);
+  if (!st) st = wr_db_each(x->db, calls_of_threads, add_call_slice, x);
+  if (!st && work) st = wr_db_each(x->db, work_sql, add_device_slice, x);
+  if (!st && ranges) st = wr_db_each(x->db, ranges_of_threads, add_range_slice, x);
+  return st ? st : wr_db_each(x->db, live_of_devices, take_live, x);
 }
 
 weir_status timeline_walk(const wr_db *db, timeline_take *take, void *context)
 {
   timeline x = {.db = db, .take = take, .context = context};
   wr_demangler_open(&x.cxx);
-  weir_status s = walk_tracks(&x);
+  weir_status st = walk_tracks(&x);
   wr_demangler_close(&x.cxx);
   hash_map_free(&x.devices);
   hash_map_free(&x.lanes);
   free(x.ends);
-  return s;
+  return st;
 }

@@ -209,11 +209,11 @@ static weir_status cached_statement(wr_batch *b, const char *sql, sqlite3_stmt *
   size_t count = sizeof(b->cached) / sizeof(b->cached[0]);
   for (size_t i = 0; i < count; i++) {
     if (b->cached[i].sql && b->cached[i].sql != sql) continue;
-    weir_status s = WEIR_OK;
-    if (!b->cached[i].sql) s = wr_db_prepare(&b->db, sql, &b->cached[i].statement);
-    if (!s) b->cached[i].sql = sql;
+    weir_status st = WEIR_OK;
+    if (!b->cached[i].sql) st = wr_db_prepare(&b->db, sql, &b->cached[i].statement);
+    if (!st) b->cached[i].sql = sql;
     *out = b->cached[i].statement;
-    return s;
+    return st;
   }
   return weir_fail(WEIR_EINTERNAL, "more kinds of row than a batch has room for");
 }
@@ -221,44 +221,44 @@ static weir_status cached_statement(wr_batch *b, const char *sql, sqlite3_stmt *
 static weir_status run_batch_op(wr_batch *b, const wr_op *op)
 {
   sqlite3_stmt *statement = NULL;
-  weir_status s = cached_statement(b, op->sql, &statement);
-  if (s) return s;
+  weir_status st = cached_statement(b, op->sql, &statement);
+  if (st) return st;
   for (int i = 0; i < op->numbers; i++)
     sqlite3_bind_int64(statement, i + 1, op->v[i]);
   for (int t = 0; t < op->texts; t++)
     sqlite3_bind_text(statement, op->numbers + t + 1, op->text[t], -1, SQLITE_STATIC);
-  s = wr_db_run(&b->db, statement);
+  st = wr_db_run(&b->db, statement);
   sqlite3_clear_bindings(statement);
-  return s;
+  return st;
 }
 
 static weir_status write_batch_ops(wr_batch *b)
 {
-  weir_status s = WEIR_OK;
-  for (int t = 0; !s && t < WR_TABLE_COUNT; t++) {
+  weir_status st = WEIR_OK;
+  for (int t = 0; !st && t < WR_TABLE_COUNT; t++) {
     if (!b->rows[t].count) continue;
     b->feed->rows = &b->rows[t];
-    if (!b->insert[t]) s = prepare_insert(b, (wr_table)t);
-    if (!s) s = wr_db_run(&b->db, b->insert[t]);
+    if (!b->insert[t]) st = prepare_insert(b, (wr_table)t);
+    if (!st) st = wr_db_run(&b->db, b->insert[t]);
     b->feed->rows = NULL;
   }
-  for (size_t i = 0; !s && i < b->op_count; i++)
-    s = run_batch_op(b, &b->ops[i]);
-  return s;
+  for (size_t i = 0; !st && i < b->op_count; i++)
+    st = run_batch_op(b, &b->ops[i]);
+  return st;
 }
 
 weir_status wr_batch_flush(wr_batch *b, bool nested)
 {
   if (wr_batch_empty(b)) return WEIR_OK;
-  weir_status s = nested ? WEIR_OK : wr_db_exec(&b->db, "BEGIN IMMEDIATE");
-  if (s) return s;
-  s = write_batch_ops(b);
-  if (!s && !nested) s = wr_db_exec(&b->db, "COMMIT");
-  if (s) { /* the message of the failure is kept; after some failures SQLite has rolled back already
+  weir_status st = nested ? WEIR_OK : wr_db_exec(&b->db, "BEGIN IMMEDIATE");
+  if (st) return st;
+  st = write_batch_ops(b);
+  if (!st && !nested) st = wr_db_exec(&b->db, "COMMIT");
+  if (st) { /* the message of the failure is kept; after some failures SQLite has rolled back already
             */
     if (!nested && !sqlite3_get_autocommit(b->db.handle))
       sqlite3_exec(b->db.handle, "ROLLBACK", NULL, NULL, NULL);
-    return s;
+    return st;
   }
   for (int t = 0; t < WR_TABLE_COUNT; t++)
     b->rows[t].count = 0;

@@ -67,12 +67,12 @@ void wr_copy_hashed(wr_spool *s, wr_thread *t, const trace_event *e, int64_t id)
 weir_status wr_finish_copy_hashes(const wr_db *db)
 {
   int64_t any = 0;
-  weir_status s = wr_db_number(db, "SELECT EXISTS(SELECT 1 FROM copy_hash_call)", &any);
-  if (s || !any) return s;
-  s = wr_db_exec(db, "CREATE INDEX copy_hash_by_number ON copy_hash_call(process, number)");
-  if (!s)
-    s = wr_db_exec(db, "UPDATE copy_hash SET event = (SELECT c.event FROM copy_hash_call c"
-                       " WHERE c.process = copy_hash.process AND c.number = copy_hash.number)"
-                       " WHERE number IS NOT NULL");
-  return s ? s : wr_db_exec(db, "DROP INDEX copy_hash_by_number");
+  weir_status st = wr_db_number(db, "SELECT EXISTS(SELECT 1 FROM copy_hash_call)", &any);
+  if (st || !any) return st;
+  st = wr_db_exec(db, "CREATE INDEX copy_hash_by_number ON copy_hash_call(process, number)");
+  if (!st)
+    st = wr_db_exec(db, "UPDATE copy_hash SET event = (SELECT c.event FROM copy_hash_call c"
+                        " WHERE c.process = copy_hash.process AND c.number = copy_hash.number)"
+                        " WHERE number IS NOT NULL");
+  return st ? st : wr_db_exec(db, "DROP INDEX copy_hash_by_number");
 }

@@ -143,9 +143,9 @@ weir_status wr_take_device_fact(wr_spool *s, const trace_event *head, const void
   op.text[0] = wr_format("%s", fact_name(head->a));
   op.text[1] = wr_text(payload, bytes, false);
   bool whole = op.text[0] && op.text[1];
-  weir_status status = wr_batch_op(&s->im->batch, op);
+  weir_status st = wr_batch_op(&s->im->batch, op);
   wr_span(s->im, time, time);
-  return whole ? status : wr_out_of_memory(s->im);
+  return whole ? st : wr_out_of_memory(s->im);
 }
 
 #define UNKNOWN "event IS NULL AND correlation IS NOT NULL"
@@ -153,12 +153,12 @@ weir_status wr_take_device_fact(wr_spool *s, const trace_event *head, const void
 weir_status wr_finish_device_work(const wr_db *db)
 {
   int64_t unknown = 0;
-  weir_status s = wr_db_number(db, "SELECT count(*) FROM device_work WHERE " UNKNOWN, &unknown);
-  if (s || !unknown) return s;
-  s = wr_db_exec(db, "CREATE INDEX device_call_by_number ON device_call(process, correlation)");
-  if (!s)
-    s = wr_db_exec(db, "UPDATE device_work SET event = (SELECT c.event FROM device_call c"
-                       " WHERE c.process = device_work.process"
-                       " AND c.correlation = device_work.correlation) WHERE " UNKNOWN);
-  return s ? s : wr_db_exec(db, "DROP INDEX device_call_by_number");
+  weir_status st = wr_db_number(db, "SELECT count(*) FROM device_work WHERE " UNKNOWN, &unknown);
+  if (st || !unknown) return st;
+  st = wr_db_exec(db, "CREATE INDEX device_call_by_number ON device_call(process, correlation)");
+  if (!st)
+    st = wr_db_exec(db, "UPDATE device_work SET event = (SELECT c.event FROM device_call c"
+                        " WHERE c.process = device_work.process"
+                        " AND c.correlation = device_work.correlation) WHERE " UNKNOWN);
+  return st ? st : wr_db_exec(db, "DROP INDEX device_call_by_number");
 }

@@ -13,8 +13,8 @@
 static weir_status shift_times(const trace_importer *im)
 {
   const wr_db *db = &im->db;
-  weir_status s = WEIR_OK;
-  if (!im->least) return s;
+  weir_status st = WEIR_OK;
+  if (!im->least) return st;
   static const char *const updates[] = {
       "UPDATE event_row SET start = start - ?1",
       "UPDATE process SET start = start - ?1, \"end\" = \"end\" - ?1",
@@ -31,15 +31,15 @@ static weir_status shift_times(const trace_importer *im)
       "UPDATE graph_change SET time = time - ?1",
       "UPDATE nvml_sample SET time = time - ?1",
       "UPDATE meta SET value = value + ?1 WHERE key LIKE 'start_%_ns'"};
-  for (size_t i = 0; !s && i < sizeof(updates) / sizeof(updates[0]); i++) {
+  for (size_t i = 0; !st && i < sizeof(updates) / sizeof(updates[0]); i++) {
     sqlite3_stmt *q = NULL;
-    s = wr_db_prepare(db, updates[i], &q);
-    if (s) break;
+    st = wr_db_prepare(db, updates[i], &q);
+    if (st) break;
     sqlite3_bind_int64(q, 1, im->least);
-    s = wr_db_run(db, q);
+    st = wr_db_run(db, q);
     sqlite3_finalize(q);
   }
-  return s;
+  return st;
 }
 
 /* Of a machine's devices only those that the programs used are their business. */
@@ -52,13 +52,13 @@ static weir_status drop_other_devices(const trace_importer *im)
 static weir_status write_duration(const trace_importer *im)
 {
   sqlite3_stmt *q = NULL;
-  weir_status s =
+  weir_status st =
       wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('duration_ns', ?)", &q);
-  if (s) return s;
+  if (st) return st;
   sqlite3_bind_int64(q, 1, im->latest - im->least);
-  s = wr_db_run(&im->db, q);
+  st = wr_db_run(&im->db, q);
   sqlite3_finalize(q);
-  return s;
+  return st;
 }
 
 static weir_status write_no_gpu(const trace_importer *im)
@@ -66,14 +66,14 @@ static weir_status write_no_gpu(const trace_importer *im)
   sqlite3_stmt *q = NULL;
   char *why = importer_no_gpu(im);
   if (!why) return WEIR_OK;
-  weir_status s = wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('no_gpu', ?)", &q);
-  if (!s) {
+  weir_status st = wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('no_gpu', ?)", &q);
+  if (!st) {
     sqlite3_bind_text(q, 1, why, -1, SQLITE_STATIC);
-    s = wr_db_run(&im->db, q);
+    st = wr_db_run(&im->db, q);
   }
   sqlite3_finalize(q);
   free(why);
-  return s;
+  return st;
 }
 
 /* What NVTX calls a thread is said by its number in the kernel, perhaps ahead of its first call. */
@@ -110,68 +110,68 @@ static weir_status place_frames(const wr_db *db)
 /* Both look the modules of one process up: a tree has as many as it has processes. */
 static weir_status relate_modules(const wr_db *db)
 {
-  weir_status s = wr_db_exec(db, "CREATE INDEX module_by_start ON module(process, start)");
-  if (!s) s = add_programs(db);
-  if (!s) s = place_frames(db);
-  return s ? s : wr_db_exec(db, "DROP INDEX module_by_start");
+  weir_status st = wr_db_exec(db, "CREATE INDEX module_by_start ON module(process, start)");
+  if (!st) st = add_programs(db);
+  if (!st) st = place_frames(db);
+  return st ? st : wr_db_exec(db, "DROP INDEX module_by_start");
 }
 
 static weir_status look_at_modules(const wr_db *db)
 {
   sqlite3_stmt *paths = NULL, *update = NULL;
-  weir_status s = wr_db_prepare(db, "SELECT DISTINCT path FROM module WHERE path <> ''", &paths);
-  if (!s)
-    s = wr_db_prepare(db, "UPDATE module SET embeds_cuda = ?2, needs_cudart = ?3 WHERE path = ?1",
-                      &update);
+  weir_status st = wr_db_prepare(db, "SELECT DISTINCT path FROM module WHERE path <> ''", &paths);
+  if (!st)
+    st = wr_db_prepare(db, "UPDATE module SET embeds_cuda = ?2, needs_cudart = ?3 WHERE path = ?1",
+                       &update);
   int code = SQLITE_DONE;
-  while (!s && (code = sqlite3_step(paths)) == SQLITE_ROW) {
+  while (!st && (code = sqlite3_step(paths)) == SQLITE_ROW) {
     const char *path = (const char *)sqlite3_column_text(paths, 0);
     wr_elf_facts facts = wr_elf_facts_of(path);
     if (!facts.readable) continue;
     sqlite3_bind_text(update, 1, path, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int(update, 2, facts.embeds_cuda);
     sqlite3_bind_int(update, 3, facts.needs_cudart);
-    s = wr_db_run(db, update);
+    st = wr_db_run(db, update);
   }
-  if (!s && code != SQLITE_DONE) s = wr_db_fail(db, "reading");
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(db, "reading");
   sqlite3_finalize(paths);
   sqlite3_finalize(update);
-  return s;
+  return st;
 }
 
 static weir_status complete_trace(trace_importer *im)
 {
   const wr_db *db = &im->db;
-  weir_status s = shift_times(im);
-  if (!s) s = drop_other_devices(im);
-  if (!s) s = write_duration(im);
-  if (!s) s = write_no_gpu(im);
-  if (!s) s = wr_finish_device_work(db);
-  if (!s) s = wr_finish_copy_hashes(db);
-  if (!s) s = name_threads(db);
-  if (!s) s = relate_modules(db);
-  if (!s) s = look_at_modules(db);
-  if (!s) s = wr_graph_launches(&im->batch);
-  if (!s) s = wr_batch_flush(&im->batch, true);
-  if (!s) s = wr_lifetimes(&im->batch, &im->memory, im->least);
-  if (!s) s = wr_batch_flush(&im->batch, true);
-  if (!s) s = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");
-  return s;
+  weir_status st = shift_times(im);
+  if (!st) st = drop_other_devices(im);
+  if (!st) st = write_duration(im);
+  if (!st) st = write_no_gpu(im);
+  if (!st) st = wr_finish_device_work(db);
+  if (!st) st = wr_finish_copy_hashes(db);
+  if (!st) st = name_threads(db);
+  if (!st) st = relate_modules(db);
+  if (!st) st = look_at_modules(db);
+  if (!st) st = wr_graph_launches(&im->batch);
+  if (!st) st = wr_batch_flush(&im->batch, true);
+  if (!st) st = wr_lifetimes(&im->batch, &im->memory, im->least);
+  if (!st) st = wr_batch_flush(&im->batch, true);
+  if (!st) st = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");
+  return st;
 }
 
 weir_status wr_finish(trace_importer *im)
 {
   wr_trace_file_fold(&im->db, false);
-  weir_status s = wr_db_exec(&im->db, "BEGIN IMMEDIATE");
-  if (s) return s;
-  s = complete_trace(im);
-  if (!s) s = wr_db_exec(&im->db, "COMMIT");
-  if (s) {
+  weir_status st = wr_db_exec(&im->db, "BEGIN IMMEDIATE");
+  if (st) return st;
+  st = complete_trace(im);
+  if (!st) st = wr_db_exec(&im->db, "COMMIT");
+  if (st) {
     if (!sqlite3_get_autocommit(im->db.handle))
       sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);
     im->batch.rows[WR_TABLE_BLOCK].count = 0; /* they are made anew */
     im->batch.rows[WR_TABLE_GRAPH_WORK].count = im->batch.rows[WR_TABLE_GRAPH_LAUNCH].count = 0;
-    return s;
+    return st;
   }
   wr_trace_file_fold(&im->db, true);
   return WEIR_OK;

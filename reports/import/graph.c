@@ -43,8 +43,8 @@ static weir_status take_more(wr_spool *s, wr_thread *t, const trace_event *head,
     wr_op op = {.sql = "UPDATE graph_change SET nodes = ?2 WHERE id = ?1",
                 .v = {t->graph_change, t->graph_nodes + (int64_t)count},
                 .numbers = 2};
-    weir_status status = wr_batch_op(b, op);
-    if (status) return status;
+    weir_status st = wr_batch_op(b, op);
+    if (st) return st;
   }
   add_node_rows(b, t, payload, count);
   return WEIR_OK;

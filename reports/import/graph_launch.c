@@ -119,19 +119,19 @@ static exec_graph *find_exec(pass *p, int64_t process, int64_t handle)
 /* The nodes of a change, behind what is there. */
 static weir_status append_nodes(pass *p, exec_graph *g, int64_t change)
 {
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   int code = SQLITE_DONE;
   sqlite3_bind_int64(p->nodes, 1, change);
-  while (!s && (code = sqlite3_step(p->nodes)) == SQLITE_ROW) {
+  while (!st && (code = sqlite3_step(p->nodes)) == SQLITE_ROW) {
     if (!wr_grow(&g->node, &g->capacity, g->count + 1, sizeof(exec_node)))
-      s = wr_db_out_of_memory(p->db);
+      st = wr_db_out_of_memory(p->db);
     else
-      s = read_node(p, &g->node[g->count]);
-    if (!s) g->count++;
+      st = read_node(p, &g->node[g->count]);
+    if (!st) g->count++;
   }
-  if (!s && code != SQLITE_DONE) s = wr_db_fail(p->db, "reading");
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(p->db, "reading");
   sqlite3_reset(p->nodes);
-  return s;
+  return st;
 }
 
 /* Nodes from `from` on take the place of the `old` ones: pairwise, where their types agree, with the
@@ -152,8 +152,8 @@ static void take_handles(const pass *p, exec_graph *g, const exec_node *old, siz
 static weir_status update_exec(pass *p, exec_graph *g, int64_t change)
 {
   size_t count = g->count;
-  weir_status s = append_nodes(p, g, change);
-  if (s) return s;
+  weir_status st = append_nodes(p, g, change);
+  if (st) return st;
   take_handles(p, g, g->node, count, count);
   if (g->count > count) memmove(g->node, g->node + count, (g->count - count) * sizeof(exec_node));
   g->count -= count;
@@ -185,8 +185,8 @@ static weir_status set_node(pass *p, exec_graph *g, int64_t change, int64_t hand
 {
   size_t had = g->count;
   exec_node *n = find_node(g, handle);
-  weir_status s = append_nodes(p, g, change);
-  if (s) return s;
+  weir_status st = append_nodes(p, g, change);
+  if (st) return st;
   n = n ? find_node(g, handle) : NULL; /* it may have moved */
   if (!n || g->count == had) {
     g->known = false;
@@ -285,27 +285,27 @@ static weir_status find_content(pass *p, exec_graph *g)
       !wr_grow(&p->used, &p->used_capacity, p->key_count + 1, sizeof(uint32_t)))
     return wr_db_out_of_memory(p->db);
   memset(p->times + had, 0, (p->times_capacity - had) * sizeof(int64_t));
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   size_t used = count_nodes(p, g);
   for (size_t i = 0; i < used; i++) /* in any order */
     hash += hash_mix(hash_mix(14, p->used[i]), (uint64_t)p->times[p->used[i]]);
   uint64_t *at = hash_map_place(&p->contents, hash, &added);
   if (at && added) {
-    s = add_content(p, used);
+    st = add_content(p, used);
     *at = (uint64_t)p->content_count;
   }
   if (at) g->content = (int64_t)*at;
   for (size_t i = 0; i < used; i++)
     p->times[p->used[i]] = 0;
-  return at ? s : wr_db_out_of_memory(p->db);
+  return at ? st : wr_db_out_of_memory(p->db);
 }
 
 static weir_status take_launch(pass *p, sqlite3_stmt *q)
 {
   exec_graph *g = find_exec(p, sqlite3_column_int64(q, 0), sqlite3_column_int64(q, 4));
   if (!g) return wr_db_out_of_memory(p->db);
-  weir_status s = g->known && !g->content ? find_content(p, g) : WEIR_OK;
-  if (s) return s;
+  weir_status st = g->known && !g->content ? find_content(p, g) : WEIR_OK;
+  if (st) return st;
   wr_row *row = wr_batch_row(p->batch, WR_TABLE_GRAPH_LAUNCH);
   if (!row) return wr_db_out_of_memory(p->db);
   *row = (wr_row){.v = {sqlite3_column_int64(q, 3), g->made, g->content}};
@@ -347,28 +347,28 @@ static void close_pass(pass *p)
 weir_status wr_graph_launches_temporary(const wr_db *db)
 {
   wr_batch batch = {0};
-  weir_status s = wr_schema_graph_launches(db);
-  if (!s) s = wr_batch_open(&batch, db);
-  if (!s) s = wr_graph_launches(&batch);
-  if (!s) s = wr_batch_flush(&batch, true); /* in the reader's transaction */
+  weir_status st = wr_schema_graph_launches(db);
+  if (!st) st = wr_batch_open(&batch, db);
+  if (!st) st = wr_graph_launches(&batch);
+  if (!st) st = wr_batch_flush(&batch, true); /* in the reader's transaction */
   wr_batch_close(&batch);
-  return s;
+  return st;
 }
 
 weir_status wr_graph_launches(wr_batch *batch)
 {
   pass p = {.db = &batch->db, .batch = batch};
   int64_t launches = 0;
-  weir_status s = wr_db_number(p.db,
-                               "SELECT count(*) FROM template t JOIN api a ON a.id = t.api"
-                               " WHERE a.name LIKE 'cu%GraphLaunch%'",
-                               &launches);
-  if (s || !launches) return s;
-  s = wr_db_prepare(p.db,
-                    "SELECT node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,"
-                    " conditional FROM graph_node WHERE change = ? ORDER BY position",
-                    &p.nodes);
-  if (!s) s = wr_db_each(p.db, IN_ORDER, take_launch_row, &p);
+  weir_status st = wr_db_number(p.db,
+                                "SELECT count(*) FROM template t JOIN api a ON a.id = t.api"
+                                " WHERE a.name LIKE 'cu%GraphLaunch%'",
+                                &launches);
+  if (st || !launches) return st;
+  st = wr_db_prepare(p.db,
+                     "SELECT node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,"
+                     " conditional FROM graph_node WHERE change = ? ORDER BY position",
+                     &p.nodes);
+  if (!st) st = wr_db_each(p.db, IN_ORDER, take_launch_row, &p);
   close_pass(&p);
-  return s;
+  return st;
 }

@@ -30,29 +30,29 @@ static weir_status open_database(trace_importer *im)
   if (im->merging) wr_db_distrust(&im->db);
   sqlite3_busy_timeout(im->db.handle, 5000);
   /* One that is there is not touched before it is known to be the right one. */
-  weir_status s = wr_db_exec(&im->db, im->merging ? later : pragmas);
-  if (!s) s = wr_trace_file_check(&im->file);
-  if (!s && im->merging) s = wr_resume_begun(im);
-  if (!s) s = im->merging ? wr_resume_trace(im) : wr_schema_create(&im->db);
-  if (!s && im->merging) s = wr_range_resume_names(im);
-  if (!s) s = wr_batch_open(&im->batch, &im->db);
-  return s;
+  weir_status st = wr_db_exec(&im->db, im->merging ? later : pragmas);
+  if (!st) st = wr_trace_file_check(&im->file);
+  if (!st && im->merging) st = wr_resume_begun(im);
+  if (!st) st = im->merging ? wr_resume_trace(im) : wr_schema_create(&im->db);
+  if (!st && im->merging) st = wr_range_resume_names(im);
+  if (!st) st = wr_batch_open(&im->batch, &im->db);
+  return st;
 }
 
 static weir_status write_meta(trace_importer *im)
 {
   sqlite3_stmt *q = NULL;
-  weir_status s =
+  weir_status st =
       wr_db_prepare(&im->db,
                     "INSERT OR IGNORE INTO meta VALUES('weir_version',?1),('command',?2),"
                     "('finished',0)",
                     &q);
-  if (s) return s;
+  if (st) return st;
   sqlite3_bind_text(q, 1, WEIR_VERSION, -1, SQLITE_STATIC);
   sqlite3_bind_text(q, 2, im->command, -1, SQLITE_STATIC);
-  s = wr_db_run(&im->db, q);
+  st = wr_db_run(&im->db, q);
   sqlite3_finalize(q);
-  return s;
+  return st;
 }
 
 static void free_spool(wr_spool *s)
@@ -100,32 +100,32 @@ weir_status importer_open(trace_importer **out, const char *database,
   trace_importer *im = calloc(1, sizeof(*im));
   if (!im) return weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
   wr_trace_state there = WR_TRACE_FREE;
-  weir_status s = options->merge ? wr_trace_file_look(database, &there) : WEIR_OK;
+  weir_status st = options->merge ? wr_trace_file_look(database, &there) : WEIR_OK;
   im->merging = there == WR_TRACE_KEPT;
-  if (!s)
-    s = wr_trace_file_take(&im->file, database,
-                           im->merging          ? WR_TRACE_EXTEND
-                           : options->overwrite ? WR_TRACE_REPLACE
-                                                : WR_TRACE_NEW);
-  if (s) {
+  if (!st)
+    st = wr_trace_file_take(&im->file, database,
+                            im->merging          ? WR_TRACE_EXTEND
+                            : options->overwrite ? WR_TRACE_REPLACE
+                                                 : WR_TRACE_NEW);
+  if (st) {
     free(im);
-    return s;
+    return st;
   }
   if (options->command) im->command = wr_text(options->command, strlen(options->command), false);
   if (options->command && !im->command) {
-    s = weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
+    st = weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
   } else {
     im->options = *options;
     im->strings = FIRST_STRING;
-    s = open_database(im);
+    st = open_database(im);
     im->memory = (wr_memory_log){.beside = im->file.path, .incomplete = im->merging};
-    if (!s) s = write_meta(im);
+    if (!st) st = write_meta(im);
   }
-  if (s)
+  if (st)
     close_without_commit(im, im->file.made);
   else
     *out = im;
-  return s;
+  return st;
 }
 
 void importer_close(trace_importer *im)
@@ -197,21 +197,21 @@ weir_status importer_add(trace_importer *im, const char *spool_path, bool live, 
     free(s);
     return wr_out_of_memory(im);
   }
-  weir_status status = spool_reader_open(&s->reader, spool_path, live);
-  if (!status) status = check_table(im, spool_reader_header(s->reader), spool_path);
-  if (status) {
+  weir_status st = spool_reader_open(&s->reader, spool_path, live);
+  if (!st) st = check_table(im, spool_reader_header(s->reader), spool_path);
+  if (st) {
     free_spool(s);
-    return status;
+    return st;
   }
   spool_reader_hold(s->reader); /* the program may overwrite only what is committed here */
   s->im = im;
   s->opening = spool_reader_opening(s->reader);
   bool known = false;
-  if (im->merging) status = wr_resume_spool(s, &known);
-  if (!status && known) status = wr_range_resume(s);
-  if (status) {
+  if (im->merging) st = wr_resume_spool(s, &known);
+  if (!st && known) st = wr_range_resume(s);
+  if (st) {
     free_spool(s);
-    return status;
+    return st;
   }
   if (!known) s->process = ++im->processes;
   if (number) *number = (uint32_t)im->spool_count;
@@ -299,12 +299,12 @@ static weir_status start_process(wr_spool *s)
   op.text[0] = wr_text(h->exe, sizeof(h->exe), false);
   op.text[1] = command_line(h);
   op.text[2] = wr_text(s->path, strlen(s->path), false);
-  weir_status status = wr_batch_op(&im->batch, op);
-  if (!status && s->process == 1) status = queue_origin(im);
-  if (!status) status = wr_resume_begin(s);
+  weir_status st = wr_batch_op(&im->batch, op);
+  if (!st && s->process == 1) st = queue_origin(im);
+  if (!st) st = wr_resume_begin(s);
   wr_span(im, wr_time_of_mono(s, s->opening), wr_time_of_mono(s, s->opening));
-  if (!status) s->started = true;
-  return status;
+  if (!st) s->started = true;
+  return st;
 }
 
 /* What was lost, so that a trace tells it even if its collector dies, and the mode, which a
@@ -331,13 +331,13 @@ static weir_status queue_changes(wr_spool *s)
               .numbers = 10,
               .texts = 1};
   op.text[0] = wr_text(h->unknown_name, sizeof(h->unknown_name), false);
-  weir_status status = wr_batch_op(&s->im->batch, op);
+  weir_status st = wr_batch_op(&s->im->batch, op);
   wr_op ranges = {.sql = "UPDATE process SET deep_ranges = ?2 WHERE id = ?1",
                   .v = {s->process, (int64_t)deep},
                   .numbers = 2};
-  if (!status) status = wr_batch_op(&s->im->batch, ranges);
-  if (!status) s->seen_losses = sum;
-  return status;
+  if (!st) st = wr_batch_op(&s->im->batch, ranges);
+  if (!st) s->seen_losses = sum;
+  return st;
 }
 
 static weir_status queue_unseen_row(trace_importer *im, int64_t id, int64_t process,
@@ -351,8 +351,8 @@ static weir_status queue_unseen_row(trace_importer *im, int64_t id, int64_t proc
   op.text[0] = wr_text(path, strlen(path), false);
   op.text[1] = wr_format("%s", why);
   bool whole = op.text[0] && op.text[1];
-  weir_status status = wr_batch_op(&im->batch, op);
-  return whole ? status : wr_out_of_memory(im);
+  weir_status st = wr_batch_op(&im->batch, op);
+  return whole ? st : wr_out_of_memory(im);
 }
 
 weir_status importer_add_usage(trace_importer *im, const importer_usage *u)
@@ -380,22 +380,21 @@ static weir_status queue_unseen(wr_spool *s)
   const spool_header *h = spool_reader_coverage(s->reader);
   uint64_t more = atomic_load(&h->unseen_more), sum = more;
   int64_t first = s->process * (WEIR_SPOOL_UNSEEN + 1) + 2;
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN; i++)
     if (atomic_load(&h->unseen[i].state) == WEIR_UNSEEN_THERE)
       sum += atomic_load(&h->unseen[i].count);
   if (sum == s->seen_unseen) return WEIR_OK;
-  for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN && !status; i++) {
+  for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN && !st; i++) {
     const unseen_entry *e = &h->unseen[i];
     if (atomic_load(&e->state) == WEIR_UNSEEN_THERE)
-      status = queue_unseen_row(s->im, first + i, s->process, e->path, unseen_words(e->why),
-                                atomic_load(&e->count));
+      st = queue_unseen_row(s->im, first + i, s->process, e->path, unseen_words(e->why),
+                            atomic_load(&e->count));
   }
-  if (more && !status)
-    status =
-        queue_unseen_row(s->im, first + WEIR_SPOOL_UNSEEN, s->process, "", unseen_words(0), more);
-  if (!status) s->seen_unseen = sum;
-  return status;
+  if (more && !st)
+    st = queue_unseen_row(s->im, first + WEIR_SPOOL_UNSEEN, s->process, "", unseen_words(0), more);
+  if (!st) s->seen_unseen = sum;
+  return st;
 }
 
 /* ---- polling --------------------------------------------------------------------------------- */
@@ -403,16 +402,16 @@ static weir_status queue_unseen(wr_spool *s)
 static weir_status drain_spool(wr_spool *s, bool final)
 {
   fix_origin(s->im);
-  weir_status status = s->started ? WEIR_OK : start_process(s);
-  if (status) return status;
+  weir_status st = s->started ? WEIR_OK : start_process(s);
+  if (st) return st;
   clock_map now = spool_reader_clock(s->reader);
   wr_timeline_poll(&s->line, &now);
   spool_visitor visitor = wr_take_visitor;
   visitor.context = s;
-  status = spool_drain(s->reader, &visitor, final);
-  if (!status) status = queue_unseen(s); /* reads all of the header anew */
-  if (!status) status = queue_changes(s);
-  return status;
+  st = spool_drain(s->reader, &visitor, final);
+  if (!st) st = queue_unseen(s); /* reads all of the header anew */
+  if (!st) st = queue_changes(s);
+  return st;
 }
 
 weir_status importer_poll(trace_importer *im, uint64_t *events)
@@ -422,9 +421,9 @@ weir_status importer_poll(trace_importer *im, uint64_t *events)
   for (size_t i = im->spools_ended; i < im->spool_count; i++) {
     wr_spool *s = im->spools[i];
     if (!s || s->drained) continue;
-    weir_status status = drain_spool(s, false);
-    if (status && !first) first = status;
-    if (status == WEIR_ENOSPC || status == WEIR_ENOMEM) break; /* it is nobody's fault: later */
+    weir_status st = drain_spool(s, false);
+    if (st && !first) first = st;
+    if (st == WEIR_ENOSPC || st == WEIR_ENOMEM) break; /* it is nobody's fault: later */
   }
   if (!first) first = wr_importer_flush(im);
   for (size_t i = im->spools_ended; i < im->spool_count && !first; i++)
@@ -453,17 +452,17 @@ static uint32_t next_covered(const spool_header *h, uint32_t api)
 static weir_status queue_coverage(wr_spool *s)
 {
   const spool_header *h = spool_reader_coverage(s->reader);
-  weir_status status = WEIR_OK;
-  for (uint32_t i = next_covered(h, 1); !status && i < WEIR_SPOOL_MAX_APIS;
+  weir_status st = WEIR_OK;
+  for (uint32_t i = next_covered(h, 1); !st && i < WEIR_SPOOL_MAX_APIS;
        i = next_covered(h, i + 1)) {
     unsigned seen = atomic_load(&h->coverage[i]);
     wr_op op = {.sql = "INSERT OR REPLACE INTO coverage VALUES(?,?,?,?,?)",
                 .v = {s->process, i, !!(seen & WEIR_COVER_LOOKED_UP), !!(seen & WEIR_COVER_PASSED),
                       !!(seen & WEIR_COVER_CALLED)},
                 .numbers = 5};
-    status = wr_batch_op(&s->im->batch, op);
+    st = wr_batch_op(&s->im->batch, op);
   }
-  return status;
+  return st;
 }
 
 static weir_status queue_end(wr_spool *s)
@@ -484,8 +483,8 @@ static weir_status queue_end(wr_spool *s)
               .numbers = 4,
               .texts = 1};
   op.text[0] = wr_format("%s", reasons[reason]);
-  weir_status status = wr_batch_op(&s->im->batch, op);
-  return status ? status : queue_coverage(s);
+  weir_status st = wr_batch_op(&s->im->batch, op);
+  return st ? st : queue_coverage(s);
 }
 
 weir_status importer_drain(trace_importer *im, uint32_t number, importer_end_reason reason,
@@ -496,10 +495,10 @@ weir_status importer_drain(trace_importer *im, uint32_t number, importer_end_rea
   if (!s || s->drained) return WEIR_OK;
   s->reason = reason;
   s->detail = detail;
-  weir_status status = drain_spool(s, true);
-  if (!status) status = queue_end(s);
-  if (!status) s->drained = true;
-  return status;
+  weir_status st = drain_spool(s, true);
+  if (!st) st = queue_end(s);
+  if (!st) s->drained = true;
+  return st;
 }
 
 static bool is_drained(const wr_spool *s)
@@ -523,8 +522,8 @@ static void repay_budget(trace_importer *im)
 /* Their ends are written: of thousands of short processes none takes memory any more. */
 weir_status importer_commit(trace_importer *im)
 {
-  weir_status status = wr_importer_flush(im);
-  if (status) return status;
+  weir_status st = wr_importer_flush(im);
+  if (st) return st;
   repay_budget(im);
   for (size_t i = im->spools_ended; i < im->spool_count; i++) {
     if (!is_drained(im->spools[i])) continue;
@@ -539,18 +538,18 @@ weir_status importer_commit(trace_importer *im)
 weir_status importer_end(trace_importer *im, uint32_t number, importer_end_reason reason,
                          int detail)
 {
-  weir_status status = importer_drain(im, number, reason, detail);
-  return status ? status : importer_commit(im);
+  weir_status st = importer_drain(im, number, reason, detail);
+  return st ? st : importer_commit(im);
 }
 
 weir_status importer_finish(trace_importer *im)
 {
   if (im->finished) return WEIR_OK;
-  weir_status s = WEIR_OK;
-  for (uint32_t i = 0; !s && i < im->spool_count; i++)
-    s = importer_end(im, i, WEIR_END_UNKNOWN, -1);
-  if (!s) s = wr_importer_flush(im);
-  if (!s) s = wr_finish(im);
-  if (!s) im->finished = true;
-  return s;
+  weir_status st = WEIR_OK;
+  for (uint32_t i = 0; !st && i < im->spool_count; i++)
+    st = importer_end(im, i, WEIR_END_UNKNOWN, -1);
+  if (!st) st = wr_importer_flush(im);
+  if (!st) st = wr_finish(im);
+  if (!st) im->finished = true;
+  return st;
 }

@@ -32,20 +32,20 @@ static weir_status queue_duration(trace_importer *im)
   if (duration == im->duration_written) return WEIR_OK;
   wr_op op = {
       .sql = "INSERT OR REPLACE INTO meta VALUES('duration_ns',?)", .v = {duration}, .numbers = 1};
-  weir_status s = wr_batch_op(&im->batch, op);
-  if (!s) im->duration_written = duration;
-  return s;
+  weir_status st = wr_batch_op(&im->batch, op);
+  if (!st) im->duration_written = duration;
+  return st;
 }
 
 weir_status wr_importer_flush(trace_importer *im)
 {
   uint64_t events = im->batch.rows[WR_TABLE_EVENT].count;
-  weir_status s = queue_duration(im);
-  if (!s && im->ranges) s = wr_range_keep_open(im);
-  if (!s) s = wr_resume_positions(im);
-  if (!s) s = wr_resume_write(im);
-  if (!s) s = wr_batch_flush(&im->batch, false);
-  if (s) return s;
+  weir_status st = queue_duration(im);
+  if (!st && im->ranges) st = wr_range_keep_open(im);
+  if (!st) st = wr_resume_positions(im);
+  if (!st) st = wr_resume_write(im);
+  if (!st) st = wr_batch_flush(&im->batch, false);
+  if (st) return st;
   im->written += events;
   if (events) report_progress(im);
   return WEIR_OK;

@@ -222,7 +222,7 @@ static void retire_block(pass *p, const live_block *b, enum change what, int64_t
 static weir_status end_block(pass *p, size_t slot, const wr_memory_event *end, int how)
 {
   if (!p->blocks) return WEIR_OK; /* nothing was ever live */
-  weir_status s = end_replaced(p, &p->blocks[slot], NULL);
+  weir_status st = end_replaced(p, &p->blocks[slot], NULL);
   live_block *b = &p->blocks[slot];
   wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
@@ -230,13 +230,13 @@ static weir_status end_block(pass *p, size_t slot, const wr_memory_event *end, i
   retire_block(p, b, GONE, end->time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
-  return s ? s : emit_row(p, &alloc, born, end, how);
+  return st ? st : emit_row(p, &alloc, born, end, how);
 }
 
 /* The block outlives its process, which ended at `time`; 0: not seen to end. */
 static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time)
 {
-  weir_status s = end_replaced(p, &p->blocks[slot], NULL);
+  weir_status st = end_replaced(p, &p->blocks[slot], NULL);
   live_block *b = &p->blocks[slot];
   wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
@@ -244,28 +244,28 @@ static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time
   retire_block(p, b, LEFT, time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
-  return s ? s : emit_at(p, &alloc, born, NULL, WR_BLOCK_LIVE, place);
+  return st ? st : emit_at(p, &alloc, born, NULL, WR_BLOCK_LIVE, place);
 }
 
 static weir_status end_process_blocks(pass *p, int64_t process, int64_t place, int64_t time)
 {
   const uint64_t *newest = hash_map_get(&p->newest, (uint64_t)process);
-  weir_status s = WEIR_OK;
-  while (!s && newest && *newest)
-    s = leave_block(p, (size_t)*newest - 1, place, time);
-  return s;
+  weir_status st = WEIR_OK;
+  while (!st && newest && *newest)
+    st = leave_block(p, (size_t)*newest - 1, place, time);
+  return st;
 }
 
 /* The processes that ended before `time`. */
 static weir_status end_processes(pass *p, int64_t time)
 {
-  weir_status s = WEIR_OK;
-  for (; !s && p->ended < p->end_count && p->ends[p->ended].time < time; p->ended++) {
+  weir_status st = WEIR_OK;
+  for (; !st && p->ended < p->end_count && p->ends[p->ended].time < time; p->ended++) {
     const process_end *x = &p->ends[p->ended];
     const uint64_t *newest = hash_map_get(&p->newest, (uint64_t)x->process);
-    if (newest && *newest) s = end_process_blocks(p, x->process, ++p->place, x->time);
+    if (newest && *newest) st = end_process_blocks(p, x->process, ++p->place, x->time);
   }
-  return s;
+  return st;
 }
 
 static weir_status begin_block(pass *p, const wr_memory_event *e)
@@ -275,8 +275,8 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
   size_t replaced = known && p->blocks ? (size_t)*known + 1 : 0;
   if (replaced) {
     live_block *old = &p->blocks[replaced - 1];
-    weir_status s = end_replaced(p, old, NULL);
-    if (s) return s;
+    weir_status st = end_replaced(p, old, NULL);
+    if (st) return st;
     retire_block(p, old, GONE, e->time);
     old->died = p->place;
   }
@@ -350,14 +350,14 @@ static bool goes_with_reset(const pass *p, const wr_memory_event *block, const w
 
 static weir_status reset_device(pass *p, const wr_memory_event *e)
 {
-  weir_status s = WEIR_OK;
-  if (!keep_block(p, e->process, e->device) && !keep_block(p, e->process, NO_DEVICE)) return s;
-  for (size_t i = 0; !s && i < p->block_count; i++) {
+  weir_status st = WEIR_OK;
+  if (!keep_block(p, e->process, e->device) && !keep_block(p, e->process, NO_DEVICE)) return st;
+  for (size_t i = 0; !st && i < p->block_count; i++) {
     const live_block *b = &p->blocks[i];
     if (!b->born || b->died || b->alloc.process != e->process) continue;
-    if (goes_with_reset(p, &b->alloc, e)) s = end_block(p, i, e, WR_BLOCK_RESET);
+    if (goes_with_reset(p, &b->alloc, e)) st = end_block(p, i, e, WR_BLOCK_RESET);
   }
-  return s;
+  return st;
 }
 
 static weir_status take_memory_event(pass *p, const wr_memory_event *e)
@@ -428,24 +428,24 @@ static weir_status next_of_graphs(pass *p)
     p->of_graph.work = sqlite3_column_int(p->graphs, 10) + 1;
     return WEIR_OK;
   }
-  weir_status s = code == SQLITE_DONE ? WEIR_OK : wr_db_fail(&p->batch->db, "reading");
+  weir_status st = code == SQLITE_DONE ? WEIR_OK : wr_db_fail(&p->batch->db, "reading");
   sqlite3_finalize(p->graphs);
   p->graphs = NULL;
-  return s;
+  return st;
 }
 
 static weir_status open_graphs(pass *p)
 {
   if (!wr_schema_graph_memory(&p->batch->db)) return WEIR_OK;
-  weir_status s = wr_db_prepare(&p->batch->db, graphs_sql, &p->graphs);
-  return s ? s : next_of_graphs(p);
+  weir_status st = wr_db_prepare(&p->batch->db, graphs_sql, &p->graphs);
+  return st ? st : next_of_graphs(p);
 }
 
 /* A free of what no launch is known to have allocated is none. */
 static weir_status take_of_graph(pass *p, const wr_memory_event *e)
 {
-  weir_status s = end_processes(p, e->time);
-  if (s) return s;
+  weir_status st = end_processes(p, e->time);
+  if (st) return st;
   const uint64_t *slot = hash_map_get(&p->by_pointer, block_key(e, ADDRESS));
   p->place++;
   if (e->kind == WEIR_EV_ALLOC) return begin_block(p, e);
@@ -456,14 +456,14 @@ static weir_status take_of_graph(pass *p, const wr_memory_event *e)
 /* What launches did before the event `id` at `time`. */
 static weir_status take_graphs(pass *p, int64_t time, int64_t id)
 {
-  weir_status s = WEIR_OK;
-  while (!s && p->graphs &&
+  weir_status st = WEIR_OK;
+  while (!st && p->graphs &&
          (p->of_graph.time < time || (p->of_graph.time == time && p->of_graph.id < id))) {
     wr_memory_event e = p->of_graph;
-    s = take_of_graph(p, &e);
-    if (!s) s = next_of_graphs(p);
+    st = take_of_graph(p, &e);
+    if (!st) st = next_of_graphs(p);
   }
-  return s;
+  return st;
 }
 
 /* ---- code and contexts ----------------------------------------------------------------------- */
@@ -479,9 +479,9 @@ static weir_status begin_code(pass *p, wr_memory_event *e)
 {
   for (size_t i = 0; e->mem == WEIR_MEM_CODE && i < p->code_count; i++)
     if (is_same_code(&p->blocks[p->code[i]], e)) e->context = p->blocks[p->code[i]].alloc.context;
-  weir_status s = begin_block(p, e);
-  const uint64_t *slot = s ? NULL : hash_map_get(&p->by_pointer, block_key(e, TAKEN));
-  if (!slot || e->mem != WEIR_MEM_CODE) return s;
+  weir_status st = begin_block(p, e);
+  const uint64_t *slot = st ? NULL : hash_map_get(&p->by_pointer, block_key(e, TAKEN));
+  if (!slot || e->mem != WEIR_MEM_CODE) return st;
   if (!wr_grow(&p->code, &p->code_capacity, p->code_count + 1, sizeof *p->code))
     return no_memory_to_match();
   p->code[p->code_count++] = (size_t)*slot;
@@ -492,31 +492,31 @@ static weir_status begin_code(pass *p, wr_memory_event *e)
 static weir_status unload_code(pass *p, const wr_memory_event *e)
 {
   size_t kept = 0;
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   for (size_t i = 0; i < p->code_count; i++) {
     const live_block *b = &p->blocks[p->code[i]];
     if (!b->born || b->alloc.mem != WEIR_MEM_CODE) continue;
-    if (!s && is_same_code(b, e))
-      s = end_block(p, p->code[i], e, WR_BLOCK_FREED);
+    if (!st && is_same_code(b, e))
+      st = end_block(p, p->code[i], e, WR_BLOCK_FREED);
     else
       p->code[kept++] = p->code[i];
   }
   p->code_count = kept;
-  return s;
+  return st;
 }
 
 /* What was taken, and unloaded, before the event `id` at `time`. */
 static weir_status take_taken(pass *p, int64_t time, int64_t id)
 {
-  weir_status s = WEIR_OK;
-  for (; !s && p->taken_at < p->taken.count; p->taken_at++) {
+  weir_status st = WEIR_OK;
+  for (; !st && p->taken_at < p->taken.count; p->taken_at++) {
     wr_memory_event *e = &p->taken.event[p->taken_at].e;
     if (e->time > time || (e->time == time && e->id > id)) break;
-    s = end_processes(p, e->time);
+    st = end_processes(p, e->time);
     p->place++;
-    if (!s) s = e->kind == WEIR_EV_ALLOC ? begin_code(p, e) : unload_code(p, e);
+    if (!st) st = e->kind == WEIR_EV_ALLOC ? begin_code(p, e) : unload_code(p, e);
   }
-  return s;
+  return st;
 }
 
 static weir_status open_taken(pass *p)
@@ -527,10 +527,10 @@ static weir_status open_taken(pass *p)
 
 static weir_status step_event(pass *p, const wr_memory_event *e)
 {
-  weir_status s = take_graphs(p, e->time, e->id);
-  if (!s) s = take_taken(p, e->time, e->id);
-  if (!s) s = end_processes(p, e->time);
-  return s ? s : take_memory_event(p, e);
+  weir_status st = take_graphs(p, e->time, e->id);
+  if (!st) st = take_taken(p, e->time, e->id);
+  if (!st) st = end_processes(p, e->time);
+  return st ? st : take_memory_event(p, e);
 }
 
 static weir_status walk_rows(pass *p)
@@ -543,16 +543,16 @@ static weir_status walk_rows(pass *p)
       " device, mem, a, bytes, context, thread FROM event"
       " WHERE kind IN (1, 2, 10, 11) AND status = 0 AND NOT (flags & 16) ORDER BY t, id";
   sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(&p->batch->db, sql, &q);
+  weir_status st = wr_db_prepare(&p->batch->db, sql, &q);
   int code = SQLITE_DONE;
-  while (!s && (code = sqlite3_step(q)) == SQLITE_ROW) {
+  while (!st && (code = sqlite3_step(q)) == SQLITE_ROW) {
     wr_memory_event e;
     load_event(q, &e);
-    s = step_event(p, &e);
+    st = step_event(p, &e);
   }
-  if (!s && code != SQLITE_DONE) s = wr_db_fail(&p->batch->db, "reading");
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(&p->batch->db, "reading");
   sqlite3_finalize(q);
-  return s;
+  return st;
 }
 
 /* Of a log; its time has what the rows have no more. */
@@ -566,19 +566,19 @@ static weir_status take_kept(void *context, const void *kept)
 
 static weir_status walk_events(pass *p, wr_memory_log *log)
 {
-  weir_status s = wr_db_each(
+  weir_status st = wr_db_each(
       &p->batch->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL", take_end, p);
   if (p->end_count) qsort(p->ends, p->end_count, sizeof(process_end), by_end);
   bool kept = log && !log->incomplete;
-  if (!s) s = open_graphs(p);
-  if (!s) s = open_taken(p);
-  if (!s) s = kept ? wr_memory_each(log, take_kept, p) : walk_rows(p);
-  if (!s) s = take_graphs(p, INT64_MAX, INT64_MAX);
-  if (!s) s = take_taken(p, INT64_MAX, INT64_MAX);
-  if (!s) s = end_processes(p, INT64_MAX);
-  for (size_t i = 0; !s && i < p->block_count; i++) /* of processes that still run */
-    if (p->blocks[i].born && !p->blocks[i].died) s = leave_block(p, i, 0, 0);
-  return s;
+  if (!st) st = open_graphs(p);
+  if (!st) st = open_taken(p);
+  if (!st) st = kept ? wr_memory_each(log, take_kept, p) : walk_rows(p);
+  if (!st) st = take_graphs(p, INT64_MAX, INT64_MAX);
+  if (!st) st = take_taken(p, INT64_MAX, INT64_MAX);
+  if (!st) st = end_processes(p, INT64_MAX);
+  for (size_t i = 0; !st && i < p->block_count; i++) /* of processes that still run */
+    if (p->blocks[i].born && !p->blocks[i].died) st = leave_block(p, i, 0, 0);
+  return st;
 }
 
 /* device and mem -1: NULL, the sum over all. */
@@ -602,22 +602,22 @@ static weir_status write_accounts(pass *p)
 {
   const wr_db *db = &p->batch->db;
   sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(db, "INSERT INTO memory VALUES(?,?,?,?,?,?,?,?,?,?)", &q);
-  for (int i = 0; !s && i < DEVICES * CLASSES; i++) {
+  weir_status st = wr_db_prepare(db, "INSERT INTO memory VALUES(?,?,?,?,?,?,?,?,?,?)", &q);
+  for (int i = 0; !st && i < DEVICES * CLASSES; i++) {
     if (i / CLASSES == NO_DEVICE && i % CLASSES == SUM) continue; /* only part of the total */
-    s = write_account(q, db, &p->accounts[i], i / CLASSES, i % CLASSES);
+    st = write_account(q, db, &p->accounts[i], i / CLASSES, i % CLASSES);
   }
-  if (!s) s = write_account(q, db, &p->total, NO_DEVICE, SUM);
+  if (!st) st = write_account(q, db, &p->total, NO_DEVICE, SUM);
   sqlite3_finalize(q);
-  return s;
+  return st;
 }
 
 weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
 {
   pass p = {.batch = batch, .shift = shift, .accounts = calloc(DEVICES * CLASSES, sizeof(account))};
   if (!p.accounts) return no_memory_to_match();
-  weir_status s = walk_events(&p, log);
-  if (!s) s = write_accounts(&p);
+  weir_status st = walk_events(&p, log);
+  if (!st) st = write_accounts(&p);
   hash_map_free(&p.by_pointer);
   hash_map_free(&p.per_device);
   hash_map_free(&p.context_device);
@@ -628,17 +628,17 @@ weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
   free(p.ends);
   free(p.blocks);
   free(p.accounts);
-  return s;
+  return st;
 }
 
 weir_status wr_lifetimes_temporary(const wr_db *db)
 {
   wr_batch batch = {0};
-  weir_status s = wr_db_exec(db, "CREATE TEMP TABLE memory AS SELECT * FROM main.memory WHERE 0");
-  if (!s) s = wr_schema_blocks(db);
-  if (!s) s = wr_batch_open(&batch, db);
-  if (!s) s = wr_lifetimes(&batch, NULL, 0);
-  if (!s) s = wr_batch_flush(&batch, true); /* in the reader's transaction */
+  weir_status st = wr_db_exec(db, "CREATE TEMP TABLE memory AS SELECT * FROM main.memory WHERE 0");
+  if (!st) st = wr_schema_blocks(db);
+  if (!st) st = wr_batch_open(&batch, db);
+  if (!st) st = wr_lifetimes(&batch, NULL, 0);
+  if (!st) st = wr_batch_flush(&batch, true); /* in the reader's transaction */
   wr_batch_close(&batch);
-  return s;
+  return st;
 }

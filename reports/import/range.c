@@ -138,8 +138,8 @@ static weir_status take_pop(wr_spool *s, wr_thread *t, const trace_event *e)
       t->open[kept++] = t->open[i];
       continue;
     }
-    weir_status status = end_open(s, &t->open[i], end);
-    if (status) return status;
+    weir_status st = end_open(s, &t->open[i], end);
+    if (st) return st;
   }
   t->open_count = kept;
   return WEIR_OK;
@@ -238,8 +238,8 @@ static weir_status add_name(trace_importer *im, const range_name *name, const ch
                             int64_t *id)
 {
   int64_t domain = 0;
-  weir_status status = domain_of(im, texts, name->domain_bytes, &domain);
-  if (status) return status;
+  weir_status st = domain_of(im, texts, name->domain_bytes, &domain);
+  if (st) return st;
   *id = im->range_names + 1;
   wr_op op = {.sql = "INSERT INTO range_name(id, domain_id, category, color, domain, text)"
                      " VALUES(?,?,NULLIF(?,0),NULLIF(?,0),?,?)",
@@ -249,9 +249,9 @@ static weir_status add_name(trace_importer *im, const range_name *name, const ch
   op.text[0] = wr_text(texts, name->domain_bytes, false);
   op.text[1] = wr_text(texts + name->domain_bytes, name->text_bytes, false);
   bool whole = op.text[0] && op.text[1];
-  status = wr_batch_op(&im->batch, op);
-  if (!status) im->range_names++;
-  return whole ? status : wr_out_of_memory(im);
+  st = wr_batch_op(&im->batch, op);
+  if (!st) im->range_names++;
+  return whole ? st : wr_out_of_memory(im);
 }
 
 weir_status wr_take_range_name(wr_spool *s, uint32_t serial, const trace_event *head,
@@ -267,14 +267,14 @@ weir_status wr_take_range_name(wr_spool *s, uint32_t serial, const trace_event *
   if ((size_t)name.domain_bytes + name.text_bytes > bytes - sizeof(name)) return WEIR_OK;
   uint64_t key = name_key(&name, texts);
   const uint64_t *known = hash_map_get(&im->range_texts, key);
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (known)
     id = (int64_t)*known;
   else
-    status = add_name(im, &name, texts, &id);
-  if (!status) status = hash_map_put(&im->range_texts, key, (uint64_t)id);
-  if (!status) status = hash_map_put(&s->range_names, local, (uint64_t)id);
-  return status ? status : wr_resume_keep(s, WR_RESUME_RANGE_NAME, local, (uint64_t)id);
+    st = add_name(im, &name, texts, &id);
+  if (!st) st = hash_map_put(&im->range_texts, key, (uint64_t)id);
+  if (!st) st = hash_map_put(&s->range_names, local, (uint64_t)id);
+  return st ? st : wr_resume_keep(s, WR_RESUME_RANGE_NAME, local, (uint64_t)id);
 }
 
 weir_status wr_take_category(wr_spool *s, const trace_event *head, const void *payload,
@@ -284,8 +284,8 @@ weir_status wr_take_category(wr_spool *s, const trace_event *head, const void *p
   int64_t number = 0;
   if (!zero) return WEIR_OK;
   size_t domain_bytes = (size_t)(zero - domain);
-  weir_status status = domain_of(s->im, domain, domain_bytes, &number);
-  if (status) return status;
+  weir_status st = domain_of(s->im, domain, domain_bytes, &number);
+  if (st) return st;
   wr_op op = {.sql = "INSERT OR REPLACE INTO range_category(process, domain_id, category, name)"
                      " VALUES(?,?,?,?)",
               .v = {s->process, number, (int64_t)head->a},
@@ -314,10 +314,10 @@ static weir_status keep_open(wr_spool *s)
 
 weir_status wr_range_keep_open(trace_importer *im)
 {
-  weir_status status = WEIR_OK;
-  for (size_t i = 0; i < im->spool_count && !status; i++)
-    if (im->spools[i]) status = keep_open(im->spools[i]);
-  return status;
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; i < im->spool_count && !st; i++)
+    if (im->spools[i]) st = keep_open(im->spools[i]);
+  return st;
 }
 
 static weir_status find_again(void *context, sqlite3_stmt *q)
@@ -332,11 +332,11 @@ static weir_status find_again(void *context, sqlite3_stmt *q)
   uint64_t key = hash_text(hash_text(hash_mix(9, about), domain ? domain : "", domain_bytes),
                            text ? text : "", text_bytes);
   int64_t number = sqlite3_column_int64(q, 1);
-  weir_status status = hash_map_put(&im->range_texts, key, (uint64_t)sqlite3_column_int64(q, 0));
-  if (!status && domain_bytes)
-    status = hash_map_put(&im->range_texts, hash_text(8, domain, domain_bytes), (uint64_t)number);
+  weir_status st = hash_map_put(&im->range_texts, key, (uint64_t)sqlite3_column_int64(q, 0));
+  if (!st && domain_bytes)
+    st = hash_map_put(&im->range_texts, hash_text(8, domain, domain_bytes), (uint64_t)number);
   if (number > im->domains) im->domains = number;
-  return status;
+  return st;
 }
 
 weir_status wr_range_resume_names(trace_importer *im)
@@ -364,23 +364,23 @@ static weir_status resume_range(wr_spool *s, const wr_row *row)
 weir_status wr_range_resume(wr_spool *s)
 {
   sqlite3_stmt *q = NULL;
-  weir_status status = wr_db_prepare(&s->im->db,
-                                     "SELECT id, thread, kind, number, start FROM range_row"
-                                     " WHERE process = ?1 AND \"end\" IS NULL ORDER BY id",
-                                     &q);
+  weir_status st = wr_db_prepare(&s->im->db,
+                                 "SELECT id, thread, kind, number, start FROM range_row"
+                                 " WHERE process = ?1 AND \"end\" IS NULL ORDER BY id",
+                                 &q);
   int code = SQLITE_DONE;
-  if (status) return status;
+  if (st) return st;
   sqlite3_bind_int64(q, 1, s->process);
-  while (!status && (code = sqlite3_step(q)) == SQLITE_ROW) {
+  while (!st && (code = sqlite3_step(q)) == SQLITE_ROW) {
     wr_row row = {0};
     row.v[ID] = sqlite3_column_int64(q, 0);
     row.v[THREAD] = sqlite3_column_int64(q, 1);
     row.v[KIND] = sqlite3_column_int64(q, 2);
     row.v[NUMBER] = sqlite3_column_int64(q, 3);
     row.v[START] = sqlite3_column_int64(q, 4);
-    status = resume_range(s, &row);
+    st = resume_range(s, &row);
   }
-  if (!status && code != SQLITE_DONE) status = wr_db_fail(&s->im->db, "reading");
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(&s->im->db, "reading");
   sqlite3_finalize(q);
-  return status;
+  return st;
 }

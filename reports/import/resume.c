@@ -64,11 +64,11 @@ static bool outlives_spool(const wr_resume_row *r)
 
 static weir_status queue_rows(wr_spool *s)
 {
-  weir_status status = WEIR_OK;
-  for (size_t i = 0; i < s->resume_count && !status; i++)
-    if (!s->drained || outlives_spool(&s->resume[i])) status = queue_row(s, &s->resume[i]);
-  if (!status) s->resume_count = 0;
-  return status;
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; i < s->resume_count && !st; i++)
+    if (!s->drained || outlives_spool(&s->resume[i])) st = queue_row(s, &s->resume[i]);
+  if (!st) s->resume_count = 0;
+  return st;
 }
 
 static uint64_t identity_of(const wr_spool *s)
@@ -83,14 +83,14 @@ static uint64_t identity_of(const wr_spool *s)
 weir_status wr_resume_begin(wr_spool *s)
 {
   trace_importer *im = s->im;
-  weir_status status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_IDENTITY, identity_of(s));
-  for (unsigned i = 0; i < 2 && !status && !im->boot_kept; i++) {
+  weir_status st = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_IDENTITY, identity_of(s));
+  for (unsigned i = 0; i < 2 && !st && !im->boot_kept; i++) {
     uint64_t half;
     memcpy(&half, im->boot_id + 8 * i, sizeof(half));
-    status = keep_value(im, 0, WR_RESUME_FACT, WR_FACT_BOOT + i, half);
+    st = keep_value(im, 0, WR_RESUME_FACT, WR_FACT_BOOT + i, half);
   }
   im->boot_kept = true;
-  return status;
+  return st;
 }
 
 static weir_status keep_position(void *context, uint32_t thread, uint64_t position)
@@ -101,25 +101,25 @@ static weir_status keep_position(void *context, uint32_t thread, uint64_t positi
 static weir_status keep_asked(wr_spool *s)
 {
   if (s->asked_kept == s->line.asked) return WEIR_OK;
-  weir_status status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED, (uint64_t)s->line.asked);
-  if (!status)
-    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED_NS,
-                            (uint64_t)(int64_t)wr_timeline_at(&s->line, s->line.asked));
+  weir_status st = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED, (uint64_t)s->line.asked);
+  if (!st)
+    st = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED_NS,
+                        (uint64_t)(int64_t)wr_timeline_at(&s->line, s->line.asked));
   s->asked_kept = s->line.asked;
-  return status;
+  return st;
 }
 
 weir_status wr_resume_positions(trace_importer *im)
 {
-  weir_status status = WEIR_OK;
-  for (size_t i = im->spools_ended; i < im->spool_count && !status; i++) {
+  weir_status st = WEIR_OK;
+  for (size_t i = im->spools_ended; i < im->spool_count && !st; i++) {
     wr_spool *s = im->spools[i];
     if (!s || !s->started) continue;
-    status = spool_reader_positions(s->reader, keep_position, s);
-    if (!status) status = keep_asked(s);
-    if (!status) status = queue_rows(s);
+    st = spool_reader_positions(s->reader, keep_position, s);
+    if (!st) st = keep_asked(s);
+    if (!st) st = queue_rows(s);
   }
-  return status;
+  return st;
 }
 
 /* ---- a trace --------------------------------------------------------------------------------- */
@@ -127,35 +127,36 @@ weir_status wr_resume_positions(trace_importer *im)
 weir_status wr_resume_begun(trace_importer *im)
 {
   int64_t tables = 0;
-  weir_status s = wr_db_number(&im->db, "SELECT count(*) FROM sqlite_schema", &tables);
-  if (!s && !tables) {
+  weir_status st = wr_db_number(&im->db, "SELECT count(*) FROM sqlite_schema", &tables);
+  if (!st && !tables) {
     im->merging = false;
-    s = wr_db_exec(&im->db, WR_SET_ID WR_SET_WAL);
+    st = wr_db_exec(&im->db, WR_SET_ID WR_SET_WAL);
   }
-  return s;
+  return st;
 }
 
 static weir_status check_schema(const trace_importer *im)
 {
   int64_t version = 0, there = 0;
-  weir_status s = wr_db_number(&im->db, "PRAGMA user_version", &version);
-  if (!s)
-    s = wr_db_number(&im->db,
-                     "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
-                     " AND name IN ('resume', 'event_row', 'template', 'block_row', 'batch_item',"
-                     " 'device_work', 'range_row')"
-                     " AND sql NOT LIKE 'CREATE VIRTUAL%'",
-                     &there);
-  if (!s && (version != WR_SCHEMA_VERSION || there < 7))
-    s = weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
+  weir_status st = wr_db_number(&im->db, "PRAGMA user_version", &version);
+  if (!st)
+    st = wr_db_number(&im->db,
+                      "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
+                      " AND name IN ('resume', 'event_row', 'template', 'block_row', 'batch_item',"
+                      " 'device_work', 'range_row')"
+                      " AND sql NOT LIKE 'CREATE VIRTUAL%'",
+                      &there);
+  if (!st && (version != WR_SCHEMA_VERSION || there < 7))
+    st =
+        weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
                   im->file.path);
-  return s ? s : wr_schema_check(&im->db);
+  return st ? st : wr_schema_check(&im->db);
 }
 
 weir_status wr_resume_write(trace_importer *im)
 {
   if (!im->merging || im->unfinished) return WEIR_OK;
-  weir_status s =
+  weir_status st =
       wr_db_exec(&im->db, WR_SET_WAL "PRAGMA wal_autocheckpoint = 4096; BEGIN IMMEDIATE;"
                                      "UPDATE meta SET value = 0 WHERE key = 'finished';"
                                      "DELETE FROM block_row; DELETE FROM memory;"
@@ -166,12 +167,12 @@ weir_status wr_resume_write(trace_importer *im)
                                      "DROP TABLE IF EXISTS device_idle;"
                                      "DROP TABLE IF EXISTS idle_cause;"
                                      "DELETE FROM module WHERE base IS NULL;");
-  if (!s) s = wr_schema_extend(&im->db);
-  if (!s) s = wr_db_exec(&im->db, "DELETE FROM graph_work; DELETE FROM graph_launch; COMMIT");
-  if (s && !sqlite3_get_autocommit(im->db.handle))
+  if (!st) st = wr_schema_extend(&im->db);
+  if (!st) st = wr_db_exec(&im->db, "DELETE FROM graph_work; DELETE FROM graph_launch; COMMIT");
+  if (st && !sqlite3_get_autocommit(im->db.handle))
     sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);
-  im->unfinished = !s;
-  return s;
+  im->unfinished = !st;
+  return st;
 }
 
 static weir_status find_counters(trace_importer *im)
@@ -197,46 +198,46 @@ static weir_status find_counters(trace_importer *im)
        " SELECT min(start) FROM range_row)",
        &im->least},
       {"SELECT value FROM meta WHERE key = 'duration_ns'", &im->latest}};
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   int64_t first_string = im->strings;
-  for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && !s; i++)
-    s = wr_db_number(&im->db, counters[i].sql, counters[i].to);
-  if (!s && wr_db_has_table(&im->db, "graph_change")) /* else of an older Weir */
-    s = wr_db_number(&im->db, "SELECT max(id) FROM graph_change", &im->graph_changes);
+  for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && !st; i++)
+    st = wr_db_number(&im->db, counters[i].sql, counters[i].to);
+  if (!st && wr_db_has_table(&im->db, "graph_change")) /* else of an older Weir */
+    st = wr_db_number(&im->db, "SELECT max(id) FROM graph_change", &im->graph_changes);
   if (im->strings < first_string) im->strings = first_string;
   if (im->least > 0) im->least = 0;
   im->latest += im->least;
-  return s;
+  return st;
 }
 
 static weir_status find_origin(trace_importer *im)
 {
   int64_t mono = 0, real = 0, boot[2] = {0, 0};
-  weir_status s =
+  weir_status st =
       wr_db_number(&im->db, "SELECT value FROM meta WHERE key = 'start_monotonic_ns'", &mono);
-  if (!s)
-    s = wr_db_number(&im->db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &real);
-  if (!s)
-    s = wr_db_number(&im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 6",
-                     &boot[0]);
-  if (!s)
-    s = wr_db_number(&im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 7",
-                     &boot[1]);
-  if (s || !im->processes) return s;
+  if (!st)
+    st = wr_db_number(&im->db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &real);
+  if (!st)
+    st = wr_db_number(
+        &im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 6", &boot[0]);
+  if (!st)
+    st = wr_db_number(
+        &im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 7", &boot[1]);
+  if (st || !im->processes) return st;
   im->origin_known = im->boot_kept = true;
   im->origin = (uint64_t)mono;
   im->origin_realtime = (uint64_t)real;
   memcpy(im->boot_id, boot, sizeof(boot));
-  return s;
+  return st;
 }
 
 weir_status wr_resume_trace(trace_importer *im)
 {
-  weir_status s = check_schema(im);
-  if (!s) s = wr_schema_reader_views(&im->db);
-  if (!s) s = find_counters(im);
-  if (!s) s = find_origin(im);
-  return s;
+  weir_status st = check_schema(im);
+  if (!st) st = wr_schema_reader_views(&im->db);
+  if (!st) st = find_counters(im);
+  if (!st) st = find_origin(im);
+  return st;
 }
 
 /* ---- a spool --------------------------------------------------------------------------------- */
@@ -247,16 +248,16 @@ static weir_status each_row(wr_spool *s, const char *sql, int64_t from,
 {
   const wr_db *db = &s->im->db;
   sqlite3_stmt *q = NULL;
-  weir_status status = wr_db_prepare(db, sql, &q);
+  weir_status st = wr_db_prepare(db, sql, &q);
   int code = SQLITE_DONE;
-  if (status) return status;
+  if (st) return st;
   sqlite3_bind_int64(q, 1, s->process);
   sqlite3_bind_int64(q, 2, from);
-  while (!status && (code = sqlite3_step(q)) == SQLITE_ROW)
-    status = row(s, q);
-  if (!status && code != SQLITE_DONE) status = wr_db_fail(db, "reading");
+  while (!st && (code = sqlite3_step(q)) == SQLITE_ROW)
+    st = row(s, q);
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
-  return status;
+  return st;
 }
 
 static weir_status put_map_value(wr_spool *s, hash_map *map, uint64_t key, uint64_t value)
@@ -364,8 +365,8 @@ static weir_status find_kept(const wr_db *db, const char *sql, uint64_t value, c
                              int64_t *found)
 {
   sqlite3_stmt *q = NULL;
-  weir_status status = wr_db_prepare(db, sql, &q);
-  if (status) return status;
+  weir_status st = wr_db_prepare(db, sql, &q);
+  if (st) return st;
   *found = 0;
   sqlite3_bind_int64(q, 1, (int64_t)value);
   sqlite3_bind_text(q, 2, text, -1, SQLITE_STATIC);
@@ -373,9 +374,9 @@ static weir_status find_kept(const wr_db *db, const char *sql, uint64_t value, c
   if (code == SQLITE_ROW)
     *found = sqlite3_column_int64(q, 0);
   else if (code != SQLITE_DONE)
-    status = wr_db_fail(db, "reading");
+    st = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
-  return status;
+  return st;
 }
 
 static weir_status find_process(wr_spool *s)
@@ -392,16 +393,16 @@ static weir_status same_folder(const trace_importer *im, const char *spool, int6
 {
   char *whole = realpath(spool, NULL);
   char *slash = whole ? strrchr(whole, '/') : NULL;
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (slash) {
     slash[1] = '\0';
-    s = find_kept(&im->db,
-                  "SELECT id FROM process WHERE substr(spool, 1, length(?2)) = ?2 AND ?1 = 0"
-                  " LIMIT 1",
-                  0, whole, found);
+    st = find_kept(&im->db,
+                   "SELECT id FROM process WHERE substr(spool, 1, length(?2)) = ?2 AND ?1 = 0"
+                   " LIMIT 1",
+                   0, whole, found);
   }
   free(whole);
-  return s;
+  return st;
 }
 
 weir_status importer_knows(trace_importer *im, const char *spool_path, bool *known)
@@ -409,44 +410,44 @@ weir_status importer_knows(trace_importer *im, const char *spool_path, bool *kno
   wr_spool s = {.im = im};
   *known = !im->processes; /* a trace of nothing is anybody's */
   if (*known) return WEIR_OK;
-  weir_status status = spool_reader_open(&s.reader, spool_path, false);
-  if (status) return status;
-  status = find_process(&s);
+  weir_status st = spool_reader_open(&s.reader, spool_path, false);
+  if (st) return st;
+  st = find_process(&s);
   spool_reader_close(s.reader);
-  if (!status && !s.process) status = same_folder(im, spool_path, &s.process);
+  if (!st && !s.process) st = same_folder(im, spool_path, &s.process);
   *known = s.process != 0;
-  return status;
+  return st;
 }
 
 weir_status wr_resume_spool(wr_spool *s, bool *known)
 {
-  weir_status status = find_process(s);
+  weir_status st = find_process(s);
   *known = s->process != 0;
-  if (status || !*known) return status;
-  status = each_row(s, "SELECT what, key, value FROM resume WHERE process = ?1 AND ?2 = 0", 0,
-                    take_kept);
-  if (!status)
-    status = each_row(s, "SELECT id, serial FROM thread WHERE process = ?1 AND id > ?2", 0,
-                      take_thread_row);
-  if (!status) /* kind 13: what a cache did within a call */
-    status = each_row(s,
-                      "SELECT thread, count(*), max(\"end\"),"
-                      " max(CASE WHEN call IS NULL AND kind <> 13 THEN id ELSE 0 END) FROM event"
-                      " WHERE process = ?1 AND id > ?2 GROUP BY thread",
-                      0, take_last);
-  if (!status)
-    status = each_row(s, "SELECT id, address FROM frame WHERE process = ?1 AND id > ?2",
-                      s->frames_from, take_frame_row);
-  if (!status)
-    status = each_row(s,
-                      "SELECT s.id, f.address, s.depth - 1 - x.depth FROM stack s"
-                      " JOIN stack_frame x ON x.stack = s.id JOIN frame f ON f.id = x.frame"
-                      " WHERE s.process = ?1 AND s.id > ?2 ORDER BY s.id, x.depth",
-                      s->stacks_from, take_stack_row);
-  if (!status) resume_timeline(s);
+  if (st || !*known) return st;
+  st = each_row(s, "SELECT what, key, value FROM resume WHERE process = ?1 AND ?2 = 0", 0,
+                take_kept);
+  if (!st)
+    st = each_row(s, "SELECT id, serial FROM thread WHERE process = ?1 AND id > ?2", 0,
+                  take_thread_row);
+  if (!st) /* kind 13: what a cache did within a call */
+    st = each_row(s,
+                  "SELECT thread, count(*), max(\"end\"),"
+                  " max(CASE WHEN call IS NULL AND kind <> 13 THEN id ELSE 0 END) FROM event"
+                  " WHERE process = ?1 AND id > ?2 GROUP BY thread",
+                  0, take_last);
+  if (!st)
+    st = each_row(s, "SELECT id, address FROM frame WHERE process = ?1 AND id > ?2", s->frames_from,
+                  take_frame_row);
+  if (!st)
+    st = each_row(s,
+                  "SELECT s.id, f.address, s.depth - 1 - x.depth FROM stack s"
+                  " JOIN stack_frame x ON x.stack = s.id JOIN frame f ON f.id = x.frame"
+                  " WHERE s.process = ?1 AND s.id > ?2 ORDER BY s.id, x.depth",
+                  s->stacks_from, take_stack_row);
+  if (!st) resume_timeline(s);
   const spool_header *h = spool_reader_header(s->reader);
   if (memcmp(h->boot_id, s->im->boot_id, 16) != 0)
     s->boot_shift = wr_between_boots(s->im, h->realtime_ns) - (int64_t)(s->opening - s->im->origin);
   s->started = true;
-  return status;
+  return st;
 }

@@ -162,10 +162,10 @@ static void place_first(run_merge *m)
 static weir_status read_next(run_merge *m)
 {
   run_reader *r = &m->runs[m->first];
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   r->at += m->size;
-  if (r->at == r->end && r->left) s = fill_buffer(m, r);
-  if (s) return s;
+  if (r->at == r->end && r->left) st = fill_buffer(m, r);
+  if (st) return st;
   if (r->at == r->end)
     m->first++;
   else
@@ -182,19 +182,19 @@ static int by_next(const void *left, const void *right)
 static weir_status open_runs(const wr_run_log *log, run_merge *m, char *buffers)
 {
   off_t from = 0;
-  weir_status s = WEIR_OK;
-  for (size_t i = 0; !s && i < log->run_count; i++) {
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < log->run_count; i++) {
     char *buffer = buffers + i * READ_AT_ONCE * log->size;
     m->runs[i] = (run_reader){.at = buffer, .buffer = buffer, .next = from, .left = log->runs[i]};
     from += (off_t)(log->runs[i] * log->size);
-    s = fill_buffer(m, &m->runs[i]);
+    st = fill_buffer(m, &m->runs[i]);
   }
   m->count = log->run_count;
   if (log->count)
     m->runs[m->count++] =
         (run_reader){.at = log->event, .end = log->event + log->count * log->size};
-  if (!s) qsort(m->runs, m->count, sizeof(run_reader), by_next);
-  return s;
+  if (!st) qsort(m->runs, m->count, sizeof(run_reader), by_next);
+  return st;
 }
 
 weir_status wr_run_each(wr_run_log *log, weir_status (*take)(void *context, const void *record),
@@ -203,18 +203,18 @@ weir_status wr_run_each(wr_run_log *log, weir_status (*take)(void *context, cons
   char *buffers = calloc(log->run_count * READ_AT_ONCE + 1, log->size);
   run_merge m = {
       .file = log->file, .size = log->size, .runs = calloc(log->run_count + 1, sizeof(run_reader))};
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (!buffers || !m.runs) {
-    s = weir_fail(WEIR_ENOMEM, "reading kept events back: out of host memory");
+    st = weir_fail(WEIR_ENOMEM, "reading kept events back: out of host memory");
   } else {
     sort_last_run(log);
-    s = open_runs(log, &m, buffers);
+    st = open_runs(log, &m, buffers);
   }
-  while (!s && m.first < m.count) {
-    s = take(context, m.runs[m.first].at);
-    if (!s) s = read_next(&m);
+  while (!st && m.first < m.count) {
+    st = take(context, m.runs[m.first].at);
+    if (!st) st = read_next(&m);
   }
   free(buffers);
   free(m.runs);
-  return s;
+  return st;
 }

@@ -61,23 +61,23 @@ weir_status wr_db_prepare(const wr_db *db, const char *sql, sqlite3_stmt **out)
 weir_status wr_db_run(const wr_db *db, sqlite3_stmt *statement)
 {
   int code = sqlite3_step(statement);
-  weir_status status = WEIR_OK;
-  if (code != SQLITE_DONE && code != SQLITE_ROW) status = wr_db_fail(db, "writing");
+  weir_status st = WEIR_OK;
+  if (code != SQLITE_DONE && code != SQLITE_ROW) st = wr_db_fail(db, "writing");
   sqlite3_reset(statement);
-  return status;
+  return st;
 }
 
 weir_status wr_db_each(const wr_db *db, const char *sql,
                        weir_status (*row)(void *context, sqlite3_stmt *q), void *context)
 {
   sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(db, sql, &q);
+  weir_status st = wr_db_prepare(db, sql, &q);
   int code = SQLITE_DONE;
-  while (!s && (code = sqlite3_step(q)) == SQLITE_ROW)
-    s = row(context, q);
-  if (!s && code != SQLITE_DONE) s = wr_db_fail(db, "reading");
+  while (!st && (code = sqlite3_step(q)) == SQLITE_ROW)
+    st = row(context, q);
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
-  return s;
+  return st;
 }
 
 /* ---- walking --------------------------------------------------------------------------------- */
@@ -115,33 +115,33 @@ weir_status wr_db_walk(const wr_db *db, const char *columns, const char *from,
   if (code) /* the connection has no such function yet */
     code =
         sqlite3_create_function(db->handle, WALK, -1, SQLITE_UTF8, NULL, NULL, take_step, end_walk);
-  weir_status s = code ? wr_db_fail(db, "querying") : WEIR_OK;
-  if (!s && !q) s = wr_db_prepare(db, sql, &q);
+  weir_status st = code ? wr_db_fail(db, "querying") : WEIR_OK;
+  if (!st && !q) st = wr_db_prepare(db, sql, &q);
   free(sql);
-  if (s) return s;
+  if (st) return st;
   code = sqlite3_bind_pointer(q, 1, &w, WALK, NULL);
   if (!code) code = sqlite3_step(q);
   if (w.status)
-    s = w.status;
+    st = w.status;
   else if (code != SQLITE_ROW)
-    s = wr_db_fail(db, "reading");
+    st = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
-  return s;
+  return st;
 }
 
 weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out)
 {
   sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(db, sql, &q);
+  weir_status st = wr_db_prepare(db, sql, &q);
   *out = 0;
-  if (s) return s;
+  if (st) return st;
   int code = sqlite3_step(q);
   if (code == SQLITE_ROW)
     *out = sqlite3_column_int64(q, 0);
   else if (code != SQLITE_DONE)
-    s = wr_db_fail(db, "reading");
+    st = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
-  return s;
+  return st;
 }
 
 char *wr_db_text(sqlite3_stmt *q, int column)
@@ -205,33 +205,33 @@ static weir_status check_own_table(const wr_db *db, const char *table, sqlite3_s
   sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
   int code = sqlite3_step(columns);
   bool there = sqlite3_column_int(columns, 0) > 0, calculated = sqlite3_column_int(columns, 1) > 0;
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (code != SQLITE_ROW)
-    s = wr_db_fail(db, "reading");
+    st = wr_db_fail(db, "reading");
   else if (there && !wr_db_has_table(db, table))
-    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: %s is no table", db->path, table);
+    st = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: %s is no table", db->path, table);
   else if (calculated)
-    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: a column of %s is calculated", db->path,
-                  table);
+    st = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: a column of %s is calculated", db->path,
+                   table);
   sqlite3_reset(columns);
-  return s;
+  return st;
 }
 
 weir_status wr_schema_check(const wr_db *db)
 {
   sqlite3_stmt *columns = NULL;
   int64_t others = 0;
-  weir_status s = wr_db_number(
+  weir_status st = wr_db_number(
       db, "SELECT count(*) FROM main.sqlite_schema WHERE sql LIKE '%VIRTUAL%USING%'", &others);
-  if (!s && others)
-    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has virtual tables", db->path);
-  if (!s)
-    s = wr_db_prepare(db, "SELECT count(*), sum(hidden) FROM pragma_table_xinfo(?, 'main')",
-                      &columns);
-  for (size_t i = 0; !s && i < sizeof(own_tables) / sizeof(own_tables[0]); i++)
-    s = check_own_table(db, own_tables[i], columns);
+  if (!st && others)
+    st = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has virtual tables", db->path);
+  if (!st)
+    st = wr_db_prepare(db, "SELECT count(*), sum(hidden) FROM pragma_table_xinfo(?, 'main')",
+                       &columns);
+  for (size_t i = 0; !st && i < sizeof(own_tables) / sizeof(own_tables[0]); i++)
+    st = check_own_table(db, own_tables[i], columns);
   sqlite3_finalize(columns);
-  return s;
+  return st;
 }
 
 /* ---- words ---------------------------------------------------------------------------------- */
@@ -263,9 +263,9 @@ static weir_status insert_apis(const wr_db *db)
   static const char *const layers[] = {"driver", "runtime", "weir"};
   static const char *const unrecorded[] = {"unreached", "", "asks", "sets", "below"};
   sqlite3_stmt *row = NULL, *string = NULL;
-  weir_status s = wr_db_prepare(db, "INSERT INTO api VALUES(?,?,?,?,?,?)", &row);
-  if (!s) s = wr_db_prepare(db, "INSERT INTO StringIds VALUES(?,?)", &string);
-  for (uint32_t i = 1; !s && i < api_total; i++) {
+  weir_status st = wr_db_prepare(db, "INSERT INTO api VALUES(?,?,?,?,?,?)", &row);
+  if (!st) st = wr_db_prepare(db, "INSERT INTO StringIds VALUES(?,?)", &string);
+  for (uint32_t i = 1; !st && i < api_total; i++) {
     const api_info *info = api_row(i);
     if (!info) continue;
     sqlite3_bind_int(row, 1, (int)i);
@@ -277,14 +277,14 @@ static weir_status insert_apis(const wr_db *db)
       sqlite3_bind_text(row, 6, unrecorded[info->how % 5], -1, SQLITE_STATIC);
     else
       sqlite3_bind_null(row, 6);
-    s = wr_db_run(db, row);
+    st = wr_db_run(db, row);
     sqlite3_bind_int(string, 1, (int)i);
     sqlite3_bind_text(string, 2, info->name, -1, SQLITE_STATIC);
-    if (!s) s = wr_db_run(db, string);
+    if (!st) st = wr_db_run(db, string);
   }
   sqlite3_finalize(row);
   sqlite3_finalize(string);
-  return s;
+  return st;
 }
 
 #define REASON_ROW(id, value, text)         "(" #value ",'" text "'),"
@@ -387,9 +387,9 @@ weir_status wr_schema_blocks(const wr_db *db)
 {
   static const char table[] = "CREATE TEMP TABLE block_row(id INTEGER PRIMARY KEY, event, how,"
                               " free_after, life, born, died_after, work)";
-  weir_status s = wr_db_exec(db, table);
-  if (!s && db->schema < 2) s = wr_db_exec(db, "CREATE TEMP VIEW block AS " BLOCKS_1);
-  return s;
+  weir_status st = wr_db_exec(db, table);
+  if (!st && db->schema < 2) st = wr_db_exec(db, "CREATE TEMP VIEW block AS " BLOCKS_1);
+  return st;
 }
 
 /* Looking for a node costs each block 1,000 instructions: not where there are none. */
@@ -409,9 +409,9 @@ weir_status wr_schema_reader_views(const wr_db *db)
   if (db->schema < 2)
     return wr_db_exec(db, "CREATE TEMP VIEW rare_event AS"
                           " SELECT * FROM main.event WHERE kind = 10 OR kind = 13");
-  weir_status s = wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"
-                                 "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0");
-  if (s) return s;
+  weir_status st = wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"
+                                  "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0");
+  if (st) return st;
   return wr_db_exec(db, may_have_graph_blocks(db) ? "CREATE TEMP VIEW block AS " BLOCKS_2("")
                                                   : "CREATE TEMP VIEW block AS " BLOCKS_PLAIN(""));
 }
@@ -434,12 +434,12 @@ static const struct {
 
 static weir_status stand_in_for_absent(const wr_db *db)
 {
-  weir_status s = WEIR_OK;
-  for (size_t i = 0; !s && i < sizeof(absent) / sizeof(absent[0]); i++)
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < sizeof(absent) / sizeof(absent[0]); i++)
     if (!wr_db_has_table(db, absent[i].table) ||
         !wr_db_has_column(db, absent[i].table, absent[i].column))
-      s = wr_db_exec(db, absent[i].make);
-  return s;
+      st = wr_db_exec(db, absent[i].make);
+  return st;
 }
 
 /* The same text with `place` for each mark (new, NULL: out of memory). */
@@ -460,10 +460,10 @@ static weir_status create_with_place(const wr_db *db, const char *sql, size_t by
                                      const char *place)
 {
   char *text = with_place(sql, bytes, place);
-  weir_status s = text ? wr_db_exec(db, text)
-                       : weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", db->path);
+  weir_status st = text ? wr_db_exec(db, text)
+                        : weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", db->path);
   free(text);
-  return s;
+  return st;
 }
 
 /* The views and tables of schema.sql from `at` to `end`, as temporary ones. */
@@ -477,25 +477,26 @@ static weir_status create_temporary(const wr_db *db, const char *at, const char 
   for (const char *next; (next = strstr(at, head)) && next < end; at = next + strlen(head))
     (void)fprintf(f, "%.*s%sTEMP ", (int)(next - at), at, head);
   (void)fwrite(at, 1, (size_t)(end - at), f);
-  weir_status s = fclose(f) ? weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path)
-                            : create_with_place(db, sql, bytes, NO_PLACE);
+  weir_status st = fclose(f) ? weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path)
+                             : create_with_place(db, sql, bytes, NO_PLACE);
   free(sql);
-  return s;
+  return st;
 }
 
 /* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
 weir_status wr_schema_nsys_views(const wr_db *db)
 {
-  weir_status s = stand_in_for_absent(db);
+  weir_status st = stand_in_for_absent(db);
   const char *at = strstr(wr_schema_sql, "\nCREATE TABLE ENUM_CUDA_MEMCPY_OPER");
-  return s ? s : create_temporary(db, at, wr_schema_sql + strlen(wr_schema_sql));
+  return st ? st : create_temporary(db, at, wr_schema_sql + strlen(wr_schema_sql));
 }
 
 weir_status wr_schema_kind_views(const wr_db *db)
 {
-  weir_status s = stand_in_for_absent(db);
+  weir_status st = stand_in_for_absent(db);
   const char *at = strstr(wr_schema_sql, "\nCREATE VIEW call(");
-  return s ? s : create_temporary(db, at, strstr(wr_schema_sql, "\n-- ---- Nsight Systems' names"));
+  return st ? st
+            : create_temporary(db, at, strstr(wr_schema_sql, "\n-- ---- Nsight Systems' names"));
 }
 
 weir_status wr_schema_streams_view(const wr_db *db)
@@ -554,23 +555,23 @@ weir_status wr_schema_graph_launches(const wr_db *db)
 /* A trace from before blocks could be a graph's, or NVML was asked. */
 weir_status wr_schema_extend(const wr_db *db)
 {
-  weir_status s = wr_db_exec(db, graph_tables);
-  if (!s) s = wr_db_exec(db, hash_tables);
-  if (!s) s = wr_db_exec(db, usage_table);
-  if (!s)
-    s = wr_db_exec(db, "INSERT OR IGNORE INTO mem_kind VALUES(9, 'code', 7),"
-                       " (10, 'context', 7)");
-  if (!s && !wr_db_has_column(db, "process", "rank"))
-    s = wr_db_exec(db, "ALTER TABLE process ADD COLUMN rank INTEGER");
+  weir_status st = wr_db_exec(db, graph_tables);
+  if (!st) st = wr_db_exec(db, hash_tables);
+  if (!st) st = wr_db_exec(db, usage_table);
+  if (!st)
+    st = wr_db_exec(db, "INSERT OR IGNORE INTO mem_kind VALUES(9, 'code', 7),"
+                        " (10, 'context', 7)");
+  if (!st && !wr_db_has_column(db, "process", "rank"))
+    st = wr_db_exec(db, "ALTER TABLE process ADD COLUMN rank INTEGER");
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
-  if (!s && !pointers) s = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
-  if (s || wr_db_has_column(db, "block_row", "work")) return s;
-  s = wr_db_exec(db, "INSERT OR IGNORE INTO block_end VALUES(5, 'freed_by_graph');"
-                     "INSERT OR IGNORE INTO cache_fact VALUES(10, 'graph_memory'), (11, 'taken')");
-  if (s) return s;
-  s = wr_db_exec(db, "ALTER TABLE block_row ADD COLUMN work INTEGER;"
-                     "DROP VIEW IF EXISTS main.block");
-  if (s) return s;
+  if (!st && !pointers) st = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
+  if (st || wr_db_has_column(db, "block_row", "work")) return st;
+  st = wr_db_exec(db, "INSERT OR IGNORE INTO block_end VALUES(5, 'freed_by_graph');"
+                      "INSERT OR IGNORE INTO cache_fact VALUES(10, 'graph_memory'), (11, 'taken')");
+  if (st) return st;
+  st = wr_db_exec(db, "ALTER TABLE block_row ADD COLUMN work INTEGER;"
+                      "DROP VIEW IF EXISTS main.block");
+  if (st) return st;
   return wr_db_exec(db, wr_db_has_table(db, "site") ? BLOCK_VIEW BLOCKS_2(", " BLOCK_PLACE)
                                                     : BLOCK_VIEW BLOCKS_2(", " NO_PLACE));
 }
@@ -580,18 +581,19 @@ weir_status wr_schema_create(const wr_db *db)
   char pragmas[128];
   (void)snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d;",
                  WR_APPLICATION_ID, WR_SCHEMA_VERSION);
-  weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
-  if (!s) s = wr_db_exec(db, pragmas);
-  if (!s) s = wr_db_exec(db, event_tables);
-  if (!s) s = wr_db_exec(db, graph_tables);
-  if (!s) s = wr_db_exec(db, hash_tables);
-  if (!s) s = wr_db_exec(db, usage_table);
-  if (!s) s = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
-  if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS ";" BLOCK_VIEW BLOCKS_2(", " NO_PLACE));
-  if (!s) s = wr_db_exec(db, fixed_rows);
-  if (!s) s = insert_apis(db);
-  if (!s) s = wr_db_exec(db, "COMMIT");
-  return s;
+  weir_status st = wr_db_exec(db, "BEGIN IMMEDIATE");
+  if (!st) st = wr_db_exec(db, pragmas);
+  if (!st) st = wr_db_exec(db, event_tables);
+  if (!st) st = wr_db_exec(db, graph_tables);
+  if (!st) st = wr_db_exec(db, hash_tables);
+  if (!st) st = wr_db_exec(db, usage_table);
+  if (!st) st = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
+  if (!st)
+    st = wr_db_exec(db, "CREATE VIEW event AS " EVENTS ";" BLOCK_VIEW BLOCKS_2(", " NO_PLACE));
+  if (!st) st = wr_db_exec(db, fixed_rows);
+  if (!st) st = insert_apis(db);
+  if (!st) st = wr_db_exec(db, "COMMIT");
+  return st;
 }
 
 /* {t}: what kind of table, {of}: of which database. */
@@ -619,13 +621,14 @@ weir_status wr_schema_waits(const wr_db *db, bool temporary)
                              "DROP TABLE IF EXISTS main.device_idle;"
                              "DROP TABLE IF EXISTS main.queue_full;"
                              "DROP TABLE IF EXISTS main.idle_cause;";
-  weir_status s = temporary ? WEIR_OK : wr_db_exec(db, drop);
-  if (!s)
-    s = wr_db_exec(db, temporary ? WAIT_TABLES("TEMP TABLE ", "") : WAIT_TABLES("TABLE ", "main."));
+  weir_status st = temporary ? WEIR_OK : wr_db_exec(db, drop);
+  if (!st)
+    st =
+        wr_db_exec(db, temporary ? WAIT_TABLES("TEMP TABLE ", "") : WAIT_TABLES("TABLE ", "main."));
   static const char causes[] = "INSERT INTO idle_cause VALUES " WR_IDLE_MAP(
       CAUSE_ROW) "(NULL,NULL);"
                  "DELETE FROM idle_cause WHERE name IS NULL;";
-  return s ? s : wr_db_exec(db, causes);
+  return st ? st : wr_db_exec(db, causes);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -648,15 +651,15 @@ static weir_status drop_view(const wr_db *db, const char *name, int bytes)
 weir_status wr_schema_add_places(const wr_db *db)
 {
   static const char head[] = "\nCREATE VIEW ";
-  weir_status s = wr_db_exec(db, place_tables);
-  for (const char *at = wr_schema_sql; !s && (at = strstr(at, head)); at++) {
+  weir_status st = wr_db_exec(db, place_tables);
+  for (const char *at = wr_schema_sql; !st && (at = strstr(at, head)); at++) {
     const char *name = at + strlen(head), *end = strchr(at, ';'), *mark = strstr(at, PLACE_MARK);
     if (!end || !mark || mark > end) continue;
-    s = drop_view(db, name, (int)strcspn(name, "("));
-    if (!s) s = create_with_place(db, at, (size_t)(end - at), PLACE_OF("t.stack"));
+    st = drop_view(db, name, (int)strcspn(name, "("));
+    if (!st) st = create_with_place(db, at, (size_t)(end - at), PLACE_OF("t.stack"));
   }
-  if (!s) s = drop_view(db, "block", 5);
-  if (s) return s;
+  if (!st) st = drop_view(db, "block", 5);
+  if (st) return st;
   return wr_db_exec(db, wr_schema_graph_memory(db) ? BLOCK_VIEW BLOCKS_2(", " BLOCK_PLACE)
                                                    : BLOCK_VIEW BLOCKS_PLAIN(", " BLOCK_PLACE));
 }

@@ -52,9 +52,9 @@ static weir_status warn_unknown_api(trace_importer *im, uint32_t api)
   row.numbers = row.texts = string.numbers = string.texts = 1;
   row.text[0] = wr_format("%s", wr_api_name(api, buffer));
   string.text[0] = wr_format("%s", wr_api_name(api, buffer));
-  weir_status s = wr_batch_op(&im->batch, row);
+  weir_status st = wr_batch_op(&im->batch, row);
   weir_status t = wr_batch_op(&im->batch, string);
-  return s ? s : t;
+  return st ? st : t;
 }
 
 /* The narrow row; what it shares with others is in its template. */
@@ -111,8 +111,8 @@ static weir_status add_event(wr_spool *s, wr_thread *t, wr_taken *x)
 {
   trace_importer *im = s->im;
   int64_t template = 0;
-  weir_status status = wr_template_of(&im->templates, &im->batch, &x->who, x->e, &template);
-  if (status) return status;
+  weir_status st = wr_template_of(&im->templates, &im->batch, &x->who, x->e, &template);
+  if (st) return st;
   bool further = x->e->flags & WEIR_EVF_BATCH;
   wr_row *item = further ? wr_batch_row(&im->batch, WR_TABLE_BATCH_ITEM) : NULL;
   if (further && !item) return wr_out_of_memory(im);
@@ -141,14 +141,14 @@ static weir_status take_event_record(void *context, uint32_t serial, uint32_t ti
   trace_importer *im = s->im;
   trace_event alone;
   size_t index = 0;
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (im->batch.rows[WR_TABLE_EVENT].count + im->batch.rows[WR_TABLE_RANGE].count >=
       WR_BATCH_EVENTS)
-    status = wr_importer_flush(im);
-  if (!status) status = find_thread(s, serial, tid, &index);
-  if (!status && e->kind == WEIR_EV_RANGE) return wr_take_range(s, serial, &s->thread[index], e);
-  if (!status && e->api >= api_total) status = warn_unknown_api(im, e->api);
-  if (status) return status;
+    st = wr_importer_flush(im);
+  if (!st) st = find_thread(s, serial, tid, &index);
+  if (!st && e->kind == WEIR_EV_RANGE) return wr_take_range(s, serial, &s->thread[index], e);
+  if (!st && e->api >= api_total) st = warn_unknown_api(im, e->api);
+  if (st) return st;
   wr_thread *t = &s->thread[index];
   if (e->flags & WEIR_EVF_BATCH && !t->last_call) { /* the first item of its call is lost */
     alone = *e;
@@ -156,8 +156,8 @@ static weir_status take_event_record(void *context, uint32_t serial, uint32_t ti
     e = &alone;
   }
   wr_taken x = {.who = {s->process, t->id, stack_of(s, serial, e)}, .e = e};
-  status = add_event(s, t, &x);
-  if (status) return status;
+  st = add_event(s, t, &x);
+  if (st) return st;
   s->events++;
   if (t->correlations) wr_correlate(s, t, e->start, x.id);
   if (t->hash.start) wr_copy_hashed(s, t, e, x.id);
@@ -194,8 +194,8 @@ static weir_status add_stack(wr_spool *s, const uint64_t *frames, size_t depth, 
   trace_importer *im = s->im;
   int64_t ids[WEIR_STACK_MAX_DEPTH];
   for (size_t i = 0; i < depth; i++) {
-    weir_status status = find_frame(s, frames[i], time, &ids[i]);
-    if (status) return status;
+    weir_status st = find_frame(s, frames[i], time, &ids[i]);
+    if (st) return st;
   }
   wr_rows *rows = &im->batch.rows[WR_TABLE_STACK_FRAME];
   wr_rows *stacks = &im->batch.rows[WR_TABLE_STACK];
@@ -223,8 +223,8 @@ static weir_status take_stack(wr_spool *s, uint32_t serial, const trace_event *h
   uint64_t *known = hash_map_get(&s->stacks, hash);
   if (!local) return wr_out_of_memory(s->im);
   if (!known) {
-    weir_status status = add_stack(s, frames, depth, wr_time(s, head->start));
-    if (status) return status;
+    weir_status st = add_stack(s, frames, depth, wr_time(s, head->start));
+    if (st) return st;
     known = hash_map_place(&s->stacks, hash, NULL);
     if (!known) return wr_out_of_memory(s->im); /* the stack is there twice, which harms nobody */
     *known = (uint64_t)s->im->stacks;
@@ -250,25 +250,23 @@ static uint64_t identity_key(const module_info *info)
 static weir_status new_unload(wr_spool *s)
 {
   s->unloads++;
-  weir_status status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_UNLOADS, s->unloads);
-  if (!status)
-    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_FRAMES_FROM, (uint64_t)s->im->frames);
-  if (!status)
-    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_STACKS_FROM, (uint64_t)s->im->stacks);
-  return status;
+  weir_status st = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_UNLOADS, s->unloads);
+  if (!st) st = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_FRAMES_FROM, (uint64_t)s->im->frames);
+  if (!st) st = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_STACKS_FROM, (uint64_t)s->im->stacks);
+  return st;
 }
 
 static weir_status unload_module(wr_spool *s, const module_info *info, int64_t time)
 {
-  weir_status status = new_unload(s);
+  weir_status st = new_unload(s);
   uint64_t *known = hash_map_get(&s->modules, module_key(info));
-  if (!known || status) return status;
+  if (!known || st) return st;
   wr_op op = {.sql = "UPDATE module SET unloaded = ? WHERE id = ?",
               .v = {time, (int64_t)*known},
               .numbers = 2};
   hash_map_remove(&s->modules, module_key(info));
-  status = wr_resume_drop(s, WR_RESUME_MODULE, module_key(info));
-  if (status) return status;
+  st = wr_resume_drop(s, WR_RESUME_MODULE, module_key(info));
+  if (st) return st;
   return wr_batch_op(&s->im->batch, op);
 }
 
@@ -308,8 +306,8 @@ static weir_status string_of(trace_importer *im, char *text, int64_t *id)
               .numbers = 1,
               .texts = 1,
               .text = {text}};
-  weir_status status = wr_batch_op(&im->batch, op);
-  if (status) return status;
+  weir_status st = wr_batch_op(&im->batch, op);
+  if (st) return st;
   im->strings++;
   uint64_t *entry = hash_map_place(&im->texts, key, NULL);
   if (entry) *entry = (uint64_t)*id; /* else the text is there twice, which harms nobody */
@@ -333,8 +331,8 @@ static weir_status add_module(wr_spool *s, const module_info *info, module_stamp
               .text = {path, wr_format("%s", build_id)}};
   if (row) *row = (uint64_t)++im->modules;
   weir_status kept = row ? wr_resume_keep(s, WR_RESUME_MODULE, module_key(info), *row) : WEIR_OK;
-  weir_status status = wr_batch_op(&im->batch, op);
-  return named ? named : !row || !path ? wr_out_of_memory(im) : status ? status : kept;
+  weir_status st = wr_batch_op(&im->batch, op);
+  return named ? named : !row || !path ? wr_out_of_memory(im) : st ? st : kept;
 }
 
 /* Every thread may tell of a module: the first row counts while it stays loaded. Another module in
@@ -358,8 +356,8 @@ static weir_status take_module(wr_spool *s, const trace_event *head, const void 
   if (!known) return wr_out_of_memory(s->im);
   if (hash_map_get(&s->modules, module_key(&info))) {
     if (*known == identity) return WEIR_OK;
-    weir_status status = unload_module(s, &info, time);
-    if (status) return status;
+    weir_status st = unload_module(s, &info, time);
+    if (st) return st;
   }
   *hash_map_get(&s->modules, identity_key(&info)) = identity;
   weir_status kept = wr_resume_keep(s, WR_RESUME_MODULE, identity_key(&info), identity);
@@ -381,9 +379,9 @@ static weir_status take_name_record(wr_spool *s, const trace_event *head, const 
       "stream",  "event",  "context", "resource", "heap",     "region",    "device_bus"};
   enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
   int64_t string = 0;
-  weir_status status = WEIR_OK; /* Nsight's views have numbers of names */
+  weir_status st = WEIR_OK; /* Nsight's views have numbers of names */
   if (head->b == WEIR_NAME_OS_THREAD || head->b == WEIR_NAME_KERNEL)
-    status = string_of(s->im, wr_text(payload, bytes, false), &string);
+    st = string_of(s->im, wr_text(payload, bytes, false), &string);
   wr_op op = {
       .sql = "INSERT INTO name(process, handle, bytes, time, string, kind, name)"
              " VALUES(?,?,?,?,NULLIF(?,0),?,?)",
@@ -393,7 +391,7 @@ static weir_status take_name_record(wr_spool *s, const trace_event *head, const 
   op.text[0] = wr_format("%s", kinds[head->b < KINDS ? head->b : 0]);
   op.text[1] = wr_text(payload, bytes, false);
   weir_status added = wr_batch_op(&s->im->batch, op);
-  return status ? status : added;
+  return st ? st : added;
 }
 
 static weir_status take_note(wr_spool *s, size_t thread, const trace_event *head,
@@ -450,8 +448,8 @@ static weir_status take_python_frame(wr_spool *s, const trace_event *head, const
   op.text[0] = wr_text(function, info.function_bytes, false);
   op.text[1] = wr_text(file, info.file_bytes, false);
   bool whole = op.text[0] && op.text[1];
-  weir_status status = wr_batch_op(&s->im->batch, op);
-  return whole ? status : wr_out_of_memory(s->im);
+  weir_status st = wr_batch_op(&s->im->batch, op);
+  return whole ? st : wr_out_of_memory(s->im);
 }
 
 static weir_status take_tensor(wr_spool *s, size_t thread, const trace_event *head,
@@ -485,9 +483,9 @@ static weir_status take_tensor(wr_spool *s, size_t thread, const trace_event *he
   }
   op.text[2] = wr_text(name, info.name_bytes, false);
   bool whole = op.text[2] && (!made || (op.text[0] && op.text[1] && op.text[3]));
-  weir_status status = wr_batch_op(&s->im->batch, op);
+  weir_status st = wr_batch_op(&s->im->batch, op);
   wr_span(s->im, time, time);
-  return whole ? status : wr_out_of_memory(s->im);
+  return whole ? st : wr_out_of_memory(s->im);
 }
 
 static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
@@ -499,9 +497,9 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
                                b->rows[WR_TABLE_DEVICE_WORK].count +
                                b->rows[WR_TABLE_COPY_HASH].count +
                                b->rows[WR_TABLE_GRAPH_NODE].count;
-  weir_status status = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
-  if (!status) status = find_thread(s, serial, tid, &thread);
-  if (status) return status;
+  weir_status st = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
+  if (!st) st = find_thread(s, serial, tid, &thread);
+  if (st) return st;
   switch (head->kind) {
   case WEIR_EV_STACK:
     return take_stack(s, serial, head, payload, bytes);

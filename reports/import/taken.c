@@ -76,23 +76,23 @@ static void mix_event(wr_taken_list *list, sqlite3_stmt *q)
 static weir_status mix_events(wr_taken_list *list, const wr_db *db)
 {
   int64_t threads = 0, first = INT64_MAX; /* `start` of them all */
-  weir_status s = wr_db_number(db, "SELECT count(*) FROM thread", &threads);
+  weir_status st = wr_db_number(db, "SELECT count(*) FROM thread", &threads);
   sqlite3_stmt *q = NULL;
-  if (s || threads < 2) return s;
+  if (st || threads < 2) return st;
   for (size_t i = list->count; i-- > 0;) {
     first = list->event[i].start < first ? list->event[i].start : first;
     list->event[i].least = first;
   }
-  s = wr_db_prepare(db, others_sql, &q);
-  if (s) return s;
+  st = wr_db_prepare(db, others_sql, &q);
+  if (st) return st;
   sqlite3_bind_int64(q, 1, first);
   sqlite3_bind_int64(q, 2, list->event[list->count - 1].e.time);
   int code;
   while ((code = sqlite3_step(q)) == SQLITE_ROW)
     mix_event(list, q);
-  if (code != SQLITE_DONE) s = wr_db_fail(db, "reading");
+  if (code != SQLITE_DONE) st = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
-  return s;
+  return st;
 }
 
 static void sort_events(wr_taken_list *list)
@@ -103,17 +103,17 @@ static void sort_events(wr_taken_list *list)
 weir_status wr_taken_load(wr_taken_list *list, const wr_db *db)
 {
   size_t kept = 0;
-  weir_status s = wr_db_each(db, taken_sql, take_code_event, list);
-  if (s || !list->count) return s;
+  weir_status st = wr_db_each(db, taken_sql, take_code_event, list);
+  if (st || !list->count) return st;
   sort_events(list);
-  s = mix_events(list, db);
+  st = mix_events(list, db);
   for (size_t i = 0; i < list->count; i++)
     if (!list->event[i].mixed) list->event[kept++] = list->event[i];
   list->count = kept;
-  if (s || !kept) return s;
-  s = wr_db_each(db, unloads_sql, take_code_event, list);
+  if (st || !kept) return st;
+  st = wr_db_each(db, unloads_sql, take_code_event, list);
   sort_events(list);
-  return s;
+  return st;
 }
 
 void wr_taken_free(wr_taken_list *list)

@@ -113,26 +113,26 @@ static weir_status take_companion(const char *path, bool keep, bool make, ino_t 
   *inode = 0;
   if (!make) return WEIR_OK;
   int fd;
-  weir_status s = create_file(path, &fd);
-  if (s) return s;
-  s = fstat(fd, &file) ? weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", path) : WEIR_OK;
+  weir_status st = create_file(path, &fd);
+  if (st) return st;
+  st = fstat(fd, &file) ? weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", path) : WEIR_OK;
   *inode = file.st_ino;
   close(fd);
-  return s;
+  return st;
 }
 
 static weir_status take_companions(wr_trace_file *t, wr_trace_use use)
 {
   bool keep = use == WR_TRACE_EXTEND || use == WR_TRACE_CHANGE;
-  weir_status s = WEIR_OK;
-  for (int i = 0; !s && i < WR_COMPANIONS; i++) {
+  weir_status st = WEIR_OK;
+  for (int i = 0; !st && i < WR_COMPANIONS; i++) {
     char *path = wr_format("%s%s", t->path, companions[i]);
-    s = path ? take_companion(path, keep, i != JOURNAL && use != WR_TRACE_CHANGE, &t->inode[i])
-             : weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", t->path);
+    st = path ? take_companion(path, keep, i != JOURNAL && use != WR_TRACE_CHANGE, &t->inode[i])
+              : weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", t->path);
     if (use == WR_TRACE_CHANGE) t->inode[i] = 0; /* SQLite makes them anew */
     free(path);
   }
-  return s;
+  return st;
 }
 
 /* ---- the trace itself ------------------------------------------------------------------------ */
@@ -143,19 +143,19 @@ static weir_status open_and_lock(const char *path, int *fd)
   struct stat file, named;
   *fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (*fd < 0) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (fstat(*fd, &file))
-    s = weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", path);
+    st = weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", path);
   else if (!is_own_regular_file(&file))
-    s = weir_fail(WEIR_EIO, "%s is not a plain file of ours: it is left alone", path);
+    st = weir_fail(WEIR_EIO, "%s is not a plain file of ours: it is left alone", path);
   else if (!lock_file(*fd) || lstat(path, &named) || named.st_ino != file.st_ino ||
            named.st_dev != file.st_dev)
-    s = weir_fail(WEIR_EIO, "%s is being written by another run", path);
-  if (s) {
+    st = weir_fail(WEIR_EIO, "%s is being written by another run", path);
+  if (st) {
     close(*fd);
     *fd = -1;
   }
-  return s;
+  return st;
 }
 
 static bool is_empty(int fd)
@@ -173,22 +173,22 @@ static weir_status take_trace(wr_trace_file *t, wr_trace_use use)
     bool link = S_ISLNK(file.st_mode) && use == WR_TRACE_REPLACE; /* it goes, not its file */
     if (!link && !S_ISREG(file.st_mode))
       return weir_fail(WEIR_EIO, "cannot replace %s: it is not a regular file", t->path);
-    weir_status s = link ? WEIR_OK : open_and_lock(t->path, &old);
-    if (s) return s;
+    weir_status st = link ? WEIR_OK : open_and_lock(t->path, &old);
+    if (st) return st;
     if (use == WR_TRACE_NEW && is_empty(old)) {
       t->fd = old;
       (void)fchmod(old, 0600);
       return WEIR_OK;
     }
     if (use == WR_TRACE_NEW)
-      s = weir_fail(WEIR_EIO, "cannot create %s: it exists", t->path);
+      st = weir_fail(WEIR_EIO, "cannot create %s: it exists", t->path);
     else if (unlink(t->path))
-      s = weir_fail_errno(WEIR_EIO, errno, "cannot replace %s", t->path);
+      st = weir_fail_errno(WEIR_EIO, errno, "cannot replace %s", t->path);
     if (old >= 0) close(old);
-    if (s) return s;
+    if (st) return st;
   }
-  weir_status s = create_file(t->path, &t->fd);
-  if (s || lock_file(t->fd)) return s;
+  weir_status st = create_file(t->path, &t->fd);
+  if (st || lock_file(t->fd)) return st;
   close(t->fd);
   t->fd = -1;
   return weir_fail(WEIR_EIO, "%s is being written by another run", t->path);
@@ -198,11 +198,11 @@ weir_status wr_trace_file_take(wr_trace_file *t, const char *path, wr_trace_use 
 {
   *t = (wr_trace_file){.fd = -1, .path = wr_format("%s", path)};
   if (!t->path) return weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", path);
-  weir_status s = take_trace(t, use);
-  t->made = !s && (use == WR_TRACE_NEW || use == WR_TRACE_REPLACE);
-  if (!s) s = take_companions(t, use);
-  if (s) wr_trace_file_leave(t, t->made);
-  return s;
+  weir_status st = take_trace(t, use);
+  t->made = !st && (use == WR_TRACE_NEW || use == WR_TRACE_REPLACE);
+  if (!st) st = take_companions(t, use);
+  if (st) wr_trace_file_leave(t, t->made);
+  return st;
 }
 
 static weir_status file_changed(const char *path)
@@ -224,14 +224,14 @@ weir_status wr_trace_file_check(const wr_trace_file *t)
   if (fstat(t->fd, &file) || lstat(t->path, &named) || file.st_ino != named.st_ino ||
       file.st_dev != named.st_dev)
     return file_changed(t->path);
-  weir_status s = WEIR_OK;
-  for (int i = 0; !s && i < WR_COMPANIONS; i++) {
+  weir_status st = WEIR_OK;
+  for (int i = 0; !st && i < WR_COMPANIONS; i++) {
     char *path = wr_format("%s%s", t->path, companions[i]);
     if (!path) return weir_fail(WEIR_ENOMEM, "opening %s: out of host memory", t->path);
-    if (!companion_sound(t, i, path)) s = file_changed(path);
+    if (!companion_sound(t, i, path)) st = file_changed(path);
     free(path);
   }
-  return s;
+  return st;
 }
 
 static void remove_companions(const wr_trace_file *t, bool all)
@@ -279,14 +279,14 @@ weir_status wr_trace_file_enter_wal(const wr_db *db, bool *entered)
 {
   int64_t wal = 0;
   *entered = false;
-  weir_status s = wr_db_exec(db, "BEGIN EXCLUSIVE");
-  if (s) return s;
-  s = wr_db_number(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", &wal);
-  *entered = !s && !wal;
+  weir_status st = wr_db_exec(db, "BEGIN EXCLUSIVE");
+  if (st) return st;
+  st = wr_db_number(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", &wal);
+  *entered = !st && !wal;
   if (*entered && !set_versions(db, VERSION_LEGACY, VERSION_WAL))
-    s = weir_fail(WEIR_EIO, "writing %s failed", db->path);
+    st = weir_fail(WEIR_EIO, "writing %s failed", db->path);
   weir_status ended = wr_db_exec(db, "COMMIT");
-  return s ? s : ended;
+  return st ? st : ended;
 }
 
 void wr_trace_file_leave_wal(const wr_db *db)

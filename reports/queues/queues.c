@@ -546,12 +546,12 @@ static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
     return no_memory_to_judge();
-  weir_status s = c->act == WR_ACT_SYNC_STREAM
-                      ? judge(m, c, m->queues[place].done_by, (wr_wait_verdict){0})
-                      : WEIR_OK;
+  weir_status st = c->act == WR_ACT_SYNC_STREAM
+                       ? judge(m, c, m->queues[place].done_by, (wr_wait_verdict){0})
+                       : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->clear_queue = place + 1;
-  return s ? s : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
+  return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
 static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
@@ -560,10 +560,10 @@ static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!find_context(m, c, &of) || !add_context(m, of, c->thread, true, false))
     return no_memory_to_judge();
-  weir_status s = judge(m, c, m->contexts[of].done_by, (wr_wait_verdict){0});
+  weir_status st = judge(m, c, m->contexts[of].done_by, (wr_wait_verdict){0});
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
-  return s ? s : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
+  return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
 /* The set: what the event captured. */
@@ -584,10 +584,10 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!e || !add_event(m, c, e)) return no_memory_to_judge();
   int64_t by = e->queue ? m->queues[e->queue - 1].done_by : 0;
-  weir_status s = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, (wr_wait_verdict){0}) : WEIR_OK;
+  weir_status st = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, (wr_wait_verdict){0}) : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->event = place + 1;
-  return s ? s : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
+  return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
 /* cudaFree: "may perform implicit synchronization": of what, it does not say. */
@@ -633,10 +633,10 @@ static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
 static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (!queue_of(m, c, &place)) return no_memory_to_judge();
-  if (c->how & WR_HOW_WAITS) s = wait_before(m, c, place);
-  if (s) return s;
+  if (c->how & WR_HOW_WAITS) st = wait_before(m, c, place);
+  if (st) return st;
   if (c->how & WR_HOW_WAITS_BEFORE) {
     empty_set(m);
     if (!add_queue(m, place, c->thread, true) || !begin_saying(m, begin_call(m, c)))

@@ -194,7 +194,7 @@ static void add_full_time(wr_sweep *s, device_state *d, int64_t to)
 /* The device begins with work: what it was idle before is a gap. */
 static weir_status end_gap(wr_sweep *s, device_state *d, const wr_sweep_moment *m)
 {
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   uint64_t most = 0;
   d->gap.device = m->device;
   d->gap.start = d->idle_from;
@@ -209,9 +209,9 @@ static weir_status end_gap(wr_sweep *s, device_state *d, const wr_sweep_moment *
   for (int i = 0; i < WR_IDLE_CAUSES; i++)
     d->all[i] += d->gap.ns[i];
   d->touched_count = 0;
-  if (d->gap.end > d->gap.start) status = s->taker->gap(s->taker->context, &d->gap);
+  if (d->gap.end > d->gap.start) st = s->taker->gap(s->taker->context, &d->gap);
   d->gap = (wr_gap){0};
-  return status;
+  return st;
 }
 
 static bool see_device(wr_sweep *s, uint8_t device)
@@ -315,18 +315,18 @@ static void pass_wait(wr_sweep *s, open_wait *w, int64_t to)
 
 static weir_status end_waits(wr_sweep *s)
 {
-  weir_status status = WEIR_OK;
-  for (size_t i = 0; !status && i < s->wait_count;) {
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < s->wait_count;) {
     if (s->waits[i].end > s->now) {
       i++;
       continue;
     }
-    status = s->taker->wait(s->taker->context, &s->waits[i].time);
+    st = s->taker->wait(s->taker->context, &s->waits[i].time);
     open_wait ended = s->waits[i];
     s->waits[i] = s->waits[--s->wait_count];
     s->waits[s->wait_count] = ended; /* its points' room serves again */
   }
-  return status;
+  return st;
 }
 
 /* ---- operations under way -------------------------------------------------------------------- */
@@ -453,8 +453,8 @@ static void end_untracked(wr_sweep *s)
 
 static weir_status pass_time(wr_sweep *s, int64_t to)
 {
-  weir_status status = WEIR_OK;
-  while (!status && s->now < to) {
+  weir_status st = WEIR_OK;
+  while (!st && s->now < to) {
     int64_t at = next_end(s, to);
     for (size_t i = 0; at > s->now && i < s->wait_count; i++)
       pass_wait(s, &s->waits[i], at);
@@ -468,9 +468,9 @@ static weir_status pass_time(wr_sweep *s, int64_t to)
     if (untracked) end_untracked(s);
     while (s->queued_count && s->queued[0].start <= s->now)
       pop_queued(s);
-    status = end_waits(s);
+    st = end_waits(s);
   }
-  return status;
+  return st;
 }
 
 /* ---- moments --------------------------------------------------------------------------------- */
@@ -522,13 +522,13 @@ static weir_status take_past(wr_sweep *s, uint32_t queue, uint64_t number)
 
 static weir_status take_queued_span(wr_sweep *s, const wr_sweep_moment *m)
 {
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   if (m->device == NO_DEVICE) return WEIR_OK;
-  if (m->queue != WR_NO_QUEUE && m->number) status = take_past(s, m->queue, m->number - 1);
-  if (!status && !see_device(s, m->device)) status = no_memory_to_divide();
+  if (m->queue != WR_NO_QUEUE && m->number) st = take_past(s, m->queue, m->number - 1);
+  if (!st && !see_device(s, m->device)) st = no_memory_to_divide();
   device_state *d = &s->devices[m->device];
-  if (!status && idle(s, d)) status = end_gap(s, d, m);
-  if (status) return status;
+  if (!st && idle(s, d)) st = end_gap(s, d, m);
+  if (st) return st;
   if (m->end <= s->now) {
     if (idle(s, d)) d->idle_from = s->now;
     return WEIR_OK;
@@ -591,8 +591,8 @@ weir_status wr_sweep_take(wr_sweep *s, const wr_sweep_moment *m)
 {
   if (!s->begun) s->now = m->time;
   s->begun = true;
-  weir_status status = pass_time(s, m->time);
-  if (status) return status;
+  weir_status st = pass_time(s, m->time);
+  if (st) return st;
   switch ((wr_sweep_moment_kind)m->kind) {
   case WR_MOMENT_CALL:
   case WR_MOMENT_QUEUEING_CALL:
@@ -625,42 +625,42 @@ static weir_status say_sum(const wr_sweep *s, int device, wr_idle_cause cause, u
 static weir_status say_device(const wr_sweep *s, int device)
 {
   const device_state *d = &s->devices[device];
-  weir_status status = say_sum(s, device, WR_IDLE_UNKNOWN, 0, d->all[WR_IDLE_UNKNOWN]);
-  if (!status) status = say_sum(s, device, WR_IDLE_QUEUED, 0, d->all[WR_IDLE_QUEUED]);
-  if (!status) status = say_sum(s, device, WR_IDLE_NO_CALL, 0, d->all[WR_IDLE_NO_CALL]);
-  if (!status) status = say_sum(s, device, WR_IDLE_FULL, 0, d->all[WR_IDLE_FULL]);
-  for (uint32_t i = 0; !status && i < 2 * s->apis; i++)
-    status = say_sum(s, device, i < s->apis ? WR_IDLE_WAITING : WR_IDLE_ELSEWHERE, api_of(s, i),
-                     d->in_all[i]);
-  return status;
+  weir_status st = say_sum(s, device, WR_IDLE_UNKNOWN, 0, d->all[WR_IDLE_UNKNOWN]);
+  if (!st) st = say_sum(s, device, WR_IDLE_QUEUED, 0, d->all[WR_IDLE_QUEUED]);
+  if (!st) st = say_sum(s, device, WR_IDLE_NO_CALL, 0, d->all[WR_IDLE_NO_CALL]);
+  if (!st) st = say_sum(s, device, WR_IDLE_FULL, 0, d->all[WR_IDLE_FULL]);
+  for (uint32_t i = 0; !st && i < 2 * s->apis; i++)
+    st = say_sum(s, device, i < s->apis ? WR_IDLE_WAITING : WR_IDLE_ELSEWHERE, api_of(s, i),
+                 d->in_all[i]);
+  return st;
 }
 
 static weir_status say_full(const wr_sweep *s, int device)
 {
   const uint64_t *in_full = s->devices[device].in_full;
-  weir_status status = WEIR_OK;
-  for (uint32_t i = 0; in_full && !status && i < s->apis; i++) {
+  weir_status st = WEIR_OK;
+  for (uint32_t i = 0; in_full && !st && i < s->apis; i++) {
     wr_full_sum sum = {device, i, in_full[i]};
-    if (in_full[i]) status = s->taker->full(s->taker->context, &sum);
+    if (in_full[i]) st = s->taker->full(s->taker->context, &sum);
   }
-  return status;
+  return st;
 }
 
 weir_status wr_sweep_finish(wr_sweep *s)
 {
-  weir_status status = WEIR_OK;
-  while (!status && s->wait_count) {
+  weir_status st = WEIR_OK;
+  while (!st && s->wait_count) {
     int64_t last = s->waits[0].end;
     for (size_t i = 1; i < s->wait_count; i++)
       if (s->waits[i].end > last) last = s->waits[i].end;
-    status = pass_time(s, last);
-    if (!status) status = end_waits(s);
+    st = pass_time(s, last);
+    if (!st) st = end_waits(s);
   }
-  for (int i = 0; !status && i < DEVICES; i++)
-    if (s->devices[i].seen) status = say_device(s, i);
-  for (int i = 0; !status && i < DEVICES; i++)
-    status = say_full(s, i);
-  return status;
+  for (int i = 0; !st && i < DEVICES; i++)
+    if (s->devices[i].seen) st = say_device(s, i);
+  for (int i = 0; !st && i < DEVICES; i++)
+    st = say_full(s, i);
+  return st;
 }
 
 wr_sweep *wr_sweep_open(const wr_sweep_taker *taker, uint32_t apis, uint32_t room)

@@ -146,22 +146,22 @@ static weir_status try_folder(wr_symbols *s, module_file *f)
                                   : NULL,
                    wr_format("%s%s", folder, f->path), wr_format("%s%s.debug", folder, f->path),
                    wr_format("%s%s", folder, name), wr_format("%s%s.debug", folder, name)};
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-    if (paths[i] && !f->module && !status) status = try_file(s, f, paths[i], true);
+    if (paths[i] && !f->module && !st) st = try_file(s, f, paths[i], true);
     free(paths[i]);
   }
-  return status;
+  return st;
 }
 
 static weir_status open_module_file(wr_symbols *s, module_file *f)
 {
   if (f->looked) return WEIR_OK;
-  weir_status status = s->db->symbols ? try_folder(s, f) : WEIR_OK;
-  if (!status && !f->module) status = try_file(s, f, f->path, false);
+  weir_status st = s->db->symbols ? try_folder(s, f) : WEIR_OK;
+  if (!st && !f->module) st = try_file(s, f, f->path, false);
   if (f->module) f->lacks = NULL;
-  f->looked = !status;
-  return status;
+  f->looked = !st;
+  return st;
 }
 
 bool wr_symbols_lacking(const wr_symbols *s, size_t *at, const char **path, const char **why)
@@ -210,8 +210,8 @@ static weir_status take_module(void *context, sqlite3_stmt *q)
                   .start = sqlite3_column_int64(q, 5),
                   .end = sqlite3_column_int64(q, 6),
                   .loaded = sqlite3_column_int64(q, 7)};
-  weir_status status = place_of_file(s, q, &m.file);
-  if (status) return status;
+  weir_status st = place_of_file(s, q, &m.file);
+  if (st) return st;
   if (!wr_grow(&s->modules, &s->module_capacity, s->module_count + 1, sizeof(m)))
     return no_memory_to_symbolize(s);
   m.path = s->files[m.file].path;
@@ -240,36 +240,35 @@ weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
   "SELECT id, process, path, build_id, base, start, \"end\", loaded, " stamp                       \
   " FROM module WHERE start IS NOT NULL"
   bool stamped = wr_db_has_column(db, "module", "mtime");
-  weir_status status =
+  weir_status st =
       wr_db_each(db, stamped ? MODULES("bytes, mtime") : MODULES("0, 0"), take_module, s);
-  if (!status)
-    status =
-        wr_db_each(db,
-                   wr_db_has_column(db, "process", "uid") ? "SELECT id, pid, uid FROM process"
-                                                          : "SELECT id, pid, NULL FROM process",
-                   symbolize_process, s);
-  if (!status)
-    status = wr_db_prepare(db,
-                           "SELECT f.id, f.process, f.address, f.module, f.first FROM stack_frame s"
-                           " JOIN frame f ON f.id = s.frame WHERE s.stack = ? ORDER BY s.depth"
-                           " LIMIT 256",
-                           &s->stack);
-  if (!status && wr_db_has_table(db, "source_line"))
-    status = wr_db_prepare(db,
-                           "SELECT function, file, line FROM main.source_line WHERE frame = ?"
-                           " ORDER BY inlined LIMIT 256",
-                           &s->stored);
-  if (!status && wr_db_has_table(db, "python_frame"))
-    status = wr_db_prepare(db,
-                           "SELECT function, file, line FROM main.python_frame"
-                           " WHERE process = ? AND address = ? LIMIT 1",
-                           &s->python);
+  if (!st)
+    st = wr_db_each(db,
+                    wr_db_has_column(db, "process", "uid") ? "SELECT id, pid, uid FROM process"
+                                                           : "SELECT id, pid, NULL FROM process",
+                    symbolize_process, s);
+  if (!st)
+    st = wr_db_prepare(db,
+                       "SELECT f.id, f.process, f.address, f.module, f.first FROM stack_frame s"
+                       " JOIN frame f ON f.id = s.frame WHERE s.stack = ? ORDER BY s.depth"
+                       " LIMIT 256",
+                       &s->stack);
+  if (!st && wr_db_has_table(db, "source_line"))
+    st = wr_db_prepare(db,
+                       "SELECT function, file, line FROM main.source_line WHERE frame = ?"
+                       " ORDER BY inlined LIMIT 256",
+                       &s->stored);
+  if (!st && wr_db_has_table(db, "python_frame"))
+    st = wr_db_prepare(db,
+                       "SELECT function, file, line FROM main.python_frame"
+                       " WHERE process = ? AND address = ? LIMIT 1",
+                       &s->python);
   wr_demangler_open(&s->cxx);
-  if (status)
+  if (st)
     wr_symbols_close(s);
   else
     *out = s;
-  return status;
+  return st;
 }
 
 void wr_symbols_close(wr_symbols *s)
@@ -377,26 +376,26 @@ static weir_status push_inlines(wr_symbols *s, Dwarf_Die *unit, Dwarf_Addr addre
 {
   Dwarf_Die *chain = NULL;
   int n = function_chain(unit, address, &chain);
-  weir_status status = WEIR_OK;
-  for (int i = 0; !status && i < n; i++) {
+  weir_status st = WEIR_OK;
+  for (int i = 0; !st && i < n; i++) {
     int tag = dwarf_tag(&chain[i]);
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
     const char *name = die_name(s, unit, &chain[i]);
     if (name || tag == DW_TAG_inlined_subroutine) f.function = name; /* else the symbol's */
-    status = push_frame(s, f);
+    st = push_frame(s, f);
     *pushed = true;
     if (tag == DW_TAG_subprogram) break;
     call_place(unit, &chain[i], &f);
   }
   free(chain);
-  return status;
+  return st;
 }
 
 static weir_status resolve_in_module(wr_symbols *s, const module_row *m, wr_frame f)
 {
   module_file *file = &s->files[m->file];
-  weir_status status = open_module_file(s, file);
-  if (status) return status;
+  weir_status st = open_module_file(s, file);
+  if (st) return st;
   f.lacks = file->lacks;
   if (!file->module) return push_frame(s, f);
   Dwarf_Addr at = f.offset - 1 + file->bias;
@@ -410,8 +409,8 @@ static weir_status resolve_in_module(wr_symbols *s, const module_row *m, wr_fram
   if (line) f.file = dwarf_linesrc(line, NULL, NULL);
   if (!line || dwarf_lineno(line, &f.line)) f.line = 0;
   bool pushed = false;
-  if (unit) status = push_inlines(s, unit, at - bias, f, &pushed);
-  return status || pushed ? status : push_frame(s, f);
+  if (unit) st = push_inlines(s, unit, at - bias, f, &pushed);
+  return st || pushed ? st : push_frame(s, f);
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
@@ -438,7 +437,7 @@ static bool is_python(uint64_t address)
 
 static weir_status push_python(wr_symbols *s, int64_t process, uint64_t address, wr_frame f)
 {
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   sqlite3_bind_int64(s->python, 1, process);
   sqlite3_bind_int64(s->python, 2, (int64_t)address);
   int code = sqlite3_step(s->python);
@@ -447,10 +446,10 @@ static weir_status push_python(wr_symbols *s, int64_t process, uint64_t address,
   if (named) f.function = keep_text(s, wr_db_text(s->python, 0));
   if (placed) f.file = keep_text(s, wr_db_text(s->python, 1));
   if (f.file && sqlite3_column_int64(s->python, 2) > 0) f.line = sqlite3_column_int(s->python, 2);
-  if ((named && !f.function) || (placed && !f.file)) status = no_memory_to_symbolize(s);
-  if (code != SQLITE_ROW && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
+  if ((named && !f.function) || (placed && !f.file)) st = no_memory_to_symbolize(s);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) st = wr_db_fail(s->db, "reading");
   sqlite3_reset(s->python);
-  return status ? status : push_frame(s, f);
+  return st ? st : push_frame(s, f);
 }
 
 static const char *jit_name(const wr_symbols *s, process_row *p, uint64_t address)
@@ -474,23 +473,23 @@ static weir_status look_up_address(wr_symbols *s, const module_row *m, int64_t p
 /* What the trace says of `f`. */
 static weir_status push_stored(wr_symbols *s, wr_frame f)
 {
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   int code = SQLITE_DONE;
   if (!s->stored) return WEIR_OK;
   sqlite3_bind_int64(s->stored, 1, f.row);
-  while (!status && (code = sqlite3_step(s->stored)) == SQLITE_ROW) {
+  while (!st && (code = sqlite3_step(s->stored)) == SQLITE_ROW) {
     int line = sqlite3_column_int(s->stored, 2);
     bool named = sqlite3_column_type(s->stored, 0) != SQLITE_NULL;
     bool placed = sqlite3_column_type(s->stored, 1) != SQLITE_NULL;
     f.function = named ? keep_text(s, wr_db_text(s->stored, 0)) : NULL;
     f.file = placed ? keep_text(s, wr_db_text(s->stored, 1)) : NULL;
     f.line = f.file && line > 0 ? line : 0;
-    status = (named && !f.function) || (placed && !f.file) ? no_memory_to_symbolize(s)
-                                                           : push_frame(s, f);
+    st = (named && !f.function) || (placed && !f.file) ? no_memory_to_symbolize(s)
+                                                       : push_frame(s, f);
   }
-  if (!status && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(s->db, "reading");
   sqlite3_reset(s->stored);
-  return status;
+  return st;
 }
 
 /* How much an answer says. */
@@ -518,15 +517,15 @@ static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
                 .built = m ? s->files[m->file].mtime : 0,
                 .script = !m && is_python((uint64_t)address)};
   *out = (span){.first = s->frame_count};
-  weir_status status = push_stored(s, f);
+  weir_status st = push_stored(s, f);
   out->count = s->frame_count - out->first;
   int stored = says(s, *out);
-  if (status || stored >= (s->db->want_lines ? SAYS_LINE : SAYS_FUNCTION)) return status;
+  if (st || stored >= (s->db->want_lines ? SAYS_LINE : SAYS_FUNCTION)) return st;
   span found = {.first = s->frame_count};
-  status = look_up_address(s, m, process, (uint64_t)address, f);
+  st = look_up_address(s, m, process, (uint64_t)address, f);
   found.count = s->frame_count - found.first;
   if (!stored || says(s, found) > stored) *out = found;
-  return status;
+  return st;
 }
 
 /* The cached answer for the frame in the current row. */
@@ -544,11 +543,11 @@ static weir_status frame_span(wr_symbols *s, sqlite3_stmt *q, span *out)
   *known = s->span_count++;
   s->spans[*known] = (span){0, 0};
   size_t at = *known;
-  weir_status status = resolve_frame(s, q, out);
+  weir_status st = resolve_frame(s, q, out);
   for (size_t i = 0; i < out->count; i++)
     s->frames[out->first + i].inlined = (int)i;
   s->spans[at] = *out;
-  return status;
+  return st;
 }
 
 bool wr_symbols_resolved(const wr_symbols *s, size_t *at, const wr_frame **frames, size_t *count)
@@ -562,24 +561,24 @@ bool wr_symbols_resolved(const wr_symbols *s, size_t *at, const wr_frame **frame
 
 weir_status wr_symbols_stack(wr_symbols *s, int64_t stack, const wr_frame **frames, size_t *count)
 {
-  weir_status status = WEIR_OK;
+  weir_status st = WEIR_OK;
   int code = SQLITE_DONE;
   *count = 0;
   sqlite3_bind_int64(s->stack, 1, stack);
-  while (!status && (code = sqlite3_step(s->stack)) == SQLITE_ROW) {
+  while (!st && (code = sqlite3_step(s->stack)) == SQLITE_ROW) {
     span part = {0, 0};
-    status = frame_span(s, s->stack, &part);
-    if (status) break;
+    st = frame_span(s, s->stack, &part);
+    if (st) break;
     if (!wr_grow(&s->answer, &s->answer_capacity, *count + part.count, sizeof(wr_frame))) {
-      status = no_memory_to_symbolize(s);
+      st = no_memory_to_symbolize(s);
       break;
     }
     if (part.count)
       memcpy(s->answer + *count, s->frames + part.first, part.count * sizeof(wr_frame));
     *count += part.count;
   }
-  if (!status && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
+  if (!st && code != SQLITE_DONE) st = wr_db_fail(s->db, "reading");
   sqlite3_reset(s->stack);
   *frames = s->answer;
-  return status;
+  return st;
 }
