@@ -6,17 +6,11 @@
 #include "reports/model/kernels.h"
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/map.h"
-#include "core/trace/event.h"
 #include "reports/base/demangle.h"
-#include "reports/events/events.h"
 
 typedef struct kernel_pass {
   wr_kernels *k;
   const wr_db *db;
-  hash_map by_handle; /* process and handle -> index in `handle` + 1 */
-  wr_kernel_sum *handle;
-  size_t handles, handle_capacity;
   wr_demangler demangler;
 } kernel_pass;
 
@@ -25,29 +19,25 @@ static uint64_t handle_key(int64_t process, uint64_t handle)
   return hash_mix(hash_mix(1, (uint64_t)process), handle);
 }
 
-static wr_kernel_sum *sum_of_handle(kernel_pass *p, int64_t process, uint64_t handle)
+static wr_kernel_sum *sum_of_handle(wr_kernels *k, int64_t process, uint64_t handle)
 {
-  uint64_t *at = hash_map_place(&p->by_handle, handle_key(process, handle), NULL);
+  uint64_t *at = hash_map_place(&k->by_handle, handle_key(process, handle), NULL);
   if (!at) return NULL;
   if (!*at) {
-    if (!wr_grow(&p->handle, &p->handle_capacity, p->handles + 1, sizeof(wr_kernel_sum)))
-      return NULL;
-    p->handle[p->handles++] = (wr_kernel_sum){0};
-    *at = p->handles;
+    if (!wr_grow(&k->sum, &k->capacity, k->count + 1, sizeof(wr_kernel_sum))) return NULL;
+    k->sum[k->count++] = (wr_kernel_sum){0};
+    *at = k->count;
   }
-  return &p->handle[*at - 1];
+  return &k->sum[*at - 1];
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static weir_status take_launch(void *context, const wr_event *e)
+bool wr_kernels_launch(wr_kernels *k, const wr_event *e)
 {
-  kernel_pass *p = context;
-  if (e->t->kind != WEIR_EV_LAUNCH || !e->t->done) return WEIR_OK;
-  wr_kernel_sum *x = sum_of_handle(p, e->t->process, e->a);
-  if (!x) return wr_db_out_of_memory(p->db);
-  x->launches++;
-  return WEIR_OK;
+  wr_kernel_sum *x = sum_of_handle(k, e->t->process, e->a);
+  if (x) x->launches++;
+  return x != NULL;
 }
 
 /* process, handle, launches */
@@ -55,7 +45,7 @@ static weir_status take_graph_launches(void *context, sqlite3_stmt *q)
 {
   kernel_pass *p = context;
   wr_kernel_sum *x =
-      sum_of_handle(p, sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1));
+      sum_of_handle(p->k, sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1));
   if (!x) return wr_db_out_of_memory(p->db);
   x->launches += (uint64_t)sqlite3_column_int64(q, 2);
   return WEIR_OK;
@@ -66,7 +56,7 @@ static weir_status take_times(void *context, sqlite3_stmt *q)
 {
   kernel_pass *p = context;
   wr_kernel_sum *x =
-      sum_of_handle(p, sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1));
+      sum_of_handle(p->k, sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1));
   if (!x) return wr_db_out_of_memory(p->db);
   uint64_t longest = (uint64_t)sqlite3_column_int64(q, 4);
   x->timed += (uint64_t)sqlite3_column_int64(q, 2);
@@ -98,15 +88,13 @@ static weir_status take_times(void *context, sqlite3_stmt *q)
   " CROSS JOIN event_row e ON e.id = l.event CROSS JOIN template t ON t.id = e.template"           \
   " GROUP BY 1, 2"
 
-static weir_status sum_launches(kernel_pass *p)
+/* Launches by graphs, and device times. */
+static weir_status sum_operations(kernel_pass *p)
 {
-  wr_events events;
-  weir_status st = wr_events_open(&events, p->db);
-  if (!st) st = wr_events_each(&events, take_launch, p);
-  wr_events_close(&events);
+  weir_status st = WEIR_OK;
   bool narrow = p->db->schema >= 2, times = wr_db_has_table(p->db, "device_work");
   bool graphs = narrow && wr_db_has_table(p->db, "graph_work");
-  if (!st && graphs) st = wr_db_each(p->db, GRAPH_LAUNCHES, take_graph_launches, p);
+  if (graphs) st = wr_db_each(p->db, GRAPH_LAUNCHES, take_graph_launches, p);
   if (!st && narrow && times) st = wr_db_each(p->db, LAUNCH_TIMES, take_times, p);
   if (!st && graphs && times) st = wr_db_each(p->db, GRAPH_TIMES, take_times, p);
   return st;
@@ -118,11 +106,13 @@ static weir_status sum_launches(kernel_pass *p)
 static weir_status take_name(void *context, sqlite3_stmt *q)
 {
   kernel_pass *p = context;
-  const uint64_t *at = hash_map_get(
-      &p->by_handle, handle_key(sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1)));
-  if (!at || !*at || p->handle[*at - 1].name) return WEIR_OK;
+  const uint64_t *at =
+      hash_map_get(&p->k->by_handle,
+                   handle_key(sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1)));
+  wr_kernel_sum *x = at && *at ? &p->k->sum[*at - 1] : NULL;
+  if (!x || x->name) return WEIR_OK;
   char *name = wr_db_text(q, 2), *source = name ? wr_demangle(&p->demangler, name) : NULL;
-  p->handle[*at - 1].name = source ? source : name;
+  x->name = source ? source : name;
   if (source) free(name);
   return name ? WEIR_OK : wr_db_out_of_memory(p->db);
 }
@@ -144,42 +134,35 @@ static int by_device_time(const void *left, const void *right)
 }
 
 /* Sums of equal names become one, which takes the name. */
-static void merge_names(kernel_pass *p)
+static void merge_names(wr_kernels *k)
 {
-  wr_kernels *k = p->k;
-  if (p->handles) qsort(p->handle, p->handles, sizeof(*p->handle), kernel_by_name);
-  for (size_t i = 0; i < p->handles; i++) {
-    wr_kernel_sum *x = &p->handle[i], *to = k->count ? &p->handle[k->count - 1] : NULL;
+  size_t handles = k->count;
+  k->count = 0;
+  if (handles) qsort(k->sum, handles, sizeof(*k->sum), kernel_by_name);
+  for (size_t i = 0; i < handles; i++) {
+    wr_kernel_sum *x = &k->sum[i], *to = k->count ? &k->sum[k->count - 1] : NULL;
     if (!to || kernel_by_name(to, x) != 0) {
-      p->handle[k->count++] = *x;
+      k->sum[k->count++] = *x;
       continue;
     }
     to->launches += x->launches, to->timed += x->timed, to->device_ns += x->device_ns;
     if (x->longest_ns > to->longest_ns) to->longest_ns = x->longest_ns;
     free(x->name);
   }
-  k->sum = p->handle;
   if (k->count) qsort(k->sum, k->count, sizeof(*k->sum), by_device_time);
 }
 
-weir_status wr_kernels_load(wr_kernels *k, const wr_db *db)
+weir_status wr_kernels_finish(wr_kernels *k, const wr_db *db)
 {
   kernel_pass p = {.k = k, .db = db};
-  *k = (wr_kernels){0};
-  weir_status st = sum_launches(&p);
+  weir_status st = sum_operations(&p);
   wr_demangler_open(&p.demangler);
   if (!st)
     st = wr_db_each(db, "SELECT process, handle, name FROM main.name WHERE kind = 'kernel'",
                     take_name, &p);
   wr_demangler_close(&p.demangler);
-  hash_map_free(&p.by_handle);
-  if (!st) {
-    merge_names(&p);
-    return WEIR_OK;
-  }
-  for (size_t i = 0; i < p.handles; i++)
-    free(p.handle[i].name);
-  free(p.handle);
+  hash_map_free(&k->by_handle);
+  if (!st) merge_names(k);
   return st;
 }
 
@@ -188,5 +171,6 @@ void wr_kernels_free(wr_kernels *k)
   for (size_t i = 0; i < k->count; i++)
     free(k->sum[i].name);
   free(k->sum);
+  hash_map_free(&k->by_handle);
   *k = (wr_kernels){0};
 }

@@ -2,8 +2,9 @@
 #ifndef WEIR_REPORTS_KERNELS_H
 #define WEIR_REPORTS_KERNELS_H
 
+#include "core/base/map.h"
 #include "reports/base/util.h"
-#include "reports/import/schema.h"
+#include "reports/events/events.h"
 
 typedef struct wr_kernel_sum {
   char *name;                            /* owned, as written in its source; NULL: not known */
@@ -14,10 +15,15 @@ typedef struct wr_kernel_sum {
 typedef struct wr_kernels {
   wr_kernel_sum *sum; /* owned; by device time, then by launches, the most first */
   size_t count;
+  /* private: of the pass, in which a sum is a handle's */
+  size_t capacity;
+  hash_map by_handle; /* process and handle -> index of the sum + 1 */
 } wr_kernels;
 
-/* graph_launch must be there where a graph was launched. Errors: ENOMEM, EIO, ECORRUPT. */
-weir_status wr_kernels_load(wr_kernels *k, const wr_db *db);
+/* Takes a launch, of all that succeeded and were run. False: out of memory. */
+bool wr_kernels_launch(wr_kernels *k, const wr_event *e);
+/* After the last one. graph_launch must be there where a graph was launched. Errors: ENOMEM, EIO, ECORRUPT. */
+weir_status wr_kernels_finish(wr_kernels *k, const wr_db *db);
 void wr_kernels_free(wr_kernels *k);
 
 #endif

@@ -372,6 +372,8 @@ static weir_status take_event(void *context, const wr_event *e)
   wr_first_call c = first_call(e->t, e->start, e->ns);
   if (e->t->kind != WEIR_EV_CACHE && !wr_firsts_take(&l->firsts, &c, &maybe))
     return wr_db_out_of_memory(l->db);
+  if (e->t->kind == WEIR_EV_LAUNCH && e->t->done && !wr_kernels_launch(&l->m->kernels, e))
+    return wr_db_out_of_memory(l->db);
   if (maybe) {
     undecided_call u = {.at = e->at, .start = e->start};
     add_event(&u.sum, e);
@@ -904,7 +906,7 @@ static weir_status load_all(load *l, int top)
   if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
   if (!s) s = wr_ranges_load(&l->m->ranges, l->db, &l->firsts, l->m->duration_ns);
   if (!s) s = wr_graphs_load(&l->m->graphs, l->db);
-  if (!s && l->m->total.launches) s = wr_kernels_load(&l->m->kernels, l->db);
+  if (!s) s = wr_kernels_finish(&l->m->kernels, l->db);
   if (!s) s = wr_named_load(&l->m->named, l->db);
   if (!s) s = wr_device_times_load(&l->m->device_times, l->db);
   if (!s) s = wr_wait_truth_load(l->m, &l->sums, l->db);
