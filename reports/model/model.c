@@ -909,7 +909,7 @@ static weir_status load_all(load *l, int top)
   if (!s) s = wr_kernels_finish(&l->m->kernels, l->db);
   if (!s) s = wr_named_load(&l->m->named, l->db);
   if (!s) s = wr_device_times_load(&l->m->device_times, l->db);
-  if (!s) s = wr_wait_truth_load(l->m, &l->sums, l->db);
+  if (!s) s = wr_wait_truth_load(l->m, &l->sums, &l->events);
   if (s) return s;
   list_split(l);
   for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished one may lack it */

@@ -11,13 +11,14 @@
 #include "reports/import/batch.h"
 #include "reports/import/run_log.h"
 #include "reports/model/device_log.h"
+#include "reports/model/wait_table.h"
 #include "reports/queues/queues.h"
 
 _Static_assert(WR_QUEUE_LEGACY == WEIR_STREAM_LEGACY &&
                    WR_QUEUE_PER_THREAD == WEIR_STREAM_PER_THREAD,
                "default streams are numbered as in events");
 
-enum { EVENT_EXTERNAL = 1, EVENT_INTERPROCESS = 4 };
+enum { EVENT_EXTERNAL = 1, EVENT_INTERPROCESS = 4, WAITS_IN_MEMORY = 1 << 21 };
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
@@ -265,6 +266,11 @@ struct wr_wait_pass {
   const wr_events *events; /* borrowed */
   stored_call *templates;  /* what events have in common, in the order of theirs; owned */
   bool temporary;
+  bool written;        /* rows of `wait_detail` go into SQLite's table */
+  wr_wait_rows rows;   /* while they do not */
+  wr_wait_sum *sums;   /* owned; by template */
+  bool *several;       /* owned; by template: work of its device is in more than one stream */
+  const wr_event *now; /* the event that is taken */
 };
 
 static weir_status no_memory_for_log(const wr_db *db)
@@ -317,12 +323,40 @@ static stored_call stored_of(const wr_template *t)
                 .stream = (uint64_t)t->stream}};
 }
 
+/* Of each template whether work of its process and device is in more than one stream. */
+static bool find_several(wr_wait_pass *w)
+{
+  hash_map streams = {0}, several = {0};
+  bool good = true;
+  for (size_t i = 0; good && i < w->events->count; i++) {
+    const wr_template *t = &w->events->templates[i];
+    bool added,
+        work = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH;
+    if (!work || !t->done) continue;
+    uint64_t key = hash_mix(hash_mix(17, (uint64_t)t->process), (uint64_t)t->device);
+    uint64_t *stream = hash_map_place(&streams, key, &added);
+    if (stream && added) *stream = (uint64_t)t->stream;
+    good = stream && (*stream == (uint64_t)t->stream || !hash_map_put(&several, key, 1));
+  }
+  for (size_t i = 0; good && i < w->events->count; i++) {
+    const wr_template *t = &w->events->templates[i];
+    uint64_t key = hash_mix(hash_mix(17, (uint64_t)t->process), (uint64_t)t->device);
+    w->several[i] = t->device != WR_HOST && hash_map_get(&several, key);
+  }
+  hash_map_free(&streams);
+  hash_map_free(&several);
+  return good;
+}
+
 /* Kind 0: it is nothing that waits, or is waited for. */
 static weir_status store_templates(wr_wait_pass *w)
 {
-  w->templates = calloc(w->events->count + 1, sizeof(*w->templates));
-  if (!w->templates) return no_memory_for_log(w->db);
-  for (size_t i = 0; i < w->events->count; i++)
+  size_t count = w->events->count;
+  w->templates = calloc(count + 1, sizeof(*w->templates));
+  w->sums = calloc(count + 1, sizeof(*w->sums));
+  w->several = calloc(count + 1, sizeof(*w->several));
+  if (!w->templates || !w->sums || !w->several || !find_several(w)) return no_memory_for_log(w->db);
+  for (size_t i = 0; i < count; i++)
     if (is_taken(w, &w->events->templates[i]))
       w->templates[i] = stored_of(&w->events->templates[i]);
   return WEIR_OK;
@@ -344,8 +378,10 @@ static bool queues_work(const wr_wait_pass *w, const trace_event *e)
   return copies || e->kind == WEIR_EV_LAUNCH || role == ROLE_SURE_WORK || role == ROLE_HOST_WORK;
 }
 
-weir_status wr_wait_take(wr_wait_pass *w, const wr_event *e)
+weir_status wr_wait_take(void *pass, const wr_event *e)
 {
+  wr_wait_pass *w = pass;
+  w->now = e;
   if (!w->templates[e->at].event.kind) return WEIR_OK;
   stored_call x = w->templates[e->at];
   x.id = e->id;
@@ -358,11 +394,6 @@ weir_status wr_wait_take(wr_wait_pass *w, const wr_event *e)
     wr_device_log_call(&w->device, x.id, x.start, end_of_polls(&x), &x.event,
                        queues_work(w, &x.event));
   return take_stored(w, &x);
-}
-
-static weir_status take_event(void *context, const wr_event *e)
-{
-  return wr_wait_take(context, e);
 }
 
 static weir_status take_incomplete(void *context, sqlite3_stmt *q)
@@ -387,16 +418,41 @@ static weir_status divide_wait(wr_wait_pass *w, const wr_wait_verdict *v)
   return w->taker.wait(w->taker.context, &all);
 }
 
-static weir_status write_verdict(wr_batch *batch, const wr_wait_verdict *v);
+static weir_status write_row(wr_batch *batch, const wr_wait_row *v);
+
+/* Those of a program that has more waits than are kept go into SQLite's table. */
+static weir_status keep_verdict(wr_wait_pass *w, const wr_wait_verdict *v)
+{
+  weir_status st = WEIR_OK;
+  if (!wr_wait_rows_add(&w->rows, v)) return no_memory_for_log(w->db);
+  w->written |= w->rows.count >= WAITS_IN_MEMORY;
+  if (!w->written) return WEIR_OK;
+  for (size_t i = 0; !st && i < w->rows.count; i++)
+    st = write_row(&w->batch, &w->rows.row[i]);
+  w->rows.count = 0;
+  return st;
+}
+
+/* A wait that the program asked for. One that came before any work is not counted. */
+static void count_verdict(wr_wait_pass *w, const wr_wait_verdict *v)
+{
+  wr_wait_sum *s = &w->sums[w->now->at];
+  if (w->now->t->kind != WEIR_EV_SYNC || (v->known && !v->pending && !v->covered_by)) return;
+  s->unknown += !v->known;
+  s->judged += v->known;
+  if (!v->known) return;
+  if (!v->pending)
+    s->redundant++, s->redundant_ns += (uint64_t)w->now->ns;
+  else if (v->narrower == WR_NARROWER_STREAM && w->several[w->now->at])
+    s->wider++, s->wider_ns += (uint64_t)w->now->ns;
+}
 
 static weir_status take_verdict(void *context, const wr_wait_verdict *v)
 {
   wr_wait_pass *w = context;
-  if (w->device.any) {
-    weir_status s = divide_wait(w, v);
-    if (s) return s;
-  }
-  return write_verdict(&w->batch, v);
+  weir_status st = w->device.any ? divide_wait(w, v) : WEIR_OK;
+  count_verdict(w, v);
+  return st ? st : keep_verdict(w, v);
 }
 
 static void watch_work(void *context, const wr_queue_call *c, uint32_t queue, uint64_t number)
@@ -419,26 +475,19 @@ static void set_or_null(wr_row *row, int column, bool known, int64_t value)
   if (!known) row->nulls |= 1u << column;
 }
 
+static weir_status new_row(wr_batch *batch, wr_table table, wr_row **row);
+
 /* The row of one wait: see SCHEMA.md, `wait_detail`. */
-static weir_status write_verdict(wr_batch *batch, const wr_wait_verdict *v)
+static weir_status write_row(wr_batch *batch, const wr_wait_row *v)
 {
-  weir_status s = WEIR_OK;
-  if (batch->rows[WR_TABLE_WAIT_DETAIL].count >= WR_BATCH_EVENTS) s = wr_batch_flush(batch, true);
-  if (s) return s;
-  wr_row *row = wr_batch_row(batch, WR_TABLE_WAIT_DETAIL);
-  if (!row) return no_memory_for_log(&batch->db);
-  row->v[0] = v->id;
-  set_or_null(row, 1, v->known, v->pending);
-  set_or_null(row, 2, v->known, (int64_t)v->operations);
-  set_or_null(row, 3, v->known, (int64_t)v->bytes);
-  set_or_null(row, 4, v->known, v->streams);
-  set_or_null(row, 5, v->known && v->streams == 1, (int64_t)v->stream);
-  set_or_null(row, 6, v->known && v->pending, v->youngest);
-  set_or_null(row, 7, v->known && v->narrower, v->narrower);
-  set_or_null(row, 8, v->known && v->covered_by, v->covered_by);
-  set_or_null(row, 9, v->known && v->pending, v->host);
-  set_or_null(row, 10, v->known && v->pending, v->before_legacy);
-  return WEIR_OK;
+  wr_row *row;
+  weir_status st = new_row(batch, WR_TABLE_WAIT_DETAIL, &row);
+  for (int i = 0; !st && i < 11; i++) {
+    int64_t value;
+    bool there = wr_wait_row_value(v, i, &value);
+    set_or_null(row, i, there, value);
+  }
+  return st;
 }
 
 /* A new row of one of the other tables; NULL: out of memory, or the batch could not be written. */
@@ -533,6 +582,7 @@ weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temp
   w->db = db;
   w->events = events;
   w->temporary = temporary;
+  w->written = !temporary;
   if (temporary) w->folder = wr_run_beside();
   return begin_pass(w, divide);
 }
@@ -540,7 +590,13 @@ weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temp
 weir_status wr_wait_end(wr_wait_pass *w)
 {
   weir_status s = w->device.any ? wr_device_log_sweep(&w->device, &w->taker) : WEIR_OK;
-  return s ? s : wr_batch_flush(&w->batch, true);
+  if (!s) s = wr_batch_flush(&w->batch, true);
+  return s || w->written ? s : wr_wait_rows_table(&w->rows, w->db);
+}
+
+const wr_wait_sum *wr_wait_sums(const wr_wait_pass *w)
+{
+  return w->sums;
 }
 
 void wr_wait_close(wr_wait_pass *w)
@@ -549,7 +605,10 @@ void wr_wait_close(wr_wait_pass *w)
   wr_batch_close(&w->batch);
   wr_device_log_close(&w->device);
   wr_queues_close(w->queues);
+  free(w->rows.row);
   free(w->templates);
+  free(w->sums);
+  free(w->several);
   free(w->roles);
   free(w->folder);
   free(w);
@@ -561,7 +620,7 @@ weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide)
   wr_wait_pass *w = NULL;
   weir_status s = wr_events_open(&events, db);
   if (!s) s = wr_wait_begin(&w, &events, temporary, divide);
-  if (!s) s = wr_events_by_time(&events, take_event, w);
+  if (!s) s = wr_events_by_time(&events, wr_wait_take, w);
   if (!s) s = wr_wait_end(w);
   wr_wait_close(w);
   wr_events_close(&events);

@@ -14,9 +14,17 @@ weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide);
 /* The same for who walks over all events in order of time anyway: begin, each event, end. The events are borrowed until it is
  * closed, whatever became of it. */
 typedef struct wr_wait_pass wr_wait_pass;
+typedef struct wr_wait_sum { /* waits of one template that were asked for */
+  uint64_t judged, unknown;
+  uint64_t redundant, redundant_ns;
+  uint64_t wider, wider_ns;
+} wr_wait_sum;
 weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temporary, bool divide);
-weir_status wr_wait_take(wr_wait_pass *p, const wr_event *e);
+weir_status wr_wait_take(void *p, const wr_event *e); /* a wr_event_fn */
 weir_status wr_wait_end(wr_wait_pass *p);
 void wr_wait_close(wr_wait_pass *p);
+
+/* After the end, by template; borrowed. */
+const wr_wait_sum *wr_wait_sums(const wr_wait_pass *p);
 
 #endif

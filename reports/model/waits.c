@@ -15,34 +15,39 @@ enum { JUDGED_WORK = 400000 };
 typedef struct wait_load {
   wr_model *m;
   wr_site_sums *sums;
+  wr_events *events;
   const wr_db *db;
 } wait_load;
 
-/* pending, too wide, stack, api, calls, ns; waits that were asked for. */
-static weir_status take_waits(void *context, sqlite3_stmt *q)
+/* Waits of one place, that were asked for. */
+static weir_status add_waits(wait_load *l, int64_t stack, int64_t api, const wr_wait_sum *x)
 {
-  wait_load *l = context;
   wr_wait_truth *t = &l->m->waits;
-  uint64_t calls = (uint64_t)sqlite3_column_int64(q, 4), ns = (uint64_t)sqlite3_column_int64(q, 5);
-  bool known = sqlite3_column_type(q, 0) != SQLITE_NULL;
-  bool wider = sqlite3_column_int(q, 1), pending = sqlite3_column_int64(q, 0) != 0;
-  if (!known) t->unknown_calls += calls;
-  if (!known) return WEIR_OK;
-  t->judged_calls += calls;
-  if (pending && !wider) return WEIR_OK;
-  wr_site_sum *s = wr_site_sum_of(l->sums, sqlite3_column_int64(q, 2),
-                                  (uint32_t)sqlite3_column_int64(q, 3) & 0xffff, 0);
+  t->unknown_calls += x->unknown;
+  t->judged_calls += x->judged;
+  if (!x->redundant && !x->wider) return WEIR_OK;
+  wr_site_sum *s = wr_site_sum_of(l->sums, stack, (uint32_t)api & 0xffff, 0);
   if (!s) return wr_db_out_of_memory(l->db);
-  if (pending) {
-    t->wider_calls += calls, t->wider_ns += ns;
-    s->wider_calls += calls, s->wider_ns += ns;
-  } else {
-    t->redundant_calls += calls, t->redundant_ns += ns;
-    s->redundant_calls += calls, s->redundant_ns += ns;
-  }
+  t->wider_calls += x->wider, t->wider_ns += x->wider_ns;
+  s->wider_calls += x->wider, s->wider_ns += x->wider_ns;
+  t->redundant_calls += x->redundant, t->redundant_ns += x->redundant_ns;
+  s->redundant_calls += x->redundant, s->redundant_ns += x->redundant_ns;
   return WEIR_OK;
 }
 
+/* pending, too wide, stack, api, calls, ns */
+static weir_status take_waits(void *context, sqlite3_stmt *q)
+{
+  uint64_t calls = (uint64_t)sqlite3_column_int64(q, 4), ns = (uint64_t)sqlite3_column_int64(q, 5);
+  bool known = sqlite3_column_type(q, 0) != SQLITE_NULL;
+  bool wider = sqlite3_column_int(q, 1), pending = sqlite3_column_int64(q, 0) != 0;
+  wr_wait_sum x = {.judged = known ? calls : 0, .unknown = known ? 0 : calls};
+  if (known && !pending) x.redundant = calls, x.redundant_ns = ns;
+  if (known && pending && wider) x.wider = calls, x.wider_ns = ns;
+  return add_waits(context, sqlite3_column_int64(q, 2), sqlite3_column_int64(q, 3), &x);
+}
+
+/* Of a resolved trace. */
 static weir_status judge_waits(wait_load *l)
 {
   weir_status s = wr_schema_streams_view(l->db);
@@ -121,8 +126,23 @@ static weir_status count_work(const wait_load *l, int64_t *count)
   return wr_db_number(l->db, sql, count);
 }
 
-/* `wait_detail` and what belongs to it: the trace's, or temporary ones. */
-static weir_status find_details(const wait_load *l)
+/* `wait_detail` and what belongs to it, temporary ones. */
+static weir_status make_details(wait_load *l, bool divided)
+{
+  wr_wait_pass *w = NULL;
+  weir_status s = wr_wait_begin(&w, l->events, true, divided);
+  if (!s) s = wr_events_by_time(l->events, wr_wait_take, w);
+  if (!s) s = wr_wait_end(w);
+  for (size_t i = 0; !s && i < l->events->count; i++) {
+    const wr_template *t = &l->events->templates[i];
+    s = add_waits(l, t->stack, t->api, &wr_wait_sums(w)[i]);
+  }
+  wr_wait_close(w);
+  return s;
+}
+
+/* The trace's, or temporary ones; what is known of the waits is added up. */
+static weir_status find_details(wait_load *l)
 {
   wr_wait_truth *t = &l->m->waits;
   int64_t work = 0;
@@ -142,18 +162,19 @@ static weir_status find_details(const wait_load *l)
   } else if (!s) {
     divided = work && work <= JUDGED_WORK;
     if (work > JUDGED_WORK) t->why_undivided = WR_UNJUDGED_WORK;
-    s = wr_wait_write(l->db, true, divided);
+    s = make_details(l, divided);
   }
+  if (!s && resolved) s = judge_waits(l);
   t->judged = !s;
   t->divided = !s && divided;
   return s;
 }
 
-weir_status wr_wait_truth_load(wr_model *m, wr_site_sums *sums, const wr_db *db)
+weir_status wr_wait_truth_load(wr_model *m, wr_site_sums *sums, wr_events *events)
 {
-  wait_load l = {m, sums, db};
+  const wr_db *db = events->db;
+  wait_load l = {m, sums, events, db};
   weir_status s = find_details(&l);
-  if (!s && m->waits.judged) s = judge_waits(&l);
   if (!s && m->waits.divided) s = divide_waits(&l);
   if (!s && m->waits.divided) s = wr_idle_load(&m->device_times, db);
   return s;

@@ -7,7 +7,7 @@
 
 /* Fills m->waits, of `sums` those of redundant and wider waits, and why the devices of
  * m->device_times were idle; these and m->total must be there. */
-weir_status wr_wait_truth_load(wr_model *m, wr_site_sums *sums, const wr_db *db);
+weir_status wr_wait_truth_load(wr_model *m, wr_site_sums *sums, wr_events *events);
 void wr_wait_truth_free(wr_wait_truth *t);
 
 #endif
