@@ -13,7 +13,8 @@
  * relu: 64 MiB of float32, bytes read and written; sum of as much; cast to float16. gemm: square
  * products of 4096, by cuBLAS and by the engine's kernels (-builtin); gemv: a row by 4096 x 4096,
  * bytes of the matrix; gemm-128: many small ones, in turn. conv: (32, 64, 56, 56) by (64, 64, 3,
- * 3), by cuDNN where it is, and by the engine (-builtin). dispatch: ns of a call that adds one element; launch: of a bare cuLaunchKernel.
+ * 3), by cuDNN where it is, and by the engine (-builtin). dispatch: ns of a call that adds one
+ * element; launch: of a bare cuLaunchKernel.
  *
  * Without a device it says "no GPU" on stderr, why, and ends with 3. */
 #include <dlfcn.h>

@@ -1,11 +1,11 @@
-/* runtime_calls.c: modes of `calls` that call the CUDA runtime, whose calls are wrapped and call wrapped
- * functions of the driver. Times are processor time of the calling thread: what other programs do on
- * the machine meanwhile, the collector among them, is in none of them.
+/* runtime_calls.c: modes of `calls` that call the CUDA runtime, whose calls are wrapped and call
+ * wrapped functions of the driver. Times are processor time of the calling thread: what other
+ * programs do on the machine meanwhile, the collector among them, is in none of them.
  *
- *   calls rt-query ROUNDS CALLS              ns a cudaEventQuery, ROUNDS times CALLS without a pause:
- *                                            the median of the rounds
- *   calls rt-pair BURSTS PAUSE_US BYTES      ns a cudaMalloc of so many bytes with its cudaFree: the
- *                                            least of the bursts
+ *   calls rt-query ROUNDS CALLS              ns a cudaEventQuery, ROUNDS times CALLS without a
+ *                                            pause: the median of the rounds
+ *   calls rt-pair BURSTS PAUSE_US BYTES      ns a cudaMalloc of so many bytes with its cudaFree:
+ *                                            the least of the bursts
  *   calls rt-pair-over BURSTS PAUSE_US BYTES the same, less two cudaEventQuery in bursts as long
  *   calls rt-forks COUNT                     ms a child that is forked, calls cudaEventQuery four
  *                                            times and exits; one at a time */

@@ -1,11 +1,12 @@
-/* encoder.c: a transformer encoder of BERT's size (12 layers, 768 features, 12 heads), its parameters
- * by name from a checkpoint:
- *   encoder CHECKPOINT.safetensors TOKENS.npy OUTPUT.npy [--size=12,768,12,30522,512] [--disable-cuda]
+/* encoder.c: a transformer encoder of BERT's size (12 layers, 768 features, 12 heads), its
+ * parameters by name from a checkpoint:
+ *   encoder CHECKPOINT.safetensors TOKENS.npy OUTPUT.npy [--size=12,768,12,30522,512]
+ *           [--disable-cuda]
  *   encoder [--size=...]            random weights, four tokens: prints the model
- * Tokens are (N, L) of int64, outputs (N, L, features). Names: word_embeddings, position_embeddings,
- * norm, encoder (torch's TransformerEncoder: batch_first, "gelu").
+ * Tokens are (N, L) of int64, outputs (N, L, features). Names: word_embeddings,
+ * position_embeddings, norm, encoder (torch's TransformerEncoder: batch_first, "gelu").
  * (Devlin, Chang, Lee, Toutanova: "BERT", NAACL 2019)
- * cc encoder.c $(pkg-config --cflags --libs weir), with transformer.h, try.h beside it */
+ * cc encoder.c $(pkg-config --cflags --libs weir), with transformer.h, try.h */
 #include "transformer.h"
 
 static weir_status bert_forward(weir_tensor **out, weir_module *self, weir_tensor *const *in,

@@ -1,5 +1,5 @@
-/* train_cnn.c: trains a small convolutional network to tell four patterns in noise apart, as one would in
- * PyTorch: AdamW, and a learning rate that goes up and down once (OneCycleLR).
+/* train_cnn.c: trains a small convolutional network to distinguish four patterns in noise, as one
+ * would in PyTorch: AdamW, and a learning rate that goes up and down once (OneCycleLR).
  *   train_cnn [--device NAME] [--devices N] [--weights FILE] [--losses FILE.npy] [--memory]
  * Arguments, the loop and a step stand in training.h. Data are made up, the same everywhere.
  * cc train_cnn.c $(pkg-config --cflags --libs weir), with training.h, try.h beside it */

@@ -1,8 +1,10 @@
-/* train_mlp.c: trains a perceptron of three layers to follow a function of eight numbers, as one would in
- * PyTorch: a module, a loss, gradients, an optimizer.
- *   train_mlp [--adam] [--device NAME] [--devices N] [--weights FILE] [--losses FILE.npy] [--memory]
- * Other arguments than --adam (else SGD), the loop and a step stand in training.h. Data are made up, the same
- * everywhere. cc train_mlp.c $(pkg-config --cflags --libs weir), with training.h, try.h beside it */
+/* train_mlp.c: trains a perceptron of three layers to follow a function of eight numbers, as one
+ * would in PyTorch: a module, a loss, gradients, an optimizer.
+ *   train_mlp [--adam] [--device NAME] [--devices N] [--weights FILE] [--losses FILE.npy]
+ *             [--memory]
+ * Other arguments than --adam (else SGD), the loop and a step stand in training.h. Data are made
+ * up, the same everywhere.
+ * cc train_mlp.c $(pkg-config --cflags --libs weir), with training.h, try.h */
 #include "training.h"
 
 enum { ITEMS = 256, FEATURES = 8 };

@@ -1,9 +1,12 @@
-/* train_text.c: trains a small transformer (two layers of decoder.h's, as GPT-2) to say which byte of a text
- * comes next, as one would in PyTorch: AdamW, a learning rate that falls along a cosine, gradients clipped.
- *   train_text [--text FILE] [--device NAME] [--devices N] [--weights FILE] [--losses FILE.npy] [--memory]
- * Without --text it learns the poem below. Other arguments, the loop and a step stand in training.h.
- * cc train_text.c $(pkg-config --cflags --libs weir), with decoder.h, transformer.h, training.h, try.h
- * beside it */
+/* train_text.c: trains a small transformer (two layers of decoder.h's, as GPT-2) to predict the
+ * next byte of a text, as one would in PyTorch: AdamW, a learning rate that falls along a cosine,
+ * gradients clipped.
+ *   train_text [--text FILE] [--device NAME] [--devices N] [--weights FILE] [--losses FILE.npy]
+ *              [--memory]
+ * Without --text it learns the poem below. Other arguments, the loop and a step stand in
+ * training.h.
+ * cc train_text.c $(pkg-config --cflags --libs weir), with decoder.h, transformer.h, training.h,
+ * try.h */
 #include "decoder.h"
 #include "training.h"
 

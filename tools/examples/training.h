@@ -1,10 +1,11 @@
-/* training.h: what the examples that train share: arguments, data, a step, the loop over STEPS of them.
- * A program says by a `trainee` what its data, model, optimizer and loss are.
+/* training.h: what the examples that train share: arguments, data, a step, the loop over STEPS of
+ * them. A program's `trainee` has its data, model, optimizer and loss.
  *   PROGRAM [--device NAME] [--devices N] [--batch N] [--weights FILE] [--losses FILE.npy]
- *   [--memory]
- * NAME: "cpu", "cuda:1"; without one, a GPU where there is one. --devices: N GPUs from the first on, each with
- * a part of every batch. --batch: items of a step, a divisor of how many there are. --weights: first weights, else random ones. --losses: that of each step. --memory:
- * says the most bytes that tensors had on the GPU in a step. */
+ *           [--memory]
+ * NAME: "cpu", "cuda:1"; without one, a GPU where there is one. --devices: N GPUs from the first
+ * on, each with a part of every batch. --batch: items of a step, a divisor of how many there are.
+ * --weights: first weights, else random ones. --losses: that of each step. --memory: prints the
+ * most bytes that tensors had on the GPU in a step. */
 #ifndef WEIR_TOOLS_EXAMPLES_TRAINING_H
 #define WEIR_TOOLS_EXAMPLES_TRAINING_H
 

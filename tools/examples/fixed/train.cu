@@ -3,13 +3,13 @@
  * usage: train [EPOCHS]
  *
  * Two classes of points in 64 dimensions, one hidden layer of 64 rectified units, one logistic
- * output, plain stochastic gradient descent. The data set lies in a file. The same training runs on the host, and both must end at the same loss, far below the
- * first.
+ * output, plain stochastic gradient descent. The data set lies in a file. The same training runs on
+ * the host, and both must end at the same loss, far below the first.
  *
- * It is ../train.cu without its wastes: the data set is uploaded once, from page-locked memory, and lies
- * on the device; every buffer is allocated once and freed; a stream runs its work in order, so that
- * nothing waits between the kernels; the losses of an epoch are added up on the device, and fetched
- * once. `weir diff` puts the two side by side.
+ * It is ../train.cu without its wastes: the data set is uploaded once, from page-locked memory, and
+ * lies on the device; every buffer is allocated once and freed; a stream runs its work in order, so
+ * that nothing waits between the kernels; the losses of an epoch are added up on the device, and
+ * fetched once. `weir diff` puts the two side by side.
  */
 #include <cmath>
 #include <cstring>
