@@ -11,7 +11,7 @@
  *
  * mimalloc: the same through mi_malloc, found with dlopen. ratio: ours / mimalloc's, bursts in
  * turn, so that both meet the machine in the same state. A burst in which the kernel gave the
- * processor to somebody else says nothing about an allocator: it is measured again. */
+ * processor to another process shows nothing about an allocator: it is measured again. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static unsigned long long draw_random(unsigned long long *s)
 
 enum { BURSTS = 20000, BURST = 64, WARM = 2000, WORKING = 1000 };
 
-/* A burst of `count` operations on what `state` says. */
+/* A burst of `count` operations on `state`. */
 typedef void burst(const library *l, void *state, int count);
 
 /* ns an operation of each of BURSTS bursts; of two libraries in turn where there are two. */
@@ -193,7 +193,7 @@ static double remote_frees(void)
 
 typedef struct crowd {
   size_t live;    /* blocks to choose among */
-  size_t resting; /* blocks beside that nobody touches */
+  size_t resting; /* further blocks that nobody touches */
   int sizes;      /* how many there are, 0: any */
   unsigned long long seed;
   void **at; /* live + resting */

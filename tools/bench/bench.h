@@ -13,8 +13,8 @@ typedef struct measured {
   double value;   /* in the row's unit */
   double without; /* the same work without Weir, 0: no such thing */
   double with;    /* and under Weir */
-  bool failed;    /* could not be measured; `note` says why */
-  bool absent;    /* this machine has not got what is measured; `note` says what */
+  bool failed;    /* could not be measured; `note` has the reason */
+  bool absent;    /* this machine lacks what is measured; `note` names it */
   char note[200]; /* how it was measured, in a few words */
 } measured;
 
@@ -26,7 +26,7 @@ struct row {
   double target;
   bool at_least; /* target is a lower bound */
   void (*measure)(measured *m, const row *r);
-  const char *note;    /* how it is measured; NULL: measure() says it */
+  const char *note;    /* how it is measured; NULL: measure() sets it */
   const char *args[6]; /* for measure(), most often a child's arguments; NULL ends */
 };
 

@@ -21,7 +21,7 @@
  *   calls rt-...                              what calls the runtime: runtime_calls.c
  *
  * Bursts are short enough for a thread's ring, and the pause lets the collector drain it: what is
- * measured is the cost of a call, not of a collector that is behind. */
+ * measured is the cost of a call, not of a collector that is slower. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* gpu.c: what the allocator costs on a real device, and what the driver's own ways cost beside it.
+/* gpu.c: what the allocator costs on a real device, and what the driver's own ways cost.
  *
  *   gpu WHAT...    a number a line, in ns: the median of bursts, that many calls or pairs each
  *   gpu all        every one of them as "WHAT NS"; gpu name: the device's name
@@ -9,7 +9,7 @@
  * a 2 MiB page's way in and out. pinned: weir_pinned_malloc + free of 64 KiB. hostalloc:
  * cuMemHostAlloc + cuMemFreeHost of the same. marker: cuEventRecord + cuEventQuery.
  *
- * Without a device it says "no GPU" on stderr, why, and ends with 3. */
+ * Without a device it prints "no GPU" and the reason on stderr, and ends with 3. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

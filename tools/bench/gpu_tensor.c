@@ -16,7 +16,7 @@
  * 3), by cuDNN where it is, and by the engine (-builtin). dispatch: ns of a call that adds one
  * element; launch: of a bare cuLaunchKernel.
  *
- * Without a device it says "no GPU" on stderr, why, and ends with 3. */
+ * Without a device it prints "no GPU" and the reason on stderr, and ends with 3. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ struct what {
     bool tf32;
   } product;
   void (*one)(void); /* memory: what is timed */
-  int count;         /* calls in a burst, where that is all that a row says */
+  int count;         /* calls in a burst, where a row has no more */
 };
 
 static const weir_device gpu = WEIR_CUDA_INIT(0), cpu = {.type = WEIR_DEVICE_CPU};
@@ -91,7 +91,7 @@ static double device_ns(void (*one)(void), int count)
   return median_of(each, BURSTS);
 }
 
-/* ns of the host's for one of `count` calls; what they enqueued is waited for behind them. */
+/* ns of the host's for one of `count` calls; what they enqueued is waited for after them. */
 static double host_ns(void (*one)(void), int count)
 {
   double each[BURSTS];
@@ -248,8 +248,8 @@ static double moved_by_add(const what *w)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* cuBLAS where the library has the choice and there is one; where there is none it is said, once.
- */
+/* cuBLAS where the library has the choice and there is one; where there is none, one line is
+ * printed about that. */
 static weir_blas blas_or_default(weir_blas blas)
 {
   static bool said;

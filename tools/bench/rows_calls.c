@@ -7,7 +7,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/timing.h"
 
-enum { PAIRS = 9 }; /* the rows' notes say it */
+enum { PAIRS = 9 }; /* the rows' notes have it, too */
 #if defined(__has_include) && __has_include(<cupti.h>)
 enum { HAS_CUPTI = 1 };
 #else
@@ -205,7 +205,7 @@ static void staged(measured *m, const row *r, const char *const *links)
   extra = NULL;
 }
 
-/* A link as PCIe 4's behind a host that copies slowly. */
+/* A link as PCIe 4's of a host that copies slowly. */
 static void staging(measured *m, const row *r)
 {
   static const char *const slow[] = {"WEIR_SIM_LINK=h2d:25G,pageable:1500M", "WEIR_STAGING=on",

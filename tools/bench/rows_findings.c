@@ -1,4 +1,5 @@
-/* rows_findings.c: what findings say is saved, beside what the same work takes without the waste.
+/* rows_findings.c: the saving that findings estimate, compared with what the same work takes
+ * without the waste.
  *
  * A victim wastes so many rounds, and does the same work without the waste (waste_fixed.c), on the
  * software device with an H100's costs, bare: the difference is what the fix gains. The
@@ -27,7 +28,7 @@ static bool time_bare(const row *r, const char *how, double *ns)
   return bench_run(ns, NULL, NULL, argv);
 }
 
-/* What findings of this rule say is saved, ns. */
+/* Returns the saving that findings of this rule estimate, ns. */
 static bool predict(const row *r, double *ns)
 {
   const char *weir = bench_text("%s/bin/weir", bench_build),

@@ -1,6 +1,6 @@
-/* rows_gpu.c: the allocator on a real device, beside the driver's own ways (bench/gpu), and tensors
- * there (bench/gpu_tensor), in children that take turns. Where there is no GPU the rows say so, and
- * nothing else. */
+/* rows_gpu.c: the allocator on a real device, compared with the driver's own ways (bench/gpu),
+ * and tensors there (bench/gpu_tensor), in children that take turns. Where there is no GPU the
+ * rows print that, and nothing else. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ static void alone(measured *m, const row *r)
   if (gpu_there(m)) (void)bench_children(m, CHILDREN, argv);
 }
 
-/* args: the same, and what of it beside. */
+/* args: the same, and what of it to compare with. */
 static void beside(measured *m, const row *r)
 {
   const char *const with[] = {bench_text("%s/bench/%s", bench_build, r->args[0]), r->args[1], NULL};

@@ -108,7 +108,7 @@ static void import(measured *m, const row *r)
       bench_give_up(m, "weir import failed");
       return;
     }
-    rates[i] = 2.0 * SIZED_EVENTS / bench_cpu_seconds; /* one core's time, whoever else has it */
+    rates[i] = 2.0 * SIZED_EVENTS / bench_cpu_seconds; /* one core's time */
   }
   m->value = bench_median(rates, 3);
   (void)snprintf(m->note, sizeof m->note,
@@ -119,7 +119,7 @@ static void import(measured *m, const row *r)
 
 /* ---- by size --------------------------------------------------------------------------------- */
 
-/* Processor seconds for each 1 M events, whoever else has the machine. */
+/* Returns the processor seconds for 1 M events, without the time of other processes. */
 static void measure_export(measured *m, const row *r)
 {
   const char *out = bench_text("%s/out", bench_scratch);

@@ -1,8 +1,9 @@
-/* sized.c: spools of a million events each, written with the writer that programs use, and traces of them.
+/* sized.c: spools of a million events each, written with the writer that programs use, and
+ * traces of them.
  *
- * All events come from 200 call sites with stacks of 16 frames. MIX_STEPS is one thread that repeats ten
- * calls. MIX_HALF is eight threads that take turns, so that events of all lie side by side as in a program
- * whose threads run at one time. */
+ * All events come from 200 call sites with stacks of 16 frames. MIX_STEPS is one thread that
+ * repeats ten calls. MIX_HALF is eight threads that take turns, so that events of all lie side
+ * by side as in a program whose threads run at one time. */
 #include "tools/bench/sized.h"
 
 #include <errno.h>
@@ -156,7 +157,8 @@ static uint64_t random_of(half_thread *t)
   return z ^ z >> 31;
 }
 
-/* Blocks of 512 bytes to 2 MiB, more of the small ones; an address is used again once its block is free. */
+/* Blocks of 512 bytes to 2 MiB, more of the small ones; an address is used again once its block
+ * is free. */
 static void take_sized_block(half_thread *t, trace_event *e)
 {
   unsigned slot = t->taken++ % LIVE;

@@ -26,8 +26,9 @@ typedef struct sized_trace {
 /* Writes `count` spools into a folder, which it makes; false: it could not. */
 bool sized_spools(const char *folder, int count, sized_mix mix);
 
-/* Returns the trace of so many million events (borrowed), made by the first row that asks. NULL: the row cannot have it, and
- * says why: it could not be made, or is larger than what is made unless the row is asked for by name. */
+/* Returns the trace of so many million events (borrowed), made by the first row that asks. NULL:
+ * the row cannot have it, and there is a message: it could not be made, or is larger than what is made
+ * unless the row is asked for by name. */
 const sized_trace *sized_trace_of(measured *m, const row *r, int millions, sized_mix mix);
 
 #endif

@@ -1,4 +1,5 @@
-/* check.h: what every example does with CUDA's answers: say which call failed, where, and stop. */
+/* check.h: what every example does with CUDA's answers: print which call failed, where, and
+ * stop. */
 #ifndef WEIR_TOOLS_EXAMPLES_CHECK_H
 #define WEIR_TOOLS_EXAMPLES_CHECK_H
 

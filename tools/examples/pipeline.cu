@@ -4,7 +4,7 @@
  *
  * Four slots, each a stream with pinned buffers and device buffers of its own. While one slot's
  * frame is uploaded, another's is computed and a third's is downloaded. The host fills a slot again
- * when the event behind its last frame has passed. Every frame is compared with what the host
+ * when the event after its last frame has passed. Every frame is compared with what the host
  * computes; all arithmetic is in integers, so they are equal to the bit.
  *
  * Well built, but for two things marked WASTE.

@@ -1,5 +1,5 @@
 /* streams.c: a pipeline over side streams: each part goes to the GPU, is calculated with and comes
- * back in a stream of its own, beside the others. cc streams.c $(pkg-config --cflags --libs weir)
+ * back in a stream of its own, in parallel. cc streams.c $(pkg-config --cflags --libs weir)
  */
 #include <stdio.h>
 #include <string.h>

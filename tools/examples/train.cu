@@ -7,7 +7,7 @@
  * batch. The same training runs on the host, and both must end at the same loss, far below the
  * first.
  *
- * It is correct, and wasteful on purpose; `weir report` finds what is said at each place marked
+ * It is correct, and wasteful on purpose; `weir report` finds what is named at each place marked
  * WASTE: batches are uploaded again in every epoch, from pageable memory; a buffer is allocated and
  * freed in every step; the host waits after every kernel and fetches all losses in every step; and
  * one allocation is never freed.

@@ -2,7 +2,7 @@
  * would in PyTorch: AdamW, and a learning rate that goes up and down once (OneCycleLR).
  *   train_cnn [--device NAME] [--devices N] [--weights FILE] [--losses FILE.npy] [--memory]
  * Arguments, the loop and a step stand in training.h. Data are made up, the same everywhere.
- * cc train_cnn.c $(pkg-config --cflags --libs weir), with training.h, try.h beside it */
+ * cc train_cnn.c $(pkg-config --cflags --libs weir), with training.h, try.h */
 #include "training.h"
 
 enum { ITEMS = 256, SIDE = 8, CLASSES = 4 };

@@ -28,7 +28,7 @@ typedef struct training_arguments {
 
 typedef struct trainee {
   const char *name;   /* of the program */
-  const char *own[2]; /* arguments beside those of all: "--adam", "--text" */
+  const char *own[2]; /* further arguments: "--adam", "--text" */
   int64_t batch;      /* items of a step; there are a multiple of it */
   double max_norm;    /* of the gradients; 0: as they are */
   double learned;     /* the last loss is at most this part of the first */

@@ -2,12 +2,12 @@
 """gen.py OUT VERSION: the library's manual: section 3, made from its public headers, and weir_semantics(7), made
 from the table in core/weir/README.md.
 
-What the headers say of each function is its documentation; the pages show it by family, with an example
+The comments of the headers are each function's documentation; the pages show it by family, with an example
 (examples/FAMILY.c) at the end. Each function and macro has a page of its own name that refers to its family's. A
 header that is in no family is a page of its own.
 
 A header is read as a row of pieces: comments, declarations, macros. A comment that begins with dashes is a
-section and speaks for what follows; any other speaks for the declarations right behind it. Lists of
+section and describes what follows; any other describes the declarations that follow it at once. Lists of
 functions made by an X-macro are written out.
 """
 import os

@@ -1,6 +1,6 @@
 #!/bin/sh
 # bundle.sh BUILD VERSION ARCH CUDA_HOME: build/weir-VERSION-ARCH.tar.gz: what install copies, and
-# beside it what that needs and a machine may not have: the libraries of weir and of libunwind in
+# with it what that needs and a machine may not have: the libraries of weir and of libunwind in
 # lib/weir/ (their DT_RPATH points there), the examples with the shared
 # CUDA runtime in examples/lib, and check-gpu.sh with what it runs. glibc stays the machine's own.
 # shellcheck disable=SC2016  # $ORIGIN and ${pcfiledir} are for the loader and pkg-config

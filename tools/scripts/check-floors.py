@@ -2,17 +2,17 @@
 """check-floors.py: which folder uses which, and whether it may.
 
     check-floors.py OBJECTS     OBJECTS: the folder of object files that a build of all has made
-    check-floors.py --arrows F  also each include and symbol behind the arrows out of folder F
+    check-floors.py --arrows F  also each include and symbol that makes the arrows out of folder F
 
 An *arrow* from one folder to another is an #include line, or a symbol that an object of the one
-leaves undefined and an object of the other defines (nm). A folder's README.md says what it may use:
+leaves undefined and an object of the other defines (nm). A folder's README.md lists what it may use:
 
     May include: core/base core/trace interpose/elf
 
 names folders (with what is below them) or single files; "nothing" is an answer too. A README without
 such a line gives its folder no rule: its arrows are printed, and nothing is demanded of it. Fails on an arrow
 that a rule does not allow, on a circle of folders that all have a rule, and where the files of a part
-depend on each other in a larger circle than LIMITS says. There a header is a file beside its source: one
+depend on each other in a larger circle than LIMITS allows. There a header is a file of its own: one
 interface above several sources is no circle; sources that call each other are.
 
 A README may show a walk through the code as a list whose lines begin "1. `folder/file`": each file is there and

@@ -4,12 +4,12 @@
     check-statics.py            prints the counts; fails where two files share a short name
     check-statics.py --list     also every name that more than one file defines, and where
 
-A name of five letters or fewer says too little to mean two things: `take` in one file and `take` in another are
+A name of five letters or fewer is too short to mean two things: `take` in one file and `take` in another are
 fine only where both are the same function, which is to say where their texts are equal but for comments
-and white space. A longer name may be shared: it says its object, as `out_of_memory` does.
+and white space. A longer name may be shared: it has its object in it, as `out_of_memory` does.
 
 Read are the files of tools/scripts/sources.sh, from the top of the tree. A definition begins in column 0 with
-"static", with attributes ahead of it, or with a macro whose text holds "static".
+"static", with attributes before it, or with a macro whose text holds "static".
 """
 import collections
 import os

@@ -9,7 +9,7 @@
 #   deps.sh need COMMAND WHAT                     WHAT is about to be made, with COMMAND: missing, it is one sentence, exit 1
 #
 # SCOPE: build (a build and its quick tests), bench (and what benchmarks compare with), all (and test-all).
-# One row a need: how to tell that it is there, its Debian/Ubuntu package, and the scopes that want it (build: all do);
+# One row a need: how to test that it is there, its Debian/Ubuntu package, and the scopes that want it (build: all do);
 # may: where it is not to be had, what needs it is skipped (Ubuntu has no chromium package).
 # Presence is asked of the tool itself, not of dpkg, so that other systems' packages count as well.
 set -u
@@ -100,7 +100,7 @@ check() { # CC CUDA_HOME
 }
 
 # Package lists may be old or absent: fetches them only when the first try fails.
-apt_install() { # PACKAGES: what apt-get said is in $log; status 2: nothing may be installed from here
+apt_install() { # PACKAGES: apt-get's output is in $log; status 2: nothing may be installed from here
   as=
   if [ "$(id -u)" -ne 0 ]; then
     as="sudo -n"
@@ -140,7 +140,7 @@ install() { # SCOPE CUDA_HOME TOOLKIT
   fi
   rm -f "$log"
   if cuda_there "$2"; then exit 0; fi
-  # Where CUDA_HOME says another folder than the one that is filled here, the user has said it.
+  # Where CUDA_HOME is another folder than the one that is filled here, the user has set it.
   if [ -n "${CUDA_HOME-}" ]; then
     echo "weir: no CUDA Toolkit at $2, which CUDA_HOME says: unset it, and one is fetched from PyPI." >&2
     exit 1

@@ -2,7 +2,7 @@
 """porting.py [--check]: tools/doc/porting.md, made from tools/doc/porting.tsv, the functions libweir exports and the
 comparisons with PyTorch in tests/peers. --check writes nothing: exit status 1 where the page is not what would be made,
 where a name of PyTorch's has neither a function nor a word on why, or a function that no comparison names without
-its note saying why ("no comparison: ..."). That each function works on what the name is of, tests/tools/porting_use.py tries."""
+its note has the reason ("no comparison: ..."). That each function works on what the name is of, tests/tools/porting_use.py tries."""
 import os
 import re
 import subprocess

@@ -3,7 +3,7 @@
 # have none. `make deps` calls it; nothing outside DIR is touched, and a half-made DIR is made anew.
 #
 # The wheels of toolkit.txt lack what a Toolkit's installer adds: lib64, and the links that a linker looks for
-# (libcudart.so beside libcudart.so.13). They are made here, so that DIR/nvidia/cu13 is a CUDA_HOME like others.
+# (libcudart.so for libcudart.so.13). They are made here, so that DIR/nvidia/cu13 is a CUDA_HOME like others.
 # A stub of libcuda is in no wheel: link-stubs.sh makes one for every build.
 set -eu
 dir=$1

@@ -25,7 +25,7 @@ def trace():
 
 
 def check(budget):
-    """What `weir check` says of a budget, which must be kept."""
+    """The verdict of `weir check` on a budget, which must be kept."""
     done = subprocess.run([WEIR, 'check', '--budget', budget, trace()], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -51,7 +51,7 @@ def test_a_step_does_not_wait():
 
 
 def test_uploads_do_not_grow_with_the_epochs():
-    """What no limit says is asked of the report."""
+    """What has no limit is asked of the report."""
     done = subprocess.run([WEIR, 'report', '--format', 'json', trace()], capture_output=True, text=True, check=True)
     totals = json.loads(done.stdout)['totals']
     assert totals['h2d_calls'] <= 6, totals['h2d_calls']

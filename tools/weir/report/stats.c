@@ -226,10 +226,10 @@ static weir_status fill_file(FILE *out, const void *context)
 }
 
 static int write_to_file(const cmd *c, const wanted *w, const char *output, const char *trace,
-                         weir_status *s)
+                         weir_status *st)
 {
   if (!reading_may_write(c, OPT_STATS_OUTPUT, output, trace)) return CMD_USAGE;
-  *s = output_write(output, 0666, fill_file, &(filed){w, trace});
+  *st = output_write(output, 0666, fill_file, &(filed){w, trace});
   return 0;
 }
 
