@@ -1,6 +1,6 @@
 /* cache_json.c: what the caches did, as JSON (SCHEMA.md, "The caches"). */
 #include <string.h>
-#include "reports/render/cache_render.h"
+#include "reports/render/sections_json.h"
 
 static json_t *json_number(uint64_t n)
 {
@@ -152,16 +152,4 @@ json_t *wr_cache_json(const wr_cache *c)
   if (!json_object_set_new(o, "curve", curve)) return o;
   json_decref(o);
   return NULL;
-}
-
-weir_status wr_cache_render_json(FILE *out, const wr_cache *c, const char *path)
-{
-  json_t *o = json_object();
-  int failed = json_object_set_new(o, "cache", wr_cache_json(c));
-  int written = failed ? -1 : json_dumpf(o, out, JSON_INDENT(2));
-  json_decref(o);
-  if (failed) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);
-  if (written || fputc('\n', out) == EOF || fflush(out))
-    return weir_fail(WEIR_EIO, "the report on %s cannot be written", path);
-  return WEIR_OK;
 }

@@ -1,7 +1,5 @@
 /* json.c: a model as JSON, schema weir-report/1 (SCHEMA.md, "The report as JSON"). */
 #include <jansson.h>
-#include "reports/render/cache_render.h"
-#include "reports/render/render.h"
 #include "reports/model/sites.h"
 #include "reports/render/sections_json.h"
 
@@ -309,7 +307,7 @@ static json_t *site_lists_json(const wr_model *m)
   return o;
 }
 
-weir_status wr_render_json(FILE *out, const wr_model *m)
+json_t *wr_summary_json(const wr_model *m)
 {
   json_t *o = json_object();
   json_object_set_new(o, "schema", string_or_null("weir-report/1"));
@@ -336,11 +334,8 @@ weir_status wr_render_json(FILE *out, const wr_model *m)
   json_object_set_new(o, "cache", wr_cache_json(&m->cache));
   json_object_set_new(o, "processes", processes_json(m));
   json_object_set_new(o, "notes", strings_json(m->notes, m->note_count));
-  int failed = json_object_set_new(o, "coverage", coverage_json(m)); /* fails when o was not made */
-  int written = failed ? -1 : json_dumpf(o, out, JSON_INDENT(2));
+  if (!json_object_set_new(o, "coverage", coverage_json(m)))
+    return o; /* it was made, and has all */
   json_decref(o);
-  if (failed) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", m->path);
-  if (written || fputc('\n', out) == EOF || fflush(out))
-    return weir_fail(WEIR_EIO, "the report on %s cannot be written", m->path);
-  return WEIR_OK;
+  return NULL;
 }

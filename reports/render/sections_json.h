@@ -1,10 +1,12 @@
-/* sections_json.h: parts of "weir-report/1": new; of lack of memory the root finds out. */
+/* sections_json.h: "weir-report/1" and its parts: new; of lack of memory the root finds out. */
 #ifndef WEIR_REPORTS_SECTIONS_JSON_H
 #define WEIR_REPORTS_SECTIONS_JSON_H
 
 #include <jansson.h>
+#include "reports/findings/findings.h"
 #include "reports/model/model.h"
 
+json_t *wr_summary_json(const wr_model *m); /* all of it; NULL: out of memory */
 json_t *wr_in_use_json(const wr_in_use *u); /* null where the driver was never asked */
 json_t *wr_named_json(const wr_named *n);
 json_t *wr_tensors_json(const wr_tensors *t);
@@ -13,6 +15,10 @@ json_t *wr_graphs_json(const wr_graphs *g);
 json_t *wr_waits_json(const wr_wait_truth *t);
 json_t *wr_device_times_json(const wr_model *m);
 json_t *wr_device_observation_json(const wr_model *m);
+
+json_t *wr_cache_json(const wr_cache *c);
+json_t *
+wr_findings_json(const wr_findings *f); /* "weir-findings/1" by itself; NULL: out of memory */
 
 /* "operations", "unfinished" and the like; NULL: it is known. */
 const char *wr_unjudged_name(wr_unjudged why);

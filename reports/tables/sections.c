@@ -13,7 +13,7 @@ static void add_nothing(const wr_sections *s)
   wr_section_tensors(s);
 }
 
-static void add_sections(const wr_sections *s, wr_section_gaps *gaps)
+static void add_sections(const wr_sections *s, const report_settings *o)
 {
   wr_section_ranges(s);
   wr_section_transfers(s);
@@ -23,7 +23,8 @@ static void add_sections(const wr_sections *s, wr_section_gaps *gaps)
   wr_section_tensors(s);
   wr_section_waiting(s);
   wr_section_wait_parts(s);
-  gaps->caches = s->t->count;
+  if (s->m->cache.rerouted || s->m->cache.pool_count)
+    wr_section_caches(s->t, &s->m->cache, o, false);
   wr_section_functions(s);
   wr_section_kernels(s);
   wr_section_graphs(s);
@@ -31,8 +32,8 @@ static void add_sections(const wr_sections *s, wr_section_gaps *gaps)
   wr_section_left(s);
 }
 
-weir_status wr_sections_build(wr_tables *t, const wr_model *m, const report_settings *o,
-                              wr_section_gaps *gaps)
+weir_status wr_sections_build(wr_tables *t, const wr_model *m, const wr_findings *findings,
+                              const report_settings *o)
 {
   *t = (wr_tables){.report = "summary", .trace = wr_text(m->path, strlen(m->path), true)};
   if (!t->trace) return wr_tables_no_memory(t);
@@ -45,9 +46,9 @@ weir_status wr_sections_build(wr_tables *t, const wr_model *m, const report_sett
                          .top_asked = o->top > 0,
                          .callers_asked = o->depth > 0};
   wr_section_run(&s);
-  *gaps = (wr_section_gaps){.findings = t->count, .caches = t->count};
+  if (findings) wr_section_findings(t, findings, o, false);
   if (m->total.events)
-    add_sections(&s, gaps);
+    add_sections(&s, o);
   else
     add_nothing(&s);
   wr_section_seen(&s);

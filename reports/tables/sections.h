@@ -23,14 +23,14 @@ static inline size_t wr_sections_rows(const wr_sections *s, size_t usual)
   return s->top_asked ? s->top : usual;
 }
 
-/* Before which table findings and caches stand, which are no tables yet. */
-typedef struct wr_section_gaps {
-  size_t findings, caches;
-} wr_section_gaps;
+/* The summary of a model; to be freed whatever comes of it. `findings` stand first; NULL: none were looked for.
+ * Errors: ENOMEM. */
+weir_status wr_sections_build(wr_tables *t, const wr_model *m, const wr_findings *findings,
+                              const report_settings *o);
 
-/* The summary of a model; to be freed whatever comes of it. Errors: ENOMEM. */
-weir_status wr_sections_build(wr_tables *t, const wr_model *m, const report_settings *o,
-                              wr_section_gaps *gaps);
+/* Findings and caches; `whole`: all of them, with their tables, not what a summary has. */
+void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settings *o, bool whole);
+void wr_section_caches(wr_tables *t, const wr_cache *c, const report_settings *o, bool whole);
 
 /* What every summary begins with, and ends with. */
 void wr_section_run(const wr_sections *s);

@@ -1,9 +1,7 @@
-/* summary.c: the summary, the caches and the findings in tables: what their CSV and Markdown are, and
- * the summary by whatever is asked for or of a part of the run. */
+/* summary.c: the summary in tables: what its CSV and Markdown are, by whatever is asked for, of the run or a part. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/event.h"
-#include "reports/findings/findings.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/model.h"
 #include "reports/tables/build.h"
@@ -191,103 +189,5 @@ weir_status wr_build_summary(const wr_build *b)
   add_functions(b, &m);
   wr_section_kernels(&(wr_sections){.t = b->t, .m = &m, .top = SIZE_MAX, .top_asked = true});
   wr_model_free(&m);
-  return s;
-}
-
-/* ---- caches ---------------------------------------------------------------------------------- */
-
-static void put_reasons(wr_named_table *t, const char *what, const wr_tally tally[WR_REASONS])
-{
-  for (unsigned i = 0; i < WR_REASONS; i++) {
-    if (!tally[i].calls) continue;
-    wr_table_row(t);
-    wr_table_put_text(t, what);
-    wr_table_put_text(t, wr_reason_name(i));
-    wr_table_put(t, tally[i].calls);
-    wr_table_put(t, tally[i].bytes);
-    wr_table_put(t, tally[i].ns);
-  }
-}
-
-weir_status wr_build_cache(const wr_build *b)
-{
-  static const wr_column columns[] = {{"what", "what", WR_COLUMN_TEXT, 0},
-                                      {"reason", "reason", WR_COLUMN_TEXT, 0},
-                                      {"count", "count", WR_COLUMN_COUNT, 0},
-                                      {"bytes", "bytes", WR_COLUMN_BYTES, 0},
-                                      {"host_ns", "host time", WR_COLUMN_HOST_NS, 0}};
-  static const wr_column waits[] = {{"what", "what", WR_COLUMN_TEXT, 0},
-                                    {"count", "count", WR_COLUMN_COUNT, 0},
-                                    {"host_ns", "host time", WR_COLUMN_HOST_NS, 0}};
-  wr_cache c = {0};
-  weir_status s = wr_cache_load(&c, b->db);
-  if (s) return s;
-  if (!c.rerouted) wr_tables_note(b->t, "No process was run with Weir's caches.");
-  wr_build_caches(b, &c);
-  if (c.rerouted) {
-    wr_named_table *t = TABLE_OF(b, "reasons", "Why", columns);
-    if (t) t->whole_run = true;
-    put_reasons(t, "allocation missed", c.missed);
-    put_reasons(t, "allocation left to the driver", c.left);
-    put_reasons(t, "free left to the driver", c.freed);
-    put_reasons(t, "given back", c.given);
-    put_reasons(t, "never cached", c.tainted);
-    t = TABLE_OF(b, "free_waits", "Waits in frees", waits);
-    if (t) t->whole_run = true;
-    wr_table_row(t);
-    wr_table_put_text(t, "kept");
-    wr_table_put(t, c.waits_kept);
-    wr_table_put(t, c.waits_kept_ns);
-    wr_table_row(t);
-    wr_table_put_text(t, "avoided");
-    wr_table_put(t, c.waits_avoided);
-    wr_table_put_none(t);
-  }
-  wr_cache_free(&c);
-  return s;
-}
-
-/* ---- findings -------------------------------------------------------------------------------- */
-
-static void put_finding(wr_named_table *t, const wr_finding *f)
-{
-  wr_table_row(t);
-  wr_table_put_text(t, f->rule->id);
-  wr_table_put_text(t, wr_certainty_name(f->certainty));
-  wr_table_put(t, f->saving_ns);
-  wr_table_put(t, f->cost_ns);
-  wr_table_put(t, f->saving_bytes);
-  wr_table_put(t, f->count);
-  if (f->sites)
-    wr_table_put_place(t, f->site[0].function, f->site[0].file, f->site[0].line);
-  else
-    wr_table_put_none(t);
-  wr_table_put_text(t, f->range);
-  wr_table_put_text(t, f->rule->title);
-  wr_table_put_text(t, f->rule->fix);
-}
-
-weir_status wr_build_findings(const wr_build *b)
-{
-  static const wr_column columns[] = {
-      {"id", "finding", WR_COLUMN_TEXT, 0},
-      {"certainty", "certainty", WR_COLUMN_TEXT, 0},
-      {"saving_host_ns", "saves at most (host time)", WR_COLUMN_HOST_NS, 0},
-      {"cost_host_ns", "costs (host time)", WR_COLUMN_HOST_NS, 3},
-      {"saving_bytes", "bytes", WR_COLUMN_BYTES, 1},
-      {"count", "operations", WR_COLUMN_COUNT, 2},
-      {"place", "in", WR_COLUMN_PLACE, 0},
-      {"range", "range", WR_COLUMN_TEXT, 5},
-      {"title", "what", WR_COLUMN_TEXT, 6},
-      {"fix", "what to do", WR_COLUMN_TEXT, 7}};
-  wr_findings f = {0};
-  weir_status s = wr_findings_load(&f, b->db, &b->o->findings);
-  if (s) return s;
-  wr_named_table *t = TABLE_OF(b, "findings", "Findings", columns);
-  if (t) t->whole_run = true;
-  for (size_t i = 0; i < f.count; i++)
-    put_finding(t, &f.finding[i]);
-  if (f.unavailable) wr_tables_note(b->t, "Nothing was judged: %s.", f.unavailable);
-  wr_findings_free(&f);
   return s;
 }

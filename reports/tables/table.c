@@ -277,33 +277,33 @@ void wr_table_title(wr_named_table *t, size_t column, const char *format, ...)
   free(words);
 }
 
-static void add_sentence(wr_named_table *t, wr_sentences *to, bool warn, const char *format,
+static void add_sentence(wr_named_table *t, wr_sentences *to, int style, const char *format,
                          va_list args)
 {
   char *words = clean_words(format, args);
   if (words && wr_grow(&to->list, &to->capacity, to->count + 1, sizeof(wr_sentence))) {
-    to->list[to->count++] = (wr_sentence){warn, words};
+    to->list[to->count++] = (wr_sentence){style, words};
     return;
   }
   t->of->failed = true;
   free(words);
 }
 
-void wr_table_before(wr_named_table *t, bool warn, const char *format, ...)
+void wr_table_before(wr_named_table *t, int style, const char *format, ...)
 {
   if (!t) return;
   va_list args;
   va_start(args, format);
-  add_sentence(t, &t->before, warn, format, args);
+  add_sentence(t, &t->before, style, format, args);
   va_end(args);
 }
 
-void wr_table_after(wr_named_table *t, bool warn, const char *format, ...)
+void wr_table_after(wr_named_table *t, int style, const char *format, ...)
 {
   if (!t) return;
   va_list args;
   va_start(args, format);
-  add_sentence(t, &t->after, warn, format, args);
+  add_sentence(t, &t->after, style, format, args);
   va_end(args);
 }
 

@@ -90,8 +90,16 @@ enum {
   WR_UNSEEN = 8  /* its rows are for programs only: text has its heading and sentences */
 };
 
+/* How a sentence stands in text; false is plain, true a warning. */
+enum {
+  WR_PLAIN,
+  WR_WARNING, /* that the reader is not to miss */
+  WR_STRONG,  /* a heading of its own */
+  WR_SOURCE   /* "12 | code": a line, cut and never broken, its number kept */
+};
+
 typedef struct wr_sentence {
-  bool warn;
+  int style;
   char *text; /* owned */
 } wr_sentence;
 
@@ -172,10 +180,10 @@ void wr_table_look(wr_named_table *t, int look); /* adds to it */
 /* Another title of a column. */
 void wr_table_title(wr_named_table *t, size_t column, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Sentences of text: paragraphs, blanks at their begin kept; `warn`: that the reader is not to miss. */
-void wr_table_before(wr_named_table *t, bool warn, const char *format, ...)
+/* Sentences of text: paragraphs, blanks at their begin kept; `style`: WR_PLAIN and the others. */
+void wr_table_before(wr_named_table *t, int style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void wr_table_after(wr_named_table *t, bool warn, const char *format, ...)
+void wr_table_after(wr_named_table *t, int style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* All rows after the first `most` are for programs, and text ends in "… and 3 more", or "… and 3 pairs more"
  * where there are words for one and many. */

@@ -181,10 +181,28 @@ static void print_list(wr_page *p, const wr_named_table *t)
   free(title);
 }
 
+/* A line of a program, its number first. */
+static void print_source(wr_page *p, const char *text)
+{
+  const char *code = strstr(text, "| ");
+  int number = code ? (int)(code + 2 - text) : 0;
+  (void)fprintf(p->out, "%.*s", number, text);
+  wr_put_fit(p->out, text + number, p->width > 0 ? (size_t)(p->width - number) : SIZE_MAX);
+}
+
 static void print_sentences(wr_page *p, const wr_sentences *s)
 {
-  for (size_t i = 0; i < s->count; i++)
-    wr_page_line(p, s->list[i].warn, s->list[i].text);
+  static const char *const colors[] = {[WR_STRONG] = "\033[1m", [WR_SOURCE] = "\033[2m"};
+  for (size_t i = 0; i < s->count; i++) {
+    int style = s->list[i].style;
+    if (style > WR_WARNING) wr_page_paint(p, colors[style]);
+    if (style == WR_SOURCE)
+      print_source(p, s->list[i].text);
+    else
+      wr_page_line(p, style == WR_WARNING, s->list[i].text);
+    if (style > WR_WARNING) wr_page_paint(p, "\033[0m");
+    if (style == WR_SOURCE) (void)fputc('\n', p->out);
+  }
 }
 
 static void print_table(wr_page *p, const wr_named_table *t, bool filtered)

@@ -1,0 +1,264 @@
+/* section_findings.c: findings: as sentences for people, in the order of what they save, and in a table. */
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/units.h"
+#include "reports/base/util.h"
+#include "reports/findings/findings.h"
+#include "reports/tables/build.h"
+#include "reports/tables/sections.h"
+
+enum { SUMMARY_FINDINGS = 5, UNJUDGED_ROWS = 4 };
+
+typedef struct findings_section {
+  wr_tables *t;
+  wr_named_table *to;
+  bool possible; /* those that are possible in full, too */
+} findings_section;
+
+#define LINE(x, ...) wr_table_before((x)->to, WR_PLAIN, __VA_ARGS__)
+
+/* "saves up to 12.3 ms (4.1 % of the run) of 14.0 ms, 2.00 MiB moved, 400 times, device 0" */
+static char *costs(const wr_findings *all, const wr_finding *f)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  if (!to) return NULL;
+  if (f->saving_ns)
+    (void)fprintf(to, "saves up to %s (%s of the run)", DURATION(f->saving_ns),
+                  wr_percent(f->saving_ns, all->duration_ns).text);
+  if (f->cost_ns > f->saving_ns)
+    (void)fprintf(
+        to, f->saving_ns ? " of %s" : "%s in it; no saving is sure: the time may go elsewhere",
+        DURATION(f->cost_ns));
+  if (f->saving_bytes)
+    (void)fprintf(to, "%s%s %s", f->cost_ns || f->saving_ns ? ", " : "", BYTES(f->saving_bytes),
+                  f->rule->holds ? "held" : "moved");
+  (void)fprintf(to, ", %s", COUNTED(f->count, "time"));
+  if (f->device >= 0) (void)fprintf(to, ", device %d", f->device);
+  if (f->range && *f->range) (void)fprintf(to, ", range %s", f->range);
+  return fclose(to) ? NULL : text;
+}
+
+static void add_site(const findings_section *x, const wr_finding *f, const wr_finding_site *s)
+{
+  if (!s->count)
+    LINE(x, s->file ? "  with %s  %s:%d" : "  with %s", s->function,
+         s->file ? wr_file_name(s->file) : "", s->line);
+  else if (f->sites - 1 && f->site[1].count)
+    LINE(x, s->file ? "  %s, %s  %s  %s:%d" : "  %s, %s  %s", DURATION(s->cost_ns),
+         COUNTED(s->count, "time"), s->function, s->file ? wr_file_name(s->file) : "", s->line);
+  else
+    LINE(x, s->file ? "  %s  %s:%d" : "  %s", s->function, s->file ? wr_file_name(s->file) : "",
+         s->line);
+  if (s->source) wr_table_before(x->to, WR_SOURCE, "      %d | %s", s->line, s->source);
+}
+
+static void add_finding(const findings_section *x, const wr_findings *all, size_t i)
+{
+  const wr_finding *f = &all->finding[i];
+  char *text = costs(all, f);
+  if (!text) x->t->failed = true;
+  wr_table_before(x->to, WR_STRONG, "%zu. %s", i + 1, f->rule->title);
+  LINE(x, "  %s: %s", wr_certainty_name(f->certainty), text ? text : "");
+  free(text);
+  for (size_t at = 0; at < f->sites; at++)
+    add_site(x, f, &f->site[at]);
+  if (f->more_sites) LINE(x, "  … and %s more", COUNTED(f->more_sites, "place"));
+  LINE(x, "  %s", f->rule->fix);
+}
+
+/* "repeated-upload  train_step  train.cu:230  of 8.81 ms, 32 times; weir run --hash decides" */
+static void add_line(const findings_section *x, const wr_finding *f, size_t number)
+{
+  const wr_finding_site *s = &f->site[0];
+  const char *decides = f->rule->decides;
+  char *place = s->file ? wr_format("%s  %s:%d", s->function, wr_file_name(s->file), s->line)
+                        : wr_format("%s", s->function);
+  if (!place) x->t->failed = true;
+  LINE(x, "%zu. %s  %s  %s%s, %s%s%s%s", number, f->rule->id, place ? place : "",
+       f->saving_ns     ? "up to "
+       : f->rule->holds ? ""
+                        : "of ",
+       f->saving_ns     ? DURATION(f->saving_ns)
+       : f->rule->holds ? BYTES(f->saving_bytes)
+                        : DURATION(f->cost_ns),
+       COUNTED(f->count, "time"), decides ? "; " : "", decides ? decides : "",
+       decides ? " decides" : "");
+  free(place);
+}
+
+/* How many of the findings, which are in order, are sure: those that come first. */
+static size_t count_sure(const wr_findings *f)
+{
+  size_t sure = 0;
+  while (sure < f->count && f->finding[sure].certainty != WR_POSSIBLE)
+    sure++;
+  return sure;
+}
+
+/* Those that are possible stand apart, a line each, and never among those that are sure. */
+static void add_possible(const findings_section *x, const wr_findings *f, size_t first, size_t most)
+{
+  if (first == f->count || !most) return;
+  if (x->possible)
+    LINE(x, "Possible, which the calls alone do not tell:");
+  else
+    LINE(x, "Possible, which the calls alone do not tell (--possible: in full):");
+  for (size_t i = first; i < f->count && i - first < most; i++) {
+    if (x->possible)
+      add_finding(x, f, i);
+    else
+      add_line(x, &f->finding[i], i + 1);
+  }
+}
+
+/* "1 ms or 0.5 % of the run" */
+static void add_none(const findings_section *x, const wr_findings *f)
+{
+  const wr_min_cost *m = &f->min;
+  char share[32] = "";
+  if (m->share >= 0) (void)snprintf(share, sizeof(share), "%g %% of the run", m->share * 100);
+  if (m->ns > 0)
+    LINE(x, "Nothing was found that costs %s%s%s.", DURATION((uint64_t)m->ns), *share ? " or " : "",
+         share);
+  else
+    LINE(x, "Nothing was found%s%s.", *share ? " that costs " : "", share);
+}
+
+static void add_removed(const findings_section *x, const wr_findings *f)
+{
+  for (size_t i = 0; i < f->removed_count; i++) {
+    const wr_removed *r = &f->removed[i];
+    LINE(x,
+         r->bytes ? "Removed by Weir in this run: %s (%s), %s, %s"
+                  : "Removed by Weir in this run: %s (%s), %s",
+         r->rule->title, r->rule->id, COUNTED(r->count, "time"), BYTES(r->bytes));
+  }
+}
+
+/* The ids of the rules from `i` on that could not judge for the same reason (new). */
+static char *unjudged_ids(const wr_findings *f, size_t i, size_t *count)
+{
+  const wr_unjudged_rule *first = &f->unjudged[i];
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  for (*count = 0; to && i < f->unjudged_count; i++) {
+    if (strcmp(f->unjudged[i].why, first->why) != 0) continue;
+    (void)fprintf(to, "%s%s", (*count)++ ? ", " : "", f->unjudged[i].rule->id);
+  }
+  return to && !fclose(to) ? text : NULL;
+}
+
+static bool reason_is_new(const wr_findings *f, size_t i)
+{
+  for (size_t before = 0; before < i; before++)
+    if (!strcmp(f->unjudged[before].why, f->unjudged[i].why)) return false;
+  return true;
+}
+
+/* A line a reason. */
+static void add_unjudged(const findings_section *x, const wr_findings *f)
+{
+  size_t lines = 0, rules = 0, count;
+  for (size_t i = 0; i < f->unjudged_count && lines < UNJUDGED_ROWS; i++) {
+    if (!reason_is_new(f, i)) continue;
+    char *ids = unjudged_ids(f, i, &count);
+    if (!ids) x->t->failed = true;
+    LINE(x, "Not looked for: %s: %s", ids ? ids : "", f->unjudged[i].why);
+    free(ids);
+    lines++, rules += count;
+  }
+  if (f->unjudged_count > rules)
+    LINE(x, "… nor %s more", COUNTED(f->unjudged_count - rules, "rule"));
+}
+
+/* In a summary: how many rules could not judge for want of what an option records, and which. */
+static void add_options(const findings_section *x, const wr_findings *f)
+{
+  static const char *const options[] = {" --hash", " --device-times=all"};
+  size_t count = 0;
+  bool wanted[2] = {false};
+  for (size_t i = 0; i < f->unjudged_count; i++)
+    for (size_t o = 0; o < 2; o++)
+      if (strstr(f->unjudged[i].why, options[o])) wanted[o] = true, count++;
+  if (count)
+    LINE(x, "%s more can judge a run that recorded more: weir run%s%s", COUNTED(count, "rule"),
+         wanted[0] ? options[0] : "", wanted[1] ? options[1] : "");
+}
+
+void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settings *o, bool whole)
+{
+  const findings_section section = {t, wr_tables_add_sentences(t, "findings", "Findings"),
+                                    o->possible},
+                         *x = &section;
+  if (f->sure_saving_ns && f->count)
+    wr_table_aside(x->to, "together up to %s to be saved, %s of the run",
+                   DURATION(f->sure_saving_ns), wr_percent(f->sure_saving_ns, f->duration_ns).text);
+  if (f->unavailable) {
+    LINE(x, "None were looked for: %s.", f->unavailable);
+    return;
+  }
+  size_t most = o->top > 0 ? (size_t)o->top : whole ? SIZE_MAX : SUMMARY_FINDINGS;
+  size_t sure = count_sure(f), maybe = f->count - sure;
+  for (size_t i = 0; i < sure && i < most; i++)
+    add_finding(x, f, i);
+  size_t left = (sure > most ? sure - most : 0) + (maybe > most ? maybe - most : 0);
+  add_possible(x, f, sure, most);
+  if (left) LINE(x, "… and %s more: weir report findings", COUNTED(left, "finding"));
+  if (!f->count) add_none(x, f);
+  add_removed(x, f);
+  if (whole) {
+    add_unjudged(x, f);
+    return;
+  }
+  add_options(x, f);
+  if (f->late)
+    LINE(x, "%s took too long for a summary: weir report findings", COUNTED(f->late, "rule"));
+}
+
+/* ---- a table of them ------------------------------------------------------------------------- */
+
+static void put_finding(wr_named_table *t, const wr_finding *f)
+{
+  wr_table_row(t);
+  wr_table_put_text(t, f->rule->id);
+  wr_table_put_text(t, wr_certainty_name(f->certainty));
+  wr_table_put(t, f->saving_ns);
+  wr_table_put(t, f->cost_ns);
+  wr_table_put(t, f->saving_bytes);
+  wr_table_put(t, f->count);
+  if (f->sites)
+    wr_table_put_place(t, f->site[0].function, f->site[0].file, f->site[0].line);
+  else
+    wr_table_put_none(t);
+  wr_table_put_text(t, f->range);
+  wr_table_put_text(t, f->rule->title);
+  wr_table_put_text(t, f->rule->fix);
+}
+
+weir_status wr_build_findings(const wr_build *b)
+{
+  static const wr_column columns[] = {
+      {"id", "finding", WR_COLUMN_TEXT, 0},
+      {"certainty", "certainty", WR_COLUMN_TEXT, 0},
+      {"saving_host_ns", "saves at most (host time)", WR_COLUMN_HOST_NS, 0},
+      {"cost_host_ns", "costs (host time)", WR_COLUMN_HOST_NS, 3},
+      {"saving_bytes", "bytes", WR_COLUMN_BYTES, 1},
+      {"count", "operations", WR_COLUMN_COUNT, 2},
+      {"place", "in", WR_COLUMN_PLACE, 0},
+      {"range", "range", WR_COLUMN_TEXT, 5},
+      {"title", "what", WR_COLUMN_TEXT, 6},
+      {"fix", "what to do", WR_COLUMN_TEXT, 7}};
+  wr_findings f = {0};
+  weir_status s = wr_findings_load(&f, b->db, &b->o->findings);
+  if (s) return s;
+  wr_named_table *t = WR_TABLE(b->t, "findings", "Findings", columns);
+  if (t) t->whole_run = true;
+  for (size_t i = 0; i < f.count; i++)
+    put_finding(t, &f.finding[i]);
+  if (f.unavailable) wr_tables_note(b->t, "Nothing was judged: %s.", f.unavailable);
+  wr_findings_free(&f);
+  return s;
+}
