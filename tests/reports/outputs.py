@@ -20,7 +20,8 @@ dumps, all else line by line. Exit statuses and stderr count. The file of what i
 
   {"commands": [{"match": RE, "old": RE, "new": TEXT, "why": TEXT}],      NEW gets another command line
    "names": [{"command": RE, "paths": {OLD: NEW}, "why": TEXT}],          members that have moved: a.b.c, or how they begin
-   "differences": [{"command": RE, "line": RE, "why": TEXT}]}             lines of a difference that may be
+   "differences": [{"command": RE, "line": RE, "why": TEXT},              lines of a difference that may be
+                   {"command": RE, "order": RE, "why": TEXT}]}            the same lines in another order, but for what RE takes
 
 A line begins with `- ` (OLD's) or `+ ` (NEW's). Expressions are searched for in OLD's command line, which ends in " 2>" for
 stderr and in " > FILE" for a file that it wrote. Entries that nothing needed are printed at the end.
@@ -239,12 +240,18 @@ class Allowed:
                     return new + path[len(old):] if path.startswith(old) else rename_within(path, old, new)
         return path
 
-    def allows(self, command, line):
+    def left(self, command, lines):
+        """The lines that nothing allows."""
         for key, rule in self.take('differences', command):
-            if re.search(rule['line'], line):
+            if 'line' in rule:
+                rest = [line for line in lines if not re.search(rule['line'], line)]
+            else:
+                sides = [sorted(re.sub(rule['order'], '', line[1:]) for line in lines if line[0] == sign) for sign in '-+']
+                rest = [] if sides[0] == sides[1] else lines
+            if len(rest) < len(lines):
                 self.used.add(key)
-                return True
-        return False
+            lines = rest
+        return lines
 
 
 def rename_within(path, old, new):
@@ -290,7 +297,7 @@ def differences(command, old, new, allowed):
         lines = []
         for k in [k for k in a if k not in b or a[k] != b[k]] + [k for k in b if k not in a]:
             lines += [f'{sign} {k}: {json.dumps(side[k])}' for sign, side in (('-', a), ('+', b)) if k in side]
-    return [line for line in lines if not allowed.allows(command, line)]
+    return allowed.left(command, lines)
 
 
 # ---- a trace -------------------------------------------------------------------------------------------------------
