@@ -217,7 +217,11 @@ static wr_btree_step read_table_page(wr_btree_walk *w, uint32_t number)
   wr_btree_level *l = &w->level[++w->depth];
   if (!l->page && !(l->page = calloc(1, t->page_bytes + SLACK))) return WR_BTREE_NO_MEMORY;
   sqlite3_int64 offset = (sqlite3_int64)(number - 1) * t->page_bytes;
-  if (t->file->pMethods->xRead(t->file, l->page, (int)t->page_bytes, offset)) return WR_BTREE_ODD;
+  bool there = l->number == number; /* of a seek before */
+  l->number = 0;
+  if (!there && t->file->pMethods->xRead(t->file, l->page, (int)t->page_bytes, offset))
+    return WR_BTREE_ODD;
+  l->number = number;
   l->leaf = l->page[0] == LEAF_PAGE;
   l->at = 0;
   l->cells = big_endian_16(l->page + 3);

@@ -45,6 +45,7 @@ typedef struct wr_record_form {
 
 typedef struct wr_btree_level {
   uint8_t *page;      /* owned; NULL: not used yet */
+  uint32_t number;    /* of the page that is there; 0 none */
   uint32_t at, cells; /* the next cell, of an inner page the next child: cells: the last one */
   bool leaf;
 } wr_btree_level;

@@ -93,7 +93,7 @@ size_t wr_events_template(const wr_events *x, int64_t id)
 
 /* ---- in order of rows ------------------------------------------------------------------------ */
 
-bool wr_event_read(const wr_events *x, const wr_rows *r, wr_event *e)
+bool wr_event_read(const wr_events *x, const wr_row_walk *r, wr_event *e)
 {
   size_t at = wr_events_template(x, r->v[OF_TEMPLATE]);
   if (at == SIZE_MAX) return false; /* a damaged trace: the view `event` has no such event either */
@@ -112,7 +112,7 @@ bool wr_event_read(const wr_events *x, const wr_rows *r, wr_event *e)
 static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
 {
   wr_event e;
-  wr_rows r;
+  wr_row_walk r;
   wr_run_finder finder = {.rows = 0};
   weir_status st = wr_rows_open(&r, x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
   while (!st && wr_rows_next(&r)) {

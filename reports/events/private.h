@@ -14,7 +14,7 @@ enum {
 extern const char *const wr_event_columns[WR_EVENT_VALUES];
 
 /* The row at hand. False: it has no template. */
-bool wr_event_read(const wr_events *x, const wr_rows *r, wr_event *e);
+bool wr_event_read(const wr_events *x, const wr_row_walk *r, wr_event *e);
 
 /* Rows that are in order of time, but for rows within the window. */
 typedef struct wr_event_run {

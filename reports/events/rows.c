@@ -17,7 +17,7 @@ static char *rows_sql(const char *table, const char *const columns[], int count)
   return fclose(f) ? NULL : sql;
 }
 
-static void ask_sqlite(wr_rows *r, int64_t id)
+static void ask_sqlite(wr_row_walk *r, int64_t id)
 {
   r->by_pages = false;
   r->v = r->value;
@@ -28,16 +28,16 @@ static void ask_sqlite(wr_rows *r, int64_t id)
   if (!r->status) sqlite3_bind_int64(r->rest, 1, id);
 }
 
-void wr_rows_seek(wr_rows *r, int64_t id)
+void wr_rows_seek(wr_row_walk *r, int64_t id)
 {
   r->v = r->walk.v;
   if (!r->by_pages || wr_btree_seek(&r->walk, id) != WR_BTREE_ROW) ask_sqlite(r, id);
 }
 
-weir_status wr_rows_open(wr_rows *r, const wr_db *db, const char *table,
+weir_status wr_rows_open(wr_row_walk *r, const wr_db *db, const char *table,
                          const char *const columns[], int count)
 {
-  *r = (wr_rows){.db = db, .columns = count - 1, .sql = rows_sql(table, columns, count)};
+  *r = (wr_row_walk){.db = db, .columns = count - 1, .sql = rows_sql(table, columns, count)};
   if (!r->sql) return r->status = wr_db_out_of_memory(db);
   r->by_pages = wr_btree_find(&r->table, db, table, columns, count);
   r->walk.table = &r->table;
@@ -45,7 +45,7 @@ weir_status wr_rows_open(wr_rows *r, const wr_db *db, const char *table,
   return r->status;
 }
 
-static bool next_of_sqlite(wr_rows *r)
+static bool next_of_sqlite(wr_row_walk *r)
 {
   int code = r->status ? SQLITE_DONE : sqlite3_step(r->rest);
   if (code != SQLITE_ROW) {
@@ -61,7 +61,7 @@ static bool next_of_sqlite(wr_rows *r)
   return true;
 }
 
-bool wr_rows_next(wr_rows *r)
+bool wr_rows_next(wr_row_walk *r)
 {
   if (!r->by_pages) return next_of_sqlite(r);
   bool begun = r->walk.begun;
@@ -77,7 +77,7 @@ bool wr_rows_next(wr_rows *r)
   return next_of_sqlite(r);
 }
 
-weir_status wr_rows_close(wr_rows *r)
+weir_status wr_rows_close(wr_row_walk *r)
 {
   weir_status st = r->status;
   wr_btree_close(&r->walk);

@@ -5,7 +5,7 @@
 
 #include "reports/events/btree.h"
 
-typedef struct wr_rows {
+typedef struct wr_row_walk {
   /* the row that wr_rows_next() has found */
   int64_t id;
   const int64_t *v; /* the columns but the key */
@@ -20,18 +20,18 @@ typedef struct wr_rows {
   wr_btree_walk walk;
   sqlite3_stmt *rest; /* owned; the rows from some number on */
   int64_t value[WR_ROW_COLUMNS];
-} wr_rows;
+} wr_row_walk;
 
 /* All rows of main.`table`. `columns`: its key (an INTEGER PRIMARY KEY), then others, all integers. `r` does not move until
  * it is closed, whatever this returns. Errors: ENOMEM, EIO, ECORRUPT. */
-weir_status wr_rows_open(wr_rows *r, const wr_db *db, const char *table,
+weir_status wr_rows_open(wr_row_walk *r, const wr_db *db, const char *table,
                          const char *const columns[], int count);
 
 /* The next will be the first whose number is at least `id`. */
-void wr_rows_seek(wr_rows *r, int64_t id);
+void wr_rows_seek(wr_row_walk *r, int64_t id);
 
 /* False: there is no more, or r->status has gone wrong: wr_rows_close() returns that. */
-bool wr_rows_next(wr_rows *r);
-weir_status wr_rows_close(wr_rows *r);
+bool wr_rows_next(wr_row_walk *r);
+weir_status wr_rows_close(wr_row_walk *r);
 
 #endif

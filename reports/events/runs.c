@@ -32,7 +32,7 @@ bool wr_runs_add(wr_events *x, wr_run_finder *f, int64_t id, int64_t start)
 static weir_status find_runs(wr_events *x)
 {
   static const char *const columns[] = {"id", "start"};
-  wr_rows r;
+  wr_row_walk r;
   wr_run_finder finder = {.rows = 0};
   weir_status st = wr_rows_open(&r, x->db, "event_row", columns, 2);
   x->run_count = 0;
@@ -47,7 +47,7 @@ static weir_status find_runs(wr_events *x)
 
 /* A run that is read: the rows of it that are held, in order. */
 typedef struct run_source {
-  wr_rows rows;
+  wr_row_walk rows;
   const wr_event_run *run;
   bool over; /* all its rows are, or were, held */
   uint32_t head, count;

@@ -6,6 +6,7 @@
 #include "core/trace/api.h"
 #include "core/trace/event.h"
 #include "reports/events/events.h"
+#include "reports/events/rows.h"
 #include "reports/model/first.h"
 #include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
@@ -43,6 +44,9 @@ typedef struct load {
   size_t calls, call_capacity;
   size_t *order; /* owned; templates as they came */
   size_t ordered, order_capacity;
+  uint32_t *
+      template_of; /* owned; by event, from `first_event` on: place of its template, plus 1; or NULL */
+  int64_t first_event, last_event;
   undecided_call *undecided; /* owned */
   size_t undecided_count, undecided_capacity;
   uint32_t graph_launch[4]; /* functions */
@@ -53,6 +57,8 @@ static uint64_t number_of(sqlite3_stmt *q, int column)
 {
   return (uint64_t)sqlite3_column_int64(q, column);
 }
+
+enum { MOST_EVENTS = 1 << 25 }; /* whose templates are kept: 128 MiB */
 
 /* ---- sums of calls -------------------------------------------------------------------------- */
 
@@ -374,6 +380,8 @@ static weir_status take_event(void *context, const wr_event *e)
     return wr_db_out_of_memory(l->db);
   if (e->t->kind == WEIR_EV_LAUNCH && e->t->done && !wr_kernels_launch(&l->m->kernels, e))
     return wr_db_out_of_memory(l->db);
+  if (l->template_of && e->id >= l->first_event && e->id <= l->last_event)
+    l->template_of[e->id - l->first_event] = (uint32_t)e->at + 1;
   if (maybe) {
     undecided_call u = {.at = e->at, .start = e->start};
     add_event(&u.sum, e);
@@ -388,9 +396,25 @@ static weir_status take_event(void *context, const wr_event *e)
   return WEIR_OK;
 }
 
+/* What blocks are of is known by their events: where that takes little memory. */
+static weir_status open_template_of(load *l)
+{
+  int64_t finished = 0, first = 0, last = 0;
+  weir_status st = WEIR_OK;
+  if (l->db->schema < 2) return st;
+  st = wr_db_number(l->db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  if (!st) st = wr_db_number(l->db, "SELECT min(id) FROM main.event_row", &first);
+  if (!st) st = wr_db_number(l->db, "SELECT max(id) FROM main.event_row", &last);
+  if (st || finished != 1 || first <= 0 || last - first >= MOST_EVENTS) return st;
+  l->first_event = first, l->last_event = last;
+  l->template_of = calloc((size_t)(last - first) + 1, sizeof(*l->template_of));
+  return l->template_of ? st : wr_db_out_of_memory(l->db);
+}
+
 static weir_status load_events(load *l)
 {
   weir_status st = wr_events_open(&l->events, l->db);
+  if (!st) st = open_template_of(l);
   if (!st) st = wr_events_each(&l->events, take_event, l);
   return st ? st : fold_sums(l);
 }
@@ -506,57 +530,158 @@ static weir_status take_memory(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static weir_status take_taken_block(load *l, sqlite3_stmt *q)
+typedef struct block_facts { /* of a row of the view `block` */
+  int64_t how, process, born, died, stack, start, end;
+  int device, mem;
+  bool registered, dead, ended;
+  uint64_t bytes;
+} block_facts;
+
+static bool is_device_side(const block_facts *b)
 {
-  wr_device_totals *d = device_totals(l, device_of(q, 1));
-  uint64_t dead = sqlite3_column_int(q, 0) != WR_BLOCK_LIVE;
-  if (sqlite3_column_int(q, 2) == WEIR_MEM_CODE)
+  return wr_mem_device_side(b->mem) && !b->registered;
+}
+
+static bool at_peak_of(const load *l, const block_facts *b, int device)
+{
+  int64_t peak = l->m->devices[device].peak_place;
+  return peak && b->born <= peak && (!b->dead || b->died > peak);
+}
+
+static weir_status count_taken_block(load *l, const block_facts *b)
+{
+  wr_device_totals *d = device_totals(l, b->device);
+  uint64_t dead = b->how != WR_BLOCK_LIVE;
+  if (b->mem == WEIR_MEM_CODE)
     d->code_frees += dead;
   else
     d->context_frees += dead;
-  if (dead || wr_block_sum_add(&l->sums, sqlite3_column_int64(q, 5), WR_TAKEN, number_of(q, 7)))
-    return WEIR_OK;
+  if (dead || wr_block_sum_add(&l->sums, b->stack, WR_TAKEN, b->bytes)) return WEIR_OK;
   return wr_db_out_of_memory(l->db);
+}
+
+static void count_free(load *l, const block_facts *b)
+{
+  wr_totals *t = &l->m->total;
+  if (b->how != WR_BLOCK_FREED && b->how != WR_BLOCK_UNKNOWN) return;
+  if (b->how == WR_BLOCK_UNKNOWN) t->unmatched_frees++;
+  if (is_device_side(b))
+    t->free_calls++, device_totals(l, b->device)->free_calls++;
+  else if (!b->registered && b->mem != WEIR_MEM_IMPORTED)
+    t->pinned_free_calls++;
+}
+
+static weir_status count_block(load *l, const block_facts *b)
+{
+  if (wr_mem_taken(b->mem)) return count_taken_block(l, b);
+  count_free(l, b);
+  if (b->how == WR_BLOCK_UNKNOWN || !is_device_side(b)) return WEIR_OK;
+  if (l->in_use.any && b->device != WR_HOST) {
+    const wr_in_use_block use = {.process = b->process,
+                                 .stack = b->stack,
+                                 .start = b->start,
+                                 .end = b->ended ? b->end : INT64_MAX,
+                                 .bytes = b->bytes,
+                                 .device = b->device,
+                                 .mem = b->mem};
+    weir_status s = wr_in_use_add(&l->in_use, &use, l->db);
+    if (s) return s;
+  }
+  if (b->how == WR_BLOCK_LIVE && !wr_block_sum_add(&l->sums, b->stack, WR_HOST, b->bytes))
+    return wr_db_out_of_memory(l->db);
+  if (b->device == WR_HOST || !at_peak_of(l, b, b->device)) return WEIR_OK;
+  return wr_block_sum_add(&l->sums, b->stack, b->device, b->bytes) ? WEIR_OK
+                                                                   : wr_db_out_of_memory(l->db);
 }
 
 static weir_status take_block(void *context, sqlite3_stmt *q)
 {
-  load *l = context;
-  if (wr_mem_taken(sqlite3_column_int(q, 2))) return take_taken_block(l, q);
-  int64_t how = sqlite3_column_int64(q, 0), stack = sqlite3_column_int64(q, 5);
-  int device = device_of(q, 1);
-  bool device_side = wr_mem_device_side(sqlite3_column_int(q, 2)) && !sqlite3_column_int(q, 6);
-  bool registered = sqlite3_column_int(q, 6) != 0, dead = sqlite3_column_type(q, 4) != SQLITE_NULL;
-  int64_t born = sqlite3_column_int64(q, 3), died = sqlite3_column_int64(q, 4);
-  uint64_t bytes = number_of(q, 7);
-  wr_totals *t = &l->m->total;
-  if (how == WR_BLOCK_FREED || how == WR_BLOCK_UNKNOWN) {
-    if (how == WR_BLOCK_UNKNOWN) t->unmatched_frees++;
-    if (device_side)
-      t->free_calls++, device_totals(l, device)->free_calls++;
-    else if (!registered && sqlite3_column_int(q, 2) != WEIR_MEM_IMPORTED)
-      t->pinned_free_calls++;
-  }
-  if (how == WR_BLOCK_UNKNOWN || !device_side) return WEIR_OK;
-  if (l->in_use.any && device != WR_HOST) {
-    bool ended = sqlite3_column_type(q, 9) != SQLITE_NULL;
-    wr_in_use_block b = {.process = sqlite3_column_int64(q, 10),
-                         .stack = stack,
+  const block_facts b = {.how = sqlite3_column_int64(q, 0),
+                         .device = device_of(q, 1),
+                         .mem = sqlite3_column_int(q, 2),
+                         .born = sqlite3_column_int64(q, 3),
+                         .died = sqlite3_column_int64(q, 4),
+                         .dead = sqlite3_column_type(q, 4) != SQLITE_NULL,
+                         .stack = sqlite3_column_int64(q, 5),
+                         .registered = sqlite3_column_int(q, 6) != 0,
+                         .bytes = number_of(q, 7),
                          .start = sqlite3_column_int64(q, 8),
-                         .end = ended ? sqlite3_column_int64(q, 9) : INT64_MAX,
-                         .bytes = bytes,
-                         .device = device,
-                         .mem = sqlite3_column_int(q, 2)};
-    weir_status s = wr_in_use_add(&l->in_use, &b, l->db);
-    if (s) return s;
+                         .end = sqlite3_column_int64(q, 9),
+                         .ended = sqlite3_column_type(q, 9) != SQLITE_NULL,
+                         .process = sqlite3_column_int64(q, 10)};
+  return count_block(context, &b);
+}
+
+/* ---- blocks without their events ------------------------------------------------------------- */
+
+enum { BLOCK_EVENT, BLOCK_HOW, BLOCK_BORN, BLOCK_DIED_AFTER };
+
+/* What of it counts is more than that it ended. */
+static bool needs_bytes(const load *l, const block_facts *b)
+{
+  if (wr_mem_taken(b->mem)) return b->how == WR_BLOCK_LIVE;
+  if (!is_device_side(b) || b->how == WR_BLOCK_UNKNOWN) return false;
+  return b->how == WR_BLOCK_LIVE || (b->device != WR_HOST && at_peak_of(l, b, b->device));
+}
+
+static weir_status take_block_row(load *l, const wr_row_walk *r, wr_row_walk *events)
+{
+  int64_t event = r->v[BLOCK_EVENT];
+  bool inside = event >= l->first_event && event <= l->last_event;
+  uint32_t at = inside ? l->template_of[event - l->first_event] : 0;
+  if (!at) return WEIR_OK; /* a damaged trace: the view has no such block either */
+  const wr_template *t = &l->events.templates[at - 1];
+  block_facts b = {.how = r->v[BLOCK_HOW],
+                   .device = (int)t->device,
+                   .mem = (int)t->mem,
+                   .registered = t->kind == WEIR_EV_HOSTREG,
+                   .stack = r->v[BLOCK_HOW] == WR_BLOCK_UNKNOWN ? 0 : t->stack,
+                   .born = r->v[BLOCK_BORN],
+                   .dead = !(r->nulls >> BLOCK_DIED_AFTER & 1)};
+  b.died = (int64_t)((uint64_t)b.born + (uint64_t)r->v[BLOCK_DIED_AFTER]);
+  if (needs_bytes(l, &b)) {
+    wr_rows_seek(events, event);
+    if (wr_rows_next(events) && events->id == event) b.bytes = (uint64_t)events->v[0];
   }
-  if (how == WR_BLOCK_LIVE && !wr_block_sum_add(&l->sums, stack, WR_HOST, bytes))
-    return wr_db_out_of_memory(l->db);
-  if (device == WR_HOST) return WEIR_OK;
-  int64_t peak = l->m->devices[device].peak_place;
-  bool there = peak && born <= peak && (!dead || died > peak);
-  if (there && !wr_block_sum_add(&l->sums, stack, device, bytes)) return wr_db_out_of_memory(l->db);
-  return WEIR_OK;
+  return events->status ? events->status : count_block(l, &b);
+}
+
+static weir_status walk_blocks(load *l)
+{
+  static const char *const block[] = {"id", "event", "how", "born", "died_after"},
+                           *const event[] = {"id", "bytes"};
+  wr_row_walk blocks, events;
+  weir_status st = wr_rows_open(&blocks, l->db, "block_row", block, 5);
+  weir_status opened = wr_rows_open(&events, l->db, "event_row", event, 2);
+  if (!st) st = opened;
+  while (!st && wr_rows_next(&blocks))
+    st = take_block_row(l, &blocks, &events);
+  (void)wr_rows_close(&events);
+  opened = wr_rows_close(&blocks);
+  return st ? st : opened;
+}
+
+/* Some are of no event of their own. */
+static weir_status has_graph_blocks(const load *l, bool *has)
+{
+  int64_t any = 0;
+  weir_status st = WEIR_OK;
+  if (wr_schema_graph_memory(l->db))
+    st = wr_db_number(l->db, "SELECT EXISTS(SELECT 1 FROM graph_work WHERE pointer <> 0)", &any);
+  *has = any != 0;
+  return st;
+}
+
+static weir_status load_blocks(load *l)
+{
+  bool of_graphs = false;
+  weir_status st = has_graph_blocks(l, &of_graphs);
+  if (!st && l->template_of && !l->in_use.any && !of_graphs) return walk_blocks(l);
+  return st ? st
+            : wr_db_each(l->db,
+                         "SELECT how, device, mem, born, died, stack, registered, bytes, start,"
+                         " \"end\", process FROM block",
+                         take_block, l);
 }
 
 static wr_in_use *in_use_of(void *context, int device)
@@ -590,12 +715,7 @@ static weir_status load_memory(load *l)
                    "SELECT device, mem, registered, peak, peak_at, peak_place, live, live_blocks,"
                    " allocs, bytes FROM memory",
                    take_memory, l);
-  if (!s)
-    s = wr_db_each(l->db,
-                   "SELECT how, device, mem, born, died, stack, registered, bytes, start, \"end\","
-                   " process FROM block",
-                   take_block, l);
-  return s;
+  return s ? s : load_blocks(l);
 }
 
 /* ---- small tables ---------------------------------------------------------------------------- */
@@ -944,6 +1064,7 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
   free(l.undecided);
   free(l.call);
   free(l.order);
+  free(l.template_of);
   wr_events_close(&l.events);
   if (s) wr_model_free(m);
   return s;

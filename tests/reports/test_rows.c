@@ -99,7 +99,7 @@ static wr_db open_again(void)
 }
 
 /* The rows from `id` on are SQLite's. How many. */
-static uint64_t compare_rows(const wr_db *db, wr_rows *r, int64_t id)
+static uint64_t compare_rows(const wr_db *db, wr_row_walk *r, int64_t id)
 {
   sqlite3_stmt *q = NULL;
   uint64_t rows = 0;
@@ -124,7 +124,7 @@ static uint64_t compare_rows(const wr_db *db, wr_rows *r, int64_t id)
 
 static void compare_table(bool by_pages)
 {
-  wr_rows r;
+  wr_row_walk r;
   wr_db db = open_again();
   ck_assert_int_eq(wr_rows_open(&r, &db, "t", columns, COLUMNS), WEIR_OK);
   ck_assert_int_eq(r.by_pages, by_pages);
@@ -169,7 +169,7 @@ END_TEST
 /* A WAL, other tables, a transaction that has written. */
 START_TEST(unusual_files_are_left_to_sqlite)
 {
-  wr_rows r;
+  wr_row_walk r;
   state = 5;
   make_table(500, false);
   ck_assert_int_eq(sqlite3_open(path, &handle), 0);
@@ -194,7 +194,7 @@ END_TEST
 /* All rows, and those from a number on; none is before the one that it follows. */
 static void read_damaged(const wr_db *db, uint64_t most)
 {
-  wr_rows r;
+  wr_row_walk r;
   ck_assert_int_eq(wr_rows_open(&r, db, "t", columns, COLUMNS), WEIR_OK);
   for (int walk = 0; walk < 2; walk++) {
     uint64_t rows = 0;
