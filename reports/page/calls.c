@@ -6,7 +6,6 @@
 #include "core/trace/event.h"
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
-#include "reports/import/event_columns.h"
 #include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/model.h"
@@ -146,49 +145,50 @@ static void classify(const page_calls *c, page_kind *k, int64_t copy, int64_t me
              k->kind == WEIR_EV_HOSTREG;
 }
 
-#define COMMON_COLUMN(name, ...) ", " #name
-#define KINDS_SQL                "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM template"
-
-static weir_status make_kind(page_calls *c, sqlite3_stmt *q, page_kind *k)
+static weir_status make_kind(page_calls *c, const wr_template *t, page_kind *k)
 {
-#define READ(name) sqlite3_column_int64(q, WR_TEMPLATE_##name)
-  int64_t flags = READ(flags), status = READ(status);
-  *k = (page_kind){.process = READ(process),
-                   .thread = READ(thread),
-                   .context = READ(context),
-                   .api = (uint32_t)(READ(api) & 0xffff),
-                   .kind = (uint16_t)READ(kind),
-                   .device = ordinal_of(q, WR_TEMPLATE_device),
-                   .good = !status,
-                   .done = !status && !(flags & WEIR_EVF_CAPTURE),
-                   .first = !(flags & WEIR_EVF_BATCH),
-                   .listed = READ(kind) != WEIR_EV_CACHE};
+  *k = (page_kind){.process = t->process,
+                   .thread = t->thread,
+                   .context = t->context,
+                   .api = (uint32_t)t->api,
+                   .kind = (uint16_t)t->kind,
+                   .device = (int)t->device,
+                   .good = t->succeeded,
+                   .done = t->done,
+                   .first = t->first,
+                   .listed = t->kind != WEIR_EV_CACHE};
   if (!k->listed) return WEIR_OK;
-  classify(c, k, READ(copy), READ(mem));
-  k->implicit = !k->waits && flags & WEIR_EVF_IMPLICIT_SYNC && k->first;
-  weir_status s = page_site_of(c->places, READ(stack), k->api, &k->site);
+  classify(c, k, t->copy, t->mem);
+  k->implicit = t->implicit;
+  weir_status s = page_site_of(c->places, t->stack, k->api, &k->site);
   if (s) return s;
   k->stack = c->places->site[k->site].stack;
   const page_route route = {.direction = k->direction,
-                            .src = ordinal_of(q, WR_TEMPLATE_src_device),
+                            .src = (int)t->src_device,
                             .dst = k->device,
-                            .src_mem = (int)(READ(src_mem) & 15),
-                            .mem = (int)(READ(mem) & 15)};
+                            .src_mem = (int)(t->src_mem & 15),
+                            .mem = (int)(t->mem & 15)};
   if (k->copy) s = route_of(c, route, &k->route);
-#undef READ
   int lane = page_lane_of(&c->lanes, &(page_lane){.process = k->process, .thread = k->thread});
   k->lane = (uint16_t)lane;
   return s ? s : lane < 0 ? wr_db_out_of_memory(c->db) : WEIR_OK;
 }
 
-static weir_status take_kind(void *context, sqlite3_stmt *q)
+static weir_status make_kinds(page_calls *c)
 {
-  page_calls *c = context;
-  uint64_t *at = hash_map_place(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 0), NULL);
-  if (!at || !wr_grow(&c->kind, &c->kind_capacity, c->kinds + 1, sizeof(page_kind)))
-    return wr_db_out_of_memory(c->db);
-  *at = c->kinds;
-  return make_kind(c, q, &c->kind[c->kinds++]);
+  weir_status s = WEIR_OK;
+  c->kind = calloc(c->calls.count + 1, sizeof(*c->kind));
+  if (!c->kind) return wr_db_out_of_memory(c->db);
+  for (; !s && c->kinds < c->calls.count; c->kinds++)
+    s = make_kind(c, &c->calls.templates[c->kinds], &c->kind[c->kinds]);
+  return s;
+}
+
+/* What events of a row of `template` are; NULL: there is none. */
+static const page_kind *kind_of(const page_calls *c, int64_t template)
+{
+  size_t at = wr_events_template(&c->calls, template);
+  return at < c->kinds ? &c->kind[at] : NULL;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -260,29 +260,24 @@ static wr_first_call first_call(const page_kind *k, int64_t start, int64_t ns)
                          .worked = k->good};
 }
 
-/* id, start, duration, bytes, a, template */
-static weir_status take_event(void *context, sqlite3_stmt *q)
+static weir_status take_event(void *context, const wr_event *e)
 {
   page_calls *c = context;
-  const uint64_t *at = hash_map_get(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 5));
   if (c->progress && ++c->events % EVENTS_A_LOOK == 0) c->progress(c->context, c->events);
-  if (!at || !c->kind[*at].listed) return WEIR_OK;
-  const page_kind *k = &c->kind[*at];
-  int64_t start = sqlite3_column_int64(q, 1), ns = sqlite3_column_int64(q, 2);
-  uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 3);
-  if (ns < 0) ns = 0;
-  wr_first_call call = first_call(k, start, ns);
+  if (!c->kind[e->at].listed) return WEIR_OK;
+  const page_kind *k = &c->kind[e->at];
+  wr_first_call call = first_call(k, e->start, e->ns);
   bool maybe = false;
   if (!wr_firsts_take(&c->firsts, &call, &maybe)) return wr_db_out_of_memory(c->db);
-  weir_status s = add_count(c, k, start, bytes);
-  if (!s) s = maybe ? keep_undecided(c, *at, start, ns) : add_time(c, k, start, ns, false);
+  weir_status s = add_count(c, k, e->start, e->bytes);
+  if (!s)
+    s = maybe ? keep_undecided(c, e->at, e->start, e->ns) : add_time(c, k, e->start, e->ns, false);
   if (s || !k->first) return s;
-  uint64_t kernel = (uint64_t)sqlite3_column_int64(q, 4);
-  const page_op op = {.start = start,
-                      .ns = ns,
-                      .event = sqlite3_column_int64(q, 0),
-                      .bytes = k->kind == WEIR_EV_LAUNCH ? kernel
-                               : k->sized                ? bytes
+  const page_op op = {.start = e->start,
+                      .ns = e->ns,
+                      .event = e->id,
+                      .bytes = k->kind == WEIR_EV_LAUNCH ? e->a
+                               : k->sized                ? e->bytes
                                                          : 0,
                       .site = k->site,
                       .lane = k->lane,
@@ -310,11 +305,10 @@ enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_MEMSET = 2 }; /* CUgraphNodeType */
 static weir_status take_graph(void *context, sqlite3_stmt *q)
 {
   page_calls *c = context;
-  const uint64_t *at = hash_map_get(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 0));
+  const page_kind *of = kind_of(c, sqlite3_column_int64(q, 0));
   uint64_t times = (uint64_t)sqlite3_column_int64(q, 2) * (uint64_t)sqlite3_column_int64(q, 10);
   uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 4) * times;
-  if (!at) return WEIR_OK;
-  const page_kind *of = &c->kind[*at];
+  if (!of) return WEIR_OK;
   page_kind k = {.site = of->site, .stack = of->stack};
   weir_status s = WEIR_OK;
   switch (sqlite3_column_int(q, 3)) {
@@ -435,9 +429,8 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
   page_calls *c = context;
   int work = sqlite3_column_int(q, 2);
   bool of_call = sqlite3_column_type(q, 11) != SQLITE_NULL;
-  const uint64_t *at =
-      of_call ? hash_map_get(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 11)) : NULL;
-  page_kind k = kind_of_work(at ? &c->kind[*at] : NULL, work, sqlite3_column_int64(q, 3));
+  const page_kind *of = of_call ? kind_of(c, sqlite3_column_int64(q, 11)) : NULL;
+  page_kind k = kind_of_work(of, work, sqlite3_column_int64(q, 3));
   if (work == 1 && !k.route && sqlite3_column_type(q, 14) != SQLITE_NULL) {
     uint64_t key = node_key(sqlite3_column_int64(q, 14), sqlite3_column_int64(q, 3));
     const uint64_t *route = hash_map_get(&c->by_node, key);
@@ -451,7 +444,7 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
                           .stream = sqlite3_column_int64(q, 6)};
   int number = page_lane_of(&c->lanes, &lane);
   bool sized = work < 3;
-  uint64_t kernel = work == 3 && at ? (uint64_t)sqlite3_column_int64(q, 13) : 0;
+  uint64_t kernel = work == 3 && of ? (uint64_t)sqlite3_column_int64(q, 13) : 0;
   const page_op op = {.start = start,
                       .ns = ns,
                       .event = sqlite3_column_int64(q, 10),
@@ -461,7 +454,7 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
                       .of = k.of};
   c->device_times = true;
   if (number < 0 || !page_op_add(&c->lanes, &op)) return wr_db_out_of_memory(c->db);
-  return add_device_time(c, &k, at ? sqlite3_column_int64(q, 12) : start, ns);
+  return add_device_time(c, &k, of ? sqlite3_column_int64(q, 12) : start, ns);
 }
 
 /* ---- names of kernels ------------------------------------------------------------------------ */
@@ -517,10 +510,9 @@ weir_status page_calls_load(page_calls *c, const wr_db *db, page_places *places,
   for (int i = 0; i < 4; i++)
     c->graph_launch[i] = api_find_name(launches[i]);
   weir_status s = wr_firsts_open(&c->firsts, db);
-  if (!s) s = wr_db_each(db, KINDS_SQL, take_kind, c);
-  if (!s)
-    s = wr_db_each(db, "SELECT id, start, duration, bytes, a, template FROM event_row", take_event,
-                   c);
+  if (!s) s = wr_events_open(&c->calls, db);
+  if (!s) s = make_kinds(c);
+  if (!s) s = wr_events_each(&c->calls, take_event, c);
   if (!s) s = load_graphs(c);
   if (!s) s = decide(c);
   if (!s && wr_db_has_table(db, "device_work") && wr_db_has_column(db, "device_work", "graph_node"))
@@ -537,7 +529,7 @@ void page_calls_free(page_calls *c)
   page_lanes_free(&c->lanes);
   wr_firsts_close(&c->firsts);
   hash_map_free(&c->by_route);
-  hash_map_free(&c->by_kind);
+  wr_events_close(&c->calls);
   hash_map_free(&c->by_node);
   hash_map_free(&c->by_kernel);
   free(c->flame);

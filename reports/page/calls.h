@@ -4,6 +4,7 @@
 #ifndef WEIR_REPORTS_PAGE_CALLS_H
 #define WEIR_REPORTS_PAGE_CALLS_H
 
+#include "reports/events/events.h"
 #include "reports/model/first.h"
 #include "reports/page/cube.h"
 #include "reports/page/lanes.h"
@@ -34,10 +35,11 @@ typedef struct page_calls {
   page_route *route; /* owned */
   size_t routes, route_capacity;
   uint32_t numbered; /* routes */
-  hash_map by_route, by_kind;
+  hash_map by_route;
   hash_map by_node; /* content of a graph and direction -> route of its copies; 0: of several */
-  struct page_kind *kind; /* owned; what events have in common */
-  size_t kinds, kind_capacity;
+  wr_events calls;
+  struct page_kind *kind; /* owned; what events have in common, by template */
+  size_t kinds;
   struct page_undecided *undecided; /* owned; calls that may have made a context */
   size_t undecided_count, undecided_capacity;
   wr_firsts firsts;
