@@ -277,6 +277,15 @@ START_TEST(a_missing_row_or_list_item_is_found)
 }
 END_TEST
 
+START_TEST(each_format_of_an_export_has_a_writer)
+{
+  sh_status(
+      0, "$WEIR completion bash | sed -n \"s/^    export\\.--format|.*echo '\\(.*\\)' ;;/\\1/p\" |"
+         " tr ' ' '\\n' >words && test $(wc -l <words) -ge 11 && while read w; do"
+         " $WEIR export --format $w -o out nothing.db 2>err; [ $? = 1 ] || exit; done <words");
+}
+END_TEST
+
 /* The walk of an option in tools/README.md is held by this; a name that a file only uses is no
  * step. */
 START_TEST(a_step_that_leads_nowhere_is_found)
@@ -307,6 +316,7 @@ int main(void)
   tcase_add_test(t, a_spelling_means_one_thing);
   tcase_add_test(t, the_lists_of_the_manual_are_made_of_the_table);
   tcase_add_test(t, a_missing_row_or_list_item_is_found);
+  tcase_add_test(t, each_format_of_an_export_has_a_writer);
   tcase_add_test(t, a_step_that_leads_nowhere_is_found);
   suite_add_tcase(s, t);
   return run_suite(s);

@@ -17,86 +17,42 @@
 #include "tools/weir/base/output_file.h"
 #include "tools/weir/report/reading.h"
 
-typedef struct request request;
-
 /* A format of all of a trace; one of operations is in rp_formats. */
 typedef struct trace_format {
   const char *name;
-  weir_status (*write)(const request *r, FILE *out, const char *trace);
+  weir_status (*write)(FILE *out, const char *trace);
   weir_status (*make)(const char *trace, const char *output); /* or: not as a stream */
 } trace_format;
 
-struct request {
+typedef struct request {
   const trace_format *whole; /* one of both, */
   const rp_format *format;   /* the other NULL */
   const char *output;
   profile_weight weight; /* of folded */
-};
+} request;
 
-static weir_status write_perfetto(const request *r, FILE *out, const char *trace)
+static weir_status write_calls(FILE *out, const char *trace)
 {
-  (void)r;
-  return perfetto_export(out, trace);
-}
-
-static weir_status write_chrome(const request *r, FILE *out, const char *trace)
-{
-  (void)r;
-  return chrome_export(out, trace);
-}
-
-static weir_status write_folded(const request *r, FILE *out, const char *trace)
-{
-  return folded_export(out, trace, r->weight);
-}
-
-static weir_status write_speedscope(const request *r, FILE *out, const char *trace)
-{
-  (void)r;
-  return speedscope_export(out, trace);
-}
-
-static weir_status write_pprof(const request *r, FILE *out, const char *trace)
-{
-  (void)r;
-  return pprof_export(out, trace);
-}
-
-static weir_status write_firefox(const request *r, FILE *out, const char *trace)
-{
-  (void)r;
-  return firefox_export(out, trace);
-}
-
-static weir_status write_calls(const request *r, FILE *out, const char *trace)
-{
-  (void)r;
   return listing_write(out, trace, &(listing_settings){.format = LISTING_CSV});
 }
 
-static const trace_format trace_formats[] = {{"perfetto", write_perfetto, NULL},
-                                             {"chrome", write_chrome, NULL},
-                                             {"folded", write_folded, NULL},
-                                             {"speedscope", write_speedscope, NULL},
-                                             {"pprof", write_pprof, NULL},
-                                             {"firefox", write_firefox, NULL},
+static const trace_format trace_formats[] = {{"folded", NULL, NULL}, /* by a weight */
+                                             {"perfetto", perfetto_export, NULL},
+                                             {"chrome", chrome_export, NULL},
+                                             {"speedscope", speedscope_export, NULL},
+                                             {"pprof", pprof_export, NULL},
+                                             {"firefox", firefox_export, NULL},
                                              {"csv", write_calls, NULL},
                                              {"nsys", NULL, nsys_export},
                                              {0}};
 
-static bool read_export_option(const cmd *c, cmd_option_id option, const char *value, void *context)
+/* Sets one of the two. Each name of the option's words is in one of the tables. */
+static void find_format(request *r, const char *name)
 {
-  request *r = context;
-  r->format = NULL;
-  for (r->whole = trace_formats; r->whole->name; r->whole++)
-    if (!strcmp(r->whole->name, value)) return true;
-  r->whole = NULL;
-  for (r->format = rp_formats; r->format->name; r->format++)
-    if (!strcmp(r->format->name, value)) return true;
-  char *list = cmd_join_words(cmd_options[option].words);
-  cmd_usage(c, "there is no format '%s': %s", value, list);
-  free(list);
-  return false;
+  for (const trace_format *f = trace_formats; f->name; f++)
+    if (!strcmp(f->name, name)) r->whole = f;
+  for (const rp_format *f = rp_formats; f->name; f++)
+    if (!strcmp(f->name, name)) r->format = f;
 }
 
 /* One file of operations. */
@@ -169,7 +125,8 @@ typedef struct whole {
 static weir_status write_whole(FILE *out, const void *context)
 {
   const whole *w = context;
-  return w->request->whole->write(w->request, out, w->trace);
+  const request *r = w->request;
+  return r->whole->write ? r->whole->write(out, w->trace) : folded_export(out, w->trace, r->weight);
 }
 
 static weir_status make_whole(const char *file, const void *context)
@@ -188,16 +145,17 @@ static weir_status export_whole(const request *r, const char *input)
 int export_main(const cmd *c, int argc, char **argv)
 {
   request r = {0};
-  cmd_line line = {.read = read_export_option, .context = &r};
+  cmd_line line = {0};
   int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
   r.output = line.value[OPT_EXPORT_OUTPUT].text;
   r.weight = (profile_weight)cmd_number_of(&line, OPT_WEIGHT, PROFILE_HOST_TIME);
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir export takes one file, not %d", argc - at);
+  if (line.value[OPT_EXPORT_FORMAT].given) find_format(&r, line.value[OPT_EXPORT_FORMAT].text);
   if (!r.format && !r.whole) return cmd_usage(c, "in which format? --format FORMAT is missing");
   if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
-  if (line.value[OPT_WEIGHT].given && (!r.whole || r.whole->write != write_folded))
+  if (line.value[OPT_WEIGHT].given && r.whole != trace_formats)
     return cmd_usage(c, "--weight is of the format folded");
   if (!reading_may_write(c, OPT_EXPORT_OUTPUT, r.output, argv[at])) return CMD_USAGE;
   weir_status st = r.whole ? export_whole(&r, argv[at]) : export_operations(&r, argv[at]);
