@@ -97,7 +97,6 @@ void wr_section_kernels(const wr_sections *s)
                                       {"mean_device_ns", "mean", WR_COLUMN_DEVICE_NS, 1},
                                       {"longest_device_ns", "longest", WR_COLUMN_DEVICE_NS, 2}};
   const wr_kernels *k = &s->m->kernels;
-  if (!k->count || (k->count == 1 && !k->sum[0].name)) return;
   wr_named_table *t = WR_TABLE(s->t, "kernels", "Kernels", columns);
   wr_table_aside(t, "by name; launches by graphs included");
   if (t) t->whole_run = true;

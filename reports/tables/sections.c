@@ -13,6 +13,11 @@ static void add_nothing(const wr_sections *s)
   wr_section_tensors(s);
 }
 
+static bool any_kernel_name(const wr_kernels *k)
+{
+  return k->count > 1 || (k->count && k->sum[0].name);
+}
+
 static void add_sections(const wr_sections *s, const report_settings *o)
 {
   wr_section_ranges(s);
@@ -26,7 +31,7 @@ static void add_sections(const wr_sections *s, const report_settings *o)
   if (s->m->cache.rerouted || s->m->cache.pool_count)
     wr_section_caches(s->t, &s->m->cache, o, false);
   wr_section_functions(s);
-  wr_section_kernels(s);
+  if (any_kernel_name(&s->m->kernels)) wr_section_kernels(s);
   wr_section_graphs(s);
   wr_section_places(s);
   wr_section_left(s);

@@ -172,6 +172,7 @@ def tables():
     for key, values in host.items():
         for member, value in zip(('calls', 'bytes', 'async_calls'), values):
             take('report transfers', f'host_memory.{member} of {list(key)}', value)
+    take('kernels', 'launches', sum(int(row['launches']) for row in table('summary', 'kernels')))
     for row in table('waits', 'waits'):
         for words, name in (('asked for', 'sync_explicit'), ('in calls that may wait', 'sync_implicit'), ('asked for with nothing to wait for', 'waits.redundant'),
                             ('asked for of all streams where one had work', 'waits.wider')):
