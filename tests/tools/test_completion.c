@@ -42,6 +42,11 @@ static const struct {
     {"weir stats nvtx_p", "nvtx_pushpop_sum\n"},
     {"weir replay -p weir-", "weir-segments\n"},
     {"weir prove pinned", "pinned-churn\n"},
+    {"weir trace --kind copy,mems", "copy,memset\n"},
+    {"weir stats -f csv,json,t", "csv,json,table\ncsv,json,tsv\n"},
+    {"weir run --sim = 2,h", "2,h100\n"},
+    {"weir run -o a,on", "\n"},
+    {"weir replay --set max_s", "max_split_size=\n"},
 };
 
 START_TEST(bash_completes_commands_options_values_files)
