@@ -292,9 +292,10 @@ static void begin_thread(thread_state *t)
   t->named = spool_writer_extended(&t->writer, WEIR_EV_THREAD, &head, name, strlen(name));
 }
 
-/* libunwind with libc's own functions and nobody's stand-ins for them: it frees what it keeps of a
- * thread as the last of the thread's destructors, and ThreadSanitizer's stand-in for the mutex that
- * it takes there needs what that sanitizer keeps of the thread, which is gone by then. */
+/* Opens libunwind so that it calls its own functions. They are exported, and it calls them by name
+ * (_ULx86_64_init_local, _Ux86_64_getcontext): a program that exports another libunwind's, linked in,
+ * would get those calls, and each stack would have no frame. A sanitizer's dlopen() refuses the flag,
+ * so this is glibc's. */
 static void *open_unwinder(const char *path, int flags)
 {
   return libc_dlopen ? libc_dlopen(path, flags | RTLD_DEEPBIND) : real_dlopen(path, flags);

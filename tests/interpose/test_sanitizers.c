@@ -1,6 +1,7 @@
 /* test_sanitizers.c: a program that was built with a sanitizer and is without fault runs under us, in
  * each mode, as without us: nothing is found in it, and its stacks are recorded. Where the machine
- * lacks the compiler or its sanitizer there is nothing to try.
+ * lacks the compiler or its sanitizer there is nothing to try. One program has no sanitizer, but
+ * functions in the place of the unwinder's.
  *
  * What the software device does with its memory is no race of the program's or ours, as a GPU's is
  * none; so ThreadSanitizer is not to look into that library. */
@@ -79,6 +80,19 @@ START_TEST(a_program_with_a_sanitizer_and_a_libunwind_goes_without_stacks)
 }
 END_TEST
 
+/* Needs no sanitizer: the program's exported functions come before those of a library opened later. */
+START_TEST(a_program_that_exports_another_libunwind_has_its_stacks)
+{
+  if (!build_program("gcc", "-rdynamic $WEIR_SOURCE/tests/victims/sanitizers/unwinder.c",
+                     "program"))
+    return;
+  run_as_without_us("", "", true);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) > 0 AND min(depth) > 1 FROM"
+                               " (SELECT count(*) AS depth FROM stack_frame GROUP BY stack)"),
+                   1);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("sanitizers");
@@ -89,6 +103,7 @@ int main(void)
                       (int)(sizeof programs / sizeof *programs));
   tcase_add_test(t, a_sanitizer_that_is_preloaded_does_no_harm);
   tcase_add_test(t, a_program_with_a_sanitizer_and_a_libunwind_goes_without_stacks);
+  tcase_add_test(t, a_program_that_exports_another_libunwind_has_its_stacks);
   suite_add_tcase(s, t);
   return run_suite(s);
 }
