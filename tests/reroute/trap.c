@@ -271,37 +271,48 @@ static unsigned checksum_bytes(const unsigned char *p, size_t n)
 
 /* Copies from and to memory that CUDA was not told of: the source may change, and the destination
  * be read, as soon as the call is back; order in the stream; errors copy nothing. */
-static void pageable_copies(void)
+enum {
+  PAGEABLE_BYTES = 5 * MIB + 77,
+  PAGEABLE_WIDTH = 3001,
+  PAGEABLE_PITCH = 3500,
+  PAGEABLE_ROWS = 1200
+};
+
+static void pageable_lines(unsigned char *host, unsigned char *back, cudaStream_t s)
 {
-  enum { BYTES = 5 * MIB + 77, WIDTH = 3001, PITCH = 3500, ROWS = 1200 };
-  unsigned char *d, *host = malloc(2 * BYTES), *back = malloc(2 * BYTES);
-  cudaStream_t s;
-  size_t pitch;
-  SAY(cudaMalloc((void **)&d, BYTES));
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  unsigned char *d;
+  SAY(cudaMalloc((void **)&d, PAGEABLE_BYTES));
   for (unsigned round = 0; round < 4; round++) {
     cudaStream_t t = round & 1 ? s : NULL;
-    for (size_t i = 0; i < BYTES; i++)
+    for (size_t i = 0; i < PAGEABLE_BYTES; i++)
       host[i] = (unsigned char)(i * 7 + round);
     if (round < 2)
-      SAY(cudaMemcpyAsync(d, host, BYTES, cudaMemcpyHostToDevice, t));
+      SAY(cudaMemcpyAsync(d, host, PAGEABLE_BYTES, cudaMemcpyHostToDevice, t));
     else
-      SAY(cudaMemcpy(d, host, BYTES, round == 2 ? cudaMemcpyHostToDevice : cudaMemcpyDefault));
-    memset(host, 0, BYTES);
+      SAY(cudaMemcpy(d, host, PAGEABLE_BYTES,
+                     round == 2 ? cudaMemcpyHostToDevice : cudaMemcpyDefault));
+    memset(host, 0, PAGEABLE_BYTES);
     SAY(cudaMemsetAsync(d + 100, 9, 100, t));
-    SAY(cudaMemcpyAsync(back, d, BYTES, cudaMemcpyDeviceToHost, t));
-    printf("%u\n", checksum_bytes(back, BYTES));
-    SAY(cudaMemcpy(back, d, BYTES, cudaMemcpyDeviceToHost));
-    printf("%u\n", checksum_bytes(back, BYTES));
+    SAY(cudaMemcpyAsync(back, d, PAGEABLE_BYTES, cudaMemcpyDeviceToHost, t));
+    printf("%u\n", checksum_bytes(back, PAGEABLE_BYTES));
+    SAY(cudaMemcpy(back, d, PAGEABLE_BYTES, cudaMemcpyDeviceToHost));
+    printf("%u\n", checksum_bytes(back, PAGEABLE_BYTES));
   }
   SAY(cudaFree(d));
-  SAY(cudaMallocPitch((void **)&d, &pitch, WIDTH, ROWS));
-  for (size_t i = 0; i < PITCH * ROWS; i++)
+}
+
+/* Copies in two dimensions, by the runtime and by the driver; `d` has rows of `pitch` bytes. */
+static void pageable_rows(unsigned char *host, unsigned char *back, unsigned char *d, size_t pitch,
+                          cudaStream_t s)
+{
+  for (size_t i = 0; i < PAGEABLE_PITCH * PAGEABLE_ROWS; i++)
     host[i] = (unsigned char)(i * 3);
-  SAY(cudaMemcpy2D(d, pitch, host, PITCH, WIDTH, ROWS, cudaMemcpyHostToDevice));
-  memset(back, 5, 2 * BYTES);
-  SAY(cudaMemcpy2DAsync(back, PITCH + 1, d, pitch, WIDTH, ROWS, cudaMemcpyDeviceToHost, s));
-  printf("%u\n", checksum_bytes(back, 2 * BYTES));
+  SAY(cudaMemcpy2D(d, pitch, host, PAGEABLE_PITCH, PAGEABLE_WIDTH, PAGEABLE_ROWS,
+                   cudaMemcpyHostToDevice));
+  memset(back, 5, 2 * PAGEABLE_BYTES);
+  SAY(cudaMemcpy2DAsync(back, PAGEABLE_PITCH + 1, d, pitch, PAGEABLE_WIDTH, PAGEABLE_ROWS,
+                        cudaMemcpyDeviceToHost, s));
+  printf("%u\n", checksum_bytes(back, 2 * PAGEABLE_BYTES));
   CUDA_MEMCPY2D p = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                      .srcDevice = (CUdeviceptr)d,
                      .srcPitch = pitch,
@@ -310,29 +321,46 @@ static void pageable_copies(void)
                      .dstMemoryType = CU_MEMORYTYPE_HOST,
                      .dstHost = back,
                      .dstXInBytes = 5,
-                     .dstPitch = PITCH,
+                     .dstPitch = PAGEABLE_PITCH,
                      .dstY = 2,
                      .WidthInBytes = 2000,
                      .Height = 1000};
-  memset(back, 6, 2 * BYTES);
+  memset(back, 6, 2 * PAGEABLE_BYTES);
   SAY(cuMemcpy2D(&p));
-  printf("%u\n", checksum_bytes(back, 2 * BYTES));
+  printf("%u\n", checksum_bytes(back, 2 * PAGEABLE_BYTES));
   p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_UNIFIED; /* what the addresses point to */
   p.dstDevice = (CUdeviceptr)(uintptr_t)back;
-  memset(back, 7, 2 * BYTES);
+  memset(back, 7, 2 * PAGEABLE_BYTES);
   SAY(cuMemcpy2D(&p));
-  printf("%u\n", checksum_bytes(back, 2 * BYTES));
+  printf("%u\n", checksum_bytes(back, 2 * PAGEABLE_BYTES));
+}
+
+/* Copies that the driver refuses, and one that is none of a device's. Frees `d`. */
+static void pageable_errors(unsigned char *host, unsigned char *back, unsigned char *d)
+{
   SAY(cudaMemcpy(back, d, 2 * MIB, (enum cudaMemcpyKind)7));
   SAY(cudaMemcpy2D(back, 1, d, 2 * MIB, 2 * MIB, 1, cudaMemcpyDeviceToHost));
   SAY(cudaGetLastError());
-  SAY(cudaMemcpy(d, host, 2 * BYTES, cudaMemcpyHostToDevice)); /* past the end */
-  SAY(cudaMemcpy(d, host, BYTES, cudaMemcpyDeviceToDevice));
+  SAY(cudaMemcpy(d, host, 2 * PAGEABLE_BYTES, cudaMemcpyHostToDevice)); /* past the end */
+  SAY(cudaMemcpy(d, host, PAGEABLE_BYTES, cudaMemcpyDeviceToDevice));
   SAY(cudaGetLastError());
-  SAY(cudaMemcpy(back, host, BYTES, cudaMemcpyDefault));
-  printf("%d\n", memcmp(back, host, BYTES));
+  SAY(cudaMemcpy(back, host, PAGEABLE_BYTES, cudaMemcpyDefault));
+  printf("%d\n", memcmp(back, host, PAGEABLE_BYTES));
   SAY(cudaFree(d));
   SAY(cudaMemcpy(d, host, 2 * MIB, cudaMemcpyHostToDevice)); /* into what is gone */
   SAY(cudaGetLastError());
+}
+
+static void pageable_copies(void)
+{
+  unsigned char *d, *host = malloc(2 * PAGEABLE_BYTES), *back = malloc(2 * PAGEABLE_BYTES);
+  cudaStream_t s;
+  size_t pitch;
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  pageable_lines(host, back, s);
+  SAY(cudaMallocPitch((void **)&d, &pitch, PAGEABLE_WIDTH, PAGEABLE_ROWS));
+  pageable_rows(host, back, d, pitch, s);
+  pageable_errors(host, back, d);
   free(host);
   free(back);
 }
