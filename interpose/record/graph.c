@@ -125,15 +125,17 @@ static event_fields plain_node(void)
   return (event_fields){.device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
 }
 
-/* Asks the driver for a node of that type; false: it did not say. */
+/* Whether the driver has the function and it succeeds: it writes a node's parameters to *out. */
+#define ASK_NODE(symbol, node, out)                                                                \
+  (WEIR_HELPER(symbol) && WEIR_HELPER(symbol)(node, out) == CUDA_SUCCESS)
+
+/* Each fills the event of a node of that type; false: the driver does not answer. */
 static bool ask_kernel(hook_call *c, CUgraphNode n, event_fields *e)
 {
-  PFN_cuGraphKernelNodeGetParams_v12000 ask = WEIR_HELPER(cuGraphKernelNodeGetParams_v2);
-  PFN_cuGraphKernelNodeGetParams_v10000 ask_v1 = WEIR_HELPER(cuGraphKernelNodeGetParams);
   CUDA_KERNEL_NODE_PARAMS_v2 k = {0};
   CUDA_KERNEL_NODE_PARAMS_v1 old = {0};
-  if (!ask || ask(n, &k) != CUDA_SUCCESS) {
-    if (!ask_v1 || ask_v1(n, &old) != CUDA_SUCCESS) return false;
+  if (!ASK_NODE(cuGraphKernelNodeGetParams_v2, n, &k)) {
+    if (!ASK_NODE(cuGraphKernelNodeGetParams, n, &old)) return false;
     k = kernel_of_v1(&old);
   }
   describe_kernel(c, &k, e);
@@ -142,27 +144,24 @@ static bool ask_kernel(hook_call *c, CUgraphNode n, event_fields *e)
 
 static bool ask_copy(const hook_call *c, CUgraphNode n, event_fields *e)
 {
-  PFN_cuGraphMemcpyNodeGetParams_v10000 ask = WEIR_HELPER(cuGraphMemcpyNodeGetParams);
   CUDA_MEMCPY3D p = {0};
-  if (!ask || ask(n, &p) != CUDA_SUCCESS) return false;
+  if (!ASK_NODE(cuGraphMemcpyNodeGetParams, n, &p)) return false;
   describe_copy(c, &p, e);
   return true;
 }
 
 static bool ask_memset(const hook_call *c, CUgraphNode n, event_fields *e)
 {
-  PFN_cuGraphMemsetNodeGetParams_v10000 ask = WEIR_HELPER(cuGraphMemsetNodeGetParams);
   CUDA_MEMSET_NODE_PARAMS p = {0};
-  if (!ask || ask(n, &p) != CUDA_SUCCESS) return false;
+  if (!ASK_NODE(cuGraphMemsetNodeGetParams, n, &p)) return false;
   describe_memset(c, &p, e);
   return true;
 }
 
 static bool ask_alloc(CUgraphNode n, event_fields *e)
 {
-  PFN_cuGraphMemAllocNodeGetParams_v11040 ask = WEIR_HELPER(cuGraphMemAllocNodeGetParams);
   CUDA_MEM_ALLOC_NODE_PARAMS p = {0};
-  if (!ask || ask(n, &p) != CUDA_SUCCESS) return false;
+  if (!ASK_NODE(cuGraphMemAllocNodeGetParams, n, &p)) return false;
   describe_alloc(&p, e);
   device_memory_has_graphs();
   return true;
@@ -170,9 +169,8 @@ static bool ask_alloc(CUgraphNode n, event_fields *e)
 
 static bool ask_free(CUgraphNode n, event_fields *e)
 {
-  PFN_cuGraphMemFreeNodeGetParams_v11040 ask = WEIR_HELPER(cuGraphMemFreeNodeGetParams);
   CUdeviceptr at = 0;
-  if (!ask || ask(n, &at) != CUDA_SUCCESS) return false;
+  if (!ASK_NODE(cuGraphMemFreeNodeGetParams, n, &at)) return false;
   e->a = at;
   return true;
 }
@@ -181,9 +179,8 @@ static bool ask_free(CUgraphNode n, event_fields *e)
 
 static bool walk_child(graph_walk *w, CUgraphNode n)
 {
-  PFN_cuGraphChildGraphNodeGetGraph_v10000 ask = WEIR_HELPER(cuGraphChildGraphNodeGetGraph);
   CUgraph child = NULL;
-  if (!ask || ask(n, &child) != CUDA_SUCCESS) return false;
+  if (!ASK_NODE(cuGraphChildGraphNodeGetGraph, n, &child)) return false;
   walk_graph(w, child, (uint64_t)(uintptr_t)n);
   return true;
 }

@@ -54,107 +54,67 @@ void cache_event_write(const trace_event *fact)
   errno = saved;
 }
 
+/* Writes a fact of that name; the other arguments are the members that it has. */
+#define WRITE_FACT(fact, ...)                                                                      \
+  cache_event_write(&(trace_event){.cache_fact = WEIR_CACHE_##fact, __VA_ARGS__})
+
 void cache_event_tainted(uint64_t address, uint64_t bytes, reroute_reason why)
 {
-  cache_event_write(&(trace_event){.start = clock_ticks(),
-                                   .cache_fact = WEIR_CACHE_TAINTED,
-                                   .device = WEIR_DEVICE_NONE,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .a = address,
-                                   .b = why,
-                                   .bytes = bytes});
+  WRITE_FACT(TAINTED, .start = clock_ticks(), .device = WEIR_DEVICE_NONE, .mem = WEIR_MEM_DEVICE,
+             .a = address, .b = why, .bytes = bytes);
 }
 
 void cache_event_staging(uint64_t start, unsigned device, copy_kind kind, unsigned percent,
                          uint64_t bytes)
 {
-  cache_event_write(&(trace_event){.start = start,
-                                   .cache_fact = WEIR_CACHE_STAGING,
-                                   .device = (uint8_t)device,
-                                   .a = kind,
-                                   .b = percent,
-                                   .bytes = bytes});
+  WRITE_FACT(STAGING, .start = start, .device = (uint8_t)device, .a = kind, .b = percent,
+             .bytes = bytes);
 }
 
 void cache_event_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack)
 {
-  cache_event_write(&(trace_event){.start = clock_ticks(),
-                                   .stack = stack,
-                                   .cache_fact = WEIR_CACHE_UNWRITTEN,
-                                   .device = thread_self.last_device,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .a = block,
-                                   .b = offset,
-                                   .bytes = bytes});
+  WRITE_FACT(UNWRITTEN, .start = clock_ticks(), .stack = stack, .device = thread_self.last_device,
+             .mem = WEIR_MEM_DEVICE, .a = block, .b = offset, .bytes = bytes);
 }
 
 void cache_event_reserved(unsigned device, memory_kind mem, uint64_t bytes)
 {
-  cache_event_write(&(trace_event){.start = clock_ticks(),
-                                   .cache_fact = WEIR_CACHE_RESERVED,
-                                   .device = (uint8_t)device,
-                                   .mem = (uint8_t)mem,
-                                   .bytes = bytes});
+  WRITE_FACT(RESERVED, .start = clock_ticks(), .device = (uint8_t)device, .mem = (uint8_t)mem,
+             .bytes = bytes);
 }
 
 void cache_event_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
                       const pool_figures *f)
 {
-  trace_event now = {.start = start,
-                     .cache_fact = WEIR_CACHE_POOL,
-                     .device = (uint8_t)device,
-                     .src_device = from_start ? (uint8_t)device : WEIR_DEVICE_NONE,
-                     .mem = WEIR_MEM_DEVICE,
-                     .a = pool,
-                     .b = f->used,
-                     .bytes = f->reserved,
-                     .stream = f->threshold};
-  cache_event_write(&now);
-  now.cache_fact = WEIR_CACHE_POOL_PEAK;
-  now.b = f->used_high;
-  now.bytes = f->reserved_high;
-  now.stream = 0;
-  cache_event_write(&now);
+  WRITE_FACT(POOL, .start = start, .device = (uint8_t)device,
+             .src_device = from_start ? (uint8_t)device : WEIR_DEVICE_NONE, .mem = WEIR_MEM_DEVICE,
+             .a = pool, .b = f->used, .bytes = f->reserved, .stream = f->threshold);
+  WRITE_FACT(POOL_PEAK, .start = start, .device = (uint8_t)device, .mem = WEIR_MEM_DEVICE,
+             .a = pool, .b = f->used_high, .bytes = f->reserved_high);
 }
 
 void cache_event_pool_ended(uint64_t pool)
 {
-  cache_event_write(&(trace_event){.start = clock_ticks(),
-                                   .cache_fact = WEIR_CACHE_POOL_ENDED,
-                                   .device = WEIR_DEVICE_NONE,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .a = pool});
+  WRITE_FACT(POOL_ENDED, .start = clock_ticks(), .device = WEIR_DEVICE_NONE, .mem = WEIR_MEM_DEVICE,
+             .a = pool);
 }
 
 void cache_event_device_memory(uint64_t start, unsigned device, uint64_t total, uint64_t free_now)
 {
-  cache_event_write(&(trace_event){.start = start,
-                                   .cache_fact = WEIR_CACHE_DEVICE,
-                                   .device = (uint8_t)device,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .b = free_now,
-                                   .bytes = total});
+  WRITE_FACT(DEVICE, .start = start, .device = (uint8_t)device, .mem = WEIR_MEM_DEVICE,
+             .b = free_now, .bytes = total);
 }
 
 void cache_event_graphs(uint64_t start, unsigned device, uint64_t reserved, uint64_t used)
 {
-  cache_event_write(&(trace_event){.start = start,
-                                   .cache_fact = WEIR_CACHE_GRAPHS,
-                                   .device = (uint8_t)device,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .b = used,
-                                   .bytes = reserved});
+  WRITE_FACT(GRAPHS, .start = start, .device = (uint8_t)device, .mem = WEIR_MEM_DEVICE, .b = used,
+             .bytes = reserved);
 }
 
 void cache_event_taken(uint64_t start, unsigned device, taken_by what, uint64_t handle,
                        int64_t bytes)
 {
-  cache_event_write(
-      &(trace_event){.start = start,
-                     .cache_fact = WEIR_CACHE_TAKEN,
-                     .device = (uint8_t)device,
-                     .mem = what == WEIR_TAKEN_CODE ? WEIR_MEM_CODE : WEIR_MEM_CONTEXT,
-                     .a = handle,
-                     .b = what,
-                     .bytes = (uint64_t)bytes});
+  WRITE_FACT(TAKEN, .start = start, .device = (uint8_t)device,
+             .mem = what == WEIR_TAKEN_CODE ? WEIR_MEM_CODE : WEIR_MEM_CONTEXT, .a = handle,
+             .b = what, .bytes = (uint64_t)bytes);
 }

@@ -360,31 +360,12 @@ static void resume_timeline(wr_spool *s)
   s->line.asked = s->asked_kept;
 }
 
-/* The first column of the first row of a query of a number and a text; 0: none. */
-static weir_status find_kept(const wr_db *db, const char *sql, uint64_t value, const char *text,
-                             int64_t *found)
-{
-  sqlite3_stmt *q = NULL;
-  weir_status st = wr_db_prepare(db, sql, &q);
-  if (st) return st;
-  *found = 0;
-  sqlite3_bind_int64(q, 1, (int64_t)value);
-  sqlite3_bind_text(q, 2, text, -1, SQLITE_STATIC);
-  int code = sqlite3_step(q);
-  if (code == SQLITE_ROW)
-    *found = sqlite3_column_int64(q, 0);
-  else if (code != SQLITE_DONE)
-    st = wr_db_fail(db, "reading");
-  sqlite3_finalize(q);
-  return st;
-}
-
 static weir_status find_process(wr_spool *s)
 {
-  return find_kept(&s->im->db,
-                   "SELECT process FROM resume WHERE what = 0 AND key = 0 AND value = ?1"
-                   " AND ?2 IS NULL",
-                   identity_of(s), NULL, &s->process);
+  return wr_db_number_of(&s->im->db,
+                         "SELECT process FROM resume WHERE what = 0 AND key = 0 AND value = ?1"
+                         " AND ?2 IS NULL",
+                         identity_of(s), NULL, &s->process);
 }
 
 /* A spool that was never taken in, because its collector died or had no room, lies in the folder of
@@ -396,10 +377,10 @@ static weir_status same_folder(const trace_importer *im, const char *spool, int6
   weir_status st = WEIR_OK;
   if (slash) {
     slash[1] = '\0';
-    st = find_kept(&im->db,
-                   "SELECT id FROM process WHERE substr(spool, 1, length(?2)) = ?2 AND ?1 = 0"
-                   " LIMIT 1",
-                   0, whole, found);
+    st = wr_db_number_of(&im->db,
+                         "SELECT id FROM process WHERE substr(spool, 1, length(?2)) = ?2 AND ?1 = 0"
+                         " LIMIT 1",
+                         0, whole, found);
   }
   free(whole);
   return st;

@@ -129,12 +129,15 @@ weir_status wr_db_walk(const wr_db *db, const char *columns, const char *from,
   return st;
 }
 
-weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out)
+weir_status wr_db_number_of(const wr_db *db, const char *sql, uint64_t number, const char *text,
+                            int64_t *out)
 {
   sqlite3_stmt *q = NULL;
   weir_status st = wr_db_prepare(db, sql, &q);
   *out = 0;
   if (st) return st;
+  sqlite3_bind_int64(q, 1, (int64_t)number);
+  sqlite3_bind_text(q, 2, text, -1, SQLITE_STATIC);
   int code = sqlite3_step(q);
   if (code == SQLITE_ROW)
     *out = sqlite3_column_int64(q, 0);
@@ -142,6 +145,11 @@ weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out)
     st = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
   return st;
+}
+
+weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out)
+{
+  return wr_db_number_of(db, sql, 0, NULL, out);
 }
 
 char *wr_db_text(sqlite3_stmt *q, int column)

@@ -41,6 +41,10 @@ weir_status wr_db_each(const wr_db *db, const char *sql,
 /* The one number of a query; 0 for NULL and for no row. */
 weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out);
 
+/* Returns the same of a query of ?1, a number, and ?2, a text (NULL: NULL). */
+weir_status wr_db_number_of(const wr_db *db, const char *sql, uint64_t number, const char *text,
+                            int64_t *out);
+
 /* Calls `row` with the values of the columns of each row of `from`: as an aggregate, within SQLite's own loop, which takes a fraction of what wr_db_each() does.
  * Errors: ENOMEM, EIO, ECORRUPT, those of `row`. */
 weir_status wr_db_walk(const wr_db *db, const char *columns, const char *from,
