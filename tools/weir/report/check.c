@@ -10,17 +10,9 @@
 #include "tools/weir/report/reading.h"
 
 typedef struct request {
-  wr_figures_settings trace;
+  reading trace;
   const char *budget, *junit, *markdown; /* files; NULL: not asked for */
-  wr_diff_settings show;
 } request;
-
-static int no_answer(void)
-{
-  (void)fflush(stdout);
-  (void)cmd_failed();
-  return CMD_USAGE;
-}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -51,7 +43,8 @@ static bool may_write(const cmd *c, const request *r, const char *trace)
 
 static weir_status write_verdicts(const request *r, const wr_checked *checked)
 {
-  weir_status st = wr_check_render(stdout, checked, &r->show);
+  const wr_diff_settings show = {.color = r->trace.color, .width = r->trace.width};
+  weir_status st = wr_check_render(stdout, checked, &show);
   if (!st && r->junit) st = output_write(r->junit, 0600, render_junit, checked);
   if (!st && r->markdown) st = output_write(r->markdown, 0600, render_markdown, checked);
   return st;
@@ -61,10 +54,9 @@ static int check_trace(const request *r, const char *path, const wr_conditions *
 {
   wr_figures f;
   wr_verdicts v = {0};
-  wr_figures_settings settings = r->trace;
-  settings.findings = limits->findings;
+  const wr_figures_settings settings = reading_figures(&r->trace, limits->findings);
   weir_status st = wr_figures_load(&f, path, &settings);
-  if (st) return no_answer();
+  if (st) return reading_failed();
   char *budget = wr_text(r->budget, strlen(r->budget), true);
   st = budget ? wr_judge(&v, limits, &f, NULL) : weir_fail(WEIR_ENOMEM, "out of host memory");
   if (!st) st = write_verdicts(r, &(wr_checked){budget, &f, &v});
@@ -72,31 +64,28 @@ static int check_trace(const request *r, const char *path, const wr_conditions *
   wr_verdicts_free(&v);
   wr_figures_free(&f);
   free(budget);
-  return st ? no_answer() : kept ? 0 : CMD_FAILED;
+  return st ? reading_failed() : kept ? 0 : CMD_FAILED;
 }
 
 int check_main(const cmd *c, int argc, char **argv)
 {
-  reading shared = {0};
+  request r = {0};
   wr_conditions limits;
-  cmd_line line = {.read = reading_read, .context = &shared};
+  cmd_line line = {.read = reading_read, .context = &r.trace};
   int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
-  request r = {.budget = line.value[OPT_BUDGET].text,
-               .junit = line.value[OPT_JUNIT].text,
-               .markdown = line.value[OPT_MARKDOWN].text};
+  r.budget = line.value[OPT_BUDGET].text;
+  r.junit = line.value[OPT_JUNIT].text;
+  r.markdown = line.value[OPT_MARKDOWN].text;
   if (!r.budget) return cmd_usage(c, "which budget? --budget FILE is missing");
   if (argc - at != 1) return cmd_usage(c, "weir check takes one trace, not %d", argc - at);
   if (!may_write(c, &r, argv[at])) return CMD_USAGE;
-  if (!reading_take(c, &line, &shared)) return CMD_USAGE;
-  r.trace =
-      (wr_figures_settings){.symbols = shared.symbols, .rules = shared.rules, .min = shared.min};
-  r.show = (wr_diff_settings){.color = shared.color, .width = shared.width};
-  int status = CMD_USAGE;
+  if (!reading_take(c, &line, &r.trace)) return CMD_USAGE;
+  int status;
   if (wr_conditions_of_file(&limits, r.budget))
-    (void)no_answer();
+    status = reading_failed();
   else
     status = check_trace(&r, argv[at], &limits), wr_conditions_free(&limits);
-  reading_clear(&shared);
+  reading_clear(&r.trace);
   return status;
 }

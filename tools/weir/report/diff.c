@@ -9,24 +9,16 @@
 #include "reports/diff/report.h"
 #include "tools/weir/report/reading.h"
 
-/* Prints the last error message. Returns the exit status for no answer. */
-static int no_answer(void)
-{
-  (void)fflush(stdout);
-  (void)cmd_failed();
-  return CMD_USAGE;
-}
-
 static int compare_traces(const wr_figures_settings *settings, const wr_diff_settings *show,
                           char **traces, const wr_conditions *conditions)
 {
   wr_diff d;
   weir_status st = wr_diff_load(&d, traces[0], traces[1], settings, conditions);
-  if (st) return no_answer();
+  if (st) return reading_failed();
   st = wr_diff_render(stdout, &d, show);
   bool held = !d.verdicts.met && !d.verdicts.unknown;
   wr_diff_free(&d);
-  return st ? no_answer() : held ? 0 : CMD_FAILED;
+  return st ? reading_failed() : held ? 0 : CMD_FAILED;
 }
 
 int diff_main(const cmd *c, int argc, char **argv)
@@ -38,11 +30,10 @@ int diff_main(const cmd *c, int argc, char **argv)
   if (at < 1) return at ? CMD_USAGE : 0;
   const char *fail_on = line.value[OPT_FAIL_ON].text;
   if (argc - at != 2) return cmd_usage(c, "weir diff takes two traces, A and B, not %d", argc - at);
-  if (fail_on && wr_conditions_of_list(&conditions, "--fail-on", fail_on)) return no_answer();
+  if (fail_on && wr_conditions_of_list(&conditions, "--fail-on", fail_on)) return reading_failed();
   int status = CMD_USAGE;
   if (reading_take(c, &line, &r)) {
-    const wr_figures_settings settings = {
-        .findings = true, .symbols = r.symbols, .rules = r.rules, .min = r.min};
+    const wr_figures_settings settings = reading_figures(&r, true);
     const wr_diff_settings show = {.format = (wr_diff_format)line.value[OPT_DIFF_FORMAT].number,
                                    .top = (int)line.value[OPT_DIFF_TOP].number,
                                    .color = r.color,

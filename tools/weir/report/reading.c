@@ -1,6 +1,7 @@
 /* reading.c: see reading.h. */
 #include "tools/weir/report/reading.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,6 +75,19 @@ void reading_clear(reading *r)
 {
   free(r->symbols);
   r->symbols = NULL;
+}
+
+wr_figures_settings reading_figures(const reading *r, bool findings)
+{
+  return (wr_figures_settings){
+      .findings = findings, .symbols = r->symbols, .rules = r->rules, .min = r->min};
+}
+
+int reading_failed(void)
+{
+  (void)fflush(stdout);
+  (void)cmd_failed();
+  return CMD_USAGE;
 }
 
 bool reading_may_write(const cmd *c, cmd_option_id option, const char *output, const char *input)

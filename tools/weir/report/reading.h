@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "reports/findings/findings.h"
+#include "reports/diff/figures.h"
 #include "tools/weir/base/commands.h"
 
 typedef struct reading {
@@ -27,6 +27,13 @@ bool reading_read(const cmd *c, cmd_option_id option, const char *value, void *c
  * reading_clear() is to follow. */
 bool reading_take(const cmd *c, const cmd_line *line, reading *r);
 void reading_clear(reading *r);
+
+/* Returns how the figures of a trace are loaded. `findings`: whether they are asked for. */
+wr_figures_settings reading_figures(const reading *r, bool findings);
+
+/* Prints the last error message. Returns the exit status of diff and check for no answer,
+ * CMD_USAGE. */
+int reading_failed(void);
 
 /* Whether the file that an option names may be written (NULL: it was not given). Returns false
  * after cmd_usage(): it is what is read. */
