@@ -32,8 +32,7 @@ static int64_t ordinal_of(sqlite3_stmt *q, int column)
   return sqlite3_column_type(q, column) == SQLITE_NULL || d < 0 || d >= WR_HOST ? WR_HOST : d;
 }
 
-/* Columns from `at` on, as WR_TEMPLATE_MAP has them. */
-static wr_template read_template(sqlite3_stmt *q, int at)
+wr_template wr_template_read(sqlite3_stmt *q, int at)
 {
 #define READ(name, ...) .name = sqlite3_column_int64(q, at - 1 + WR_TEMPLATE_##name),
   wr_template t = {WR_TEMPLATE_MAP(READ)};
@@ -56,7 +55,7 @@ static wr_template *add_template(wr_events *x, const wr_template *t)
 static weir_status take_template(void *context, sqlite3_stmt *q)
 {
   wr_events *x = context;
-  wr_template t = read_template(q, WR_TEMPLATE_ID + 1);
+  wr_template t = wr_template_read(q, WR_TEMPLATE_ID + 1);
   t.id = sqlite3_column_int64(q, WR_TEMPLATE_ID);
   if (hash_map_put(&x->by_id, (uint64_t)t.id, x->count) || !add_template(x, &t))
     return wr_db_out_of_memory(x->db);
@@ -149,7 +148,7 @@ static weir_status take_whole(void *context, sqlite3_stmt *q)
   whole_walk *w = context;
   wr_events *x = w->x;
   bool added;
-  wr_template t = read_template(q, 1);
+  wr_template t = wr_template_read(q, 1);
   const int own = WR_TEMPLATE_COLUMNS;
   t.first = sqlite3_column_type(q, own + 5) == SQLITE_NULL;
   t.implicit = !t.asked && t.flags & WEIR_EVF_IMPLICIT_SYNC && t.first;

@@ -28,6 +28,9 @@ typedef struct wr_template {
   bool sized;               /* its bytes are bytes of memory */
 } wr_template;
 
+/* Of a row that has the columns of WR_TEMPLATE_MAP from `at` on. */
+wr_template wr_template_read(sqlite3_stmt *q, int at);
+
 typedef struct wr_event {
   int64_t id, start, ns; /* ns: its duration, never negative */
   uint64_t a, b, bytes;

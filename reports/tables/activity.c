@@ -6,7 +6,8 @@
 #include "core/trace/api.h"
 #include "core/trace/event.h"
 #include "reports/base/util.h"
-#include "reports/import/event_columns.h"
+#include "reports/events/events.h"
+#include "reports/events/rows.h"
 #include "reports/import/graph.h"
 #include "reports/model/wait_log.h"
 #include "reports/model/first.h"
@@ -64,11 +65,11 @@ typedef struct activity_pass {
   const wr_db *db;
   const wr_scope *scope;
   const wr_activity_wants *wants;
-  bool ranges;          /* events have a range in the queries */
-  wr_common *templates; /* owned */
-  size_t *cells_of;     /* owned; template -> cell + 1, of those without a range */
-  size_t template_count, template_capacity;
-  hash_map by_template;  /* row -> index */
+  bool ranges; /* events have a range in the queries */
+  wr_events events;
+  wr_row_walk in_ranges; /* of event_range, while events are walked over; where there are ranges */
+  bool more_ranges;      /* it is at a row */
+  size_t *cells_of;      /* owned; template -> cell + 1, of those without a range */
   hash_map by_cell;      /* key -> cell */
   hash_map range_names;  /* row of range_row -> row of range_name */
   hash_map contents;     /* content -> row + 1 of `nodes` */
@@ -81,7 +82,7 @@ typedef struct activity_pass {
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-static uint64_t cell_key(uint32_t template, int64_t range, bool graph, const wr_common *c)
+static uint64_t cell_key(uint32_t template, int64_t range, bool graph, const wr_template *c)
 {
   uint64_t key = hash_mix(hash_mix(graph ? 21 : 22, template), (uint64_t)range);
   if (!graph) return key;
@@ -92,12 +93,12 @@ static uint64_t cell_key(uint32_t template, int64_t range, bool graph, const wr_
 
 /* The cell; `common` NULL: the template's own. NULL: out of memory. Valid until the next call. */
 static wr_activity_cell *cell_of(activity_pass *p, uint32_t template, int64_t range,
-                                 const wr_common *common)
+                                 const wr_template *common)
 {
   wr_activity *a = p->a;
   bool added, plain = !range && !common;
   if (plain && p->cells_of[template]) return &a->cell[p->cells_of[template] - 1];
-  const wr_common *c = common ? common : &p->templates[template];
+  const wr_template *c = common ? common : &p->events.templates[template];
   uint64_t *at = hash_map_place(&p->by_cell, cell_key(template, range, common != NULL, c), &added);
   if (!at) return NULL;
   if (added) {
@@ -129,42 +130,16 @@ static int64_t name_of_range(const activity_pass *p, int64_t range)
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
-static int64_t common_device(sqlite3_stmt *q, int column)
+static int64_t node_device(sqlite3_stmt *q, int column)
 {
   int64_t d = sqlite3_column_int64(q, column);
   return sqlite3_column_type(q, column) == SQLITE_NULL || d < 0 || d >= WR_HOST ? WR_HOST : d;
 }
 
-wr_common wr_common_read(sqlite3_stmt *q, int column)
-{
-#define READ(name, ...) .name = sqlite3_column_int64(q, column - 1 + WR_TEMPLATE_##name),
-  wr_common c = {WR_TEMPLATE_MAP(READ)};
-#undef READ
-  c.api &= 0xffff;
-  c.device = common_device(q, column - 1 + WR_TEMPLATE_device);
-  c.src_device = common_device(q, column - 1 + WR_TEMPLATE_src_device);
-  return c;
-}
-
-static weir_status take_template(void *context, sqlite3_stmt *q)
-{
-  activity_pass *p = context;
-  uint64_t *at =
-      hash_map_place(&p->by_template, (uint64_t)sqlite3_column_int64(q, WR_TEMPLATE_ID), NULL);
-  if (!at || p->template_count >= UINT32_MAX ||
-      !wr_grow(&p->templates, &p->template_capacity, p->template_count + 1, sizeof(wr_common)))
-    return wr_db_out_of_memory(p->db);
-  p->templates[ *at = p->template_count++] = wr_common_read(q, 1);
-  return WEIR_OK;
-}
-
-#define COMMON_COLUMN(name, ...) ", " #name
-
 static weir_status load_templates(activity_pass *p)
 {
-  weir_status s = wr_db_each(p->db, "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM template",
-                             take_template, p);
-  p->cells_of = calloc(p->template_count + 1, sizeof(*p->cells_of));
+  weir_status s = wr_events_open(&p->events, p->db);
+  p->cells_of = calloc(p->events.count + 1, sizeof(*p->cells_of));
   return s || p->cells_of ? s : wr_db_out_of_memory(p->db);
 }
 
@@ -188,19 +163,8 @@ static weir_status load_range_names(activity_pass *p)
 
 /* ---- the pass over the events ---------------------------------------------------------------- */
 
-static bool asked_wait(const wr_common *c)
-{
-  return c->kind == WEIR_EV_SYNC && (c->copy == WEIR_SYNC_EVENT || c->copy == WEIR_SYNC_STREAM ||
-                                     c->copy == WEIR_SYNC_CONTEXT);
-}
-
-static bool first_of_call(const wr_common *c)
-{
-  return !(c->flags & WEIR_EVF_BATCH);
-}
-
 /* Whether the call lasts until its copy is done. */
-static bool lasts(const wr_common *c, const one_event *e)
+static bool lasts(const wr_template *c, const one_event *e)
 {
   if (c->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH) || !(c->flags & WEIR_EVF_IMPLICIT_SYNC))
     return false;
@@ -225,12 +189,10 @@ static void count_size(wr_activity *a, int64_t copy, uint64_t bytes, uint64_t ti
 
 static void count_operation(activity_pass *p, wr_activity_cell *cell, const one_event *e)
 {
-  const wr_common *c = &cell->common;
+  const wr_template *c = &cell->common;
   wr_activity_sums *s = &cell->sums;
   s->calls++;
-  if (c->kind == WEIR_EV_ALLOC || c->kind == WEIR_EV_COPY || c->kind == WEIR_EV_MEMSET ||
-      c->kind == WEIR_EV_HOSTREG)
-    s->bytes += e->bytes;
+  if (c->sized) s->bytes += e->bytes;
   s->async_calls += (c->flags & WEIR_EVF_ASYNC) != 0;
   if (c->kind != WEIR_EV_COPY) return;
   count_size(p->a, c->copy, e->bytes, 1);
@@ -240,7 +202,7 @@ static void count_operation(activity_pass *p, wr_activity_cell *cell, const one_
   if (e->bytes >= LARGE_COPY && rate > s->best_host) s->best_host = rate;
 }
 
-static void keep_wait(wr_activity *a, const wr_common *c, const one_event *e, bool implicit)
+static void keep_wait(wr_activity *a, const wr_template *c, const one_event *e, bool implicit)
 {
   if (!a->most_waits || (a->waits == a->most_waits && (uint64_t)e->ns <= a->wait[a->waits - 1].ns))
     return;
@@ -252,18 +214,17 @@ static void keep_wait(wr_activity *a, const wr_common *c, const one_event *e, bo
 
 static void count_wait(activity_pass *p, wr_activity_cell *cell, const one_event *e)
 {
-  const wr_common *c = &cell->common;
+  const wr_template *c = &cell->common;
   wr_activity_sums *s = &cell->sums;
   uint64_t ns = (uint64_t)e->ns;
-  bool asked = asked_wait(c);
-  bool implicit = !asked && c->flags & WEIR_EVF_IMPLICIT_SYNC && first_of_call(c);
+  bool asked = c->asked, implicit = c->implicit;
   if (asked) s->explicit_calls++, s->explicit_ns += ns;
   if (implicit) s->implicit_calls++, s->implicit_ns += ns;
   if ((asked || implicit) && ns > s->longest_ns) s->longest_ns = ns;
   if (asked || implicit) keep_wait(p->a, c, e, implicit);
 }
 
-static wr_first_call first_call(const wr_common *c, const one_event *e)
+static wr_first_call first_call(const wr_template *c, const one_event *e)
 {
   return (wr_first_call){.process = c->process,
                          .thread = c->thread,
@@ -278,20 +239,20 @@ static wr_first_call first_call(const wr_common *c, const one_event *e)
 /* All that is the call's own time only where it did not bring up a context. */
 static weir_status count_time(activity_pass *p, uint32_t template, const one_event *e, bool init)
 {
-  const wr_common *c = &p->templates[template];
+  const wr_template *c = &p->events.templates[template];
   if (!wr_scope_has(p->scope, c->process, e->start, e->range)) return WEIR_OK;
-  if (init && first_of_call(c)) p->a->init_calls++, p->a->init_ns += (uint64_t)e->ns;
-  if (init || c->status || c->flags & WEIR_EVF_CAPTURE) return WEIR_OK;
+  if (init && c->first) p->a->init_calls++, p->a->init_ns += (uint64_t)e->ns;
+  if (init || !c->done) return WEIR_OK;
   wr_activity_cell *cell = cell_of(p, template, name_of_range(p, e->range), NULL);
   if (!cell) return wr_db_out_of_memory(p->db);
-  if (first_of_call(c)) cell->sums.host_ns += (uint64_t)e->ns;
+  if (c->first) cell->sums.host_ns += (uint64_t)e->ns;
   count_wait(p, cell, e);
   return WEIR_OK;
 }
 
 static weir_status take_time(activity_pass *p, uint32_t template, const one_event *e)
 {
-  wr_first_call call = first_call(&p->templates[template], e);
+  wr_first_call call = first_call(&p->events.templates[template], e);
   bool maybe = false;
   if (!wr_firsts_take(&p->firsts, &call, &maybe)) return wr_db_out_of_memory(p->db);
   if (!maybe) return count_time(p, template, e, false);
@@ -312,18 +273,23 @@ static one_event read_event(sqlite3_stmt *q, int column)
   return e;
 }
 
-/* start, duration, bytes, template, range */
-static weir_status take_event(void *context, sqlite3_stmt *q)
+/* The range that the event is in; they are in the same order. 0: none. */
+static int64_t range_of(activity_pass *p, int64_t event)
+{
+  while (p->more_ranges && p->in_ranges.id < event)
+    p->more_ranges = wr_rows_next(&p->in_ranges);
+  return p->more_ranges && p->in_ranges.id == event ? p->in_ranges.v[0] : 0;
+}
+
+static weir_status take_event(void *context, const wr_event *x)
 {
   activity_pass *p = context;
-  const uint64_t *at = hash_map_get(&p->by_template, (uint64_t)sqlite3_column_int64(q, 3));
-  if (!at) return WEIR_OK; /* a damaged trace: the view has no such event either */
-  uint32_t template = (uint32_t)*at;
-  const wr_common *c = &p->templates[template];
-  one_event e = read_event(q, 0);
+  uint32_t template = (uint32_t)x->at;
+  const wr_template *c = x->t;
   if (c->kind == WEIR_EV_CACHE) return WEIR_OK; /* no call */
-  bool done = !c->status && !(c->flags & WEIR_EVF_CAPTURE);
-  if (done && wr_scope_has(p->scope, c->process, e.start, e.range)) {
+  one_event e = {.start = x->start, .ns = x->ns, .bytes = x->bytes};
+  if (p->ranges) e.range = range_of(p, x->id);
+  if (c->done && wr_scope_has(p->scope, c->process, e.start, e.range)) {
     wr_activity_cell *cell = cell_of(p, template, name_of_range(p, e.range), NULL);
     if (!cell) return wr_db_out_of_memory(p->db);
     count_operation(p, cell, &e);
@@ -337,15 +303,23 @@ static weir_status take_event(void *context, sqlite3_stmt *q)
 #define WITH_RANGE           EVENT_COLUMNS("r.range")
 #define JOIN_RANGE           " LEFT JOIN event_range r ON r.event = e.id"
 
+static weir_status walk_events(activity_pass *p)
+{
+  static const char *const columns[] = {"event", "range"};
+  if (!p->ranges) return wr_events_each(&p->events, take_event, p);
+  weir_status s = wr_rows_open(&p->in_ranges, p->db, "event_range", columns, 2);
+  p->more_ranges = !s && wr_rows_next(&p->in_ranges);
+  if (!s) s = wr_events_each(&p->events, take_event, p);
+  weir_status closed = wr_rows_close(&p->in_ranges);
+  return s ? s : closed;
+}
+
 static weir_status load_events(activity_pass *p)
 {
-  weir_status s = wr_db_each(p->db,
-                             p->ranges ? "SELECT " WITH_RANGE " FROM event_row e" JOIN_RANGE
-                                       : "SELECT " NO_RANGE " FROM event_row e",
-                             take_event, p);
+  weir_status s = walk_events(p);
   for (size_t i = 0; !s && i < p->undecided_count; i++) {
     const undecided_wait *u = &p->undecided[i];
-    wr_first_call call = first_call(&p->templates[u->template], &u->e);
+    wr_first_call call = first_call(&p->events.templates[u->template], &u->e);
     s = count_time(p, u->template, &u->e, wr_firsts_made(&p->firsts, &call));
   }
   return s;
@@ -369,8 +343,8 @@ static weir_status take_node(void *context, sqlite3_stmt *q)
                       .copy = sqlite3_column_int64(q, 3),
                       .mem = sqlite3_column_int64(q, 4),
                       .src_mem = sqlite3_column_int64(q, 5),
-                      .device = common_device(q, 6),
-                      .src_device = common_device(q, 7),
+                      .device = node_device(q, 6),
+                      .src_device = node_device(q, 7),
                       .conditional = sqlite3_column_int(q, 8) != 0,
                       .count = (uint64_t)sqlite3_column_int64(q, 9)};
   uint64_t *head = hash_map_place(&p->contents, (uint64_t)n.content, NULL);
@@ -382,9 +356,9 @@ static weir_status take_node(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static wr_common node_common(const activity_pass *p, uint32_t template, const graph_node_row *n)
+static wr_template node_common(const activity_pass *p, uint32_t template, const graph_node_row *n)
 {
-  wr_common c = p->templates[template];
+  wr_template c = p->events.templates[template];
   c.kind = n->type == GRAPH_KERNEL ? WEIR_EV_LAUNCH
            : n->type == GRAPH_COPY ? WEIR_EV_COPY
                                    : WEIR_EV_MEMSET;
@@ -402,7 +376,7 @@ static weir_status count_node(activity_pass *p, uint32_t template, int64_t range
     p->a->conditional += n->count;
     return WEIR_OK;
   }
-  wr_common c = node_common(p, template, n);
+  wr_template c = node_common(p, template, n);
   wr_activity_cell *cell = cell_of(p, template, range, &c);
   if (!cell) return wr_db_out_of_memory(p->db);
   cell->sums.calls += n->count;
@@ -416,17 +390,18 @@ static weir_status count_node(activity_pass *p, uint32_t template, int64_t range
 static weir_status take_launch(void *context, sqlite3_stmt *q)
 {
   activity_pass *p = context;
-  const uint64_t *at = hash_map_get(&p->by_template, (uint64_t)sqlite3_column_int64(q, 3));
+  size_t at = wr_events_template(&p->events, sqlite3_column_int64(q, 3));
   one_event e = read_event(q, 0);
   weir_status s = WEIR_OK;
-  if (!at || !wr_scope_has(p->scope, p->templates[*at].process, e.start, e.range)) return WEIR_OK;
+  if (at == SIZE_MAX || !wr_scope_has(p->scope, p->events.templates[at].process, e.start, e.range))
+    return WEIR_OK;
   if (sqlite3_column_type(q, 5) == SQLITE_NULL) {
     p->a->unknown_launches++;
     return WEIR_OK;
   }
   const uint64_t *head = hash_map_get(&p->contents, (uint64_t)sqlite3_column_int64(q, 5));
   for (size_t n = head ? (size_t)*head : 0; !s && n; n = (size_t)p->nodes[n - 1].next)
-    s = count_node(p, (uint32_t)*at, name_of_range(p, e.range), &p->nodes[n - 1]);
+    s = count_node(p, (uint32_t)at, name_of_range(p, e.range), &p->nodes[n - 1]);
   return s;
 }
 
@@ -457,8 +432,8 @@ static weir_status load_graph_launches(activity_pass *p)
 
 /* The node of a graph that an operation of that kind was: the one that all such nodes of the graph
  * are like, or one of which only the direction is known. */
-static wr_common node_seen(const activity_pass *p, uint32_t template, int64_t content, int kind,
-                           int64_t copy)
+static wr_template node_seen(const activity_pass *p, uint32_t template, int64_t content, int kind,
+                             int64_t copy)
 {
   int64_t type = kind == WORK_COPY ? GRAPH_COPY : kind == WORK_MEMSET ? GRAPH_MEMSET : GRAPH_KERNEL;
   graph_node_row found = {.type = type,
@@ -485,15 +460,16 @@ static wr_common node_seen(const activity_pass *p, uint32_t template, int64_t co
 static weir_status take_operation(void *context, sqlite3_stmt *q)
 {
   activity_pass *p = context;
-  const uint64_t *at = hash_map_get(&p->by_template, (uint64_t)sqlite3_column_int64(q, 3));
+  size_t at = wr_events_template(&p->events, sqlite3_column_int64(q, 3));
   one_event e = read_event(q, 0);
-  if (!at || !wr_scope_has(p->scope, p->templates[*at].process, e.start, e.range)) return WEIR_OK;
-  uint32_t template = (uint32_t)*at;
+  if (at == SIZE_MAX || !wr_scope_has(p->scope, p->events.templates[at].process, e.start, e.range))
+    return WEIR_OK;
+  uint32_t template = (uint32_t)at;
   int kind = sqlite3_column_int(q, 5);
   uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 7);
   uint64_t ns = (uint64_t)sqlite3_column_int64(q, 9) - (uint64_t)sqlite3_column_int64(q, 8);
-  bool node = p->templates[template].kind == WEIR_EV_CALL && kind >= 1 && kind <= 3;
-  wr_common c;
+  bool node = p->events.templates[template].kind == WEIR_EV_CALL && kind >= 1 && kind <= 3;
+  wr_template c;
   if (node)
     c = node_seen(p, template, sqlite3_column_int64(q, 10), kind, sqlite3_column_int64(q, 6));
   wr_activity_cell *cell = cell_of(p, template, name_of_range(p, e.range), node ? &c : NULL);
@@ -545,10 +521,11 @@ static void count_judged(wr_activity_cell *cell, const one_event *e, bool pendin
 static weir_status take_judged(void *context, sqlite3_stmt *q)
 {
   activity_pass *p = context;
-  const uint64_t *at = hash_map_get(&p->by_template, (uint64_t)sqlite3_column_int64(q, 3));
+  size_t at = wr_events_template(&p->events, sqlite3_column_int64(q, 3));
   one_event e = read_event(q, 0);
-  if (!at || !wr_scope_has(p->scope, p->templates[*at].process, e.start, e.range)) return WEIR_OK;
-  wr_activity_cell *cell = cell_of(p, (uint32_t)*at, name_of_range(p, e.range), NULL);
+  if (at == SIZE_MAX || !wr_scope_has(p->scope, p->events.templates[at].process, e.start, e.range))
+    return WEIR_OK;
+  wr_activity_cell *cell = cell_of(p, (uint32_t)at, name_of_range(p, e.range), NULL);
   if (!cell) return wr_db_out_of_memory(p->db);
   bool known = sqlite3_column_type(q, 5) != SQLITE_NULL, asked = cell->common.kind == WEIR_EV_SYNC;
   if (asked && known)
@@ -619,11 +596,10 @@ weir_status wr_activity_load(wr_activity *a, const wr_db *db, const wr_scope *sc
                      db->path);
   a->wait = calloc(a->most_waits + 1, sizeof(*a->wait));
   s = a->wait ? load_activity(&p) : wr_db_out_of_memory(db);
-  free(p.templates);
+  wr_events_close(&p.events);
   free(p.cells_of);
   free(p.nodes);
   free(p.undecided);
-  hash_map_free(&p.by_template);
   hash_map_free(&p.by_cell);
   hash_map_free(&p.range_names);
   hash_map_free(&p.contents);

@@ -9,15 +9,9 @@
 #define WEIR_REPORTS_ACTIVITY_H
 
 #include "core/base/map.h"
+#include "reports/events/events.h"
 #include "reports/import/schema.h"
 #include "reports/tables/scope.h"
-
-/* What a cell's events have in common. */
-typedef struct wr_common {
-  int64_t process, thread, kind, api, status, stack, context;
-  int64_t device, src_device; /* WR_HOST: none */
-  int64_t copy, mem, src_mem, flags, stream;
-} wr_common;
 
 /* clang-format off */
 /* Sums, by name. Host time is the calls'; `timed`, of copies: calls that last until the copy is done. */
@@ -39,7 +33,7 @@ typedef struct wr_activity_sums {
 #undef WR_ACTIVITY_FIELD
 
 typedef struct wr_activity_cell {
-  wr_common
+  wr_template
       common;    /* of the call; of what a graph ran kind, copy, memory, devices are the node's */
   int64_t range; /* row of range_name, 0 none */
   bool graph;
@@ -47,7 +41,7 @@ typedef struct wr_activity_cell {
 } wr_activity_cell;
 
 typedef struct wr_long_wait {
-  wr_common common;
+  wr_template common;
   int64_t start;
   uint64_t ns;
   bool implicit;
@@ -87,8 +81,5 @@ extern const char *const wr_direction_names[WR_DIRECTIONS];
 
 /* Whether this connection has made a temporary table of that name. */
 bool wr_temporary_table(const wr_db *db, const char *name);
-
-/* Reads the columns of a template, from `column` on, as WR_TEMPLATE_MAP has them. */
-wr_common wr_common_read(sqlite3_stmt *q, int column);
 
 #endif

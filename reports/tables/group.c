@@ -160,13 +160,13 @@ static uint64_t hash_words(uint64_t hash, const char *text)
 }
 
 /* The device that something was done on: of a copy the one it writes, or else reads. */
-static int64_t device_of(const wr_common *c)
+static int64_t device_of(const wr_template *c)
 {
   return c->device == WR_HOST && c->kind == WEIR_EV_COPY ? c->src_device : c->device;
 }
 
 /* The numbers that tell groups apart; several may be one group. */
-static uint64_t number_key(const wr_groups *g, const wr_common *c, int64_t range)
+static uint64_t number_key(const wr_groups *g, const wr_template *c, int64_t range)
 {
   switch (g->by) {
   case WEIR_BY_RANGE:
@@ -187,7 +187,7 @@ static uint64_t number_key(const wr_groups *g, const wr_common *c, int64_t range
   }
 }
 
-static char *stream_words(const wr_groups *g, const wr_common *c)
+static char *stream_words(const wr_groups *g, const wr_template *c)
 {
   const char *process = name_of(g, PROCESSES, (uint64_t)c->process);
   int pid = process ? (int)strcspn(process + 8, " ") + 8 : 0;
@@ -247,7 +247,7 @@ static char *numbered_words(const wr_groups *g, int kind, int64_t number, const 
   return wr_format("%s", name ? name : otherwise);
 }
 
-static weir_status name_group(wr_groups *g, wr_group *x, const wr_common *c, int64_t range)
+static weir_status name_group(wr_groups *g, wr_group *x, const wr_template *c, int64_t range)
 {
   char buffer[32];
   weir_status s = WEIR_OK;
@@ -315,7 +315,7 @@ static weir_status keep_group(wr_groups *g, wr_group *x, size_t *out)
   return WEIR_OK;
 }
 
-weir_status wr_group_of(wr_groups *g, const wr_common *c, int64_t range, size_t *out)
+weir_status wr_group_of(wr_groups *g, const wr_template *c, int64_t range, size_t *out)
 {
   uint64_t key = number_key(g, c, range);
   const uint64_t *known = hash_map_get(&g->by_number, key);

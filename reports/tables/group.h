@@ -29,7 +29,7 @@ weir_status wr_groups_open(wr_groups *g, const wr_db *db, report_by by);
 void wr_groups_close(wr_groups *g);
 
 /* The group of what a call did; `range`: row of range_name. */
-weir_status wr_group_of(wr_groups *g, const wr_common *c, int64_t range, size_t *out);
+weir_status wr_group_of(wr_groups *g, const wr_template *c, int64_t range, size_t *out);
 
 /* The place of a stack, whatever the groups are by (out's texts are new). */
 weir_status wr_group_place(wr_groups *g, int64_t stack, wr_frame_name *out);

@@ -81,7 +81,7 @@ static weir_status take_swept(void *context, sqlite3_stmt *q)
 {
   memory_pass *p = context;
   wr_memory_sweep *s = p->s;
-  wr_common c = wr_common_read(q, COMMON);
+  wr_template c = wr_template_read(q, COMMON);
   const wr_scope *x = p->scope;
   int64_t range = sqlite3_column_int64(q, RANGE);
   if (!wr_scope_process(x, c.process)) return WEIR_OK;

@@ -50,7 +50,7 @@ static weir_status sum_copies(const wr_build *b, const wr_activity *a, bool rout
 {
   for (size_t i = 0; i < a->count; i++) {
     const wr_activity_cell *cell = &a->cell[i];
-    const wr_common *c = &cell->common;
+    const wr_template *c = &cell->common;
     if (!wr_cell_copies(cell)) continue;
     copy_sum key = {.direction = wr_direction_index(c->copy)};
     if (routes)
