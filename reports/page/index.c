@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "reports/base/escape.h"
 #include "reports/findings/source.h"
-#include "reports/render/sections_json.h"
+#include "reports/write/report_json.h"
 
 enum { LANE_TITLE = 2200 };
 

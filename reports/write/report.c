@@ -1,8 +1,114 @@
-/* report.c: see report.h. */
+/* report.c: reports on what a person gives as a trace: opened, computed, made into tables, written. */
 #include "reports/write/report.h"
+#include <string.h>
+#include "core/base/reroutes.h"
 #include "reports/model/open.h"
+#include "reports/base/util.h"
+#include "reports/write/report_json.h"
+#include "reports/tables/sections.h"
 #include "reports/tables/tables.h"
 #include "reports/write/write.h"
+
+#define TOP_TEXT 5
+#define TOP_JSON 20
+
+enum { SUMMARY_RULE_MS = 2000 }; /* what a summary has time for, of each 1 M events */
+
+/* Takes the object. */
+static weir_status write_json(FILE *out, json_t *o, const char *path)
+{
+  int written = o ? json_dumpf(o, out, JSON_INDENT(2)) : 0;
+  if (!o) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);
+  json_decref(o);
+  if (written || fputc('\n', out) == EOF || fflush(out))
+    return weir_fail(WEIR_EIO, "the report on %s cannot be written", path);
+  return WEIR_OK;
+}
+
+/* Takes what is in the tables. `st`: what came of making them. */
+static weir_status write_text(FILE *out, weir_status st, wr_tables *t, const char *path,
+                              const report_settings *o)
+{
+  if (!st) st = t->failed ? wr_tables_no_memory(t) : wr_tables_text(out, t, o);
+  wr_tables_free(t);
+  if (!st && (ferror(out) || fflush(out)))
+    st = weir_fail(WEIR_EIO, "the report on %s cannot be written", path);
+  return st;
+}
+
+static wr_tables headed_tables(const char *name, const char *path)
+{
+  wr_tables t = {.report = name,
+                 .trace = wr_text(path, strlen(path), true),
+                 .head = wr_text(path, strlen(path), true)};
+  t.failed = !t.trace || !t.head;
+  return t;
+}
+
+weir_status report_summary(FILE *out, const char *trace, const report_settings *o)
+{
+  int top = o->top > 0 ? o->top : o->format == WEIR_REPORT_JSON ? TOP_JSON : TOP_TEXT;
+  wr_input in;
+  wr_model m = {0};
+  wr_findings f = {0};
+  wr_tables t = {0};
+  wr_findings_settings findings = o->findings;
+  findings.rule_ms = SUMMARY_RULE_MS;
+  weir_status st = wr_input_open(&in, trace);
+  if (st) return st;
+  in.db.symbols = o->symbols;
+  st = wr_model_load(&m, &in.db, top);
+  if (!st && o->format == WEIR_REPORT_TEXT && m.total.events)
+    st = wr_findings_load(&f, &in.db, &findings);
+  wr_input_close(&in);
+  if (!st && o->format == WEIR_REPORT_JSON)
+    st = write_json(out, wr_summary_json(&m), m.path);
+  else if (!st)
+    st = write_text(out, wr_sections_build(&t, &m, m.total.events ? &f : NULL, o), &t, m.path, o);
+  wr_findings_free(&f);
+  wr_model_free(&m);
+  return st;
+}
+
+weir_status report_findings(FILE *out, const char *trace, const report_settings *o)
+{
+  wr_input in;
+  wr_findings f = {0};
+  weir_status st = wr_input_open(&in, trace);
+  if (st) return st;
+  in.db.symbols = o->symbols;
+  st = wr_findings_load(&f, &in.db, &o->findings);
+  wr_input_close(&in);
+  if (!st && o->format == WEIR_REPORT_JSON) {
+    st = write_json(out, wr_findings_json(&f), trace);
+  } else if (!st) {
+    wr_tables t = headed_tables("findings", trace);
+    wr_section_findings(&t, &f, o, true);
+    st = write_text(out, st, &t, trace, o);
+  }
+  wr_findings_free(&f);
+  return st;
+}
+
+weir_status report_cache(FILE *out, const char *trace, const report_settings *o)
+{
+  wr_input in;
+  wr_cache c = {0};
+  weir_status st = wr_input_open(&in, trace);
+  if (st) return st;
+  in.db.symbols = o->symbols;
+  st = wr_cache_load(&c, &in.db);
+  wr_input_close(&in);
+  if (!st && o->format == WEIR_REPORT_JSON) {
+    st = write_json(out, json_pack("{s:o}", "cache", wr_cache_json(&c)), trace);
+  } else if (!st) {
+    wr_tables t = headed_tables("cache", trace);
+    wr_section_caches(&t, &c, o, true);
+    st = write_text(out, st, &t, trace, o);
+  }
+  wr_cache_free(&c);
+  return st;
+}
 
 weir_status report_tables(FILE *out, const char *name, const char *trace, const report_settings *o)
 {
@@ -16,4 +122,34 @@ weir_status report_tables(FILE *out, const char *name, const char *trace, const 
   if (!st) st = wr_tables_write(out, &t, o);
   wr_tables_free(&t);
   return st;
+}
+
+weir_status report_figures(run_figures *out, const char *trace)
+{
+  wr_input in;
+  wr_model m = {0};
+  weir_status s = wr_input_open(&in, trace);
+  if (s) return s;
+  s = wr_model_load(&m, &in.db, 1);
+  wr_input_close(&in);
+  if (s) return s;
+  const wr_totals *t = &m.total;
+  uint64_t done = 0;
+  for (size_t i = 0; i < sizeof(m.cache.staging) / sizeof(m.cache.staging[0]); i++)
+    done += m.cache.staging[i].copies;
+  for (size_t i = 0; i < m.note_count; i++)
+    done += !strncmp(m.notes[i], REROUTE_NOTE, strlen(REROUTE_NOTE));
+  const wr_cache_side *d = &m.cache.side[WR_CACHE_DEVICE], *p = &m.cache.side[WR_CACHE_PINNED];
+  *out = (run_figures){.duration_ns = (uint64_t)m.duration_ns,
+                       .waits = t->sync_explicit_calls + t->sync_implicit_calls,
+                       .wait_ns = t->sync_explicit_ns + t->sync_implicit_ns,
+                       .peak_bytes = m.cache.rerouted ? m.cache.held_peak_bytes : t->peak_bytes,
+                       .hits = d->hits + p->hits,
+                       .misses = d->misses + p->misses,
+                       .rerouted = d->hits + p->hits + m.cache.kept_frees + done,
+                       .events = t->events,
+                       .failed_calls = t->failed_calls,
+                       .dropped = t->dropped};
+  wr_model_free(&m);
+  return WEIR_OK;
 }

@@ -13,7 +13,7 @@
 #include "core/trace/event.h"
 #include "core/trace/spool.h"
 #include "reports/import/import.h"
-#include "reports/render/report.h"
+#include "reports/write/report.h"
 
 /* A fresh empty folder of this test (static buffer), removed by synth_clean(). */
 const char *synth_dir(void);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "reports/render/report.h"
+#include "reports/write/report.h"
 #include "tools/weir/base/environment.h"
 
 enum { ROUNDS_MOST = 1000 };

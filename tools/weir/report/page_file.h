@@ -2,7 +2,7 @@
 #ifndef WEIR_TOOLS_WEIR_REPORT_PAGE_FILE_H
 #define WEIR_TOOLS_WEIR_REPORT_PAGE_FILE_H
 
-#include "reports/render/report.h"
+#include "reports/write/report.h"
 
 /* Writes the page of a trace to `output`, whole or not at all, on a terminal with a line of
  * progress. Returns the exit status, after a message where it is not 0. */

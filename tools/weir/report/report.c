@@ -1,10 +1,9 @@
-/* report.c: weir report: the command line around reports/render/report.h. */
+/* report.c: weir report: the command line around reports/write/report.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "reports/render/report.h"
 #include "reports/tables/tables.h"
 #include "reports/write/report.h"
 #include "tools/weir/base/guess.h"

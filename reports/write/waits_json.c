@@ -1,5 +1,5 @@
 /* waits_json.c: what the waits of a model had to wait for. */
-#include "reports/render/sections_json.h"
+#include "reports/write/report_json.h"
 
 const char *wr_unjudged_name(wr_unjudged why)
 {

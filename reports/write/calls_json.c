@@ -1,5 +1,5 @@
 /* calls_json.c: the ranges of a model, its launches of graphs by place. */
-#include "reports/render/sections_json.h"
+#include "reports/write/report_json.h"
 
 json_t *wr_ranges_json(const wr_named_ranges *r)
 {

@@ -1,5 +1,5 @@
 /* findings_json.c: findings as JSON, "weir-findings/1" (SCHEMA.md, "Findings"). */
-#include "reports/render/sections_json.h"
+#include "reports/write/report_json.h"
 
 static json_t *number(uint64_t n)
 {

@@ -1,6 +1,6 @@
 /* memory_json.c: what of the memory of a model was in use and by what, what has names, what tensors had. */
 #include "reports/model/sites.h"
-#include "reports/render/sections_json.h"
+#include "reports/write/report_json.h"
 
 static json_t *number(uint64_t n)
 {

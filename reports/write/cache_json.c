@@ -1,6 +1,6 @@
 /* cache_json.c: what the caches did, as JSON (SCHEMA.md, "The caches"). */
 #include <string.h>
-#include "reports/render/sections_json.h"
+#include "reports/write/report_json.h"
 
 static json_t *json_number(uint64_t n)
 {

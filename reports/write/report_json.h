@@ -1,6 +1,6 @@
-/* sections_json.h: "weir-report/1" and its parts: new; of lack of memory the root finds out. */
-#ifndef WEIR_REPORTS_SECTIONS_JSON_H
-#define WEIR_REPORTS_SECTIONS_JSON_H
+/* report_json.h: "weir-report/1" and its parts: new; of lack of memory the root finds out. */
+#ifndef WEIR_REPORTS_REPORT_JSON_H
+#define WEIR_REPORTS_REPORT_JSON_H
 
 #include <jansson.h>
 #include "reports/findings/findings.h"

@@ -1,5 +1,5 @@
 /* device_times_json.c: the device times of a model. */
-#include "reports/render/sections_json.h"
+#include "reports/write/report_json.h"
 
 static const char *const causes[WR_IDLE_CAUSES] = {
 #define CAUSE_NAME(id, value, name) [value] = name,

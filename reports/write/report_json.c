@@ -1,7 +1,7 @@
-/* json.c: a model as JSON, schema weir-report/1 (SCHEMA.md, "The report as JSON"). */
+/* report_json.c: a model as JSON, schema weir-report/1 (SCHEMA.md, "The report as JSON"). */
 #include <jansson.h>
 #include "reports/model/sites.h"
-#include "reports/render/sections_json.h"
+#include "reports/write/report_json.h"
 
 /* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
  * *_new functions take a NULL value as failure, and the last look at the root finds it. */
