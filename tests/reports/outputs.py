@@ -15,11 +15,12 @@ one name, so that neither finds what the other left.
   --show N    lines printed of each side of a difference (3)
   --allow F   the differences that are meant (outputs.json next to this file)
 
-JSON is compared by value: a difference is a path. So is the page: its data is decoded. SQLite files are compared as
+JSON is compared by value: a difference is a path, in which tables have their names. So is the page: its data is decoded. SQLite files are compared as
 dumps, all else line by line. Exit statuses and stderr count. The file of what is allowed is JSON:
 
   {"commands": [{"match": RE, "old": RE, "new": TEXT, "why": TEXT}],      NEW gets another command line
    "names": [{"command": RE, "paths": {OLD: NEW}, "why": TEXT}],          members that have moved: a.b.c, or how they begin
+   "additions": [{"command": RE, "text": RE, "why": TEXT}],               text of some lines that NEW has and OLD has not
    "differences": [{"command": RE, "line": RE, "why": TEXT},              lines of a difference that may be
                    {"command": RE, "order": RE, "why": TEXT}]}            the same lines in another order, but for what RE takes
 
@@ -205,7 +206,7 @@ def leaves(value, path=''):
             yield from leaves(v, f'{path}.{k}' if path else k)
     elif isinstance(value, list) and value:
         for i, v in enumerate(value):
-            yield from leaves(v, f'{path}[{i}]')
+            yield from leaves(v, f'{path}.{v["name"]}' if path == 'tables' else f'{path}[{i}]')
     else:
         yield path, value
 
@@ -213,7 +214,7 @@ def leaves(value, path=''):
 class Allowed:
     """The differences that are meant, and which of them there were."""
     def __init__(self, path):
-        self.rules = {'commands': [], 'names': [], 'differences': []}
+        self.rules = {'commands': [], 'names': [], 'additions': [], 'differences': []}
         if path and os.path.exists(path):
             with open(path, encoding='utf-8') as f:
                 self.rules.update(json.load(f))
@@ -239,6 +240,15 @@ class Allowed:
                     self.used.add(key)
                     return new + path[len(old):] if path.startswith(old) else rename_within(path, old, new)
         return path
+
+    def cut(self, command, lines):
+        """NEW's lines without those that OLD cannot have."""
+        for key, rule in self.take('additions', command):
+            text = re.sub(rule['text'], '', '\n'.join(lines))
+            if text.split('\n') != lines:
+                self.used.add(key)
+            lines = text.split('\n')
+        return lines
 
     def left(self, command, lines):
         """The lines that nothing allows."""
@@ -288,7 +298,7 @@ def steadied(old, new):
 def differences(command, old, new, allowed):
     """Lines `- old` and `+ new` that nothing allows."""
     if isinstance(old, list) and isinstance(new, list) and all(isinstance(x, str) for x in [*old, *new]):
-        lines = [x[0] + ' ' + x[1:] for x in difflib.unified_diff(old, new, n=0, lineterm='') if x[:3] not in ('---', '+++') and x[:2] != '@@']
+        lines = [x[0] + ' ' + x[1:] for x in difflib.unified_diff(old, allowed.cut(command, new), n=0, lineterm='') if x[:3] not in ('---', '+++') and x[:2] != '@@']
     elif type(old) is not type(new):
         lines = [f'- {str(old)[:200]}', f'+ {str(new)[:200]}']
     else:
