@@ -13,10 +13,10 @@ static weir_status diff_written(const wr_tables *t, weir_status st, FILE *out, c
 static weir_status write_parts(FILE *out, const wr_tables *t, const wr_diff_settings *o)
 {
   if (o->format == WR_DIFF_MARKDOWN) return wr_markdown_parts(out, t);
-  wr_page p = {
+  wr_layout p = {
       .out = out, .width = o->width > 0 && o->width < 40 ? 40 : o->width, .color = o->color};
   wr_text_tables(&p, t, 0, t->count);
-  return wr_page_done(&p) ? WEIR_OK : WEIR_ENOMEM;
+  return wr_layout_done(&p) ? WEIR_OK : WEIR_ENOMEM;
 }
 
 weir_status wr_diff_render(FILE *out, const wr_diff *d, const wr_diff_settings *o)

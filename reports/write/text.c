@@ -34,19 +34,19 @@ static size_t flexible_column(const wr_named_table *t, int width)
 }
 
 /* Columns of text that one column takes. */
-static size_t column_width(const wr_named_table *t, size_t c, int page_width, bool *failed)
+static size_t column_width(const wr_named_table *t, size_t c, int text_width, bool *failed)
 {
   size_t width = wr_text_width(t->column[c].title);
   for (size_t r = 0; r < t->rows; r++) {
     if (!wr_row_in_text(t, r)) continue;
     const wr_value *v = &t->value[r * t->columns + c];
-    char *words = wr_value_words(v, &t->column[c], page_width <= 0, NULL);
+    char *words = wr_value_words(v, &t->column[c], text_width <= 0, NULL);
     size_t n = words ? wr_text_width(words) : 0;
     if (!words) *failed = true;
     if (n > width) width = n;
     free(words);
   }
-  return c == flexible_column(t, page_width) && width > LEAST_PLACE ? LEAST_PLACE : width;
+  return c == flexible_column(t, text_width) && width > LEAST_PLACE ? LEAST_PLACE : width;
 }
 
 /* Whether there is anything in it. */
@@ -91,7 +91,7 @@ static void choose_columns(const wr_named_table *t, int width, bool *shown, bool
 }
 
 /* What of a cell is never cut stands at its end. */
-static void put_cell(wr_page *p, const wr_value *v, const wr_column *c)
+static void put_cell(wr_layout *p, const wr_value *v, const wr_column *c)
 {
   size_t keep;
   char *words = wr_value_words(v, c, p->width <= 0, &keep);
@@ -107,7 +107,7 @@ static void put_cell(wr_page *p, const wr_value *v, const wr_column *c)
 }
 
 /* The cells that have rows of their own, cut as the first column is. */
-static void put_below(wr_page *p, const wr_named_table *t, const wr_value *row)
+static void put_below(wr_layout *p, const wr_named_table *t, const wr_value *row)
 {
   for (size_t c = 0; c < t->columns; c++) {
     if (!row[c].known || !is_below(&t->column[c], p->width)) continue;
@@ -121,14 +121,14 @@ static void put_below(wr_page *p, const wr_named_table *t, const wr_value *row)
   }
 }
 
-static void print_rows(wr_page *p, const wr_named_table *t, const bool *shown)
+static void print_rows(wr_layout *p, const wr_named_table *t, const bool *shown)
 {
   char align[WR_GRID_COLUMNS + 1] = "";
   size_t n = 0, flexible = flexible_column(t, p->width);
   for (size_t c = 0; c < t->columns; c++)
     if (shown[c] && n < WR_GRID_COLUMNS)
       align[n++] = c == flexible ? 'f' : numeric(t->column[c].type) ? 'r' : 'l';
-  wr_page_begin(p, align);
+  wr_layout_begin(p, align);
   wr_grid_row(&p->grid);
   for (size_t c = 0; c < t->columns; c++)
     if (shown[c]) CELL(p, "%s", t->column[c].title);
@@ -140,7 +140,7 @@ static void print_rows(wr_page *p, const wr_named_table *t, const bool *shown)
       if (shown[c]) put_cell(p, &row[c], &t->column[c]);
     put_below(p, t, row);
   }
-  wr_page_end(p);
+  wr_layout_end(p);
 }
 
 static bool any_in_text(const wr_named_table *t)
@@ -150,7 +150,7 @@ static bool any_in_text(const wr_named_table *t)
   return false;
 }
 
-static void print_grid(wr_page *p, const wr_named_table *t)
+static void print_grid(wr_layout *p, const wr_named_table *t)
 {
   bool *shown = calloc(t->columns + 1, sizeof(*shown));
   if (!shown) {
@@ -161,12 +161,12 @@ static void print_grid(wr_page *p, const wr_named_table *t)
   if (any_in_text(t))
     print_rows(p, t, shown);
   else if (!(t->look & (WR_QUIET | WR_UNSEEN)))
-    wr_page_line(p, false, "none");
+    wr_layout_line(p, false, "none");
   free(shown);
 }
 
 /* The first column in one paragraph. */
-static void print_list(wr_page *p, const wr_named_table *t)
+static void print_list(wr_layout *p, const wr_named_table *t)
 {
   char **list = calloc(t->rows + 1, sizeof(*list)), *title = wr_format("%s:", t->title);
   size_t n = 0;
@@ -176,13 +176,13 @@ static void print_list(wr_page *p, const wr_named_table *t)
   if (!list || !title)
     p->failed = true;
   else if (n)
-    wr_page_list(p, title, list, n);
+    wr_layout_list(p, title, list, n);
   free(list);
   free(title);
 }
 
 /* A line of a program, its number first. */
-static void print_source(wr_page *p, const char *text)
+static void print_source(wr_layout *p, const char *text)
 {
   const char *code = strstr(text, "| ");
   int number = code ? (int)(code + 2 - text) : 0;
@@ -190,25 +190,25 @@ static void print_source(wr_page *p, const char *text)
   wr_put_fit(p->out, text + number, p->width > 0 ? (size_t)(p->width - number) : SIZE_MAX);
 }
 
-static void print_sentences(wr_page *p, const wr_sentences *s)
+static void print_sentences(wr_layout *p, const wr_sentences *s)
 {
   static const char *const colors[] = {[WR_STRONG] = "\033[1m", [WR_SOURCE] = "\033[2m"};
   for (size_t i = 0; i < s->count; i++) {
     int style = s->list[i].style;
-    if (style > WR_WARNING) wr_page_paint(p, colors[style]);
+    if (style > WR_WARNING) wr_layout_paint(p, colors[style]);
     if (style == WR_SOURCE)
       print_source(p, s->list[i].text);
     else
-      wr_page_line(p, style == WR_WARNING, s->list[i].text);
-    if (style > WR_WARNING) wr_page_paint(p, "\033[0m");
+      wr_layout_line(p, style == WR_WARNING, s->list[i].text);
+    if (style > WR_WARNING) wr_layout_paint(p, "\033[0m");
     if (style == WR_SOURCE) (void)fputc('\n', p->out);
   }
 }
 
-static void print_table(wr_page *p, const wr_named_table *t, bool filtered)
+static void print_table(wr_layout *p, const wr_named_table *t, bool filtered)
 {
   if (!(t->look & (WR_JOINED | WR_LIST)))
-    wr_page_heading(p, t->title, filtered && t->whole_run ? "of the whole run" : t->aside);
+    wr_layout_heading(p, t->title, filtered && t->whole_run ? "of the whole run" : t->aside);
   print_sentences(p, &t->before);
   if (t->look & WR_LIST)
     print_list(p, t);
@@ -217,23 +217,23 @@ static void print_table(wr_page *p, const wr_named_table *t, bool filtered)
   print_sentences(p, &t->after);
 }
 
-void wr_text_head(wr_page *p, const wr_tables *t)
+void wr_text_head(wr_layout *p, const wr_tables *t)
 {
   if (t->head) {
-    wr_page_paint(p, "\033[1m");
+    wr_layout_paint(p, "\033[1m");
     wr_put_fit(p->out, t->head, p->width > 0 ? (size_t)p->width : SIZE_MAX);
-    wr_page_paint(p, "\033[0m");
+    wr_layout_paint(p, "\033[0m");
   } else {
     (void)fprintf(p->out, "weir report %s  ", t->report);
-    wr_page_paint(p, "\033[2m");
+    wr_layout_paint(p, "\033[2m");
     (void)wr_put_clean_text(p->out, t->trace, false);
-    wr_page_paint(p, "\033[0m");
+    wr_layout_paint(p, "\033[0m");
   }
   (void)fputc('\n', p->out);
-  if (t->scope) wr_page_say(p, false, "only %s", t->scope);
+  if (t->scope) wr_layout_say(p, false, "only %s", t->scope);
 }
 
-void wr_text_tables(wr_page *p, const wr_tables *t, size_t first, size_t count)
+void wr_text_tables(wr_layout *p, const wr_tables *t, size_t first, size_t count)
 {
   for (size_t i = first; i < t->count && i - first < count; i++)
     print_table(p, t->table[i], t->scope != NULL);
@@ -242,12 +242,12 @@ void wr_text_tables(wr_page *p, const wr_tables *t, size_t first, size_t count)
 weir_status wr_tables_text(FILE *out, const wr_tables *t, const report_settings *o)
 {
   int width = o->width > 0 && o->width < 40 ? 40 : o->width;
-  wr_page p = {.out = out, .width = width, .color = o->color != 0};
+  wr_layout p = {.out = out, .width = width, .color = o->color != 0};
   if (!o->table) wr_text_head(&p, t);
   for (size_t i = 0; i < t->count; i++)
     if (!o->table || !strcmp(o->table, t->table[i]->name)) wr_text_tables(&p, t, i, 1);
   if (t->notes && !o->table) (void)fputc('\n', out);
   for (size_t i = 0; i < t->notes && !o->table; i++)
-    wr_page_line(&p, false, t->note[i]);
-  return wr_page_done(&p) ? WEIR_OK : wr_tables_no_memory(t);
+    wr_layout_line(&p, false, t->note[i]);
+  return wr_layout_done(&p) ? WEIR_OK : wr_tables_no_memory(t);
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include "reports/tables/table.h"
-#include "reports/write/page.h"
+#include "reports/write/layout.h"
 
 /* All tables, or the one of that name. Errors: EINVAL (there is no such table), ENOMEM. */
 weir_status wr_tables_write(FILE *out, const wr_tables *t, const report_settings *o);
@@ -20,8 +20,8 @@ weir_status wr_markdown_parts(FILE *out, const wr_tables *t);
 void wr_tables_junit(FILE *out, const wr_tables *t);
 
 /* The first line of a report's text; the tables from `first` on, `count` of them. */
-void wr_text_head(wr_page *p, const wr_tables *t);
-void wr_text_tables(wr_page *p, const wr_tables *t, size_t first, size_t count);
+void wr_text_head(wr_layout *p, const wr_tables *t);
+void wr_text_tables(wr_layout *p, const wr_tables *t, size_t first, size_t count);
 
 /* A value as people read it: new, "" where there is none; NULL: out of memory. `keep`, or NULL: how many bytes
  * at its end are never to be cut. `any_width`: text of any width. */

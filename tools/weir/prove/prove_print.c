@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reports/write/page.h"
+#include "reports/write/layout.h"
 #include "tools/weir/base/cmd.h"
 
 const char *prove_verdict_name(prove_verdict v)
@@ -34,7 +34,7 @@ static wr_word signed_duration(double ns)
   return out;
 }
 
-static void print_difference(wr_page *page, const char *what, const difference *d)
+static void print_difference(wr_layout *page, const char *what, const difference *d)
 {
   char expected[64], found[64];
   if (d->status) {
@@ -51,7 +51,7 @@ static void print_difference(wr_page *page, const char *what, const difference *
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_proof_row(wr_page *page, const proving *p, const proof *x)
+static void print_proof_row(wr_layout *page, const proving *p, const proof *x)
 {
   wr_grid_row(&page->grid);
   CELLS(page, x->rule->id, x->first ? DURATION(x->estimate_ns) : unknown);
@@ -66,17 +66,17 @@ static void print_proof_row(wr_page *page, const proving *p, const proof *x)
   CELLS(page, x->way && !p->reached ? "not run" : prove_verdict_name(x->verdict));
 }
 
-static void print_proof_table(wr_page *page, const proving *p)
+static void print_proof_table(wr_layout *page, const proving *p)
 {
-  wr_page_begin(page, "lrrrl");
+  wr_layout_begin(page, "lrrrl");
   ROW(page, "finding", "estimate", "gain", "at 95 %", "");
   for (unsigned i = 0; i < p->count; i++)
     print_proof_row(page, p, &p->proofs[i]);
-  wr_page_end(page);
+  wr_layout_end(page);
 }
 
 /* Prints the lines below a finding. */
-static void print_remark(wr_page *page, const proving *p, const proof *x)
+static void print_remark(wr_layout *page, const proving *p, const proof *x)
 {
   switch (x->verdict) {
   case PROVE_DIFFERS:
@@ -103,7 +103,7 @@ static void print_remark(wr_page *page, const proving *p, const proof *x)
 }
 
 /* Prints why there was nothing to prove, or no proof. Returns false when there was one. */
-static bool print_refusal(wr_page *page, const proving *p)
+static bool print_refusal(wr_layout *page, const proving *p)
 {
   char end[64];
   run_end_words(p->r.end, end);
@@ -119,8 +119,8 @@ static bool print_refusal(wr_page *page, const proving *p)
 
 void prove_print_text(const proving *p)
 {
-  wr_page *page = cmd_alloc(sizeof *page);
-  *page = (wr_page){.out = stdout, .width = 80};
+  wr_layout *page = cmd_alloc(sizeof *page);
+  *page = (wr_layout){.out = stdout, .width = 80};
   if (!print_refusal(page, p)) {
     if (p->reached)
       LINE(page, false, "Host time, %u %s of runs without and with one fix each; without: %s.",
@@ -134,7 +134,7 @@ void prove_print_text(const proving *p)
       LINE(page, false, "The machine was loaded: others had %.0f %% of its processors' time.",
            p->r.others * 100);
   }
-  (void)wr_page_done(page);
+  (void)wr_layout_done(page);
   free(page);
 }
 

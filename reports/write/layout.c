@@ -1,18 +1,18 @@
-/* page.c: see page.h. */
-#include "reports/write/page.h"
+/* layout.c: see layout.h. */
+#include "reports/write/layout.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/escape.h"
 #include "reports/base/util.h"
 
-void wr_page_paint(wr_page *p, const char *code)
+void wr_layout_paint(wr_layout *p, const char *code)
 {
   if (p->color) (void)fputs(code, p->out);
 }
 
 /* Words, as many as a line holds. A word that is too long for any line stays whole. */
-static void put_words(wr_page *p, const char *text, size_t indent)
+static void put_words(wr_layout *p, const char *text, size_t indent)
 {
   size_t width = p->width > 0 ? (size_t)p->width : SIZE_MAX, column = 0, first = strspn(text, " ");
   for (size_t i = 0; i < indent + first; i++)
@@ -35,45 +35,45 @@ static void put_words(wr_page *p, const char *text, size_t indent)
   }
 }
 
-void wr_page_heading(wr_page *p, const char *title, const char *aside)
+void wr_layout_heading(wr_layout *p, const char *title, const char *aside)
 {
   (void)fputc('\n', p->out);
-  wr_page_paint(p, "\033[1m");
+  wr_layout_paint(p, "\033[1m");
   (void)fputs(title, p->out);
-  wr_page_paint(p, "\033[0m");
+  wr_layout_paint(p, "\033[0m");
   if (aside && *aside) {
     size_t need = wr_text_width(title) + 2 + wr_text_width(aside);
     bool below = p->width > 0 && need > (size_t)p->width;
-    wr_page_paint(p, "\033[2m");
+    wr_layout_paint(p, "\033[2m");
     if (below) (void)fputc('\n', p->out);
     put_words(p, aside, 2);
-    wr_page_paint(p, "\033[0m");
+    wr_layout_paint(p, "\033[0m");
   }
   (void)fputc('\n', p->out);
 }
 
-void wr_page_line(wr_page *p, bool warn, const char *text)
+void wr_layout_line(wr_layout *p, bool warn, const char *text)
 {
-  if (warn) wr_page_paint(p, "\033[33m");
+  if (warn) wr_layout_paint(p, "\033[33m");
   put_words(p, text, 2);
-  if (warn) wr_page_paint(p, "\033[0m");
+  if (warn) wr_layout_paint(p, "\033[0m");
   (void)fputc('\n', p->out);
 }
 
-void wr_page_say(wr_page *p, bool warn, const char *format, ...)
+void wr_layout_say(wr_layout *p, bool warn, const char *format, ...)
 {
   va_list args;
   va_start(args, format);
   char *text = wr_vformat(format, args);
   va_end(args);
   if (text)
-    wr_page_line(p, warn, text);
+    wr_layout_line(p, warn, text);
   else
     p->failed = true;
   free(text);
 }
 
-void wr_page_list(wr_page *p, const char *what, char *const *list, size_t count)
+void wr_layout_list(wr_layout *p, const char *what, char *const *list, size_t count)
 {
   char *text = NULL;
   size_t bytes = 0, used = wr_text_width(what), shown = 0;
@@ -93,22 +93,22 @@ void wr_page_list(wr_page *p, const char *what, char *const *list, size_t count)
   if (fclose(to))
     p->failed = true;
   else
-    wr_page_line(p, false, text);
+    wr_layout_line(p, false, text);
   free(text);
 }
 
-void wr_page_begin(wr_page *p, const char *align)
+void wr_layout_begin(wr_layout *p, const char *align)
 {
   wr_grid_clear(&p->grid);
   p->grid.align = align;
 }
 
-void wr_page_end(wr_page *p)
+void wr_layout_end(wr_layout *p)
 {
   wr_grid_print(p->out, &p->grid, p->width, true, p->color);
 }
 
-bool wr_page_done(wr_page *p)
+bool wr_layout_done(wr_layout *p)
 {
   wr_grid_clear(&p->grid);
   return !p->failed && !p->grid.failed;
