@@ -24,13 +24,13 @@ typedef enum api_category {
   WEIR_API_OTHER
 } api_category;
 
-/* What becomes of a function's calls. interpose/table/unrecorded.tsv says which is of which class but
+/* What becomes of a function's calls. interpose/table/unrecorded.tsv has the class of each but
  * the second, and why. */
 typedef enum api_class {
   WEIR_API_UNREACHED, /* known, and neither wrapped nor without effect: not seen */
   WEIR_API_WRAPPED,   /* in the hook table */
   WEIR_API_ASKS,      /* not wrapped: it answers, and changes nothing */
-  WEIR_API_SETS,      /* not wrapped: it says how something later is done */
+  WEIR_API_SETS,      /* not wrapped: it sets how something later is done */
   WEIR_API_BELOW      /* the runtime's: seen as the driver's function that it makes */
 } api_class;
 

@@ -1,16 +1,17 @@
 /* held.h: a record that may still grow: the last one of its thread, until the next takes its place
- * behind it. What repeats, a poll, becomes one record with a count instead of one each time.
+ * after it. What repeats, a poll, becomes one record with a count instead of one each time.
  *
- * It stands in two slots of the chunk in turn, where the next records would be, with a check word of
- * its own (HELD_MARK): a reader that comes while the program lives takes neither for a committed
- * record, and stops there. Each change is written whole into the slot that does not have the last
- * one, its check last: whenever the program is killed, one of the two is whole, and the reader that
- * comes afterwards takes the newer one (spool_reader.c). Only the change under way is lost.
+ * It stands in two slots of the chunk in turn, where the next records would be, with a check word
+ * of its own (HELD_MARK): a reader that comes while the program lives takes neither for a
+ * committed record, and stops there. Each change is written whole into the slot that does not have
+ * the last one, its check last: whenever the program is killed, one of the two is whole, and the
+ * reader that comes afterwards takes the newer one (spool_reader.c). Only the change under way is
+ * lost.
  *
  * While one is held, the writer has no room: whoever wants a slot comes to spool_writer_roll(),
  * which commits it first. So no other record pays for this.
  *
- * HELD_GROWS is the word that tells which is newer: it must grow with each change. */
+ * HELD_GROWS is the word that shows which is newer: it must grow with each change. */
 #ifndef WEIR_TRACE_HELD_H
 #define WEIR_TRACE_HELD_H
 
@@ -73,7 +74,7 @@ static inline void held_change(spool_writer *w, const event_word words[8])
   w->held_turn = turn;
 }
 
-/* Commits the one that is held, if any; there is room again behind it. The second slot is left as if
+/* Commits the one that is held, if any; there is room again after it. The second slot is left as if
  * it had never been used. */
 static inline void held_commit(spool_writer *w)
 {

@@ -1,11 +1,11 @@
-/* listener.h: how the engine tells the preload library, where both are in one process, what it
- * does.
+/* listener.h: how the engine reports to the preload library, where both are in one process, what
+ * it does.
  *
- * The engine's blocks are what the program allocates; the memory they are cut from is the engine's.
- * So that one trace counts both once, a call of the program's into the engine is one event, as a
- * call of CUDA's is, with nothing below it; around the engine's own calls into the driver the preload
- * library is suspended, so that they are neither events nor served from its caches; and what the
- * engine took from the driver is recorded as what it is.
+ * The engine's blocks are what the program allocates; the memory they are cut from is the
+ * engine's. So that one trace counts both once, a call of the program's into the engine is one
+ * event, as a call of CUDA's is, with nothing below it; around the engine's own calls into the
+ * driver the preload library is suspended, so that they are neither events nor served from its
+ * caches; and what the engine took from the driver is recorded as what it is.
  *
  * The preload library exports one function without a version, which libweir.so knows as a weak
  * symbol: without that library its address is NULL, and a call costs the engine one branch. */
@@ -30,7 +30,7 @@ enum notice_api {
 typedef struct engine_notice { /* one call, on its thread's stack; the listener's own */
   uint64_t room[12];
   uint64_t start; /* ticks, where the library itself writes them down */
-  bool passed_on; /* the preload library's begin() said true */
+  bool passed_on; /* the preload library's begin() returned true */
 } engine_notice;
 
 typedef struct block_notice {
@@ -43,7 +43,7 @@ typedef struct block_notice {
   uint64_t freed;   /* of a free: the bytes that were asked for */
 } block_notice;
 
-/* What there is to say of a tensor's storage, made, named, gone: views are not told of. */
+/* What happens to a tensor's storage, made, named, gone: of views there are no such calls. */
 typedef struct tensor_notice {
   enum tensor_fact_kind fact;
   uint64_t storage;     /* which: an address that no other storage has meanwhile */
@@ -77,7 +77,7 @@ typedef struct engine_listener {
   void (*tensor)(const tensor_notice *what);
 } engine_listener;
 
-/* NULL: of another version, or not to be told (set-uid programs). The preload library's. */
+/* NULL: of another version, or not to be called (set-uid programs). The preload library's. */
 const engine_listener *weir_note_engine(uint32_t version) __attribute__((visibility("default")));
 
 #endif

@@ -17,10 +17,10 @@ extern const engine_listener *active_listener; /* static; NULL: nobody */
 
 /* Looks for the preload library; any thread, any number of times. */
 void notify_start(void);
-/* It alone; NULL: it is not there. What the engine has from the driver is said to it alone. */
+/* It alone; NULL: it is not there. What the engine has from the driver is passed to it alone. */
 const engine_listener *notify_preload(void);
 
-/* What a trace calls the outcome: the number of the CUDA error that says the same. */
+/* What a trace calls the outcome: the number of the CUDA error of the same meaning. */
 unsigned notify_status(weir_status st);
 
 /* The library's own trace, NULL: none; static. Refused (false) where the preload library listens.

@@ -17,10 +17,10 @@
  * all but the newest are complete. A chunk handed over before it was full ends with a record of
  * kind NONE. Where a chunk lies and how long it is never changes once it is placed.
  *
- * The budget. All spools of a folder share one, in the file `budget` beside them: programs add up
+ * The budget. All spools of a folder share one, in the file `budget` next to them: programs add up
  * there what they reserve, headers included, the collector what was given back or belonged to
  * processes that are gone. Chunks are had only while the difference stays below the limit. A header
- * is had even then: a process without one could not say what it dropped.
+ * is had even then: a process without one could not count what it dropped.
  *
  * Everything a reader gets from a file is hostile until checked: the reader side uses pread only,
  * bounds every length, and reports a damaged chunk and skips it. */
@@ -49,13 +49,13 @@
 #define WEIR_SPOOL_MAX_CHUNKS 8192u                    /* directory size */
 #define WEIR_SPOOL_MAX_UNITS  (1u << 18)               /* a file ends there at the latest */
 #define WEIR_SPOOL_MAX_APIS   4096u                    /* coverage bytes */
-#define WEIR_SPOOL_MAX_EXTRA  1024u                    /* raw slots behind one head */
+#define WEIR_SPOOL_MAX_EXTRA  1024u                    /* raw slots after one head */
 #define WEIR_SPOOL_SUFFIX     ".spool"
 #define WEIR_SPOOL_UNBORN     ".unfinished" /* suffix while the header is being made */
 /* About the folder, not spools: no `*` and no `ls` shows them. */
 #define WEIR_SPOOL_BUDGET    ".budget"
 #define WEIR_SPOOL_COLLECTOR ".collector" /* locked by the collector; holds the trace's path */
-#define WEIR_SPOOL_SAID      ".said"      /* a process has said that the collector is gone */
+#define WEIR_SPOOL_SAID      ".said"      /* a process has reported that the collector is gone */
 
 enum chunk_state {
   WEIR_CHUNK_FREE = 0,
@@ -116,7 +116,7 @@ typedef struct spool_header {
   uint32_t api_count;          /* rows of the writer's function table */
   uint64_t api_hash;           /* hash of the writer's function names up to api_count */
   uint32_t pid, ppid;          /* of the writer, in its pid namespace */
-  uint64_t start_time;         /* field 22 of /proc/self/stat: tells a reused pid */
+  uint64_t start_time;         /* field 22 of /proc/self/stat: distinguishes a reused pid */
   uint64_t pid_namespace;      /* of `pid`: inode of /proc/self/ns/pid, 0: not known */
   uint64_t realtime_ns;        /* CLOCK_REALTIME at opening */
   uint8_t boot_id[16];         /* /proc/sys/kernel/random/boot_id */
@@ -127,7 +127,7 @@ typedef struct spool_header {
   _Atomic uint64_t last_ticks; /* a later pair, of slow paths; 0: being written, or none */
   _Atomic uint64_t last_mono_ns;
   _Atomic uint32_t chunks;  /* directory entries in use */
-  _Atomic uint32_t closed;  /* 1: the process said good-bye (exit), 2: it exec'd or forked away */
+  _Atomic uint32_t closed;  /* 1: the process ended by exit, 2: by exec, or it forked away */
   _Atomic uint32_t threads; /* thread serials given out */
   _Atomic uint32_t forks_begun;
   _Atomic uint32_t forks_done;  /* a child counts itself here once it is announced */
@@ -318,7 +318,7 @@ weir_status spool_drain(spool_reader *r, const spool_visitor *v, bool final);
 void spool_reader_hold(spool_reader *r);
 void spool_hand_back(spool_reader *r);
 
-/* Tells the position of each thread whose position has changed since it was told last: sequence of
+/* Returns the position of each thread whose position has changed since the last call: sequence of
  * a chunk << 32 | its first slot that was not delivered. Chunks before it were delivered whole. */
 weir_status spool_reader_positions(spool_reader *r,
                                    weir_status (*tell)(void *context, uint32_t thread,

@@ -8,9 +8,9 @@
  *
  * Giving back. What the program needed once, while we were late, it need not keep: of its FREE
  * chunks KEEP_BYTES stay mapped, and the blocks of others are punched out of the file, which takes
- * them from the program's memory too, before their state says BARE.
+ * them from the program's memory too, before their state is BARE.
  *
- * Where a chunk lies is said by its entry. Places are taken once, the first time they are seen, and
+ * Where a chunk lies is in its entry. Places are taken once, the first time they are seen, and
  * no two chunks may overlap: so the file is read once, however its directory lies.
  *
  * Order. Chunks of a thread are delivered by sequence. The directory is copied while it changes, so
@@ -73,7 +73,7 @@ struct spool_reader {
   spool_damage damage;
   hash_map expected;   /* thread serial -> sequence to come */
   hash_map resumed;    /* thread serial -> position that was given */
-  hash_map told;       /* thread serial -> position last told */
+  hash_map told;       /* thread serial -> position last returned */
   trace_event *buffer; /* STEP_MOST slots, 64-byte aligned; during a drain */
   chunk *chunks;       /* by index */
   uint32_t *order;     /* chunks to deliver, by thread and sequence */
@@ -81,7 +81,7 @@ struct spool_reader {
   uint32_t order_count;
   uint8_t *taken; /* bit i: unit i of the file belongs to a chunk */
   size_t taken_bytes;
-  uint64_t whole;      /* bytes the file must have for what the directory says */
+  uint64_t whole;      /* bytes the file must have for what the directory lists */
   spool_header header; /* the copy handed out */
   uint64_t opening;    /* spool_reader_opening(), once known */
   bool opening_known;
@@ -201,7 +201,7 @@ const spool_header *spool_reader_coverage(spool_reader *r)
   return spool_reader_header(r);
 }
 
-/* What is in front of the program's name changes, the rest does not but for what is behind
+/* What is in front of the program's name changes, the rest does not but for what is after
  * its arguments. */
 const spool_header *spool_reader_header(spool_reader *r)
 {
@@ -539,7 +539,7 @@ static weir_status deliver_run(spool_reader *r, const spool_visitor *v, run *u, 
 }
 
 /* The next committed slot after c->next, the chunk's end when there is none: where reading goes on
- * behind a hole. */
+ * after a hole. */
 static uint32_t behind_hole(spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
@@ -573,7 +573,7 @@ static bool slot_begun(spool_reader *r, uint32_t index)
   return true;
 }
 
-/* An uncommitted slot in a chunk nobody writes any more. Returns whether to read on, behind it. */
+/* An uncommitted slot in a chunk nobody writes any more. Returns whether to read on, after it. */
 static bool skip_hole(spool_reader *r, uint32_t index, bool full)
 {
   chunk *c = &r->chunks[index];
@@ -787,7 +787,7 @@ uint64_t spool_reader_owes(spool_reader *r)
       !read_header_word(r->fd, offsetof(spool_header, taken), &taken) ||
       !read_header_word(r->fd, offsetof(spool_header, returned), &returned) || taken <= returned)
     return 0;
-  uint64_t most = (uint64_t)file.st_blocks * 512; /* whatever the header says */
+  uint64_t most = (uint64_t)file.st_blocks * 512; /* whatever the header has */
   return taken - returned < most ? taken - returned : most;
 }
 
@@ -857,7 +857,7 @@ static double own_rate(clock_pair now)
   return clock_map_make(first, now, 0).ns_per_tick;
 }
 
-/* Whether our clock can say of the spool's ticks when they were. */
+/* Whether our clock can give the times of the spool's ticks. */
 static bool shares_ticks(const spool_header *h, clock_pair now)
 {
   return (int)h->clock_kind == clock_source_in_use && h->clock_kind != WEIR_CLOCK_MONOTONIC &&
@@ -867,7 +867,7 @@ static bool shares_ticks(const spool_header *h, clock_pair now)
 /* Its opening by our CLOCK_MONOTONIC. The program's was the same, unless something stands in for
  * its clock or it is in a time namespace; ticks are the machine's. A time in the future, or longer
  * ago than the ticks have it, was never ours. One that is nearer may be, as the machine may have
- * slept since, but not when it is said while the program runs. */
+ * slept since, but not when this is asked while the program runs. */
 static uint64_t opening_by_ticks(const spool_header *h, clock_pair now)
 {
   double rate = own_rate(now);

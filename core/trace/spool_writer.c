@@ -273,7 +273,7 @@ static bool make_path(char *out, const char *directory, uint32_t pid, unsigned n
   return true;
 }
 
-/* Field 22; the name in field 2 may hold anything, so counting starts behind it. */
+/* Field 22; the name in field 2 may hold anything, so counting starts after it. */
 uint64_t spool_start_time(uint32_t pid)
 {
   char text[1024], path[48];
@@ -418,8 +418,8 @@ static void place_first(spool_header *h)
   atomic_fetch_add(&h->taken, WEIR_SPOOL_UNIT);
 }
 
-/* Makes the header of a new file, mapped, with its first chunk where `*first` asks for one and there
- * is room. Closes `fd`. 0 or an errno. */
+/* Makes the header of a new file, mapped, with its first chunk where `*first` asks for one and
+ * there is room. Closes `fd`. 0 or an errno. */
 static int make_spool_header(int fd, const spool_options *options, spool_header **out, bool *first)
 {
   int error = map_header(fd, out, first);
@@ -479,7 +479,8 @@ static bool cannot_enter(int error)
   return error == EACCES || error == EPERM || error == ENOENT;
 }
 
-/* create_spool() by way of the collector, who gives the file its name once the connection is closed. */
+/* create_spool() by way of the collector, who gives the file its name once the connection is
+ * closed. */
 static int request_new(const spool_options *options, spool_header **out, bool *first)
 {
   const spool_request request = {.version = REQUEST_VERSION, .what = REQUEST_NEW};
@@ -729,7 +730,8 @@ static void raise_to(_Atomic uint32_t *count, uint32_t value)
     continue;
 }
 
-/* The spool's file, found again by its path, or by the collector: it must be the one we made. -1 and errno. */
+/* The spool's file, found again by its path, or by the collector: it must be the one we made. -1
+ * and errno. */
 static int open_again(void)
 {
   struct stat file;
@@ -1015,7 +1017,7 @@ static void finish_chunk(spool_header *h, spool_writer *w)
   atomic_fetch_sub_explicit(&spool.owners, 1, memory_order_relaxed);
 }
 
-/* Commits what is held; false: there are not so many slots behind it. A writer of another spool
+/* Commits what is held; false: there are not so many slots after it. A writer of another spool
  * holds what is no more. */
 static bool commit_held(spool_writer *w, uint32_t slots)
 {

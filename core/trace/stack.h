@@ -1,11 +1,12 @@
 /* stack.h: call stacks as small numbers.
  *
  * A stack is captured as raw return addresses through one seam (libunwind's unw_backtrace opened
- * with RTLD_LOCAL from beside us, glibc's backtrace() where it is missing) and interned per thread:
- * the first time a thread sees a stack it writes a STACK record and gives it the next id, from then
- * on the event carries the id. Ids are of a thread and an epoch: dlclose starts a new epoch, since
- * addresses may then mean something else. Ids go on counting through epochs, and after 2^24 - 1
- * from 1 again: a STACK record whose id was seen before redefines it from there on.
+ * with RTLD_LOCAL from the folder of this library, glibc's backtrace() where it is missing) and
+ * interned per thread: the first time a thread sees a stack it writes a STACK record and gives it
+ * the next id, from then on the event carries the id. Ids are of a thread and an epoch: dlclose
+ * starts a new epoch, since addresses may then mean something else. Ids go on counting through
+ * epochs, and after 2^24 - 1 from 1 again: a STACK record whose id was seen before redefines it
+ * from there on.
  *
  * Whoever sees a new stack first looks whether libraries came or went since the process last wrote
  * its module map, and writes MODULE records for the difference. Only one thread does so at a time
@@ -28,7 +29,7 @@ typedef struct stack_table stack_table; /* one thread's table; mapped memory, no
 const char *stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
                        void *(*real_dlsym)(void *, const char *), unsigned depth);
 
-/* The name of the unwinder in use now: what stack_init() said, or "backtrace" after a
+/* The name of the unwinder in use now: what stack_init() returned, or "backtrace" after a
  * libunwind whose caches we cannot flush was given up at an unloading. */
 const char *stack_unwinder(void);
 
@@ -39,8 +40,8 @@ void stack_skip_range(uintptr_t start, uintptr_t end);
  * `room` of them. Returns how many there are. Runs in the capture, so by its rules. */
 typedef unsigned stack_rewriter(uint64_t *frames, unsigned count, unsigned room, spool_writer *w);
 
-/* From now on each stack is unwound, and goes through `rewrite`: what lies in its words does not say
- * what that makes of it. Before the first capture. */
+/* From now on each stack is unwound, and goes through `rewrite`: what lies in its words does not
+ * show what that makes of it. Before the first capture. */
 void stack_rewrite_with(stack_rewriter *rewrite);
 
 /* Whether there is anything for stack_capture() to do. */

@@ -30,7 +30,7 @@ enum path_state { EMPTY, SEEN, LEARNT, HOPELESS };
 
 typedef struct path {
   uintptr_t frame;     /* frame address it is for */
-  uintptr_t caller;    /* return address of that frame: tells wrappers apart */
+  uintptr_t caller;    /* return address of that frame: distinguishes wrappers */
   uint32_t generation; /* of the table when it was made; another: it is empty */
   uint32_t id;         /* of the stack, where LEARNT */
   uint32_t state;      /* enum path_state */

@@ -1,19 +1,19 @@
 /* stack_path.h: knowing a stack again without unwinding it.
  *
- * What an unwinder finds is a function of where it starts, of the words it reads on the way (return
- * addresses and saved frame pointers) and of the code's own tables. So if a thread comes again with
- * the same frame address, and every one of those words is where it was and what it was, the stack
- * is the one seen before: some sixty loads instead of an unwinding. The words are checked from the
- * inside out and the first difference ends the check, so no word is read that an unwinder would not
- * have read for the same inner frames.
+ * What an unwinder finds is a function of where it starts, of the words it reads on the way
+ * (return addresses and saved frame pointers) and of the code's own tables. So if a thread comes
+ * again with the same frame address, and every one of those words is where it was and what it was,
+ * the stack is the one seen before: some sixty loads instead of an unwinding. The words are
+ * checked from the inside out and the first difference ends the check, so no word is read that an
+ * unwinder would not have read for the same inner frames.
  *
  * Learning a path takes libunwind's cursor, which is slow (some ten microseconds, and more in a
  * forked child, whose pages it is the first to write): a place is learnt when it has been seen as
- * often as pays for that, and only as often as paths learnt before have been of use. A stack through
- * a signal frame, or one the cursor and unw_backtrace do not agree on, is not learnt.
+ * often as pays for that, and only as often as paths learnt before have been of use. A stack
+ * through a signal frame, or one the cursor and unw_backtrace do not agree on, is not learnt.
  *
- * Known limit: a frame whose address is computed by a DWARF expression over other words (a function
- * that realigns its stack) is checked by its return address alone. */
+ * Known limit: a frame whose address is computed by a DWARF expression over other words (a
+ * function that realigns its stack) is checked by its return address alone. */
 #ifndef WEIR_TRACE_STACK_PATH_H
 #define WEIR_TRACE_STACK_PATH_H
 

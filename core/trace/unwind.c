@@ -6,7 +6,7 @@
  *
  * The unwinder remembers how to unwind an address, and that memory must not outlive the code: with
  * another library at the place the stack comes out wrong, or unw_backtrace reads outside of it and
- * the program dies. unw_flush_cache() flushes only what is behind the memory that matters, a cache
+ * the program dies. unw_flush_cache() flushes only what backs the memory that matters, a cache
  * of frames each thread has (src/x86_64/Gtrace.c, 0.99 to 1.8: no flush reaches it). Each thread
  * empties its own, at its first capture after an unloading. Where it is was found at the start by
  * what must be in it; a libunwind in which it was not found is given up for backtrace() at the
@@ -131,7 +131,7 @@ static int find_tls(struct dl_phdr_info *info, size_t size, void *out)
   return here;
 }
 
-/* Whether this is the cache: as many entries as it says are in use, one of them for `address`.
+/* Whether this is the cache: as many entries as it counts are in use, one of them for `address`.
  * Reads by pread from /proc/self/mem, since the pointers may be anything. */
 static bool is_frame_cache(int mem, uintptr_t at, uintptr_t address)
 {

@@ -1,8 +1,8 @@
-/* unwind.h: the seam behind which a stack is unwound: an array is filled with return addresses.
+/* unwind.h: the seam through which a stack is unwound: an array is filled with return addresses.
  *
- * libunwind's unw_backtrace, opened with RTLD_LOCAL from beside us or from the system, glibc's
- * backtrace() where it is missing. stack_init() (stack.h) chooses, and stack.h says what must
- * be called around dlclose(); who cannot do that calls weir_unwind_here(). */
+ * libunwind's unw_backtrace, opened with RTLD_LOCAL from the folder of this library or from the
+ * system, glibc's backtrace() where it is missing. stack_init() (stack.h) chooses, and stack.h has
+ * what must be called around dlclose(); who cannot do that calls weir_unwind_here(). */
 #ifndef WEIR_TRACE_UNWIND_H
 #define WEIR_TRACE_UNWIND_H
 
@@ -41,7 +41,7 @@ object_loads object_loads_now(void);
 /* The same from what dl_iterate_phdr() hands its visitor. */
 void object_loads_read(object_loads *out, const struct dl_phdr_info *info, size_t size);
 
-/* Captures what is above our own frames: as many as *first says are ours. Returns how many there
+/* Captures what is above our own frames: the first *first of them are ours. Returns how many there
  * are in all; `frames` has room for depth + WEIR_UNWIND_SPARE. */
 int weir_unwind(void **frames, int *first);
 
@@ -53,8 +53,8 @@ void unwind_forget(void);
  * fills all of it, of which a few dozen entries are ever used. */
 void unwind_thin(void);
 
-/* weir_unwind() for who is not told of dlclose(): asks the loader each time. At most `room` frames
- * into `frames`, innermost first, without null ones; 0 when off. Keeps errno. */
+/* weir_unwind() for a caller that does not learn of dlclose(): asks the loader each time. At most
+ * `room` frames into `frames`, innermost first, without null ones; 0 when off. Keeps errno. */
 unsigned weir_unwind_here(uint64_t *frames, unsigned room);
 
 #endif

@@ -1,5 +1,6 @@
 /* absent.c: in place of the rest of this folder where the CUDA Toolkit of the build has no headers
- * of CUPTI (interpose/rules.mk): device times cannot be had, and who asks for them is told so. */
+ * of CUPTI (interpose/rules.mk): device times cannot be had, and who asks for them gets a
+ * message. */
 #include "interpose/activity/activity.h"
 #include "interpose/process/options.h"
 #include "interpose/process/part.h"

@@ -1,20 +1,21 @@
 /* clients.c: the program as a client of CUPTI, which has room for one, or from 13.2 on for several
- * that all say so when they subscribe.
+ * that all report so when they subscribe.
  *
  * A profiler in the program (torch.profiler is one) subscribes, sets the functions that give and
  * take buffers, enables kinds of records, and later takes it all back. It must get what it would
  * get without us: so our client goes before the program's first such call reaches CUPTI, and stays
- * away until the program has unsubscribed, has disabled every kind, and has flushed what there was:
- * a flush after that would come to us. A client that enables kinds by context is taken to stay.
+ * away until the program has unsubscribed, has disabled every kind, and has flushed what there
+ * was: a flush after that would come to us. A client that enables kinds by context is taken to
+ * stay.
  *
- * One that allows others needs nothing of this: ours stays, as one of several too. But CUPTI refuses
- * functions without a subscriber while there are several; so ours goes before any such call, also
- * one that only sets something, and from then on is alone or away. Should CUPTI refuse the program
- * all the same because ours was one of several before, cuptiFinalize() makes it forget that, at a
- * moment when it has no client at all.
+ * One that allows others needs nothing of this: ours stays, as one of several too. But CUPTI
+ * refuses functions without a subscriber while there are several; so ours goes before any such
+ * call, also one that only sets something, and from then on is alone or away. Should CUPTI refuse
+ * the program all the same because ours was one of several before, cuptiFinalize() makes it forget
+ * that, at a moment when it has no client at all.
  *
- * Our callbacks for buffers may be in CUPTI when the program enables kinds again with those that it
- * had set before: they are set for it again. */
+ * Our callbacks for buffers may be in CUPTI when the program enables kinds again with those that
+ * it had set before: they are set for it again. */
 #include "interpose/activity/clients.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* correlate.c: the number of a driver call goes ahead of the event that the call is part of.
+/* correlate.c: the number of a driver call goes before the event that the call is part of.
  *
  * CUPTI calls back at the entry of the functions below, in the program's thread, with the number
  * that the device's operations will bear. The thread is inside a wrapper then, whose event will

@@ -8,8 +8,8 @@
 #include "interpose/elf/elf.h"
 #include "interpose/process/options.h"
 
-/* What is known of CUPTI's versions, from NVIDIA's release notes and the trackers of those who use it.
- * From version `from` to version `to` (CUPTI_API_VERSION; before CUDA 13.0 they were counted).
+/* What is known of CUPTI's versions, from NVIDIA's release notes and the trackers of those who use
+ * it. From version `from` to version `to` (CUPTI_API_VERSION; before CUDA 13.0 they were counted).
  *
  * Known faults that need no gate, since what they are of is never used here: cuptiFinalize crashes
  * after graphs (before 12.6), times are zero under a timestamp callback (12.6 Update 2 to 13.0),
@@ -18,7 +18,7 @@
 static const struct gate {
   uint32_t from, to;
   unsigned gates;
-  const char *why; /* said to the user; NULL: nothing to say */
+  const char *why; /* a message for the user; NULL: none */
 } gates[] = {
     {0, 17, CUPTI_GATE_REFUSED, "its CUPTI is older than CUDA 11.8's"},
     {0, 26, CUPTI_GATE_NO_REFUSAL, NULL}, /* before 12.9: it crashes */

@@ -36,11 +36,11 @@ enum {
   CUPTI_GATE_NO_READERS_V2 = 32 /* records, drops and the clock have no function by subscriber */
 };
 
-/* CUPTI 13.2 can have several subscribers, each with kinds and buffers of its own. The functions for
- * it are declared here by ourselves, for the headers that Weir is built with may be of 12.x to 13.1,
- * which have none of them, while the library that a program brings is newer: they are looked up, and
- * where one is missing there is one subscriber. Pointers to structs that we neither fill nor read
- * are void. */
+/* CUPTI 13.2 can have several subscribers, each with kinds and buffers of its own. The functions
+ * for it are declared here by ourselves, for the headers that Weir is built with may be of 12.x to
+ * 13.1, which have none of them, while the library that a program brings is newer: they are looked
+ * up, and where one is missing there is one subscriber. Pointers to structs that we neither fill
+ * nor read are void. */
 typedef struct cupti_subscriber_params {
   size_t bytes; /* of this struct */
   const char *name;
@@ -84,14 +84,14 @@ typedef struct cupti_library {
     CUPTI_BY_SUBSCRIBER(CUPTI_MEMBER)
     CUPTI_READERS_BY_SUBSCRIBER(CUPTI_MEMBER)
 #undef CUPTI_MEMBER
-  } by_subscriber; /* NULL where a gate says so */
+  } by_subscriber; /* NULL where a gate forbids it */
 } cupti_library;
 
 /* Reads the option that names the file to be used. Before cupti_library_open(). */
 void cupti_library_name(void);
 
 /* Opens it: the file that is named, else the copy that is mapped, else one that the loader finds.
- * False: `why` says why not. */
+ * False: `why` is the reason. */
 bool cupti_library_open(cupti_library *l, char *why, size_t room);
 
 /* A function of the copy that is mapped; NULL: none is. */

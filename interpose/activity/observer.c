@@ -1,22 +1,23 @@
 /* observer.c: the life of our client of CUPTI's activity API.
  *
- * It is started in the thread that meets the first context, after the call that made it: nothing of
- * CUPTI is opened before. From then on a thread of ours flushes, reads what is complete and writes
- * it; no callback of CUPTI's does more than take or leave a buffer or write one number.
+ * It is started in the thread that meets the first context, after the call that made it: nothing
+ * of CUPTI is opened before. From then on a thread of ours flushes, reads what is complete and
+ * writes it; no callback of CUPTI's does more than take or leave a buffer or write one number.
  *
  * Before 13.2 one client has CUPTI at a time, and later it may want to be alone. Where the program
  * becomes such a one, ours goes away (clients.c): the program's thread asks for it and waits for
- * YIELD_WAIT_NS at most. When the program's client has gone, ours comes back; both are in the trace.
- * From 13.2 on ours subscribes as one of several (session.h) and stays beside those that do too. CUPTI's clock is compared with ours at each reading:
- * the callback that could set it would be the program's too, and some versions give zeros under
- * one.
+ * YIELD_WAIT_NS at most. When the program's client has gone, ours comes back; both are in the
+ * trace. From 13.2 on ours subscribes as one of several (session.h) and stays together with those
+ * that do too. CUPTI's clock is compared with ours at each reading: the callback that could set it
+ * would be the program's too, and some versions give zeros under one.
  *
- * The end: a handler of atexit(), which runs before those of the driver, asks the thread to disable,
- * flush and write, and waits for END_WAIT_NS at most; after that the program ends, and the trace
- * says what is missing. So do one of at_quick_exit(), and _exit; before exec, which may fail, the
- * thread flushes and goes on. Where a signal ends the process, what was done in the last
- * WEIR_OWN_THREAD_NS, from flush to flush, may be missing. A forked child has no thread, and CUPTI's state is not its own: it observes
- * nothing, and its calls into CUPTI are left alone. cuptiFinalize is never called.
+ * The end: a handler of atexit(), which runs before those of the driver, asks the thread to
+ * disable, flush and write, and waits for END_WAIT_NS at most; after that the program ends, and
+ * the trace records what is missing. So do one of at_quick_exit(), and _exit; before exec, which
+ * may fail, the thread flushes and goes on. Where a signal ends the process, what was done in the
+ * last WEIR_OWN_THREAD_NS, from flush to flush, may be missing. A forked child has no thread, and
+ * CUPTI's state is not its own: it observes nothing, and its calls into CUPTI are left alone.
+ * cuptiFinalize is never called.
  *
  * Once the thread runs, it alone switches and flushes: whatever hangs there, hangs there. */
 #include "interpose/activity/observer.h"
@@ -59,11 +60,11 @@ static struct {
   sem_t wake, gone, flushed, ended;
   cupti_library cupti;
   cupti_session session;
-  _Atomic bool has_shared; /* since clients.c asked last, a session was beside others */
+  _Atomic bool has_shared; /* since clients.c asked last, a session was with others */
   spool_writer pen;        /* of the thread */
   activity_counts counts, written;
   uint64_t lost;         /* records that CUPTI dropped */
-  uint64_t lost_written; /* operations that the trace says are lost */
+  uint64_t lost_written; /* operations that the trace counts as lost */
 } observer;
 
 bool observer_is_wanted(void)
@@ -220,7 +221,8 @@ static CUptiResult start_observing(void)
   return r;
 }
 
-/* False: it is another client's turn. What clients.c may do meanwhile waits for ours to be through. */
+/* False: it is another client's turn. What clients.c may do meanwhile waits for ours to be
+ * through. */
 static bool may_start(void)
 {
   atomic_store(&observer.session.place, SESSION_OPENING);

@@ -13,7 +13,7 @@ bool observer_is_wanted(void);
 /* The program becomes a client: ours is gone when this returns. */
 void observer_yield(void);
 
-/* Ours is, or is about to be, a client that can have no other beside it. */
+/* Ours is, or is about to be, a client that can have no other client with it. */
 bool observer_is_alone(void);
 
 /* Ours was one of several at some time since this was asked last. */

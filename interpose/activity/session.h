@@ -1,5 +1,5 @@
-/* session.h: one stay of ours with CUPTI: alone, or beside other subscribers where it can have
- * several. */
+/* session.h: one stay of ours with CUPTI: alone, or together with other subscribers where it can
+ * have several. */
 #ifndef WEIR_INTERPOSE_ACTIVITY_SESSION_H
 #define WEIR_INTERPOSE_ACTIVITY_SESSION_H
 

@@ -1,12 +1,12 @@
 /* content.c: what copies carry, as hashes (--hash).
  *
- * The host's end of a copy is hashed when the program can no longer change it unseen. That is right
- * behind the call for the source of every copy to a device (a page-locked one may still be written by
- * work under way: then it is not hashed) and for the destination of a copy that the call has waited
- * for. The destination of a copy that goes on behind the call is hashed at the wait that tells of
- * its end (pending.h). Every copy between host and device that succeeded has a record: its hash, or
- * why there is none. The time that this takes is in the record, and in no event: a call's own ends
- * before it.
+ * The host's end of a copy is hashed when the program can no longer change it unseen. That is
+ * right after the call for the source of every copy to a device (a page-locked one may still be
+ * written by work under way: then it is not hashed) and for the destination of a copy that the
+ * call has waited for. The destination of a copy that goes on after the call is hashed at the wait
+ * that shows its end (pending.h). Every copy between host and device that succeeded has a record:
+ * its hash, or why there is none. The time that this takes is in the record, and in no event: a
+ * call's own ends before it.
  *
  * Not seen are kernels that write page-locked memory while a copy from it is under way, and host
  * threads that do. */
@@ -61,7 +61,7 @@ void content_hash(thread_state *t, uint64_t number, uint64_t start, const conten
 
 typedef struct host_end {
   content_region region;
-  bool pinned; /* page-locked: the copy may go on behind the call */
+  bool pinned; /* page-locked: the copy may go on after the call */
 } host_end;
 
 /* What the address is by the driver's word: the map does not know all. 0: CUDA does not know it. */

@@ -6,8 +6,8 @@
 #include "interpose/content/reading.h"
 #include "interpose/process/thread.h"
 
-/* A copy's hash is known now, or why there is none: goes into the thread's spool. `number`: what the
- * copy was announced as; 0: its event comes next, and began at `start`. */
+/* A copy's hash is known now, or why there is none: goes into the thread's spool. `number`: what
+ * the copy was announced as; 0: its event comes next, and began at `start`. */
 void content_write(thread_state *t, uint64_t number, uint64_t start, hash_outcome outcome,
                    const copy_hash_info *info, bool uniform);
 

@@ -165,7 +165,7 @@ void pending_drop_all(thread_state *t)
   pthread_mutex_unlock(&pending.lock);
 }
 
-/* What it was asked for still runs, and no wait will tell of it by this handle. */
+/* What it was asked for still runs, and no wait will show its end by this handle. */
 void pending_drop_stream(thread_state *t, uint64_t stream)
 {
   if (is_idle()) return;
@@ -222,7 +222,7 @@ static awaited awaited_by(const hook_call *c, const event_fields *e)
   return a;
 }
 
-/* The wait itself says that the work has ended. */
+/* The wait itself shows that the work has ended. */
 static bool tells_of(const awaited *a, const pending_work *p)
 {
   if (a->unknown || !p->context) return false;

@@ -1,9 +1,9 @@
-/* pending.h: work in streams whose end is not known yet, and which of it a wait tells the end of.
+/* pending.h: work in streams whose end is not known yet, and of which a wait shows the end.
  *
  * Two sorts of work are kept: copies into page-locked memory of the host, which are hashed when
  * their end is known, and *writers*, which may write any memory of the host (functions that streams
  * call, graphs): while one is under way the source of an asynchronous copy may still change. A wait
- * *tells* of work whose stream it waits for. It may tell of more (a stream that waited for an event
+ * *covers* work whose stream it waits for. It may cover more (a stream that waited for an event
  * of another; the legacy stream): then the driver is asked whether the other stream has ended all
  * its work, and where it has not, the copy is given up, since the program may know its end, and use
  * the memory, from now on.
@@ -16,7 +16,8 @@
 #include "interpose/content/content.h"
 #include "interpose/record/event_fill.h"
 
-/* A copy into `region`, whose event is to come: announced, or the record says why it is not kept. */
+/* A copy into `region`, whose event is to come: announced, or the record has the reason why it is
+ * not kept. */
 void pending_copy(const hook_call *c, const event_fields *e, const content_region *region);
 
 /* Work that may write memory of the host was put into the event's stream. */
@@ -38,8 +39,8 @@ void pending_waited(const hook_call *c, const event_fields *e);
 /* An event object was recorded in the event's stream. */
 void pending_recorded(const event_fields *e);
 
-/* From now on streams may be ordered among each other: one waits for an event of another, or work went
- * into the legacy stream. */
+/* From now on streams may be ordered among each other: one waits for an event of another, or work
+ * went into the legacy stream. */
 void pending_linked(bool by_wait);
 
 /* In a forked child: nothing of the parent's is under way here. */

@@ -2,11 +2,11 @@
  *
  * No memory is read by a load. A copy that succeeded may have named memory that the program cannot
  * read: a small one is queued before anything looks at its source, and what was there at the call
- * may be closed or gone by now; and an address that the program called the host's may be a device's.
- * So the kernel reads it (process_vm_readv), a piece at a time, at three quarters of the speed of
- * loads, and what it cannot read is written to the trace as unreadable. Page-locked memory that the
- * driver has mapped may be closed to that call; it goes through a file in memory, which lives as
- * long as one hash takes. */
+ * may be closed or gone by now; and an address that the program called the host's may be a
+ * device's. So the kernel reads it (process_vm_readv), a piece at a time, at three quarters of the
+ * speed of loads, and what it cannot read is written to the trace as unreadable. Page-locked
+ * memory that the driver has mapped may be closed to that call; it goes through a file in memory,
+ * which lives as long as one hash takes. */
 #ifndef WEIR_INTERPOSE_READING_H
 #define WEIR_INTERPOSE_READING_H
 
@@ -24,7 +24,7 @@ typedef struct content_digest {
   bool uniform;     /* all bytes are equal */
 } content_digest;
 
-/* False: some of it cannot be read. Rows are hashed as if they lay one behind the other. */
+/* False: some of it cannot be read. Rows are hashed as if they lay one after the other. */
 bool content_digest_of(const content_region *region, content_digest *out);
 
 #endif

@@ -3,7 +3,7 @@
  * We stand in for dlsym and dlopen, so the originals must be found before anybody can call them and
  * without calling them: from the loader's list of objects (_r_debug, objects.h) and each
  * one's own hash table. The same look-up finds the original of a CUDA function that a program calls
- * through our export, and tells which object an address is in.
+ * through our export, and finds which object an address is in.
  *
  * Invariants: nothing here takes a lock of ours, allocates, or calls a function that a program
  * could have replaced: dl_iterate_phdr and _dl_find_object come by our own look-up too. Objects are
@@ -124,7 +124,7 @@ typedef struct probe {
   const elf_object *object;
   const char *name, *version;
   enum elf_fit fit;
-  int rank;     /* of the best, as version_fit() says */
+  int rank;     /* of the best, as version_fit() returns it */
   void *found;  /* its address; NULL: none yet, or it is refused */
   size_t bytes; /* its size */
 } probe;
@@ -301,7 +301,7 @@ bool elf_object_needs(const void *address, const char *soname)
 
 /* ---- banks ---- */
 
-/* The soname tells, or, for a runtime that was packed under a name of somebody's own
+/* The soname shows it, or, for a runtime that was packed under a name of somebody's own
  * (libcudart-1a2b3c4d.so.12), the version of its symbols. */
 static int object_bank(const elf_object *o)
 {
@@ -407,7 +407,7 @@ bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool 
   return true;
 }
 
-enum { COPIES = 8 }; /* of one library that are told apart */
+enum { COPIES = 8 }; /* of one library that are distinguished */
 
 /* Where a bank's symbol is in this process. */
 typedef struct survey {
@@ -424,7 +424,7 @@ typedef struct survey {
 static _Atomic bool many_copies[WEIR_BANKS]; /* seen: who calls decides which one is meant */
 static _Atomic bool loaded_late[WEIR_BANKS]; /* not among the startup objects: more may come */
 
-/* A reference binds to the first fitting definition among the startup objects behind us (the
+/* A reference binds to the first fitting definition among the startup objects after us (the
  * library itself, or a program's own shim for it), just as if we were not there. Else to the
  * library that came with whoever refers to it. */
 static int survey_object(struct dl_phdr_info *i, size_t size, void *context)
@@ -671,7 +671,7 @@ static void find_ourselves(void)
   startup_objects = objects;
 }
 
-/* Stores a function's address at `out`: of the first definition behind us in the loader's order, so
+/* Stores a function's address at `out`: of the first definition after us in the loader's order, so
  * that another library's stand-in for it keeps its place in the chain. */
 static void find_next(const char *symbol, void *out)
 {

@@ -1,5 +1,5 @@
 /* elf.h: the libraries that are mapped into the process, read without the dynamic linker, and the
- * loader functions that are behind ours.
+ * loader functions that come after ours.
  *
  * Object: one ELF file the dynamic linker has mapped. Startup object: one that was there before the
  * program's first instruction; these form the head of the global scope, in order, and never go
@@ -63,7 +63,7 @@ int elf_startup_each(elf_startup_visitor *visit, void *context);
 void *elf_startup_shim(const char *function);
 
 /* The link map of the object that holds an address, which glibc takes as a dlsym handle; NULL when
- * it is in none or glibc is too old to say (before 2.35). */
+ * it is in none or glibc is too old to know (before 2.35). */
 void *elf_object_handle(const void *address);
 
 /* Is `address` inside an object that asks for `soname` (DT_NEEDED)? */
@@ -125,7 +125,7 @@ bool elf_is_settled(int bank);
  * for a runtime packed under another name the version its symbols have. */
 int cuda_library_of(const void *address);
 
-/* The range of our own code and data, and the path we were loaded from (as the loader was told). */
+/* The range of our own code and data, and the path we were loaded from (as the loader has it). */
 extern uintptr_t own_library_start, own_library_end;
 extern const char *own_library_path;
 
@@ -139,7 +139,7 @@ extern void *(*real_dlmopen)(long, const char *, int);
 typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
                            const posix_spawnattr_t *, char *const[], char *const[]);
 
-/* What is behind our exec (exec.c); NULL: nobody has it. */
+/* The next definition after our exec (exec.c); NULL: nobody has it. */
 typedef struct exec_functions {
   int (*execve)(const char *, char *const[], char *const[]);
   int (*execv)(const char *, char *const[]);
@@ -150,7 +150,7 @@ typedef struct exec_functions {
 } exec_functions;
 extern exec_functions real_exec;
 
-/* What is behind our _exit and _Exit (exits.c). */
+/* The next definition after our _exit and _Exit (exits.c). */
 typedef struct exit_functions {
   void (*_exit)(int);
   void (*_Exit)(int);

@@ -1,18 +1,20 @@
 /* entry.h: how every function begins that a program can get from this library.
  *
  * Other tools in a process patch functions: they write a jump of 5 to 16 bytes over the first
- * instructions, and keep those in a place of their own, from where the function goes on (UCX's memory
- * hooks, for one). Their decoders know few instructions, and must refuse what depends on its own place.
- * What a compiler puts first is sometimes known to them and sometimes not, so each function that is
- * exported, or handed out by dlsym() and its kin, is an entry: instructions that do nothing, that every
- * such decoder knows, and that mean the same in any place; then a jump to the function's body.
+ * instructions, and keep those in a place of their own, from where the function goes on (UCX's
+ * memory hooks, for one). Their decoders know few instructions, and must refuse what depends on
+ * its own place. What a compiler puts first is sometimes known to them and sometimes not, so each
+ * function that is exported, or handed out by dlsym() and its kin, is an entry: instructions that
+ * do nothing, that every such decoder knows, and that mean the same in any place; then a jump to
+ * the function's body.
  *
- * x86-64: 4 times mov $8, %eax, 20 bytes, on a boundary of 32. A function may be given in al how many
- * vector registers its variable arguments take at most; 8, all of them, is right for each.
+ * x86-64: 4 times mov $8, %eax, 20 bytes, on a boundary of 32. A function may be given in al how
+ * many vector registers its variable arguments take at most; 8, all of them, is right for each.
  * aarch64: 4 times mov x16, 0, 16 bytes; x16 is any call's to lose.
  *
- * No landing pad (endbr64, bti) is there: the decoders do not know them. The library is therefore not
- * marked as having them, and the processor asks for none (the notes in the *.S files say so). */
+ * No landing pad (endbr64, bti) is there: the decoders do not know them. The library is therefore
+ * not marked as having them, and the processor asks for none (the notes in the *.S files have
+ * it). */
 #ifndef WEIR_INTERPOSE_ENTRY_H
 #define WEIR_INTERPOSE_ENTRY_H
 
@@ -43,8 +45,8 @@
                                                            "\n.cfi_endproc\n.size " #name          \
                                                            ", . - " #name "\n.popsection\n")
 
-/* `name` is the entry of `body`, a function of the same type in this file, marked WEIR_BODY. The one is
- * exported; the other is for this library, which may take its address. */
+/* `name` is the entry of `body`, a function of the same type in this file, marked WEIR_BODY. The
+ * one is exported; the other is for this library, which may take its address. */
 #define WEIR_ENTRY(name, body)                                                                     \
   _Static_assert(__builtin_types_compatible_p(__typeof__(name), __typeof__(body)), #name);         \
   WEIR_ENTRY_AT(name, ".globl ", body)

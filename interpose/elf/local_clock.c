@@ -1,7 +1,7 @@
 /* local_clock.c: the kernel's clocks, for the library alone (hidden).
  *
- * Programs run with libraries that stand in for clock_gettime() and tell another time
- * (libfaketime). That is the program's business: a trace is placed beside those of other processes
+ * Programs run with libraries that stand in for clock_gettime() and show another time
+ * (libfaketime). That is the program's business: a trace is placed next to those of other processes
  * and read by the collector's clock. So the library asks the vDSO itself, or, where there is none,
  * the kernel. */
 #include <elf.h>
@@ -49,6 +49,6 @@ __attribute__((visibility("hidden"))) int clock_gettime(clockid_t clock, struct 
     atomic_store_explicit(&known, f = find_vdso_clock(), memory_order_relaxed);
   int error = f(clock, out);
   if (error >= 0) return error;
-  if (f != ask_kernel) errno = -error; /* the vDSO says it as the kernel does */
+  if (f != ask_kernel) errno = -error; /* the vDSO returns it as the kernel does */
   return -1;
 }

@@ -10,7 +10,8 @@
 
 #define LOCAL __attribute__((visibility("hidden")))
 
-/* Where the C library defines these as macros (glibc from 2.43 on), a definition would be expanded. */
+/* Where the C library defines these as macros (glibc from 2.43 on), a definition would be
+ * expanded. */
 #undef memchr
 #undef memcmp
 #undef memcpy
@@ -68,15 +69,15 @@ LOCAL size_t strnlen(const char *text, size_t most)
   return n;
 }
 
-/* Eight bytes at once: names of ranges are measured each time. An aligned word is in one page, so that
- * what it has beyond the text can be read. */
+/* Eight bytes at once: names of ranges are measured each time. An aligned word is in one page, so
+ * that what it has beyond the text can be read. */
 LOCAL size_t strlen(const char *text)
 {
   typedef uint64_t __attribute__((may_alias)) text_word;
   const uint64_t ones = UINT64_C(0x0101010101010101), tops = UINT64_C(0x8080808080808080);
   const uintptr_t ahead = (uintptr_t)text % sizeof(text_word);
   const text_word *at = (const text_word *)(const void *)(text - ahead);
-  uint64_t word = *at | ((UINT64_C(1) << 8 * ahead) - 1), zero; /* what is ahead is not 0 */
+  uint64_t word = *at | ((UINT64_C(1) << 8 * ahead) - 1), zero; /* what comes before is not 0 */
   while (!(zero = (word - ones) & ~word & tops))
     word = *++at;
   return (size_t)((const char *)at - text) + (size_t)__builtin_ctzll(zero) / 8;

@@ -1,12 +1,12 @@
 /* objects.c: see objects.h.
  *
- * The lock is no public symbol. It lies in the loader's _rtld_global, and is found there by what it
- * does: in a visit of dl_iterate_phdr() it is a recursive mutex that this thread has locked once,
- * and was no such thing before. It is never written to. Where it is not found (another libc), a
- * child walks as its parent does.
+ * The lock is no public symbol. It lies in the loader's _rtld_global, and is found there by what
+ * it does: in a visit of dl_iterate_phdr() it is a recursive mutex that this thread has locked
+ * once, and was no such thing before. It is never written to. Where it is not found (another
+ * libc), a child walks as its parent does.
  *
- * Read as it lies, an object has what its link map and its ELF header say. Only amid a dlclose() is
- * the list itself not to be read: its objects may be unmapped. */
+ * Read as it lies, an object has what its link map and its ELF header have. Only amid a dlclose()
+ * is the list itself not to be read: its objects may be unmapped. */
 #include "interpose/elf/objects.h"
 
 #include <elf.h>
@@ -89,7 +89,7 @@ bool objects_forked(void)
   return lock_lost;
 }
 
-/* ---- the list as it lies in memory ------------------------------------------------------------ */
+/* ---- the list as it lies in memory ----------------------------------------------------------- */
 
 /* The program headers of an object, by its ELF header, which its first segment begins with. */
 static bool read_headers(struct dl_phdr_info *info, const struct link_map *m)
@@ -104,7 +104,7 @@ static bool read_headers(struct dl_phdr_info *info, const struct link_map *m)
   return true;
 }
 
-/* The list begins with the program, whose headers the kernel tells. */
+/* The list begins with the program, whose headers the kernel gives. */
 static int visit_list(object_visitor *visit, void *context)
 {
   int answer = 0;

@@ -35,7 +35,7 @@ extern object_functions objects;
 void objects_begin(const void *data, size_t bytes);
 
 /* As dl_iterate_phdr(). Where the lock cannot be had, dlpi_adds and what comes after it are not
- * there, as `size` says. Returns what the last visit returned, 0 before objects_begin(). */
+ * there, as `size` gives it. Returns what the last visit returned, 0 before objects_begin(). */
 int objects_visit(object_visitor *visit, void *context);
 
 /* To be called in each forked child. Returns whether the lock is lost there: then nothing may be

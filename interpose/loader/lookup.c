@@ -27,7 +27,7 @@
 #include "interpose/record/unwrapped.h"
 #include "interpose/table/rows.h"
 
-/* What a filter tells its trampoline. Returned in two registers. */
+/* What a filter returns to its trampoline. Returned in two registers. */
 typedef struct filter_answer {
   void *answer; /* to be returned, or the new mode of dlopen and dlmopen */
   void *target; /* to be jumped to; NULL: return the answer */
@@ -79,7 +79,7 @@ static void *loader_stand_in(void *real)
   return real;
 }
 
-/* A function we know of but do not wrap goes into the coverage record, so that reports can say it;
+/* A function we know of but do not wrap goes into the coverage record, so that reports can show it;
  * one of the driver's that we do not know is watched. */
 static void *watch_unwrapped(int bank, const char *name, void *real)
 {
@@ -91,7 +91,7 @@ static void *watch_unwrapped(int bank, const char *name, void *real)
 }
 
 /* A function of the driver's name in no library of CUDA's. It is wrapped where it is what all
- * references to that name are bound to: a library preloaded behind us, whose dlsym() is the real
+ * references to that name are bound to: a library preloaded after us, whose dlsym() is the real
  * one here, has handed out its own (HAMi-core's does). */
 static void *wrap_shim(const char *name, void *real)
 {
@@ -112,7 +112,7 @@ static void *wrap_symbol(const char *name, void *real)
   return watch_unwrapped(bank, name, real);
 }
 
-/* The real look-up, as if we were not there. RTLD_NEXT, asked from here, is what is behind us. */
+/* The real look-up, as if we were not there. RTLD_NEXT, asked from here, is what comes after us. */
 static void *real_lookup(void *handle, const char *name, const char *version)
 {
   if (!version) return real_dlsym(handle, name);
@@ -122,7 +122,7 @@ static void *real_lookup(void *handle, const char *name, const char *version)
 }
 
 /* RTLD_DEFAULT goes by the caller's scope. Asked from here it is the global scope; what a plug-in
- * brought for itself is asked of the plug-in. NULL: let the real function say. */
+ * brought for itself is asked of the plug-in. NULL: the real function answers. */
 static void *default_lookup(const char *name, const char *version, const void *caller)
 {
   void *found = real_lookup(RTLD_DEFAULT, name, version), *own;
@@ -133,7 +133,7 @@ static void *default_lookup(const char *name, const char *version, const void *c
 }
 
 /* Would the real function answer with our export? Then the answer is that nobody has it, and
- * dlerror() is left to say so. */
+ * dlerror() is left as it is. */
 static bool finds_only_our_library(const char *name, const char *version)
 {
   if (!version || !is_own_address(real_dlvsym(RTLD_DEFAULT, name, version))) return false;
@@ -218,7 +218,7 @@ filter_answer filter_dlopen(int mode)
 }
 
 /* Another namespace has libraries of its own, which no export of ours and none of our stand-ins
- * reach: the trace says that there was one. */
+ * reach: the trace records that there was one. */
 filter_answer filter_dlmopen(long space, int mode)
 {
   loader_find();

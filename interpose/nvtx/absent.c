@@ -1,6 +1,7 @@
-/* absent.c: in place of the rest of this folder where the CUDA Toolkit of the build has no headers of
- * NVTX (interpose/rules.mk): ranges cannot be had, and who asks for them by WEIR_NVTX=on reads so. The
- * variable NVTX_INJECTION64_PATH stays as it is; NVTX goes on as without a tool where it names us. */
+/* absent.c: in place of the rest of this folder where the CUDA Toolkit of the build has no headers
+ * of NVTX (interpose/rules.mk): ranges cannot be had, and who asks for them by WEIR_NVTX=on reads
+ * so. The variable NVTX_INJECTION64_PATH stays as it is; NVTX goes on as without a tool where it
+ * names us. */
 #include "interpose/process/options.h"
 #include "interpose/elf/entry.h"
 #include "interpose/process/part.h"

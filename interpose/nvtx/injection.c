@@ -1,16 +1,16 @@
 /* injection.c: how the program's NVTX comes to us, and to the tool that was there before.
  *
- * NVTX asks NVTX_INJECTION64_PATH for a library at the first call of each instance. At the start the
- * variable is set to our own file; what it was before is kept in WEIR_NVTX_NEXT, for children too,
- * and initialised first: it puts its functions into the instance's table, and ours go in front of
- * them. Where the program sets the variable itself, its word counts, and we see nothing.
+ * NVTX asks NVTX_INJECTION64_PATH for a library at the first call of each instance. At the start
+ * the variable is set to our own file; what it was before is kept in WEIR_NVTX_NEXT, for children
+ * too, and initialised first: it puts its functions into the instance's table, and ours go in
+ * front of them. Where the program sets the variable itself, its word counts, and we see nothing.
  *
  * A function of the next tool is remembered for all instances. A tool that gave another instance
  * another function (none is known to) keeps that slot for itself.
  *
- * NVTX's extensions (memory, payloads, counters) ask the same library under another name, one module
- * of slots at a time. They are the next tool's: it fills the slots, and we are in front of it in two of
- * the memory extension's (memory_names.c), in none of the others. */
+ * NVTX's extensions (memory, payloads, counters) ask the same library under another name, one
+ * module of slots at a time. They are the next tool's: it fills the slots, and we are in front of
+ * it in two of the memory extension's (memory_names.c), in none of the others. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -48,9 +48,10 @@ static void remember_next(const char *path)
     memcpy(next_tool, path, strlen(path) + 1);
 }
 
-/* Ahead of the program's first instruction, as the process's folder is set (folder.c). Where NVTX itself
- * has loaded us (a program that inherits the variable and is not preloaded), there is nothing of ours
- * to be done: libc's loader functions are then in front of ours, and so not behind them. */
+/* Before the program's first instruction, as the process's folder is set (folder.c). Where NVTX
+ * itself has loaded us (a program that inherits the variable and is not preloaded), there is
+ * nothing of ours to be done: libc's loader functions are then in front of ours, and so not after
+ * them. */
 static void set_injection(void)
 {
   char own[PATH_MAX];
@@ -179,8 +180,8 @@ WEIR_BODY int inject(NvtxGetExportTableFunc_t get)
 }
 WEIR_ENTRY(InitializeInjectionNvtx2, inject);
 
-/* Slots that are left as they are NVTX turns off: each call is then one test of a word, as without a
- * tool, and nvtxDomainIsEnabled says yes, as with any tool that knows no extensions. */
+/* Slots that are left as they are NVTX turns off: each call is then one test of a word, as without
+ * a tool, and nvtxDomainIsEnabled returns yes, as with any tool that knows no extensions. */
 WEIR_BODY int inject_extension(void *module)
 {
   extension_start start = NULL;

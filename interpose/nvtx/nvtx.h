@@ -36,7 +36,7 @@ typedef struct nvtx_hook {
 /* The hooks of a file, ended by module 0. */
 extern nvtx_hook nvtx_range_hooks[], nvtx_name_hooks[];
 
-/* The next tool's function behind a hook, as that function's type. */
+/* The next tool's function after a hook, as that function's type. */
 #define NVTX_NEXT(hook, type) ((type)atomic_load_explicit(&(hook).next, memory_order_relaxed))
 
 /* There is a next tool, and it has taken this program. What it has no function for is then answered
@@ -70,7 +70,7 @@ typedef struct nvtx_thread {
   uint32_t more_mask; /* of its places */
 } nvtx_thread;
 
-/* The name of what is said: the number of a RANGE_NAME record of this thread, written where it is new
+/* The name of a range: the number of a RANGE_NAME record of this thread, written where it is new
  * (text.c). 0: it could not be written. */
 uint32_t nvtx_name_of(nvtx_thread *n, spool_writer *w, nvtxDomainHandle_t domain,
                       const nvtx_message *message, uint32_t category, uint32_t color);
@@ -78,20 +78,20 @@ uint32_t nvtx_name_of(nvtx_thread *n, spool_writer *w, nvtxDomainHandle_t domain
 /* What the thread has mapped for names is given back. */
 void nvtx_forget_names(nvtx_thread *n);
 
-/* A NAME record: `kind` is a name_kind, `bytes` of a heap, else 0. `domain` goes in front of the name,
- * with a zero between, where a kind of name is a domain's. */
+/* A NAME record: `kind` is a name_kind, `bytes` of a heap, else 0. `domain` goes in front of the
+ * name, with a zero between, where a kind of name is a domain's. */
 void nvtx_write_name(unsigned kind, uint64_t handle, uint64_t bytes, const nvtx_text *domain,
                      const nvtx_message *message);
 
-/* Puts our functions in front of a tool's into an extension's module (nvtxExtModuleInfo_t), where it
- * is the memory extension's; true then. `empty`: what is in its slots does not count. */
+/* Puts our functions in front of a tool's into an extension's module (nvtxExtModuleInfo_t), where
+ * it is the memory extension's; true then. `empty`: what is in its slots does not count. */
 bool nvtx_take_memory_names(void *module, bool empty);
 
-/* A message as UTF-8 in `out`, at most NVTX_MOST_TEXT bytes, cut between two characters. Returns the
- * bytes. */
+/* A message as UTF-8 in `out`, at most NVTX_MOST_TEXT bytes, cut between two characters. Returns
+ * the bytes. */
 size_t nvtx_utf8(char out[NVTX_MOST_TEXT], const nvtx_message *message);
 
-/* The domain or registered string behind a handle; NULL: the default domain, or an unknown one. */
+/* The domain or registered string of a handle; NULL: the default domain, or an unknown one. */
 const nvtx_text *nvtx_domain_of(nvtxDomainHandle_t handle);
 const nvtx_text *nvtx_string_of(nvtxStringHandle_t handle);
 

@@ -2,9 +2,9 @@
  *
  * Push and pop are of a thread and of a domain: a pop ends the range of its domain that was pushed
  * last, and leaves other domains' ranges alone. The thread keeps what it has open, so that a pop's
- * record says which push it ends; a record that is lost then harms no other range. A pop without a
- * push (one too many, or of a range that another thread or a fork's parent pushed) is not recorded.
- * What is nested more than NVTX_MOST_OPEN deep is counted only.
+ * record has the number of the push that it ends; a record that is lost then harms no other range.
+ * A pop without a push (one too many, or of a range that another thread or a fork's parent pushed)
+ * is not recorded. What is nested more than NVTX_MOST_OPEN deep is counted only.
  *
  * Start and end go by a number that is the process's: any thread may end a range. */
 #include <string.h>
@@ -68,7 +68,7 @@ PROCESS_PART(part);
 /* ---- records --------------------------------------------------------------------------------- */
 
 typedef struct range_fields {
-  uint64_t time, number, payload; /* ticks; of the range; as its type says */
+  uint64_t time, number, payload; /* ticks; of the range; by its type */
   uint32_t name, domain;          /* of its RANGE_NAME; number, 0: none */
   uint8_t what, payload_type;     /* range_fact, nvtxPayloadType_t */
 } range_fields;
@@ -93,7 +93,7 @@ static inline void write_range(spool_writer *writer, const range_fields *r)
   writer->place++;
 }
 
-/* What a range or mark says of itself. */
+/* The attributes of a range or mark. */
 typedef struct range_words {
   nvtxDomainHandle_t domain;
   nvtx_message message;

@@ -1,9 +1,9 @@
-/* text.c: what is said of a range (domain, text, category, colour) as a number.
+/* text.c: the attributes of a range (domain, text, category, colour) as a number.
  *
- * A thread numbers what it says itself, so that a name's record comes before its first use in the
- * same thread's spool. It knows again what it said by a 64-bit hash of the words, never by a pointer
- * alone: programs make texts in buffers. Of a text only what is kept of it is looked at, however long
- * it is. The table of what is known grows to NVTX_MOST_KNOWN; what does not fit it then is forgotten,
+ * A thread numbers its own names, so that a name's record comes before its first use in the same
+ * thread's spool. It recognises a name by a 64-bit hash of the words, never by a pointer alone:
+ * programs make texts in buffers. Of a text only what is kept of it is looked at, however long it
+ * is. The table of what is known grows to NVTX_MOST_KNOWN; what does not fit it then is forgotten,
  * and written again under another number when it comes again: the import makes one name of the
  * two. */
 #include <string.h>

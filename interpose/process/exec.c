@@ -1,17 +1,17 @@
 /* exec.c: programs that this one starts, and that Weir will not be in.
  *
- * exec and posix_spawn go on to the real ones untouched. Ahead of it, or after it has worked, an
+ * exec and posix_spawn go on to the real ones untouched. Before it, or after it has worked, an
  * image that the library will not be loaded into goes into the spool's header (core/base/image.h
- * says why it will not): `env LD_PRELOAD=x ./prog`, a static program, a set-uid one. An exec that
- * fails takes it back.
+ * reports why it will not): `env LD_PRELOAD=x ./prog`, a static program, a set-uid one. An exec
+ * that fails takes it back.
  *
- * Ahead of the real one the parts that have something to do at an end do it (part.h).
+ * Before the real one the parts that have something to do at an end do it (part.h).
  *
  * A vfork()ed child execs in its parent's memory, and any child may have been forked while another
  * thread held a lock. So there is nothing here but system calls, our stack, and atomics in the
  * header, which is a mapping of the spool's file: the parent's or the child's own, which is opened
- * here where the child has none yet. What calls the system call itself (Go's programs) is not seen.
- */
+ * here where the child has none yet. What calls the system call itself (Go's programs) is not
+ * seen. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -84,9 +84,9 @@ static bool may_access(const char *path, int how)
   return syscall(SYS_faccessat, AT_FDCWD, path, how) == 0;
 }
 
-/* Where the program has given up the user that the folder of spools is of, its new one must be able to
- * read the library, and to enter the folder or ask a collector for a spool. Without `weir run` the
- * collector may be about to start. */
+/* Where the program has given up the user that the folder of spools is of, its new one must be
+ * able to read the library, and to enter the folder or ask a collector for a spool. Without `weir
+ * run` the collector may be about to start. */
 static unseen_reason look_at_user(void)
 {
   const char *folder = process_folder.path;

@@ -1,9 +1,10 @@
-/* exits.c: _exit and _Exit, which end a process without its handlers, so that what other folders have
- * to do at an end is done ahead of them (part.h). quick_exit() has handlers of its own kind. A
- * process that calls the system call itself, or that a signal ends, has the same end as by SIGKILL.
+/* exits.c: _exit and _Exit, which end a process without its handlers, so that what other folders
+ * have to do at an end is done before them (part.h). quick_exit() has handlers of its own kind. A
+ * process that calls the system call itself, or that a signal ends, has the same end as by
+ * SIGKILL.
  *
- * A signal's handler may call these in the middle of anything, and so may a vfork()ed child, in its
- * parent's memory: the parts look whose process it is, and wait for nothing for long. */
+ * A signal's handler may call these in the middle of anything, and so may a vfork()ed child, in
+ * its parent's memory: the parts look whose process it is, and wait for nothing for long. */
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>

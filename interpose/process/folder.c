@@ -1,8 +1,8 @@
 /* folder.c: where a process's spool lies, and who makes a trace of it.
  *
- * Under `weir run` the environment names the folder of spools, and the collector is there. Without it
- * (plain LD_PRELOAD) the first process chooses a folder for itself and its children and a trace; the
- * process that makes the folder, at a first event, starts its collector. */
+ * Under `weir run` the environment names the folder of spools, and the collector is there. Without
+ * it (plain LD_PRELOAD) the first process chooses a folder for itself and its children and a
+ * trace; the process that makes the folder, at a first event, starts its collector. */
 #include "interpose/process/folder.h"
 
 #include <errno.h>
@@ -66,8 +66,8 @@ static bool is_usable_directory(const char *path, uint64_t room)
          (uint64_t)fs.f_bavail * fs.f_frsize >= room;
 }
 
-/* So that no other user can make the folder first. Where the kernel has no number yet, the clock and
- * an address serve: a squatted folder is refused in any case. */
+/* So that no other user can make the folder first. Where the kernel has no number yet, the clock
+ * and an address serve: a squatted folder is refused in any case. */
 static unsigned long long random_part(void)
 {
   unsigned long long number;
@@ -75,8 +75,8 @@ static unsigned long long random_part(void)
   return clock_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
 }
 
-/* Without `weir run`: this process chooses the names for itself and all its children. Nothing is made
- * yet: most programs never call CUDA. */
+/* Without `weir run`: this process chooses the names for itself and all its children. Nothing is
+ * made yet: most programs never call CUDA. */
 static void choose_directory(void)
 {
   const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT"),
@@ -125,7 +125,7 @@ bool process_folder_choose(void)
 /* ---- the collector --------------------------------------------------------------------------- */
 
 /* The process whose end the collector waits for: the one that chose the folder, which its name
- * tells, if it still lives; else this one. */
+ * shows, if it still lives; else this one. */
 static int tree_root(void)
 {
   unsigned long long started;
@@ -151,8 +151,8 @@ static int output_error(void)
   return access(parent, W_OK | X_OK) ? errno : 0;
 }
 
-/* A trace that is there is not replaced: the next free name is taken, and said. The collector makes
- * the file; where two programs want one name at once, it takes the one after. */
+/* A trace that is there is not replaced: the next free name is taken, and reported. The collector
+ * makes the file; where two programs want one name at once, it takes the one after. */
 static void choose_output(void)
 {
   struct stat file;
@@ -209,8 +209,8 @@ static bool is_of_tree(uint32_t user)
           user == named);
 }
 
-/* The folder exists and is ours. `*made`: by this call. `*given`: it is another user's, who gives us
- * our spool. */
+/* The folder exists and is ours. `*made`: by this call. `*given`: it is another user's, who gives
+ * us our spool. */
 static weir_status own_directory(bool *made, bool *given)
 {
   struct stat s;

@@ -1,5 +1,5 @@
-/* folder.h: where a process's spool lies, and its trace will. Chosen once, inherited by children; under
- * the lock of process.c. */
+/* folder.h: where a process's spool lies, and its trace will. Chosen once, inherited by children;
+ * under the lock of process.c. */
 #ifndef WEIR_INTERPOSE_FOLDER_H
 #define WEIR_INTERPOSE_FOLDER_H
 
@@ -16,7 +16,8 @@ typedef struct run_folder {
 
 extern run_folder process_folder;
 
-/* Takes the folder from the environment, or chooses one. False, and said: nothing is recorded. */
+/* Takes the folder from the environment, or chooses one. False, and reported: nothing is
+ * recorded. */
 bool process_folder_choose(void);
 
 /* Opens the spool there; without `weir run`, makes the folder and starts its collector first. */

@@ -1,11 +1,11 @@
-/* losses.c: what a process says at its end of what its trace lacks: one line, whatever its stderr
- * is.
+/* losses.c: what a process reports at its end of what its trace lacks: one line, whatever its
+ * stderr is.
  *
- * A collector holds a lock on a file in the folder of spools for as long as it lives, and takes the
- * folder away when it ends well. So a folder whose lock is free lost its collector. The file
+ * A collector holds a lock on a file in the folder of spools for as long as it lives, and takes
+ * the folder away when it ends well. So a folder whose lock is free lost its collector. The file
  * appears locked, by a rename: a collector that is only just starting is not taken for dead. Under
- * `weir run` dropped events are the collector's to report; without it there is no terminal,
- * and the process does it. */
+ * `weir run` dropped events are the collector's to report; without it there is no terminal, and
+ * the process does it. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static enum collector_state read_collector_state(const char *directory)
   return gone ? COLLECTOR_GONE : COLLECTOR_LIVES;
 }
 
-/* Only one process of the tree says it. */
+/* Only one process of the tree reports it. */
 static bool claim_message(const char *directory)
 {
   int fd = open_in_directory(directory, WEIR_SPOOL_SAID, O_WRONLY | O_CREAT | O_EXCL);

@@ -1,4 +1,4 @@
-/* mode.h: what Weir may do in this process beside writing down what it sees. */
+/* mode.h: what Weir may do in this process besides writing down what it sees. */
 #ifndef WEIR_INTERPOSE_MODE_H
 #define WEIR_INTERPOSE_MODE_H
 

@@ -1,5 +1,5 @@
 /* options.h: how the folders read their options from the environment, at the start. A bad one is
- * said, once a process tree, and its default serves. */
+ * reported, once a process tree, and its default serves. */
 #ifndef WEIR_INTERPOSE_OPTIONS_H
 #define WEIR_INTERPOSE_OPTIONS_H
 
@@ -10,7 +10,7 @@
 /* Says what is wrong with the option that was read with this status, if anything is. */
 void process_bad_option(const char *name, weir_status status);
 
-/* Whether it is there and says yes. */
+/* Whether it is there and set. */
 bool process_flag_option(const char *name);
 
 /* Which of `words` (ended by NULL) it is, into *choice. False: none, or it is not there. */

@@ -10,7 +10,7 @@ typedef struct process_part { /* NULL: nothing to do */
   void (*first_event)(void);  /* once, in the thread that records it: remarks for the trace */
   void (*context)(void);      /* a context was met for the first time, by a call in this thread */
   void (*thread_ends)(void);  /* of that thread; and when the process ends */
-  void (*forked)(void);       /* in a child, ahead of its first event */
+  void (*forked)(void);       /* in a child, before its first event */
   void (*unrecorded)(void);   /* nothing is recorded from here on */
   void (*exits)(void);        /* the process ends now, and no handler of its own runs */
   void (*execs)(void);        /* it becomes another program now, unless that fails */

@@ -7,7 +7,7 @@
  *
  * An *image* is what has its own memory: the program, and each forked child. Its number is the
  * epoch that threads compare with. The epoch lives in a page the kernel empties in a forked child,
- * so a child that was made behind libc's back (_Fork, clone) is noticed too, at its first call.
+ * so a child that was made past libc (_Fork, clone) is noticed too, at its first call.
  *
  * Nothing of ours runs CUDA at exit or in a child, no descriptor stays open, and errno is kept. */
 #include <dlfcn.h>
@@ -52,7 +52,7 @@ FORK_STATE _Atomic bool process_recording;
 static struct {
   _Atomic uint32_t epoch;
   char rest[WIPE_BYTES - sizeof(uint32_t)];
-} wiped __attribute__((aligned(WIPE_BYTES))); /* 0 before set-up and in a child nobody told us of */
+} wiped __attribute__((aligned(WIPE_BYTES))); /* 0 before set-up and in a child made past us */
 extern _Atomic uint32_t process_epoch __attribute__((alias("wiped")));
 
 static FORK_STATE struct {
@@ -74,8 +74,7 @@ static FORK_STATE struct {
           .unwinder_lock = PTHREAD_MUTEX_INITIALIZER,
           .depth = STACKS_DEPTH};
 
-/* ---- options ----------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 /* What is no answer means yes: who asks at all has something to hide. */
 static bool read_redact_option(void)
@@ -134,7 +133,7 @@ static weir_status open_spool_for_event(void)
 }
 
 /* Once an image, or, where it fails before there is an event, once more for the first one: a
- * program without CUDA is not told of what it has no need of. */
+ * program without CUDA gets no message that it has no need of. */
 static void open_image(bool for_event)
 {
   if (life.tried || life.off || !process_folder.path[0]) return;
@@ -162,7 +161,7 @@ static void begin_image(void)
 static FORK_STATE _Atomic int
     recording_threads; /* of this image: those that end_recorded_thread() waits for */
 static FORK_STATE _Atomic bool spool_to_come; /* this is a forked child's image that has none yet */
-static FORK_STATE _Atomic bool stacks_left_off; /* and the trace is still to say so */
+static FORK_STATE _Atomic bool stacks_left_off; /* and the trace has yet to record it */
 
 /* Another of the parent's threads may have been in the unwinder, holding its locks or the dynamic
  * linker's, and is not here to give them back. */
@@ -184,7 +183,7 @@ static spool_header *map_again(spool_header *parent)
 }
 
 /* In a child. Most call no CUDA, so its spool is opened at its first event; who collects what the
- * parent recorded is told that there may be one. Under `weir run` it knows its children, and the
+ * parent recorded learns that there may be one. Under `weir run` it knows its children, and the
  * child counts itself in its parent's header at once (`counted`: the parent knows of the fork). */
 static void begin_child(bool counted)
 {
@@ -293,9 +292,9 @@ static void begin_thread(thread_state *t)
 }
 
 /* Opens libunwind so that it calls its own functions. They are exported, and it calls them by name
- * (_ULx86_64_init_local, _Ux86_64_getcontext): a program that exports another libunwind's, linked in,
- * would get those calls, and each stack would have no frame. A sanitizer's dlopen() refuses the flag,
- * so this is glibc's. */
+ * (_ULx86_64_init_local, _Ux86_64_getcontext): a program that exports another libunwind's, linked
+ * in, would get those calls, and each stack would have no frame. A sanitizer's dlopen() refuses
+ * the flag, so this is glibc's. */
 static void *open_unwinder(const char *path, int flags)
 {
   return libc_dlopen ? libc_dlopen(path, flags | RTLD_DEEPBIND) : real_dlopen(path, flags);
@@ -306,7 +305,7 @@ static bool has_thread_sanitizer(void)
   return real_dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
 }
 
-static bool stacks_are_unsafe; /* beside this program's libunwind */
+static bool stacks_are_unsafe; /* together with this program's libunwind */
 
 /* Whether the program brings a libunwind, whose functions are bound already, and ThreadSanitizer:
  * another unwinder would find that library's functions in the place of its own. */
@@ -360,7 +359,7 @@ static void write_note(thread_state *t, const char *text)
 }
 
 enum { NAMESPACE_NONE, NAMESPACE_UNSAID, NAMESPACE_SAID };
-/* The program made some with dlmopen. A child inherits that it was said. */
+/* The program made some with dlmopen. A child inherits that this was reported. */
 static _Atomic int namespaces;
 
 static void print_namespace_note(thread_state *t)
@@ -401,8 +400,8 @@ static void print_missing_parts(thread_state *t, const char *unwinder)
   print_namespace_note(t);
 }
 
-/* Sets the process up if the constructor has not, and the image if it was forked behind our back.
- */
+/* Sets the process up if the constructor has not, and the image if it was forked without our
+ * knowledge. */
 static void detect_fork(void)
 {
   bool needed = atomic_load(&wiped.epoch) == 0;
@@ -498,7 +497,7 @@ WEIR_BODY void note_text(const char *text)
 WEIR_ENTRY(weir_note, note_text);
 
 /* AddressSanitizer's runtime ends a program in which it is not the first library, which it is not
- * behind a preloaded one. It asks this of whoever defines it first, and that is the program where
+ * after a preloaded one. It asks this of whoever defines it first, and that is the program where
  * it does. We replace nothing of the runtime's, so the order does no harm. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 

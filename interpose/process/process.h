@@ -1,4 +1,4 @@
-/* process.h: the traced process: what it says to its user and its trace, its spool, its start and
+/* process.h: the traced process: its messages to its user and its trace, its spool, its start and
  * end. */
 #ifndef WEIR_INTERPOSE_PROCESS_H
 #define WEIR_INTERPOSE_PROCESS_H
@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include "core/trace/spool.h"
 
-/* At the end of a process: says what its trace lacks (losses.c). `automatic`: without `weir run`. */
+/* At the end of a process: reports what its trace lacks (losses.c). `automatic`: without `weir
+ * run`. */
 void process_print_losses(const char *directory, bool automatic);
 
 /* Reads the options and prepares for threads and forks (process.c). Idempotent; before main. */
@@ -28,9 +29,9 @@ void process_say_start(void);
 /* A remark in the trace; any program may call it (process.c). */
 __attribute__((visibility("default"))) void weir_note(const char *text);
 
-/* Whether this image has a spool, or is a forked child's that will have one when there is something
- * to say; and the spool's header, opened now where it is not, NULL when that can't be. Both may be
- * called in a vfork()ed child, whose image is its parent's. Keep errno. */
+/* Whether this image has a spool, or is a forked child's that will have one when there is
+ * something to report; and the spool's header, opened now where it is not, NULL when that can't
+ * be. Both may be called in a vfork()ed child, whose image is its parent's. Keep errno. */
 bool process_has_spool(void);
 spool_header *process_spool(void);
 

@@ -1,4 +1,4 @@
-/* say.c: what the process says to its user: a line on the stderr it was started with. */
+/* say.c: the messages of the process to its user: a line on the stderr it was started with. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

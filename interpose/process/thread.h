@@ -1,5 +1,5 @@
 /* thread.h: what the preload library keeps for each thread of the program, and the epoch of the
- * process that tells a thread when that is stale. The life cycle is process.c's.
+ * process that shows a thread when that is stale. The life cycle is process.c's.
  *
  * A thread's outermost hooked call owns the event; calls beneath it (the runtime calling the
  * driver, a library calling the runtime) find depth > 0 and go straight through.
@@ -46,7 +46,7 @@ extern _Atomic bool process_recording;
  * unwinder, thread key. Returns whether this thread can record now. Keeps errno. */
 bool thread_start(thread_state *t);
 
-/* Whether the call this thread is said to be inside of was left by longjmp(), asked by one that is
+/* Whether the call this thread is recorded as inside of was left by longjmp(), asked by one that is
  * not inside of it by its place on the stack. Then depth is 0. Keeps errno. */
 bool call_was_abandoned(thread_state *t);
 

@@ -1,10 +1,10 @@
 /* tools.h: other tools in the program's process that watch its memory: compute-sanitizer,
- * cuda-memcheck, cuda-gdb. What they say of a program's allocations must be true of the program,
- * not of our caches: beside one of them everything is observed only, and that is said. */
+ * cuda-memcheck, cuda-gdb. What they report of a program's allocations must be true of the program,
+ * not of our caches: with one of them everything is observed only, and that is reported. */
 #ifndef WEIR_INTERPOSE_TOOLS_H
 #define WEIR_INTERPOSE_TOOLS_H
 
-/* The tool this process was started under, as the environment says; NULL: none. A string constant.
+/* The tool this process was started under, by the environment; NULL: none. A string constant.
  */
 const char *tool_at_start(void);
 

@@ -1,11 +1,11 @@
 /* chain.c: a thread's frames, read where they lie.
  *
  * The thread is ours and in a call, so nothing changes its chain; but where the interpreter shuts
- * down, a thread that does not hold the lock can lose its state and the memory of its frames to the
- * one that shuts it down. So the kernel copies, and says where it cannot: some us a frame. One copy
- * takes a frame, and the code object of the one before it. The main thread, which is the one that
- * shuts down, loads its own frames itself, once the kernel's copies have shown that they are as the
- * layout says. */
+ * down, a thread that does not hold the lock can lose its state and the memory of its frames to
+ * the one that shuts it down. So the kernel copies, and fails where it cannot: some us a frame.
+ * One copy takes a frame, and the code object of the one before it. The main thread, which is the
+ * one that shuts down, loads its own frames itself, once the kernel's copies have shown that they
+ * are as the layout has. */
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ bool python_read_pieces(bool loads, const python_piece *pieces, unsigned count)
   return loads || process_vm_readv(getpid(), local, count, remote, count, 0) == (ssize_t)bytes;
 }
 
-/* The code object of one frame, as far as its bytecode, and the frame behind it, where there are
+/* The code object of one frame, as far as its bytecode, and the frame after it, where there are
  * such (0: none). False: not all. */
 static bool read_code_and_frame(const python_interpreter *in, bool loads, python_frame *f,
                                 uint8_t next[PYTHON_FRAME_BYTES], uintptr_t from)

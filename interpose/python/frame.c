@@ -1,10 +1,10 @@
 /* frame.c: a frame as a number, and the record that names it.
  *
  * A code object can be freed and another take its place, so a frame is known by its code object's
- * version (3.12 and later), or else by what its name, its file and its line table hold, as well as by
- * where it and its instruction are. What is new is named once a process, by whoever sees it first, while the
- * thread is in it: its code object is alive then. The place in the table is the number; the numbers
- * are where no program can have code. */
+ * version (3.12 and later), or else by what its name, its file and its line table hold, as well as
+ * by where it and its instruction are. What is new is named once a process, by whoever sees it
+ * first, while the thread is in it: its code object is alive then. The place in the table is the
+ * number; the numbers are where no program can have code. */
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -57,10 +57,10 @@ static size_t put_utf8(char *out, uint32_t c)
   return more + 1;
 }
 
-/* What a str's state says behind how it is interned: 3 bits how many bytes a character has, whether
- * its characters come behind its head, whether all are ASCII. How it is interned takes 2 bits or, in
+/* What a str's state holds after how it is interned: 3 bits how many bytes a character has, whether
+ * its characters come after its head, whether all are ASCII. How it is interned takes 2 bits or, in
  * builds without the interpreter's lock, 1 byte or 2, and is at most 3: of a str that can be read,
- * whose characters come behind its head, what follows is not 0 and says which. */
+ * whose characters come after its head, what follows is not 0 and shows which. */
 static unsigned state_of(const python_interpreter *in, const uint8_t *head)
 {
   uint32_t word;
@@ -196,8 +196,8 @@ static python_piece characters_of(const python_interpreter *in, uintptr_t str, c
   return (python_piece){to, str + (state >> 4 & 1 ? in->at.ascii : in->at.compact), bytes};
 }
 
-/* Of all that names a frame, as far as a name has it: of two code objects that come to the same place
- * one after the other any part may differ, and everything else be the same. */
+/* Of all that names a frame, as far as a name has it: of two code objects that come to the same
+ * place one after the other any part may differ, and everything else be the same. */
 static uint64_t hash_content(const python_interpreter *in, const python_frame *f, bool loads)
 {
   enum { NAME, FILE_NAME, LINES, PARTS };

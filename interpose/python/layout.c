@@ -1,10 +1,11 @@
-/* layout.c: where the interpreter of a version has what. From 3.13 on it says so itself, in the
- * table at the start of _PyRuntime that debuggers and profilers read (_Py_DebugOffsets). 3.11 and
- * 3.12 have no table: theirs are the offsets of their published headers, the same in all releases of
- * a minor version. What is read by them is checked: a code object must be of type code.
+/* layout.c: where the interpreter of a version has what. From 3.13 on it has a table of that, in
+ * the table at the start of _PyRuntime that debuggers and profilers read (_Py_DebugOffsets). 3.11
+ * and 3.12 have no table: theirs are the offsets of their published headers, the same in all
+ * releases of a minor version. What is read by them is checked: a code object must be of type
+ * code.
  *
  * A build without the interpreter's lock has larger objects, and from 3.14 on a copy of a code
- * object's bytecode for each thread: its table says where. */
+ * object's bytecode for each thread: its table has the place. */
 #include <string.h>
 #include "interpose/python/python.h"
 
@@ -61,7 +62,7 @@ static const python_layout before_tables[] = {
      .compact = 56},
 };
 
-/* A table is words: three of its own, and a group for each structure, its size ahead. Versions have
+/* A table is words: three of its own, and a group for each structure, its size first. Versions have
  * more or fewer groups, and words at the end of them. */
 enum { TABLE_COOKIE, TABLE_VERSION, TABLE_FREE_THREADED, TABLE_MOST = 84 };
 
@@ -109,7 +110,7 @@ static void read_groups(python_layout *at, const table_form *f, const uint64_t *
                         .qualified = (uint16_t)code[3],
                         .lines = (uint16_t)code[4],
                         .line = (uint16_t)code[5],
-                        .version = (int16_t)(code[5] + 24), /* of which the table says nothing */
+                        .version = (int16_t)(code[5] + 24), /* which the table does not have */
                         .bytecode = (uint16_t)code[9],
                         .copies = copies ? (int16_t)code[10] : -1,
                         .bytes_count = (uint16_t)t[f->bytes + 1],

@@ -144,8 +144,8 @@ static void push_frames(merged *m, const uint64_t *frames, unsigned count)
     m->frames[m->count++] = frames[i];
 }
 
-/* With `-X perf` each call of the loop goes through a piece of code of its own, made for one function
- * of the program and in no object: its frame says what the Python frame does. */
+/* With `-X perf` each call of the loop goes through a piece of code of its own, made for one
+ * function of the program and in no object: its frame has what the Python frame has. */
 static bool is_trampoline(const python_interpreter *in, const uint64_t *frames, unsigned at)
 {
   find_object_result found;

@@ -1,7 +1,7 @@
 /* python.h: what the files of this folder share.
  *
- * Words: a chain is a thread's Python frames, innermost first. A run of them is what one call of the
- * interpreter's loop (_PyEval_EvalFrameDefault) executes: calls from Python to Python add no C
+ * Words: a chain is a thread's Python frames, innermost first. A run of them is what one call of
+ * the interpreter's loop (_PyEval_EvalFrameDefault) executes: calls from Python to Python add no C
  * frame. */
 #ifndef WEIR_INTERPOSE_PYTHON_H
 #define WEIR_INTERPOSE_PYTHON_H
@@ -26,7 +26,7 @@ typedef struct python_layout {
   uint16_t current;   /* thread state: the innermost frame, or what points to it: */
   int16_t current_in; /* there; -1: it is the frame itself */
   uint16_t code, previous, instruction, owner; /* frame */
-  int16_t entry;        /* frame: whether it is the last of its run; -1: a shim comes behind it */
+  int16_t entry;        /* frame: whether it is the last of its run; -1: a shim comes after it */
   int16_t copy;         /* frame: which of its code object's copies of the bytecode it runs */
   uint16_t frame_bytes; /* of a frame, as far as it is read */
   uint16_t line, file, name, qualified, lines, bytecode; /* code object */
@@ -34,7 +34,7 @@ typedef struct python_layout {
   int16_t copies;                    /* code object: the array of copies of its bytecode */
   uint16_t bytes_count, bytes_start; /* bytes: how many, and they */
   uint16_t length, state;            /* str */
-  uint16_t ascii, compact;           /* sizes of a str's heads, behind which the characters are */
+  uint16_t ascii, compact;           /* sizes of a str's heads, after which the characters are */
 } python_layout;
 
 typedef struct python_interpreter {
@@ -43,7 +43,7 @@ typedef struct python_interpreter {
   uintptr_t loop_start, loop_end; /* _PyEval_EvalFrameDefault */
   const void *code_type;          /* PyCode_Type */
   void *(*thread)(void);          /* PyGILState_GetThisThreadState */
-  _Atomic unsigned walks; /* one after the other that found what the layout says (chain.c) */
+  _Atomic unsigned walks;         /* one after the other that found what the layout has (chain.c) */
 } python_interpreter;
 
 /* A frame of a chain. */
@@ -53,7 +53,7 @@ typedef struct python_frame {
   uint8_t head[PYTHON_CODE_BYTES]; /* of the code object */
 } python_frame;
 
-/* Fills `at`; false: a version that is not known, or its table says what cannot be. `runtime`:
+/* Fills `at`; false: a version that is not known, or its table has what cannot be. `runtime`:
  * _PyRuntime, NULL none. */
 bool python_layout_of(python_layout *at, unsigned long version, const void *runtime);
 
@@ -74,8 +74,8 @@ bool python_read_pieces(bool loads, const python_piece *pieces, unsigned count);
 /* Whether that works here, where nobody forbids it. */
 bool python_can_read(void);
 
-/* The chain of this thread as numbers (frame.c), and how many of them each run has, 0 behind the last.
- * Returns how many frames. */
+/* The chain of this thread as numbers (frame.c), and how many of them each run has, 0 after the
+ * last. Returns how many frames. */
 unsigned python_chain(python_interpreter *in, const void *thread, bool main_thread, spool_writer *w,
                       uint64_t numbers[PYTHON_FRAMES_MOST], uint8_t runs[PYTHON_FRAMES_MOST + 1]);
 

@@ -4,7 +4,7 @@
  * begins touch them.
  *
  * A begin waits for BEGIN_WAITS_NS at most. What is still under way then is inside of the driver,
- * behind its own look at the captures: a wait for a context from the time before the first begin
+ * after its own look at the captures: a wait for a context from the time before the first begin
  * (reroute/device.c), or a call that the driver holds up. The work that it waits for may need what
  * this thread does next. */
 #include "interpose/record/capture.h"
@@ -93,7 +93,7 @@ bool capture_ends(void)
   return outermost(&ending_at);
 }
 
-/* What the driver says of a stream; `otherwise` where it does not. */
+/* The driver's answer about a stream; `otherwise` where it has none. */
 static CUstreamCaptureStatus status_of(uint64_t stream, CUstreamCaptureStatus otherwise)
 {
   CUstreamCaptureStatus status = otherwise;
@@ -112,8 +112,8 @@ static bool stream_capture_over(uint64_t stream)
   return status_of(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE) == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* A capture ends by success, by the error that says that it had been invalidated, and by the one
- * that says that a stream did not join ("failure of the overall capture operation", CUDA C++
+/* A capture ends by success, by the error that means that it had been invalidated, and by the one
+ * that means that a stream did not join ("failure of the overall capture operation", CUDA C++
  * Programming Guide). Its graph may use what is live now: no free of that is to find no capture
  * counted and the block not marked yet. */
 void capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream)

@@ -1,4 +1,4 @@
-/* capture.h: stream captures of the program, and what Weir does of its own beside them.
+/* capture.h: stream captures of the program, and what Weir does of its own during them.
  *
  * Beside a capture much is forbidden, and some of it spoils the capture instead of failing: to wait
  * for a context of which a stream is captured, to record an event in such a stream, to ask or wait
@@ -43,12 +43,12 @@ bool capture_is_active(uint64_t stream);
 
 /* ---- around the program's calls (gen.py) ----------------------------------------------------- */
 
-/* Ahead of a call that begins a capture; false: it is within one that was counted. Waits for the
- * steps under way. Both go to capture_begun() with what the driver said. */
+/* Before a call that begins a capture; false: it is within one that was counted. Waits for the
+ * steps under way. Both go to capture_begun() with the driver's answer. */
 bool capture_begins(void);
 void capture_begun(bool counted, uint32_t status);
 
-/* The same around a call that ends one. `owner`: it owns its event, so that the trace can be told.
+/* The same around a call that ends one. `owner`: it owns its event, so that the trace gets it.
  */
 bool capture_ends(void);
 void capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream);
@@ -67,7 +67,7 @@ typedef struct capture_relaxed {
 capture_relaxed capture_relax(void);
 void capture_relax_end(const capture_relaxed *r);
 
-/* Ahead of the program's first call in a forked child: the steps of the parent's other threads are
+/* Before the program's first call in a forked child: the steps of the parent's other threads are
  * not under way here. */
 void capture_forked(void);
 

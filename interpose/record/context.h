@@ -91,7 +91,7 @@ WEIR_HELPERS(WEIR_HELPER_TYPE)
  * another interposer, whose functions we may find in its place, may have nothing yet to call. */
 extern _Atomic bool driver_ready;
 
-/* What cuInit said, whoever called it. */
+/* What cuInit returned, whoever called it. */
 void driver_initialised(uint32_t status);
 
 /* NULL: not looked for yet, or the driver is not ready; 1: looked for in vain. */

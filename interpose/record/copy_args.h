@@ -1,4 +1,4 @@
-/* copy_args.h: a copy as the program asked for it. The wrapper fills one ahead of the original, out
+/* copy_args.h: a copy as the program asked for it. The wrapper fills one before the original, out
  * of the call's arguments or the structure that they point to; the recorder and the rerouter read
  * it, and nobody decodes a copy a second time.
  *
@@ -9,7 +9,7 @@
 #include "interpose/record/cuda_headers.h"
 #include "interpose/record/record.h"
 
-/* What the call itself says of an end. */
+/* What the call itself specifies of an end. */
 enum copy_end {
   COPY_HOST,     /* the function's name, its kind or a memory type names host memory */
   COPY_DEVICE,   /* and device memory */
@@ -24,11 +24,11 @@ enum copy_owners { COPY_NO_OWNERS, COPY_DEVICES, COPY_CONTEXTS }; /* that the ca
 
 typedef struct copy_args {
   uint64_t dst, src;               /* addresses or handles, as the call has them */
-  uint64_t dst_pitch, src_pitch;   /* bytes from row to row; 0: not told */
+  uint64_t dst_pitch, src_pitch;   /* bytes from row to row; 0: not known */
   uint64_t dst_offset, src_offset; /* bytes from there to the first one; not of a 1-D copy */
-  uint64_t dst_rows, src_rows;     /* rows from slice to slice; 0: not told */
+  uint64_t dst_rows, src_rows;     /* rows from slice to slice; 0: not known */
   uint64_t width, height, depth;   /* bytes, or elements (below); rows; slices */
-  uint64_t dst_owner, src_owner;   /* device's number or context's handle, as `owners` says */
+  uint64_t dst_owner, src_owner;   /* device's number or context's handle, by `owners` */
   uint64_t stream;                 /* as the call has it; 0: the default one */
   uint8_t dst_end, src_end;        /* enum copy_end */
   uint8_t owners;                  /* enum copy_owners */
@@ -49,7 +49,7 @@ WEIR_INLINE enum copy_end copy_kind_src(uint64_t kind)
   return kind <= WEIR_KIND_DEFAULT ? (enum copy_end)ends[kind] : COPY_BAD_KIND;
 }
 
-/* ---- what hooks.tsv names for a copy: each gives its arguments (gen.py, COPIES) ---------------
+/* ---- what hooks.tsv names for a copy: each gives its arguments (gen.py, COPIES) -----------------
  *
  * `arrays`: bit 0, the destination is an array; bit 1, the source is. */
 WEIR_INLINE copy_args copy_args_plain(uint64_t dst, uint64_t src, uint64_t bytes, uint64_t kind,

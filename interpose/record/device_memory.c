@@ -11,7 +11,7 @@
 enum { INTERVAL_MS = 100 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over what follows */
-static uint64_t last_free[WEIR_DEVICE_NONE];             /* as the trace was told; +1, 0: not yet */
+static uint64_t last_free[WEIR_DEVICE_NONE];             /* as in the trace; +1, 0: not yet */
 static _Atomic uint32_t asked_ms;                        /* coarse clock */
 
 typedef struct graph_figures {

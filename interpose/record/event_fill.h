@@ -10,8 +10,8 @@
 #include "interpose/record/record.h"
 #include "interpose/record/work.h"
 
-/* What an extractor fills; fields as in trace_event. The detail has a name for each kind there; here
- * functions do what a union would, which the compiler would keep in memory. */
+/* What an extractor fills; fields as in trace_event. The detail has a name for each kind there;
+ * here functions do what a union would, which the compiler would keep in memory. */
 typedef struct event_fields {
   uint64_t a, b, bytes, stream;
   unsigned kind, flags, device, src_device, detail, mem, context;
@@ -31,8 +31,8 @@ WEIR_DETAIL(sync_type)      /* of a SYNC */
 WEIR_DETAIL(reroute_reason) /* of an ALLOC or FREE */
 #undef WEIR_DETAIL
 
-/* Is shown every event ahead of its commit, and costs nothing while there is no watcher: where there is one,
- * each call of a function counts as its first in the process image. `copy`: of a COPY what
+/* Is shown every event before its commit, and costs nothing while there is no watcher: where there
+ * is one, each call of a function counts as its first in the process image. `copy`: of a COPY what
  * was asked for, else NULL. It may write records, which come before the event's. */
 struct copy_args;
 typedef void event_watcher(const hook_call *c, const event_fields *e, const struct copy_args *copy);
@@ -54,8 +54,8 @@ WEIR_INLINE event_fields event_begin_here(const hook_call *c, event_kind kind)
                         .context = c->thread->last_context_number};
 }
 
-/* Where the program's call to cuInit went past us: a call that has done something says that there
- * was one. Functions that only tell a version or an error succeed without; they are CALLs, and a
+/* Where the program's call to cuInit went past us: a call that has done something shows that there
+ * was one. Functions that only return a version or an error succeed without; they are CALLs, and a
  * runtime's CONTEXTs may only note what is asked of them. */
 WEIR_INLINE void driver_note_use(const hook_call *c, event_kind kind)
 {

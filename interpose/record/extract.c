@@ -2,8 +2,8 @@
  * contexts. Copies and memsets are in extract_copy.c.
  *
  * Invariants: an extractor is called with the thread's depth raised, after the real function has
- * returned; a record beside the event (NAME) is written before the event's slot is taken; the
- * pointer map is kept whether or not the event found room. */
+ * returned; a record that belongs to the event (NAME) is written before the event's slot is taken;
+ * the pointer map is kept whether or not the event found room. */
 #include "interpose/record/extract.h"
 
 #include "interpose/record/context.h"
@@ -176,8 +176,8 @@ uint64_t extract_format_bytes(CUarray_format format, unsigned channels)
   return (UINT64_C(1) << i % 3) << (i / 3 & 1);
 }
 
-/* Bytes of an array and its mipmap levels. Layers and cube faces (in `depth`) do not shrink. What is
- * sparse, or mapped later, has none of its own: it lies in memory that the program creates
+/* Bytes of an array and its mipmap levels. Layers and cube faces (in `depth`) do not shrink. What
+ * is sparse, or mapped later, has none of its own: it lies in memory that the program creates
  * (cuMemCreate), which is counted there. */
 static uint64_t array_bytes(uint64_t element, uint64_t w, uint64_t h, uint64_t d, uint64_t levels,
                             uint64_t flags)
@@ -224,7 +224,7 @@ void extract_import_array(hook_call *c, extract_word handle, extract_word elemen
   alloc_array(c, handle, element, bytes, WEIR_MEM_IMPORTED);
 }
 
-/* A free takes its block out ahead of the real one (pointers.h), and puts it back when that fails.
+/* A free takes its block out before the real one (pointers.h), and puts it back when that fails.
  */
 void extract_free_before(hook_call *c, extract_word ptr)
 {
@@ -260,7 +260,7 @@ WEIR_INLINE event_fields begin_free(hook_call *c, uint64_t ptr, unsigned mem)
 
 /* cuMemFree: "will not perform any implicit synchronization when the pointer was allocated with
  * cuMemAllocAsync or cuMemAllocFromPoolAsync ... For all other pointers, this API may perform
- * implicit synchronization" (cuda.h; cudaFree says the same). Arrays and page-locked memory: no
+ * implicit synchronization" (cuda.h; cudaFree has the same). Arrays and page-locked memory: no
  * word there, and the driver does as for device memory. */
 WEIR_INLINE void mark_free(const hook_call *c, event_fields *e)
 {
@@ -511,7 +511,7 @@ void extract_code(hook_call *c, extract_word a, extract_word b, extract_word byt
   device_memory_measured(c, WEIR_TAKEN_CODE, a, WEIR_DEVICE_NONE);
 }
 
-/* One beside the primary context. */
+/* A context besides the primary one. */
 void extract_context_own(hook_call *c, extract_word context, extract_word device, extract_word b)
 {
   extract_context_made(c, context, device, b);

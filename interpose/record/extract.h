@@ -1,4 +1,4 @@
-/* extract.h: extractors, one a meaning of arguments. hooks.tsv says which a function uses; their
+/* extract.h: extractors, one a meaning of arguments. hooks.tsv has which one a function uses; their
  * prototypes are made from gen.py's EXTRACTORS. A word is a 64-bit value: a pointer, a handle or a
  * number; out-pointers come already followed (0 after a failure or for NULL). */
 #ifndef WEIR_INTERPOSE_EXTRACT_H

@@ -1,10 +1,11 @@
 /* extract_copy.c: copies and memsets: how many bytes, from where to where, and whether the host
  * waits.
  *
- * A *side* is what an end of a copy (copy_args.h) turns out to be. What the call itself says about
- * it is believed; where it says nothing (cudaMemcpyDefault, cuMemcpy, unified) the end is looked up
- * in the pointer map, and in the driver when the map does not know it. A copy's direction follows
- * from its sides; between two devices it is peer to peer. Managed memory counts as device.
+ * A *side* is what an end of a copy (copy_args.h) turns out to be. What the call itself specifies
+ * of it is believed; where it specifies nothing (cudaMemcpyDefault, cuMemcpy, unified) the end is
+ * looked up in the pointer map, and in the driver when the map does not know it. A copy's
+ * direction follows from its sides; between two devices it is peer to peer. Managed memory counts
+ * as device.
  *
  * Bytes are payload: width * height * depth, no pitch. */
 #include "interpose/record/extract.h"
@@ -13,7 +14,7 @@
 #include "interpose/record/graph.h"
 #include "interpose/record/subscriber.h"
 
-/* Ahead of anything that is asked about a copy or a memset. */
+/* Before anything that is asked about a copy or a memset. */
 static void copy_begins(const hook_call *c)
 {
   if (!c->thread->last_context) driver_note_use(c, WEIR_EV_COPY);
@@ -29,7 +30,7 @@ typedef struct side {
 } side;
 
 /* The driver's word on an address that the map does not know: memory made by a way we do not wrap.
- * A question that fails means memory CUDA was not told of. */
+ * A question that fails means memory CUDA does not know of. */
 static side query_driver_side(const hook_call *c, uint64_t at)
 {
   side s = {at, WEIR_MEM_PAGEABLE, WEIR_DEVICE_NONE, false, 0};
@@ -77,7 +78,7 @@ static side side_of(const hook_call *c, uint64_t at, enum copy_end end)
   return memory_side(c, at, COPY_EITHER);
 }
 
-/* The device that a call names is believed; a context says which it is where the map does not. */
+/* The device that a call names is believed; a context determines it where the map does not. */
 static void device_from_context(side *s, const copy_args *a, uint64_t owner)
 {
   if (a->owners == COPY_DEVICES && owner < WEIR_DEVICE_NONE) s->device = (uint8_t)owner;

@@ -77,7 +77,7 @@ void extract_ipc_open(hook_call *c, extract_word ptr)
   commit_import(c, b);
 }
 
-/* Ahead of the close, since another can be given the address at once. What is put back when that
+/* Before the close, since another can be given the address at once. What is put back when that
  * fails stays in `held`: the block, or with tag 0 and bytes 1 that it was one open of several. */
 void extract_ipc_close_before(hook_call *c, extract_word ptr)
 {

@@ -2,7 +2,7 @@
  * (physical.h). Its creation is an allocation, whose address is the handle; the call that ends the
  * last of its references and mappings is its free, or, where that is an unmapping, which may end
  * many, the first of a call whose further items are the frees. Imported memory counts from its
- * first mapping, which tells its size. All other calls are just calls. */
+ * first mapping, which shows its size. All other calls are just calls. */
 #include "interpose/record/extract.h"
 
 #include "interpose/record/event_fill.h"

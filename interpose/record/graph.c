@@ -1,7 +1,7 @@
-/* graph.c: see graph.h. A *walk* reads a graph and writes its nodes as GRAPH records, a buffer at a
- * time; a child graph's nodes, and those of a conditional node's bodies, follow the node that they
- * are in. What could not be read has no last record: the trace then says that the graph's contents
- * are not known, instead of too little. */
+/* graph.c: see graph.h. A *walk* reads a graph and writes its nodes as GRAPH records, a buffer at
+ * a time; a child graph's nodes, and those of a conditional node's bodies, follow the node that
+ * they are in. What could not be read has no last record: the trace then records that the graph's
+ * contents are not known, instead of too little. */
 #include "interpose/record/graph.h"
 
 #include "core/base/pages.h"
@@ -25,10 +25,10 @@ typedef struct graph_walk {
   graph_node_info node[BUFFERED];
 } graph_walk;
 
-/* Conditional nodes: x, the driver's array of their bodies, y: how many and, from bit 32 on, the age.
- * It is the driver's only word on them (CUDA_CONDITIONAL_NODE_PARAMS), and holds as long as the
- * node: nobody says when that goes with its graph, so that every end of one begins a new age, in
- * which no array of an earlier one is looked into. */
+/* Conditional nodes: x, the driver's array of their bodies, y: how many and, from bit 32 on, the
+ * age. It is the driver's only word on them (CUDA_CONDITIONAL_NODE_PARAMS), and holds as long as
+ * the node: nobody reports when that goes with its graph, so that every end of one begins a new
+ * age, in which no array of an earlier one is looked into. */
 static hash_table conditionals;
 static _Atomic uint32_t conditional_age;
 
@@ -280,7 +280,7 @@ void extract_graph_add(hook_call *c, extract_word graph, extract_word node,
                  (uint64_t)atomic_load(&conditional_age) << 32 | p->size);
 }
 
-/* Ahead of the end of a graph or a node: from then on its handles may be others'. */
+/* Before the end of a graph or a node: from then on its handles may be others'. */
 void extract_graph_end_before(hook_call *c, extract_word graph)
 {
   (void)c, (void)graph;

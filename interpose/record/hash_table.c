@@ -117,8 +117,8 @@ hash_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y)
   return e;
 }
 
-/* Whoever makes y 0 has taken the entry, and with it the key, which no other thread can claim before
- * it is GONE. */
+/* Whoever makes y 0 has taken the entry, and with it the key, which no other thread can claim
+ * before it is GONE. */
 static bool claim_entry(hash_entry *e, uint64_t *x, uint64_t y)
 {
   *x = atomic_load_explicit(&e->x, memory_order_relaxed);

@@ -3,7 +3,7 @@
  *
  * Any number of threads; no lock, no malloc, nothing to repair after fork(). Open addressing with a
  * bounded probe: a key lives in one of PROBE slots of one *level*; when those are taken a level
- * eight times larger is mapped behind it, so nothing is ever moved and a reader never waits. A slot
+ * eight times larger is mapped after it, so nothing is ever moved and a reader never waits. A slot
  * whose key was removed is a tombstone and is taken by the next key that hashes there.
  *
  * One key is not inserted by two threads at a time (a program can't be given one address twice);

@@ -110,7 +110,7 @@ void handle___cudaRegisterFunction(int bank, bool per_thread,
 }
 
 /* What these do beneath (load a module, make a context) is part of no event: they are asked once a
- * kernel, ahead of its first launch. */
+ * kernel, before its first launch. */
 #define WEIR_GET_KERNEL(symbol, type)                                                              \
   cudaError_t handle_##symbol(int bank, bool per_thread,                                           \
                               cudaError_t (*real)(type *, const void *), type *handle,             \

@@ -136,7 +136,7 @@ static uint64_t first_from(uint64_t address)
   return low;
 }
 
-/* Takes out those of [first, last); what ends with them is put ahead of `ended`. */
+/* Takes out those of [first, last); what ends with them is put before `ended`. */
 static uint32_t remove_mappings(uint64_t first, uint64_t last, uint32_t ended)
 {
   if (first == last) return ended;

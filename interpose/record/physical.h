@@ -5,7 +5,7 @@
  * its handle, however often it is mapped. A *mapping* makes an address range of its memory's kind
  * and device in the pointer map.
  *
- * A release tells which memory it is of ahead of the real call, since the handle can come back to
+ * A release finds which memory it is of before the real call, since the handle can come back to
  * another thread at once; addresses are the program's own, and cannot. Under a lock: the driver's
  * side of each of these calls takes microseconds. */
 #ifndef WEIR_INTERPOSE_PHYSICAL_H
@@ -14,7 +14,7 @@
 #include "interpose/record/pointers.h"
 
 typedef struct physical_memory {
-  uint64_t handle, bytes; /* bytes 0: imported, and not mapped yet: only a mapping tells */
+  uint64_t handle, bytes; /* bytes 0: imported, and not mapped yet: only a mapping shows it */
   block_tag tag;          /* kind and device of its mappings */
   bool imported;          /* of another process or API */
 } physical_memory;
@@ -29,11 +29,11 @@ void physical_retained(uint64_t handle, uint64_t address);
 uint32_t physical_release_begin(uint64_t handle);
 bool physical_release_end(uint32_t which, uint64_t handle, bool released, physical_memory *ended);
 
-/* True: the first mapping of imported memory, which tells its size. */
+/* True: the first mapping of imported memory, which shows its size. */
 bool physical_mapped(uint64_t address, uint64_t bytes, uint64_t handle, physical_memory *first);
 
 /* The mappings that begin in [address, address + bytes) are gone. What ends with them is a list:
- * its first, 0 none; next: takes that off, and says which is after it. */
+ * its first, 0 none; next: takes that off, and returns the one after it. */
 uint32_t physical_unmapped(uint64_t address, uint64_t bytes);
 uint32_t physical_next_ended(uint32_t which, physical_memory *ended);
 

@@ -4,10 +4,10 @@
  * A block's marks are disjoint from those of all other live blocks, but for pages that it shares.
  * Marks of a block whose end nobody saw give way: those of the same place are overwritten, finer
  * ones are looked for (used, used8, below: bitmaps, a word for 64 entries) and wiped before a
- * coarser one is laid over them, coarser ones have no say where a finer one is. Who leaves wipes
+ * coarser one is laid over them, coarser ones do not count where a finer one is. Who leaves wipes
  * what still has its tag.
  *
- * The bitmaps are shared by blocks beside each other, so their bits are set and cleared one by one;
+ * The bitmaps are shared by adjacent blocks, so their bits are set and cleared one by one;
  * a bit is cleared only by a block that covers all that it stands for. */
 #include "core/base/pages.h"
 #include "interpose/record/pointers.h"

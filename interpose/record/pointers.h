@@ -1,14 +1,14 @@
 /* pointers.h: what a pointer of the program points to, without asking the driver.
  *
- * A *block* is one allocation or registration, remembered by its start address. A *tag* says what
+ * A *block* is one allocation or registration, remembered by its start address. A *tag* holds what
  * it is: kind of memory, device, context. *Marks* let any address inside a block be classified: a
  * radix tree over the address (1 GiB, 2 MiB, 4 KiB) in which a mark stands for 1, 8 or 64 entries
  * of a node, so that a block of any size costs some marks at its two ends and a few between. Where
  * marks lie over one another the finer one holds. A page that small blocks share holds a count.
  *
- * Of a page that page-locked memory of the host has in part, the rest may be anybody's: two arrays of
- * malloc lie next to each other, and one of them is registered. There a bitmap says which bytes are
- * a block's.
+ * Of a page that page-locked memory of the host has in part, the rest may be anybody's: two arrays
+ * of malloc lie next to each other, and one of them is registered. There a bitmap has which bytes
+ * are a block's.
  *
  * Lock-free, any thread, memory from mmap. Where mapping fails an address is merely unknown. A
  * block is taken out before its free is forwarded (the address can come back to another thread at
@@ -28,7 +28,7 @@ typedef uint32_t block_tag; /* 0: unknown */
 #define WEIR_TAG_POOL         (UINT32_C(1) << 20) /* from the stream-ordered allocator */
 #define WEIR_TAG_ELEMENT      21                  /* shift: bytes an element of an array, 9 bits */
 #define WEIR_TAG_ELEMENT_MOST UINT32_C(511)       /* these bits */
-#define WEIR_TAG_SHORT        (UINT32_C(1) << 30) /* the driver has made it longer than was asked for */
+#define WEIR_TAG_SHORT        (UINT32_C(1) << 30) /* the driver made it longer than asked */
 #define WEIR_TAG_WITHIN                                                                            \
   (UINT32_C(1) << 31) /* in no map: of memory known as another block (within.h) */
 
@@ -72,7 +72,8 @@ pointer_block pointer_block_remove(uint64_t start);
 pointer_block pointer_block_at(uint64_t start);
 
 /* The tree (pointers.c). top: 512 roots, one for 2^48 bytes each (57-bit addresses). A root has
- * 2^18 entries of 1 GiB, a node 512 of 2 MiB or of 4 KiB; the children of the latter are bitmaps. */
+ * 2^18 entries of 1 GiB, a node 512 of 2 MiB or of 4 KiB; the children of the latter are
+ * bitmaps. */
 typedef _Atomic uint32_t pointer_page_mark; /* tag in bits 0-19, blocks in the page in bits 20-30 */
 typedef _Atomic uint64_t pointer_word;
 

@@ -3,8 +3,8 @@
 
 #include "core/trace/held.h"
 
-/* Words of an event: 0 kind, flags, function; 1 start; 2 duration, status; 3 stack, context; 4 a; 5 b;
- * 6 bytes; 7 stream. */
+/* Words of an event: 0 kind, flags, function; 1 start; 2 duration, status; 3 stack, context; 4 a;
+ * 5 b; 6 bytes; 7 stream. */
 static bool same_poll(const event_word *held, const event_word *w)
 {
   return held[0] >> 32 == w[0] >> 32 && held[2] >> 48 == w[2] >> 48 && held[3] == w[3] &&

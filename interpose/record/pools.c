@@ -21,7 +21,7 @@ typedef struct pool {
   uint8_t device;          /* ordinal */
   bool from_start;         /* the one that the device had by itself */
   bool kept;               /* its release threshold is ours */
-  bool reported;           /* `last` is what the trace was told last */
+  bool reported;           /* `last` is what the trace has last */
   pool_figures last;
 } pool;
 

@@ -1,12 +1,13 @@
-/* pools.h: what is in the driver's own memory pools, those of cudaMallocAsync, told to the trace.
+/* pools.h: what is in the driver's own memory pools, those of cudaMallocAsync, written to the
+ * trace.
  *
  * The pools are left to the driver in every mode; it counts what it has reserved for each and how
  * much of that is in use. A pool is *known* from its first use on. Its figures are asked for then,
  * at a thread's 1st, 2nd, 4th, 8th ... allocation or free in a pool, at most every 100 ms between
  * these, where the program waits for its context (or, every 10 ms at most, for a stream), and when
- * a pool is trimmed or ends. They are told where they have changed. Never while a stream is being
- * captured, and never at the program's end, where nothing of ours calls CUDA: what came after the
- * last of these moments is not seen. */
+ * a pool is trimmed or ends. They are written where they have changed. Never while a stream is
+ * being captured, and never at the program's end, where nothing of ours calls CUDA: what came
+ * after the last of these moments is not seen. */
 #ifndef WEIR_INTERPOSE_POOLS_H
 #define WEIR_INTERPOSE_POOLS_H
 
@@ -32,7 +33,7 @@ WEIR_INLINE void driver_pools_waited(bool context)
 }
 
 /* It has trimmed the pool; is about to end it; has ended it, so that the handle is nobody's, after
- * the trace was told of it. */
+ * the trace has it. */
 void driver_pool_trimmed(uint64_t pool);
 /* false: it was not known */
 bool driver_pool_ends(uint64_t pool);

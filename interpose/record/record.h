@@ -1,11 +1,10 @@
 /* record.h: one hooked call, from the wrapper's first line to the committed event.
  *
- * The outermost call of a thread owns the event; and so does each call of virtual memory that another
- * library makes within it (within.h). call_enter() (table/wrap.h) says whether this is such a call; the
- * real function runs between call_forward() and call_returned(); an extractor (extract.c) then asks for
- * the event, fills what is its own, and commits it. Nothing here locks, allocates or reads the
- * environment; errno is what the real function left.
- */
+ * The outermost call of a thread owns the event; and so does each call of virtual memory that
+ * another library makes within it (within.h). call_enter() (table/wrap.h) finds whether this is
+ * such a call; the real function runs between call_forward() and call_returned(); an extractor
+ * (extract.c) then asks for the event, fills what is its own, and commits it. Nothing here locks,
+ * allocates or reads the environment; errno is what the real function left. */
 #ifndef WEIR_INTERPOSE_RECORD_H
 #define WEIR_INTERPOSE_RECORD_H
 

@@ -1,6 +1,6 @@
-/* stats.h: what happens to a cache and is no call of the program, told to the trace as
+/* stats.h: what happens to a cache and is no call of the program, written to the trace as
  * CACHE events: memory given back, blocks tainted, staging measured. Slow paths only. What one call
- * did (a hit, a miss and why, the wait in a free) its own event says. */
+ * did (a hit, a miss and why, the wait in a free) its own event has. */
 #ifndef WEIR_INTERPOSE_STATS_H
 #define WEIR_INTERPOSE_STATS_H
 
@@ -16,7 +16,7 @@ void cache_event_tainted(uint64_t address, uint64_t bytes, reroute_reason why);
  * of `bytes` from `start` on, or, bytes 0, by an earlier program. */
 void cache_event_staging(uint64_t start, unsigned device, copy_kind kind, unsigned percent,
                          uint64_t bytes);
-/* A copy to the host, made where `stack` says (0: here), brought back poison: `bytes` of it, the
+/* A copy to the host, made where `stack` is (0: here), brought back poison: `bytes` of it, the
  * first at `offset` in the block. */
 void cache_event_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack);
 

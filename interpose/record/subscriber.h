@@ -12,14 +12,14 @@
 #include "core/trace/event.h"
 
 typedef struct record_subscriber {
-  /* The original has handed this address out: no cache has it, whatever its records say. A context
+  /* The original has handed this address out: no cache has it, whatever its records have. A context
    * that is destroyed takes its memory with it, and its caches' records go a moment later. */
   void (*allocated)(uint64_t address);
   /* The context of that number is gone, and its memory with it. */
   void (*context_gone)(unsigned number);
   /* Peer access was enabled. */
   void (*peers_enabled)(void);
-  /* A graph was made of work that may use any live block. `in_trace`: the trace is to say so. */
+  /* A graph was made of work that may use any live block. `in_trace`: the trace is to record it. */
   void (*graph_made)(bool in_trace);
   /* The block at that address is used by work of others than its context. */
   void (*shared)(uint64_t address, reroute_reason why);

@@ -1,7 +1,7 @@
-/* unwrapped.c: see unwrapped.h. A function nobody wrapped is handed out behind a thunk: an entry
- * (elf/entry.h) and three instructions (thunks.S) that raise two flags and go on to it. They change no
- * argument, and it takes the program, not us, for its caller. Each thunk is bound to one function for
- * good. */
+/* unwrapped.c: see unwrapped.h. A function nobody wrapped is handed out through a thunk: an entry
+ * (elf/entry.h) and three instructions (thunks.S) that raise two flags and go on to it. They
+ * change no argument, and it takes the program, not us, for its caller. Each thunk is bound to one
+ * function for good. */
 #include "interpose/record/unwrapped.h"
 
 #include <pthread.h>

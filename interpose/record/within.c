@@ -1,6 +1,6 @@
-/* within.c: see within.h. A block is such a one where a live block or mapping has its address before
- * the allocation is taken in: what was freed has left the pointer map. Small blocks share pages, so
- * an address inside is asked of the driver. */
+/* within.c: see within.h. A block is such a one where a live block or mapping has its address
+ * before the allocation is taken in: what was freed has left the pointer map. Small blocks share
+ * pages, so an address inside is asked of the driver. */
 #include "interpose/record/within.h"
 
 #include "interpose/record/context.h"

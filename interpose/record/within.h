@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include "interpose/record/pointers.h"
 
-/* A function of CUDA's leads to another library (table/rows.c). Until then nothing below is asked. */
+/* A function of CUDA's leads to another library (table/rows.c). Until then nothing below is
+ * asked. */
 extern _Atomic bool within_possible;
 
 static inline bool within_is_possible(void)

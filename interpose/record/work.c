@@ -106,7 +106,7 @@ void work_note_unknown(const char *why)
   weir_note(text);
 }
 
-/* What nobody wrapped was called: it is said once, and remembered. */
+/* What nobody wrapped was called: it is reported once, and remembered. */
 static bool has_unknown_work(void)
 {
   char text[96];

@@ -41,7 +41,7 @@ static inline void work_note(unsigned context, uint64_t stream)
   work_note_slow(context, stream);
 }
 
-/* Ahead of a wait for a context; what it returns goes to work_waited() when the wait is over.
+/* Before a wait for a context; what it returns goes to work_waited() when the wait is over.
  */
 uint32_t work_wait_begins(void);
 void work_waited(unsigned context, uint32_t age);
@@ -51,11 +51,11 @@ void work_forget_stream(unsigned context, uint64_t stream);
 bool work_busy(unsigned context, uint64_t stream);
 
 /* Work may be under way that nobody noted: from now on every answer of work_list() is -1, and
- * the trace says why. */
+ * the trace has the reason. */
 void work_note_unknown(const char *why);
 
 /* The streams of the context with work that may be under way, as handles of cuEventRecord; -1:
- * cannot be told (a per-thread stream, more than `room`, an unseen way to launch). */
+ * cannot be known (a per-thread stream, more than `room`, an unseen way to launch). */
 int work_list(unsigned context, void **streams, int room);
 
 #endif

@@ -2,8 +2,8 @@
  * between two devices, in each for the other, as far as they can. From then on the driver copies
  * directly, and memory of one can be reached from the other.
  *
- * The program is not to notice: what it enables later itself succeeds, as it would have, and what it
- * disables without having enabled it fails. */
+ * The program is not to notice: what it enables later itself succeeds, as it would have, and what
+ * it disables without having enabled it fails. */
 #include "interpose/process/process.h"
 #include "interpose/record/context.h"
 #include "interpose/record/pointers.h"
@@ -19,7 +19,7 @@ enum { UNMET, MET, OURS }; /* MET: nothing is to be done; OURS: enabled here, no
 
 static _Atomic uint8_t access_states[CONTEXTS][CONTEXTS]; /* [of][to], by numbers */
 
-/* In a context whose memory is to reach the other's; what the driver says. */
+/* In a context whose memory is to reach the other's; the driver's answer. */
 static CUresult enable_access(CUcontext in, unsigned device, CUcontext to, unsigned to_device)
 {
   PFN_cuDeviceCanAccessPeer_v4000 can = WEIR_HELPER(cuDeviceCanAccessPeer);

@@ -4,7 +4,7 @@
 
 #include "interpose/record/copy_args.h"
 
-/* Ahead of a copy, where REROUTE_ACCESS is on. */
+/* Before a copy, where REROUTE_ACCESS is on. */
 void peer_access_at_copy(const copy_args *a);
 /* The context of that number is gone. */
 void peer_access_context_gone(unsigned number);

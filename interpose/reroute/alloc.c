@@ -4,7 +4,7 @@
  * What is left to the driver: sizes of 0, allocations and frees while a stream is being captured, a
  * thread without a context, a runtime before 12 whose device is chosen but not yet current, blocks
  * that were shared or that a graph may use, and everything after a sticky error. Why a call was
- * left to the driver, or had to ask it for memory, is said in the call's event (hook_call.why). */
+ * left to the driver, or had to ask it for memory, is in the call's event (hook_call.why). */
 #include "interpose/reroute/context_cache.h"
 
 #include "interpose/reroute/poison.h"
@@ -133,7 +133,7 @@ static uint64_t pitch_find(uint64_t key)
   return e ? atomic_load_explicit(&e->y, memory_order_acquire) : 0;
 }
 
-/* What the driver has said; and of the memory that it gave to the program itself. */
+/* The driver's answer; and of the memory that it gave to the program itself. */
 static void pitch_store(uint64_t key, uint64_t pitch, uint64_t at, uint64_t rows)
 {
   if (key && !pitch_find(key) && atomic_fetch_add(&pitches_known, 1) < PITCHES_MOST)

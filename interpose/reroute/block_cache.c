@@ -3,16 +3,15 @@
  * Everything is guarded by one lock, which is never held across a call that takes or gives memory:
  * such a call may take a millisecond, and a thread that needs no memory shall not wait for it. The
  * event calls are made under it: they only look. Nothing here waits for the device; who must, does
- * it outside and says so (block_cache_complete). The lock is biased (core/base/bias.h): a thread
- * that allocates alone takes it with two plain stores.
+ * it outside and reports it (block_cache_complete). The lock is biased (core/base/bias.h): a
+ * thread that allocates alone takes it with two plain stores.
  *
- * A block is a record, and a record is one cache line. Records are numbered, live in one array that
- * grows by whole mappings, and are found by address through an open-addressed index. An idle block
- * is on two lists: the bin of its size, newest first, and the list of all idle ones by age, from
- * which decay takes the oldest. A waiting block is on the waiting list, with a chain of uses: a
- * stream and the epoch of it that must be complete. As in core/memory/epoch.c a marker recorded in the stream
- * closes an epoch, only when somebody needs to know, and covers all frees before it.
- */
+ * A block is a record, and a record is one cache line. Records are numbered, live in one array
+ * that grows by whole mappings, and are found by address through an open-addressed index. An idle
+ * block is on two lists: the bin of its size, newest first, and the list of all idle ones by age,
+ * from which decay takes the oldest. A waiting block is on the waiting list, with a chain of uses:
+ * a stream and the epoch of it that must be complete. As in core/memory/epoch.c a marker recorded
+ * in the stream closes an epoch, only when somebody needs to know, and covers all frees before it. */
 #include "core/base/pages.h"
 #include "interpose/reroute/block_cache.h"
 
@@ -36,10 +35,10 @@ enum {
   BINS = SMALL_BINS + LARGE_BINS + 1,
   RECORDS = 1 << 24, /* most there can be; address space only */
   COMMIT = 1 << 12,
-  STREAMS = 1024, /* a cache can tell apart at once */
+  STREAMS = 1024, /* a cache can distinguish at once */
 };
 
-enum { REC_SPARE = 8, REC_USE = 9 }; /* beside block_cache_state */
+enum { REC_SPARE = 8, REC_USE = 9 }; /* in addition to block_cache_state */
 
 typedef struct rec { /* one cache line */
   uint64_t address;
@@ -114,7 +113,7 @@ static _Atomic uint64_t freed_so_far; /* blocks, by all caches */
 static _Atomic uint32_t freeing;      /* blocks that the device is asked to take back */
 static struct {
   uint64_t ticks; /* clock_ticks() when `ms` was read, or a little earlier */
-  uint32_t ms;    /* the time last read: all times here come from it, so that none is ahead */
+  uint32_t ms;    /* the time last read: all times here come from it, so that none is later */
 } clock_read;
 
 __attribute__((noinline)) static uint32_t time_now(void)
@@ -534,7 +533,7 @@ static rec_id rec_live(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t 
 /* Lock held. */
 static weir_status adopt_block(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t address)
 {
-  /* The device gives an address that we have: it was freed behind our back. */
+  /* The device gives an address that we have: it was freed without our knowledge. */
   rec_id id = map_find(address);
   if (id) remove_block(id);
   id = rec_live(w, asked, bytes, address);

@@ -1,17 +1,17 @@
-/* block_cache.h: a cache of whole blocks, of memory that belongs to no stream. It takes memory from a
- * backend (core) and knows nothing else of CUDA.
+/* block_cache.h: a cache of whole blocks, of memory that belongs to no stream. It takes memory
+ * from a backend (core) and knows nothing else of CUDA.
  *
- * A program that calls cudaMalloc holds the start of one real allocation, may use it in any stream,
- * and may give it to anything that looks at allocations. So a cache of such memory never splits,
- * joins or moves a block, and a block that was freed is handed out again only when the work that
- * may touch it is complete: order alone is not enough here.
+ * A program that calls cudaMalloc holds the start of one real allocation, may use it in any
+ * stream, and may give it to anything that looks at allocations. So a cache of such memory never
+ * splits, joins or moves a block, and a block that was freed is handed out again only when the
+ * work that may touch it is complete: order alone is not enough here.
  *
  * Words. live: the program's. waiting: freed, but work named at the free may still touch it. idle:
  * complete, to be handed out. cached: waiting or idle.
  *
- * The policy is that of core/memory/pool.h for whole blocks; here are the operations that it takes, and the index that
- * finds a block of any cache by its address, in every state. Any thread. Sizes are bytes.
- */
+ * The policy is that of core/memory/pool.h for whole blocks; here are the operations that it
+ * takes, and the index that finds a block of any cache by its address, in every state. Any thread.
+ * Sizes are bytes. */
 #ifndef WEIR_INTERPOSE_REROUTE_BLOCK_CACHE_H
 #define WEIR_INTERPOSE_REROUTE_BLOCK_CACHE_H
 
@@ -29,16 +29,14 @@ typedef enum block_cache_reason { /* why a block's memory was new, or why it was
                                   BLOCK_CACHE_FIRST,      /* no block of its size was ever there */
                                   BLOCK_CACHE_IN_USE,     /* all of its size were live */
                                   BLOCK_CACHE_WAITED_FOR, /* one of its size was waiting */
-                                  BLOCK_CACHE_LIMIT, /* one was given back: more was cached than may be
-                                                   kept */
-                                  BLOCK_CACHE_DECAY, /* one was given back: it had been idle for too long
-                                                 */
+                                  BLOCK_CACHE_LIMIT,      /* one was given back: the limit */
+                                  BLOCK_CACHE_DECAY,      /* one was given back: idle too long */
                                   BLOCK_CACHE_TRIM /* one was given back: for lack of memory */
 } block_cache_reason;
 
 typedef struct block_cache_freed { /* a block that went back to the device */
   uint64_t address, bytes;
-  uint64_t start; /* clock_ticks() ahead of the device's free */
+  uint64_t start; /* clock_ticks() before the device's free */
   block_cache_reason why;
 } block_cache_freed;
 
@@ -78,7 +76,7 @@ typedef struct block_cache_counters {
 } block_cache_counters;
 
 /* A cache over `backend` (borrowed; who still has a block_cache_block may look at it). Errors:
- * ENOMEM, and what the backend says. */
+ * ENOMEM, and the backend's status. */
 weir_status block_cache_open(block_cache **out, const weir_backend *backend,
                              const block_cache_options *options);
 /* The context is gone and its memory with it: the records are dropped, the device is not called. */
@@ -86,7 +84,7 @@ void block_cache_abandon(block_cache *cache);
 
 /* A block of at least `bytes`, idle or new. *hit: it was in the cache. Errors: EOOM once nothing
  * idle is left to give back (the caller may wait for what is waiting and try again), and what the
- * backend says. */
+ * backend returns. */
 weir_status block_cache_malloc(block_cache *cache, uint64_t bytes, uint64_t *address, bool *hit);
 /* The two halves of it, for memory that the caller gets in its own way: an idle block, or false;
  * and new memory of block_cache_round(`asked`) bytes at `address`, live from here on. Errors:
@@ -96,7 +94,8 @@ weir_status block_cache_adopt(block_cache *cache, uint64_t asked, uint64_t addre
 uint64_t block_cache_round(uint64_t bytes);
 /* Into the cache; not handed out again before the work now in each of the `count` streams is
  * complete. *full: more is waiting than may be kept, so that the caller should wait for the device
- * and say block_cache_complete(). Errors: EINVAL (not live), ENOMEM, ELIMIT: nothing has changed. */
+ * and call block_cache_complete(). Errors: EINVAL (not live), ENOMEM, ELIMIT: nothing has
+ * changed. */
 weir_status block_cache_free(uint64_t address, void *const *streams, unsigned count, bool *full);
 /* The same for a block that block_cache_find() has just found LIVE, at clock_ticks() `now` (0: not
  * read): nothing is looked up, and hardly ever a clock. EINVAL too when it is not that allocation
@@ -108,7 +107,7 @@ bool block_cache_forget(uint64_t address);
 /* The device has handed the address out past the caches: whatever record there is of it is of
  * memory that went with its context, and is dropped. */
 void block_cache_forget_stale(uint64_t address);
-/* The same for a block that was found LIVE, ahead of a free by the driver, which may hand its
+/* The same for a block that was found LIVE, before a free by the driver, which may hand its
  * address out again at once; and its record again, where that free has failed. */
 bool block_cache_detach(const block_cache_block *block);
 void block_cache_reattach(block_cache *cache, const block_cache_block *block);
@@ -119,7 +118,7 @@ block_cache_block block_cache_find(uint64_t address);
 uint64_t block_cache_serial(void);
 
 /* All work of all streams is complete: waiting blocks are idle from here on. `before` is what
- * block_cache_clock() said ahead of the wait: frees after it are left waiting. */
+ * block_cache_clock() returned before the wait: frees after it are left waiting. */
 uint64_t block_cache_clock(block_cache *cache);
 void block_cache_complete(block_cache *cache, uint64_t before);
 /* The program has waited for the device: what has been idle for too long goes back now. It also

@@ -1,12 +1,13 @@
-/* bounds.c: copies and fills of memory that the program does not have: what it has freed and a cache
- * holds, and what lies between the bytes it asked for and the end of the block that it got. The
- * driver would take both, for it is real memory, where without the caches it refuses them with
- * CUDA_ERROR_INVALID_VALUE. So the same is answered here, ahead of it.
+/* bounds.c: copies and fills of memory that the program does not have: what it has freed and a
+ * cache holds, and what lies between the bytes it asked for and the end of the block that it got.
+ * The driver would take both, for it is real memory, where without the caches it refuses them with
+ * CUDA_ERROR_INVALID_VALUE. So the same is answered here, before it.
  *
  * Whether a driver refuses what ends between the bytes asked for and its own granularity is not
- * documented. It is tried once, at the first such copy, on a block of one byte: a driver that takes
- * two bytes there judges by its granularity, which is no finer than that of the caches, and is left
- * to judge all such copies. The byte stays allocated, since a free would wait for the device.
+ * documented. It is tried once, at the first such copy, on a block of one byte: a driver that
+ * takes two bytes there judges by its granularity, which is no finer than that of the caches, and
+ * is left to judge all such copies. The byte stays allocated, since a free would wait for the
+ * device.
  *
  * An address that is the start of a block costs a look-up. One inside a block is compared with the
  * block that the thread's last such copy was in, and else the driver is asked where its block

@@ -1,5 +1,5 @@
 /* cache.c: the caches that rerouted memory comes from and goes back to, and what all of
- * them are told: that work is complete, that memory is short, that a context is gone. A context's
+ * them learn: that work is complete, that memory is short, that a context is gone. A context's
  * cache is made at its first allocation. A cache is found by the number of the thread's current
  * context, which is asked for anew at each call: it is what the driver would allocate in. */
 #include "interpose/reroute/context_cache.h"
@@ -232,8 +232,8 @@ void wait_mark_end(const wait_mark *m)
     complete_until(&host_caches[m->number][i], m->host[i]);
 }
 
-/* Waits for all work of the cache's context and tells the caches, where anything in them waits; the
- * driver's answer. */
+/* Waits for all work of the cache's context and informs the caches, where anything in them waits;
+ * the driver's answer. */
 CUresult context_cache_wait(const context_cache *k)
 {
   wait_mark m;
@@ -262,7 +262,7 @@ void context_caches_age(unsigned number)
 
 /* What a context's frees did not wait for, they would have without us: now is the time. The lock is
  * held and let go for the wait, in which the context may go. False: it could not be waited for, as
- * beside a capture; what is waiting then goes back by frees of the driver's, which wait themselves.
+ * during a capture; what is waiting then goes back by frees of the driver's, which wait themselves.
  */
 static bool wait_for_waiting(unsigned number)
 {

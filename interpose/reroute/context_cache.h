@@ -1,5 +1,5 @@
-/* context_cache.h: what the files behind reroute.h share: the caches, the moments at which they
- * learn that work is complete, and what an allocation or a free says of itself. */
+/* context_cache.h: what the files that implement reroute.h share: the caches, the moments at which
+ * they learn that work is complete, and what an allocation or a free records of itself. */
 #ifndef WEIR_INTERPOSE_REROUTE_CONTEXT_CACHE_H
 #define WEIR_INTERPOSE_REROUTE_CONTEXT_CACHE_H
 
@@ -63,7 +63,7 @@ WEIR_INLINE context_cache *context_cache_of(const block_cache_block *b)
   return b->state == BLOCK_CACHE_NONE ? NULL : b->backend->self;
 }
 
-/* What the pointer map says of a cache's memory. */
+/* What the pointer map holds of a cache's memory. */
 WEIR_INLINE block_tag context_cache_tag(const context_cache *k)
 {
   return block_tag_make(k->device.host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
@@ -99,8 +99,8 @@ typedef struct wait_mark {
 void wait_mark_begin(wait_mark *m, unsigned number);
 void wait_mark_end(const wait_mark *m);
 
-/* Waits for all work of the cache's context and tells the caches, where anything in them waits; the
- * driver's answer. */
+/* Waits for all work of the cache's context and informs the caches, where anything in them waits;
+ * the driver's answer. */
 CUresult context_cache_wait(const context_cache *k);
 
 /* ---- allocations and frees (alloc.c) --------------------------------------------------------- */

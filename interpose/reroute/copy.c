@@ -20,7 +20,7 @@ static bool pointer_known(uint64_t at)
   return !ask || ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Memory that CUDA was not told of, from its first byte to its last. */
+/* Memory that CUDA does not know of, from its first byte to its last. */
 static bool pageable(uint64_t at, uint64_t bytes)
 {
   return !pointer_tag(at) && !pointer_tag(at + bytes - 1) && !pointer_known(at) &&
@@ -45,7 +45,7 @@ static bool on_device(uint64_t at, uint64_t bytes)
          one_allocation(at, bytes);
 }
 
-/* By what the copy says of an end. */
+/* By what the copy specifies of an end. */
 static bool may_be(uint8_t end, enum copy_end what)
 {
   return end == what || end == COPY_EITHER;
@@ -191,7 +191,8 @@ void reroute_copies_know(const void *const *entries)
   driver_copies = entries;
 }
 
-/* By another tool, which knows that the runtime's copies call them, and that staging would pass over. */
+/* By another tool, which knows that the runtime's copies call them, and that staging would pass
+ * over. */
 static bool driver_copies_are_patched(void)
 {
   for (const void *const *e = driver_copies; e && *e; e++)

@@ -1,7 +1,7 @@
 /* device.c: see device.h. The driver's own functions are called, never a wrapper,
  * with the context current for as long as that takes. The pointer map knows a cache's memory from
  * the moment the driver gives it until it goes back, whoever has it meanwhile. While a stream
- * capture is live nothing is recorded or queried: the work that a marker would have told of counts
+ * capture is live nothing is recorded or queried: the work that a marker would have covered counts
  * as not complete (capture.h). */
 #include "interpose/reroute/device.h"
 

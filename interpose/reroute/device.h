@@ -17,7 +17,7 @@ bool reroute_device_init(reroute_device *d, CUcontext context, unsigned number, 
                          bool host);
 
 /* Waits on the host for all work of the context. The driver's answer; STREAM_CAPTURE_UNSUPPORTED
- * beside a capture, and NOT_SUPPORTED where the program has captured something and the driver is
+ * during a capture, and NOT_SUPPORTED where the program has captured something and the driver is
  * older than 12.5 and has no cuCtxRecordEvent: then nothing was waited for. */
 CUresult reroute_device_wait(const reroute_device *d);
 /* The context is gone, and the events for such waits with it. */

@@ -1,5 +1,5 @@
 /* fill.c: see fill.h. Zeros are a memset. The pattern is eight bytes long, which no memset can do
- * in one go: its first page comes from the host, and what is filled is copied behind itself, twice
+ * in one go: its first page comes from the host, and what is filled is copied after itself, twice
  * as much each time. Each context has a stream for it, which several threads may use at once. */
 #include "interpose/reroute/fill.h"
 

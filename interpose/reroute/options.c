@@ -30,7 +30,7 @@ static void read_fill(void)
   options.fill = zero ? WEIR_FILL_ZERO : poison ? WEIR_FILL_POISON : WEIR_FILL_NONE;
 }
 
-/* What is said of a bad line names file, line and what was expected; the program goes on. */
+/* The message about a bad line names file, line and what was expected; the program goes on. */
 static void read_rules(void)
 {
   static rule_list rules;
@@ -70,8 +70,7 @@ static void read_options(void)
         option_number(&options.decay_ms, "WEIR_CACHE_DECAY_MS", text, 0, UINT32_MAX));
 }
 
-/* ---- the rerouter's part (process/part.h) -----------------------------------------------------
- */
+/* ---- the rerouter's part (process/part.h) ---------------------------------------------------- */
 
 /* Beside a tool that watches the program's memory nothing is rerouted. */
 static void start_rerouting(void)

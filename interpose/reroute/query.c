@@ -5,8 +5,8 @@
 #include "interpose/record/stats.h"
 #include "interpose/reroute/context_cache.h"
 
-/* Of a block that no cache has any more, since it was shared, the driver's own end is further on than
- * what the program asked for. */
+/* Of a block that no cache has any more, since it was shared, the driver's own end is further on
+ * than what the program asked for. */
 static reroute_address find_shared(uint64_t base, uint64_t address)
 {
   const pointer_block b = pointer_block_at(base);
@@ -50,11 +50,11 @@ static CUdeviceptr visible_free(CUdeviceptr ptr, reroute_address *what)
   return what->what == WEIR_ROUTED_CACHED ? (CUdeviceptr)WEIR_FREED_ADDRESS : ptr;
 }
 
-/* ---- how much is free -------------------------------------------------------------------------
+/* ---- how much is free ---------------------------------------------------------------------------
  *
  * What a device has free counts pages. A cached block above half a page has pages of its own. Of
- * smaller ones the driver puts many into one page, so that their page would be free without us only
- * when no block in it is live: they are looked through by page. Nothing is given back for the
+ * smaller ones the driver puts many into one page, so that their page would be free without us
+ * only when no block in it is live: they are looked through by page. Nothing is given back for the
  * question: a free of the driver's waits for work, and the question does not. Other processes are
  * in the driver's answer. */
 

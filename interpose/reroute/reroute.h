@@ -1,12 +1,14 @@
 /* reroute.h: strict and relaxed: memory of the program out of our caches.
  *
- * A routed row's wrapper calls its handler (reroute_NAME) instead of the original, which the handler
- * gets and calls wherever it has nothing better: what we can't do exactly as the driver does, the
- * driver does. Pure questions whose answer depends on what is cached (handle_NAME) record no event.
+ * A routed row's wrapper calls its handler (reroute_NAME) instead of the original, which the
+ * handler gets and calls wherever it has nothing better: what we can't do exactly as the driver
+ * does, the driver does. Pure questions whose answer depends on what is cached (handle_NAME)
+ * record no event.
  *
  * Every pointer the program holds is the start of one real allocation. A block in a cache is real
  * memory that the program believes freed, so that questions about it get the answer the driver has
- * for an address that is nobody's, and the driver's own memory never seems smaller than without us.
+ * for an address that is nobody's, and the driver's own memory never seems smaller than without
+ * us.
  *
  * strict: a free waits for the context's work, as cudaFree does; the block is reusable at once.
  * relaxed: a free does not wait; the block is reusable when the work of the streams that were busy
@@ -34,7 +36,7 @@ typedef struct reroute_options {
 } reroute_options;
 
 void reroute_start(const reroute_options *options);
-/* The original has handed this address out: no cache has it, whatever its records say. A context
+/* The original has handed this address out: no cache has it, whatever its records have. A context
  * that is destroyed takes its memory with it, and its caches' records go a moment later. */
 void reroute_address_handed_out(uint64_t address);
 
@@ -42,7 +44,7 @@ void reroute_address_handed_out(uint64_t address);
  * not seen: contexts that end, captures, peer access. */
 void reroute_end(void);
 /* In a fork's child: the same, unless the parent had no context. Then there is nothing that the
- * child lost, and all of CUDA may be ahead of it (a server that forks its workers first). */
+ * child lost, and all of CUDA may be before it (a server that forks its workers first). */
 void reroute_forked(void);
 
 /* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
@@ -64,13 +66,13 @@ void reroute_context_gone(unsigned number);
 /* Peer access was enabled: from now on no free of device memory is kept. */
 void reroute_peers_enabled(void);
 /* A graph was made of work that may use any live block: none of these is cached from now on.
- * `tell`: the trace, too. */
+ * `tell`: in the trace, too. */
 void reroute_taint_all(bool tell);
 
-/* ---- handlers and questions --------------------------------------------------------------------
+/* ---- handlers and questions ---------------------------------------------------------------------
  *
- * reroute_NAME(call, real, arguments...) does the call in place of the original, `real`; handle_NAME
- * answers a question (query.c). Their prototypes are made from hooks.tsv. */
+ * reroute_NAME(call, real, arguments...) does the call in place of the original, `real`;
+ * handle_NAME answers a question (query.c). Their prototypes are made from hooks.tsv. */
 #include "interpose/reroute/handlers.gen.h"
 
 /* Does a copy in place of the original; false: the original has to. */
@@ -79,8 +81,8 @@ bool reroute_copy(hook_call *c, const copy_args *a);
 /* What reroute_copy() looks at, by process_reroutes. */
 void reroute_copies_start(void);
 
-/* The entries of the driver's copies, NULL-terminated: while one of them is patched (elf/entry.h) no copy
- * of the runtime's is staged. */
+/* The entries of the driver's copies, NULL-terminated: while one of them is patched (elf/entry.h)
+ * no copy of the runtime's is staged. */
 void reroute_copies_know(const void *const *entries);
 
 /* After a copy, whoever has done it. */
@@ -90,12 +92,12 @@ static inline void reroute_copied(const hook_call *c, const copy_args *a, int er
   if (__builtin_expect(fill_in_use == WEIR_FILL_POISON, 0) && !error) reroute_look_at_copy(c, a);
 }
 
-/* ---- memory as the program knows it (bounds.c) -------------------------------------------------
+/* ---- memory as the program knows it (bounds.c) --------------------------------------------------
  *
- * Whether the driver, if it had only the memory that the program has, would refuse a copy or a fill
- * of `rows` rows of `width` bytes. Asked in the driver's functions, at any depth: a runtime's copies
- * arrive there, and its error is then its own. A refused batch has not begun; *failed (NULL: not
- * asked for): which of it. */
+ * Whether the driver, if it had only the memory that the program has, would refuse a copy or a
+ * fill of `rows` rows of `width` bytes. Asked in the driver's functions, at any depth: a runtime's
+ * copies arrive there, and its error is then its own. A refused batch has not begun; *failed
+ * (NULL: not asked for): which of it. */
 bool reroute_refuses_copy(const copy_args *a);
 bool reroute_refuses_fill(uint64_t at, uint64_t pitch, uint64_t width, uint64_t rows);
 bool reroute_refuses_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
@@ -107,7 +109,7 @@ bool reroute_refuses_bytes(uint64_t at, uint64_t bytes, bool known, int slot);
 
 /* ---- within (defined in cache.c and query.c) ------------------------------------------------- */
 
-/* What no allocation of the program can be: asked about, the driver says what it says of memory
+/* What no allocation of the program can be: asked about, the driver answers as it does of memory
  * that was freed. */
 #define WEIR_FREED_ADDRESS ((uint64_t)16)
 

@@ -185,7 +185,7 @@ static uint64_t in_function(const place *p)
   return fits;
 }
 
-/* Rules with a place that fit a site. The call is ahead of where it returns to. */
+/* Rules with a place that fit a site. The call lies before where it returns to. */
 static uint64_t resolve_site(const void *site)
 {
   place p = {.address = (uintptr_t)site - 1};

@@ -21,7 +21,7 @@ extern bool reroute_rules_have[WEIR_RULE_KINDS]; /* set at start: there is a rul
 
 void reroute_rules_start(const rule_list *rules);
 
-/* What the first rule that fits says; NONE: none does. */
+/* What the first rule that fits demands; NONE: none does. */
 rule_action reroute_rules_match(reroute_rule_kind kind, const void *site, uint64_t bytes);
 
 static inline rule_action reroute_rules_action(reroute_rule_kind kind, const void *site,

@@ -26,7 +26,7 @@ CUresult reroute_sync(hook_call *c, CUresult (*real)(void))
   return r;
 }
 
-/* Ahead of the end of a stream that may have work: all caches of the context mark it. */
+/* Before the end of a stream that may have work: all caches of the context mark it. */
 static void stream_ends(uint64_t stream)
 {
   context_refresh(&thread_self);

@@ -1,5 +1,6 @@
-/* calibration.c: see calibration.h. A file is replaced as a whole, by renaming: programs that measure at
- * once do not spoil it. Lack of a place for it only means that the next program measures again. */
+/* calibration.c: see calibration.h. A file is replaced as a whole, by renaming: programs that
+ * measure at once do not spoil it. Lack of a place for it only means that the next program
+ * measures again. */
 #include "interpose/staging/calibration.h"
 
 #include <fcntl.h>

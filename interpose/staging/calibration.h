@@ -1,6 +1,6 @@
-/* calibration.h: whether staging is worth it, as an earlier program on this machine has measured it: a
- * file a key in $XDG_CACHE_HOME/weir or ~/.cache/weir, of two numbers, each the driver's time in
- * percent of ours. */
+/* calibration.h: whether staging is worth it, as an earlier program on this machine has measured
+ * it: a file a key in $XDG_CACHE_HOME/weir or ~/.cache/weir, of two numbers, each the driver's
+ * time in percent of ours. */
 #ifndef WEIR_INTERPOSE_STAGING_CALIBRATION_H
 #define WEIR_INTERPOSE_STAGING_CALIBRATION_H
 

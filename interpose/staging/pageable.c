@@ -167,7 +167,7 @@ static CUresult submit_rows(const staging_copy *c, const piece *p, char *memory)
   return WEIR_HELPER(cuMemcpy2DAsync_v2)(&d, c->stream);
 }
 
-/* Between the slot and the device, and the event behind it. */
+/* Between the slot and the device, and the event after it. */
 static CUresult submit_pieces(const staging_copy *c, const piece *p, slot *s)
 {
   CUresult r;
@@ -182,7 +182,7 @@ static CUresult submit_pieces(const staging_copy *c, const piece *p, slot *s)
   s->busy = true;
   r = WEIR_HELPER(cuEventRecord)(s->done, c->stream);
   if (r == CUDA_SUCCESS) return r;
-  /* The copy is on its way and no event tells of its end. */
+  /* The copy is on its way and no event shows its end. */
   (void)WEIR_HELPER(cuStreamSynchronize)(c->stream);
   s->busy = false;
   return r;
@@ -253,9 +253,9 @@ static bool is_open(const char *at, bool store)
   return open;
 }
 
-/* What a copy of memory that is not there ends with is the driver's affair. Its ends are looked at,
- * 0.4 us: all its pages would take as long as the copy. A fault between them is one of the program's
- * memory, whose handler may mend it (threads.c). */
+/* What a copy of memory that is not there ends with is the driver's affair. Its ends are looked
+ * at, 0.4 us: all its pages would take as long as the copy. A fault between them is one of the
+ * program's memory, whose handler may mend it (threads.c). */
 static bool ends_are_open(const staging_copy *c)
 {
   return is_open(c->host, !c->to_device) &&

@@ -15,14 +15,15 @@
  * it is "serialized with respect to all pending and future asynchronous work" of the current, the
  * source's and the destination's device (cuda_runtime_api.h), and a copy between devices in the
  * default stream likewise (CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy"). No public call
- * names all streams of a device. So the driver's function that the program's call comes to makes that
- * order: it copies the first few bytes, and the last ones when all between is queued. What was queued
- * before comes before the first, what is queued when the call has returned comes after the last; and
- * the host waits for nothing that it would not wait for without us. (What another thread queues during the call, in no
- * order with it, may run beside the copy, as beside any that is made of pieces.)
+ * names all streams of a device. So the driver's function that the program's call comes to makes
+ * that order: it copies the first few bytes, and the last ones when all between is queued. What
+ * was queued before comes before the first, what is queued when the call has returned comes after
+ * the last; and the host waits for nothing that it would not wait for without us. (What another
+ * thread queues during the call, in no order with it, may run during the copy, as during any that
+ * is made of pieces.)
  *
- * Whether it is worth it is measured at a pair's first copy, on memory of our own, and kept for the
- * next program on this machine (calibration.h). */
+ * Whether it is worth it is measured at a pair's first copy, on memory of our own, and kept for
+ * the next program on this machine (calibration.h). */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -50,7 +51,7 @@ typedef struct half { /* of a pair: what is made in one of its contexts */
   CUcontext context;
   CUstream stream;       /* of copies out of the source's device, into the destination's; owned */
   CUevent passed[SLOTS]; /* this half of the slot's turn is over; owned */
-  CUevent last;          /* in `stream`, behind the latest copy; owned */
+  CUevent last;          /* in `stream`, after the latest copy; owned */
 } half;
 
 typedef struct pair {
@@ -272,7 +273,7 @@ static CUresult event_in(CUstream stream, CUevent *made)
   return r == CUDA_SUCCESS ? record_peer_event(*made, stream) : r;
 }
 
-/* Behind what the program's stream has now; nothing is queued yet. */
+/* After what the program's stream has now; nothing is queued yet. */
 static CUresult order_after_event(const pair *p, const staging_peer_copy *c)
 {
   CUcontext of = context_of_stream(c->stream);
@@ -286,7 +287,7 @@ static CUresult order_after_event(const pair *p, const staging_peer_copy *c)
 }
 
 /* The program's stream goes on after what was queued, all of the copy or, after an error, a part of
- * it, which the driver's own copy must not run beside. */
+ * it, which the driver's own copy must not run at the same time as. */
 static CUresult join_stream(const pair *p, const staging_peer_copy *c)
 {
   const half *in = &p->half[DESTINATION];

@@ -1,8 +1,9 @@
-/* trial.c: whether staging is worth it, and device memory to measure it with. The memory comes from a pool of our own and goes
- * back in the order of a stream, because cuMemFree "may perform implicit synchronization" (cuda.h):
- * it would wait for all work of the context, and some of that may wait for what this thread does
- * when the program's copy, which waits for none of it, has returned. A pool's free, and its end,
- * wait for nothing. Where the driver has no pools nothing is measured. */
+/* trial.c: whether staging is worth it, and device memory to measure it with. The memory comes
+ * from a pool of our own and goes back in the order of a stream, because cuMemFree "may perform
+ * implicit synchronization" (cuda.h): it would wait for all work of the context, and some of that
+ * may wait for what this thread does when the program's copy, which waits for none of it, has
+ * returned. A pool's free, and its end, wait for nothing. Where the driver has no pools nothing is
+ * measured. */
 #include "interpose/staging/staging.h"
 
 #include "interpose/record/context.h"

@@ -2,12 +2,13 @@
  * driver, and those of another interposer: they are the call's own work. What comes from elsewhere
  * was called by a signal handler that interrupted the call, or by a callback of a tool: no event,
  * since the interrupted frame may be writing one, and a routed call may hold the caches' lock; but
- * counted, and reports have how many. The exception: calls of virtual memory that an interposer makes
- * are events too (call_enter_inner()), since it undoes outside of such calls what it did within.
+ * counted, and reports have how many. The exception: calls of virtual memory that an interposer
+ * makes are events too (call_enter_inner()), since it undoes outside of such calls what it did
+ * within.
  *
  * Told apart by where the wrapper returns to: in a CUDA library, or in an object that has one of
  * the functions which the wrappers call, or elsewhere. Nothing here locks or allocates. What
- * libweir's own calls into the driver are interrupted by is not told apart, and not counted. */
+ * libweir's own calls into the driver are interrupted by is not distinguished, and not counted. */
 #include <errno.h>
 #include <stdatomic.h>
 #include "interpose/elf/elf.h"

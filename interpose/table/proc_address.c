@@ -127,7 +127,7 @@ CUresult handle_cuGetProcAddress_v2(int bank, bool per_thread, fn_v2 real, const
 
 /* The runtime's way to a driver function. It asks the driver beneath, mostly through our wrapper,
  * and then the answer is ours already; else it is exchanged here. Flags have the driver's values;
- * without any, the spelling called says which stream is meant. */
+ * without any, the spelling called decides which stream is meant. */
 static uint64_t entry_flags(unsigned long long flags, bool per_thread)
 {
   bool given =

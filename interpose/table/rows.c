@@ -68,8 +68,8 @@ static bool still_loaded(const void *address)
   return elf_object_at(&o, address);
 }
 
-/* A look-up has one answer for a name, unless somebody answers it with a function of another: in the
- * object that has it, no function of that name is this one. */
+/* A look-up has one answer for a name, unless somebody answers it with a function of another: in
+ * the object that has it, no function of that name is this one. */
 static bool is_exchanged(const char *name, const void *real)
 {
   elf_object o;

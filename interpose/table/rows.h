@@ -49,8 +49,9 @@ void *hook_row_bind(const hook_row *row, void *real);
  * left to it (interpose/reroute/owners.h). */
 void *hook_row_bind_shim(const hook_row *row, void *real);
 
-/* The same, for what cuGetProcAddress answers: where another library's function is what references to
- * the driver's are bound to, the wrapper calls that, and the driver's own is returned as it is. */
+/* The same, for what cuGetProcAddress answers: where another library's function is what references
+ * to the driver's are bound to, the wrapper calls that, and the driver's own is returned as it
+ * is. */
 void *hook_row_bind_answer(const hook_row *row, void *real);
 
 /* Resolves a row called through our exported symbol: elf_symbol() in the bank's soname. NULL:
@@ -82,7 +83,7 @@ extern const uint32_t hook_abi_count;
 /* The record of an exact name, or NULL. */
 const hook_name *hook_name_find(const char *name);
 
-/* ---- cuGetProcAddress and its kin (proc_address.c) ---------------------------------------------
+/* ---- cuGetProcAddress and its kin (proc_address.c) ----------------------------------------------
  *
  * Bodies of the wrappers; `real` is the original. They record no event. */
 #include "interpose/table/lookups.gen.h"

@@ -41,13 +41,15 @@ WEIR_INLINE bool call_enter_from(hook_call *c, uint16_t api, unsigned flags, int
 #define call_enter(c, api, flags, bank)                                                            \
   call_enter_from(c, api, flags, bank, __builtin_return_address(0))
 
-/* A tool that patches functions may patch the driver's alone, knowing that the runtime's call them. A
- * rerouted call of the runtime's would not: where the entry of the driver's is patched (entry.h), the
- * runtime's original is called, and the driver's wrapper beneath it does the rerouting, for the event
- * of the call around it. The tool then sees each block once, in the order in which it would bare.
+/* A tool that patches functions may patch the driver's alone, knowing that the runtime's call
+ * them. A rerouted call of the runtime's would not: where the entry of the driver's is patched
+ * (entry.h), the runtime's original is called, and the driver's wrapper beneath it does the
+ * rerouting, for the event of the call around it. The tool then sees each block once, in the order
+ * in which it would bare.
  *
- * `key` (a size, an address) tells the call that is meant from the runtime's own. An allocation without
- * a context is not left to it: it is not rerouted, and the runtime allocates for a context of its own. */
+ * `key` (a size, an address) distinguishes the call that is meant from the runtime's own. An
+ * allocation without a context is not left to it: it is not rerouted, and the runtime allocates
+ * for a context of its own. */
 __attribute__((noinline)) bool call_leave_to_driver(hook_call *c, bool allocates, uint64_t key);
 
 WEIR_INLINE bool call_goes_beneath(hook_call *c, const void *entry, bool allocates, uint64_t key)
@@ -58,7 +60,8 @@ WEIR_INLINE bool call_goes_beneath(hook_call *c, const void *entry, bool allocat
 /* Entries of the driver's copies that are staged, NULL-terminated. */
 extern const void *const hook_copy_entries[];
 
-/* In the driver's wrapper, within another call: the call around it that has left to it what to do. */
+/* In the driver's wrapper, within another call: the call around it that has left to it what to
+ * do. */
 WEIR_INLINE hook_call *call_around(uint64_t key)
 {
   thread_state *t = &thread_self;
@@ -69,9 +72,9 @@ WEIR_INLINE hook_call *call_around(uint64_t key)
 }
 
 /* Calls that make memory and end it are events within another call, too, where another library has
- * one of the functions that the wrappers call, and makes them: what it does for the program's call is
- * done and undone outside of such calls as well (interpose/record/within.h). *outer: the call around, which
- * call_leave_inner() goes back to. */
+ * one of the functions that the wrappers call, and makes them: what it does for the program's call
+ * is done and undone outside of such calls as well (interpose/record/within.h). *outer: the call
+ * around, which call_leave_inner() goes back to. */
 typedef struct call_outer {
   uintptr_t outermost; /* 0: there is none */
   hook_call *beneath;

@@ -23,7 +23,7 @@ char *wr_demangle(const wr_demangler *d, const char *name)
   return d->demangle(name, NULL, NULL, &status);
 }
 
-/* Behind a bracket that `at` opens: at its end, and over all within. */
+/* After a bracket that `at` opens: at its end, and over all within. */
 static const char *skip_brackets(const char *at)
 {
   for (size_t depth = 0; *at; at++) {

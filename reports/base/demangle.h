@@ -1,4 +1,5 @@
-/* demangle.h: the names of C++ as they are written in its source, by libstdc++ where it is there. */
+/* demangle.h: the names of C++ as they are written in its source, by libstdc++ where it is
+ * there. */
 #ifndef WEIR_REPORTS_DEMANGLE_H
 #define WEIR_REPORTS_DEMANGLE_H
 
@@ -15,8 +16,8 @@ void wr_demangler_close(wr_demangler *d);
 /* New, to be freed; NULL: it is no name of C++'s, or out of memory. */
 char *wr_demangle(const wr_demangler *d, const char *name);
 
-/* The function alone of a name as written in C++: "void a::(anonymous namespace)::b<int>(float*)" is b.
- * A part of `name`; *length bytes. All of it where it has no such form. */
+/* The function alone of a name as written in C++: "void a::(anonymous namespace)::b<int>(float*)"
+ * is b. A part of `name`; *length bytes. All of it where it has no such form. */
 const char *wr_function_name(const char *name, size_t *length);
 
 #endif

@@ -1,4 +1,4 @@
-/* elf_facts.h: what a module's file says about CUDA inside it. */
+/* elf_facts.h: what a module's file shows of CUDA inside it. */
 #ifndef WEIR_REPORTS_ELF_FACTS_H
 #define WEIR_REPORTS_ELF_FACTS_H
 

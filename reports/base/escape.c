@@ -20,8 +20,9 @@ static unsigned code_point(const unsigned char *c, size_t n)
   return code;
 }
 
-/* The code point of a character of `n` bytes that is not seen, or that changes the order of others (Unicode:
- * default ignorable, bidirectional formatting, line and paragraph separators); 0: it is none. */
+/* The code point of a character of `n` bytes that is not seen, or that changes the order of others
+ * (Unicode: default ignorable, bidirectional formatting, line and paragraph separators); 0: it is
+ * none. */
 static unsigned unseen_of(const unsigned char *c, size_t n)
 {
   static const struct {
@@ -54,7 +55,8 @@ static bool begins_character(const unsigned char *c, size_t bytes)
   return c[0] >= 0xc2 && c[0] <= 0xf4 && bytes < n;
 }
 
-/* Writes `bytes` of text, but for those that begin a character whose end is not among them: their number. */
+/* Writes `bytes` of text, but for those that begin a character whose end is not among them: their
+ * number. */
 static size_t put_shown(FILE *out, const char *text, size_t bytes)
 {
   size_t at = 0, from = 0;

@@ -1,5 +1,5 @@
-/* follow.c: see follow.h. Every part of the name is opened in the folder before it, so that a link which is
- * put there meanwhile is looked at as well. */
+/* follow.c: see follow.h. Every part of the name is opened in the folder before it, so that a link
+ * which is put there meanwhile is looked at as well. */
 #include "reports/base/follow.h"
 #include <errno.h>
 #include <fcntl.h>

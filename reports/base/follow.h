@@ -13,8 +13,9 @@ typedef struct wr_followed {
   bool foreign; /* after a failure: the link of another user is why */
 } wr_followed;
 
-/* Follows `path` to its last name. A link on the way must be the caller's or root's: in a folder that others
- * may write in, it leads wherever who made it likes. -1: errno (EPERM where `foreign`). */
+/* Follows `path` to its last name. A link on the way must be the caller's or root's: in a folder
+ * that others may write in, it leads wherever who made it likes. -1: errno (EPERM where
+ * `foreign`). */
 int wr_follow(const char *path, wr_followed *f);
 
 #endif

@@ -75,7 +75,7 @@ char *wr_format(const char *format, ...)
 
 int wr_open_regular(const char *path, uint64_t most, struct stat *file)
 {
-  /* Asked ahead of the opening, which does something to many a device, and again of what is open.
+  /* Asked before the opening, which does something to many a device, and again of what is open.
    */
   if (stat(path, file)) return -1;
   bool fit = S_ISREG(file->st_mode);

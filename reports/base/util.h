@@ -21,7 +21,8 @@ size_t wr_utf8_length(const unsigned char *s, size_t left);
  * `printable`, control characters too (terminals obey them). NULL: out of memory. */
 char *wr_text(const char *text, size_t bytes, bool printable);
 
-/* What is after the last '/' of a path; its last two parts: enough to find a file, short enough to read. Borrowed. */
+/* What is after the last '/' of a path; its last two parts: enough to find a file, short enough to
+ * read. Borrowed. */
 const char *wr_file_name(const char *path);
 const char *wr_short_path(const char *path);
 

@@ -1,7 +1,7 @@
 /* chrome.c: see chrome.h. The format is "Trace Event Format", as an object. It knows processes and
- * threads alone: a device is a process, whose number no program has, and a stream a thread of it; ranges are threads
- * of their process, whose numbers no thread has. Times
- * are us, here with their ns behind the point. Frames come last: which there are is known then. */
+ * threads alone: a device is a process, whose number no program has, and a stream a thread of it;
+ * ranges are threads of their process, whose numbers no thread has. Times are us, here with their
+ * ns after the point. Frames come last: which there are is known then. */
 #include "reports/export/chrome.h"
 #include <inttypes.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #define GZIP_BLOCK 65535 /* bytes that a stored block can have */
 
 typedef struct gzip {
-  FILE *out;           /* borrowed; its error indicator says that writing failed */
+  FILE *out;           /* borrowed; its error indicator shows that writing failed */
   uint32_t crc, bytes; /* of all; how many, modulo 2^32 */
   size_t count;        /* in block */
   uint32_t table[256]; /* of the CRC */

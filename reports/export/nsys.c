@@ -81,7 +81,7 @@ typedef struct copying {
   sqlite3_stmt *symbol; /* keeps the name of a frame */
 } copying;
 
-/* ---- names of functions in call chains ----------------------------------------------------------- */
+/* ---- names of functions in call chains ------------------------------------------------------- */
 
 static const char symbol_tables[] =
     "CREATE TEMP TABLE export_symbol(frame INTEGER PRIMARY KEY, name TEXT)";
@@ -127,7 +127,7 @@ static weir_status name_chains(copying *x)
   return st;
 }
 
-/* ---- what observing devices cost ------------------------------------------------------------------ */
+/* ---- what observing devices cost ------------------------------------------------------------- */
 
 #define OVERHEAD                                                                                   \
   "PROFILER_OVERHEAD(start, \"end\", globalTid, correlationId, nameId, returnValue, overheadType)"

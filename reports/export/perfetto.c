@@ -1,6 +1,6 @@
-/* perfetto.c: see perfetto.h. Every packet is of one sequence; names, frames and stacks are interned: they
- * are written with the first packet that has them, and a number stands for them from then on. What is
- * kept in memory is these numbers alone. */
+/* perfetto.c: see perfetto.h. Every packet is of one sequence; names, frames and stacks are
+ * interned: they are written with the first packet that has them, and a number stands for them
+ * from then on. What is kept in memory is these numbers alone. */
 #include "reports/export/perfetto.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -183,7 +183,7 @@ static weir_status intern_stack(perfetto *x, int64_t stack, uint64_t *iid)
 
 /* ---- tracks ---------------------------------------------------------------------------------- */
 
-/* A device's counter of live memory is a track beside those of its streams. */
+/* A device's counter of live memory is a track next to those of its streams. */
 static uint64_t counter_of(uint64_t device_track)
 {
   return device_track ^ UINT64_C(1) << 63;
@@ -259,7 +259,7 @@ static void annotate(perfetto *x, const timeline_item *item)
   proto_message(&x->event, EVENT_ANNOTATION, &x->part);
 }
 
-/* Begin and end, one behind the other: nothing that is on the track lies between. */
+/* Begin and end, one after the other: nothing that is on the track lies between. */
 static weir_status put_slice(perfetto *x, const timeline_item *item)
 {
   uint64_t name = 0, category = 0, stack = 0;

@@ -1,6 +1,6 @@
-/* perfetto.h: a trace as ui.perfetto.dev opens it: Perfetto's protobuf, with a track for each thread and
- * each stream of a device, live memory of each device as a counter, and flows from calls to what devices
- * did for them. */
+/* perfetto.h: a trace as ui.perfetto.dev opens it: Perfetto's protobuf, with a track for each
+ * thread and each stream of a device, live memory of each device as a counter, and flows from
+ * calls to what devices did for them. */
 #ifndef WEIR_REPORTS_EXPORT_PERFETTO_H
 #define WEIR_REPORTS_EXPORT_PERFETTO_H
 

@@ -1,6 +1,6 @@
-/* pprof.c: see pprof.h. The message is pprof's profile.proto. Its lists can come in any order and in
- * parts, so that texts, functions and places are written where they are first needed, ahead of the
- * sample that names them. */
+/* pprof.c: see pprof.h. The message is pprof's profile.proto. Its lists can come in any order and
+ * in parts, so that texts, functions and places are written where they are first needed, before
+ * the sample that names them. */
 #include "reports/export/pprof.h"
 #include <stdlib.h>
 #include "reports/export/gzip.h"

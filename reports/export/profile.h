@@ -1,9 +1,9 @@
 /* profile.h: what calls cost, summed by stack and function.
  *
  * A sample is a function of CUDA's with the frames of the program that led to it: calls, the time
- * they lasted on the host, bytes allocated and copied, and bytes live when most were. Calls and time
- * are of all calls, failed ones among them; bytes of what succeeded and was run, as reports count
- * them. Memory grows with the number of different stacks, not with the events. */
+ * they lasted on the host, bytes allocated and copied, and bytes live when most were. Calls and
+ * time are of all calls, failed ones among them; bytes of what succeeded and was run, as reports
+ * count them. Memory grows with the number of different stacks, not with the events. */
 #ifndef WEIR_REPORTS_EXPORT_PROFILE_H
 #define WEIR_REPORTS_EXPORT_PROFILE_H
 

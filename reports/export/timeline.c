@@ -72,8 +72,8 @@ static weir_status add_thread_track(void *context, sqlite3_stmt *q)
   return x->take(x->context, &item);
 }
 
-/* The bytes live of a device, which is announced when it is first met; *live is valid until the next
- * is. */
+/* The bytes live of a device, which is announced when it is first met; *live is valid until the
+ * next is. */
 static weir_status live_bytes_of_device(timeline *x, int64_t device, uint64_t **live)
 {
   bool added;

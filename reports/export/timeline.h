@@ -1,11 +1,11 @@
 /* timeline.h: a trace as other timelines have one: tracks, and what is on them.
  *
- * Each thread of a process is a track, on which calls never overlap. A stream of a device is one, as the device was seen working (weir run --device-times), and so are the NVTX ranges of a thread; where
- * those of one overlap, as graphs' branches and nested ranges do, it is several, so that nothing on a
- * track overlaps. A device has its live memory. An
- * item comes after the tracks it names; calls come as the trace has them, all else in the order of
- * time. Memory does not grow with the trace; what is sorted is in a temporary file where it is
- * much. */
+ * Each thread of a process is a track, on which calls never overlap. A stream of a device is one,
+ * as the device was seen working (weir run --device-times), and so are the NVTX ranges of a
+ * thread; where those of one overlap, as graphs' branches and nested ranges do, it is several, so
+ * that nothing on a track overlaps. A device has its live memory. An item comes after the tracks
+ * it names; calls come as the trace has them, all else in the order of time. Memory does not grow
+ * with the trace; what is sorted is in a temporary file where it is much. */
 #ifndef WEIR_REPORTS_EXPORT_TIMELINE_H
 #define WEIR_REPORTS_EXPORT_TIMELINE_H
 

@@ -254,8 +254,7 @@ weir_status wr_batch_flush(wr_batch *b, bool nested)
   if (st) return st;
   st = write_batch_ops(b);
   if (!st && !nested) st = wr_db_exec(&b->db, "COMMIT");
-  if (st) { /* the message of the failure is kept; after some failures SQLite has rolled back already
-            */
+  if (st) { /* its message is kept; after some failures SQLite has rolled back already */
     if (!nested && !sqlite3_get_autocommit(b->db.handle))
       sqlite3_exec(b->db.handle, "ROLLBACK", NULL, NULL, NULL);
     return st;

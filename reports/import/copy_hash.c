@@ -1,9 +1,9 @@
 /* copy_hash.c: hashes of what copies carried become rows, and each row finds its copy.
  *
- * A record is ahead of the copy's event, in the same thread; or, of a copy that went on behind its
- * call, a record ahead of the event has a number, and the hash comes later with that number, from
- * any thread. The second sort are rows of two tables, which meet when all are in, as device work and
- * its calls do (device_work.c). A hash whose event is missing is of none. */
+ * A record is before the copy's event, in the same thread; or, of a copy that went on after its
+ * call, a record before the event has a number, and the hash comes later with that number, from
+ * any thread. The second sort are rows of two tables, which meet when all are in, as device work
+ * and its calls do (device_work.c). A hash whose event is missing is of none. */
 #include <string.h>
 #include "reports/import/importer.h"
 

@@ -1,7 +1,7 @@
 /* device_work.c: what devices did becomes rows, and each row finds its event.
  *
  * A device's operation carries a number, its *correlation*. The thread that asked for the operation
- * has written the number down, with the start of the call that it was in, ahead of the call's
+ * has written the number down, with the start of the call that it was in, before the call's
  * event; the operation itself comes later, in a record of another thread, and one number may have
  * many operations (the nodes of a graph, the items of a batched call). So numbers and operations
  * are rows of two tables. Most operations meet their numbers as they come, which are among the last
@@ -45,7 +45,7 @@ weir_status wr_take_correlation(wr_spool *s, wr_thread *t, const trace_event *he
   return WEIR_OK;
 }
 
-/* Of another event nothing is forgotten: a fact about caches may come ahead of the call's own. Where
+/* Of another event nothing is forgotten: a fact about caches may come before the call's own. Where
  * there is no memory for a row, its operations are of no event. */
 void wr_correlate(wr_spool *s, wr_thread *t, uint64_t start, int64_t id)
 {

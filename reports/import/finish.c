@@ -76,7 +76,7 @@ static weir_status write_no_gpu(const trace_importer *im)
   return st;
 }
 
-/* What NVTX calls a thread is said by its number in the kernel, perhaps ahead of its first call. */
+/* What NVTX calls a thread comes with its number in the kernel, perhaps before its first call. */
 static weir_status name_threads(const wr_db *db)
 {
   return wr_db_exec(db, "UPDATE thread SET name = (SELECT n.name FROM name n"

@@ -1,8 +1,8 @@
 /* graph_launch.c: which work every launch of a graph did; see graph.h.
  *
  * One pass over changes and launches in order of time. An executable graph is its nodes, each a
- * handle and the number of what it does (a *key*: all that two nodes have in common that are counted
- * together). A launch after a change counts the nodes by key: that is the content. */
+ * handle and the number of what it does (a *key*: all that two nodes have in common that are
+ * counted together). A launch after a change counts the nodes by key: that is the content. */
 #include <stdlib.h>
 #include <string.h>
 #include "reports/import/graph.h"
@@ -116,7 +116,7 @@ static exec_graph *find_exec(pass *p, int64_t process, int64_t handle)
   return &p->exec[*at];
 }
 
-/* The nodes of a change, behind what is there. */
+/* The nodes of a change, after what is there. */
 static weir_status append_nodes(pass *p, exec_graph *g, int64_t change)
 {
   weir_status st = WEIR_OK;
@@ -134,8 +134,8 @@ static weir_status append_nodes(pass *p, exec_graph *g, int64_t change)
   return st;
 }
 
-/* Nodes from `from` on take the place of the `old` ones: pairwise, where their types agree, with the
- * handles and the state of those. */
+/* Nodes from `from` on take the place of the `old` ones: pairwise, where their types agree, with
+ * the handles and the state of those. */
 static void take_handles(const pass *p, exec_graph *g, const exec_node *old, size_t count,
                          size_t from)
 {
@@ -168,7 +168,7 @@ static exec_node *find_node(exec_graph *g, int64_t handle)
   return NULL;
 }
 
-/* How many nodes behind `at` are in it: a node stands behind what it is in. */
+/* How many nodes after `at` are in it: a node stands after what it is in. */
 static size_t nodes_within(const exec_graph *g, size_t at)
 {
   hash_map within = {0};
@@ -334,7 +334,7 @@ static void close_pass(pass *p)
   hash_map_free(&p->contents);
 }
 
-/* At equal times a change was first: a launch begins behind the call that changed the graph. */
+/* At equal times a change was first: a launch begins after the call that changed the graph. */
 #define IN_ORDER                                                                                   \
   "SELECT process, time, 0, id, exec, fact, graph, nodes FROM graph_change"                        \
   " UNION ALL SELECT (SELECT t.process FROM template t WHERE t.id = e.template), e.start, 1, "     \

@@ -307,7 +307,7 @@ static weir_status start_process(wr_spool *s)
   return st;
 }
 
-/* What was lost, so that a trace tells it even if its collector dies, and the mode, which a
+/* What was lost, so that a trace has it even if its collector dies, and the mode, which a
  * debugger changes. */
 static weir_status queue_changes(wr_spool *s)
 {

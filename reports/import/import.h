@@ -68,7 +68,7 @@ char *importer_no_gpu(const trace_importer *im);
 /* The caller started a program that Weir is not in; `why` in words. */
 weir_status importer_unseen(trace_importer *im, const char *path, const char *why);
 
-/* How much of a device is in use, by whomever, as NVML says; WEIR_USAGE_UNKNOWN: it does not say. */
+/* How much of a device is in use, by whomever, by NVML; WEIR_USAGE_UNKNOWN: it does not know. */
 #define WEIR_USAGE_UNKNOWN UINT64_MAX
 typedef struct importer_usage {
   const char *bus;                /* its PCI bus id, 0000:3B:00.0; borrowed */

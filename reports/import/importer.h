@@ -125,7 +125,7 @@ struct trace_importer {
   bool unfinished;          /* and what finish() had done to it is taken back */
   int64_t processes, threads, stacks, frames, modules, strings, events; /* last row ids given out */
   int64_t graph_changes, ranges, range_names, domains;                  /* the same */
-  hash_map range_texts;  /* hash of what a range_name says -> its row; of a domain -> its number */
+  hash_map range_texts;  /* hash of what a range_name holds -> its row; of a domain -> its number */
   int64_t least, latest; /* times of the rows so far, ns; 0 at first */
   int64_t duration_written; /* ns, last written to meta */
   uint64_t written;         /* events committed */
@@ -135,9 +135,9 @@ struct trace_importer {
   uint64_t api_hash;        /* of the first so many of our table */
   bool finished;
   bool reached;         /* a call succeeded that needs a device */
-  uint16_t refused_api; /* the first call that was told that there is no device, 0: none */
+  uint16_t refused_api; /* the first call that was answered that there is no device, 0: none */
   uint16_t refused;     /* what it returned */
-  char *no_driver;      /* as the caller said, or NULL */
+  char *no_driver;      /* the caller's, or NULL */
 };
 
 static inline weir_status wr_out_of_memory(const trace_importer *im)
@@ -145,7 +145,7 @@ static inline weir_status wr_out_of_memory(const trace_importer *im)
   return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->file.path);
 }
 
-/* What is known of the clock at a poll; ahead of the first use of what follows. */
+/* What is known of the clock at a poll; before the first use of what follows. */
 void wr_timeline_poll(wr_timeline *line, const clock_map *now);
 
 /* ns since the trace's origin of a tick value of spool `s`: of a later one never less, whenever
@@ -156,7 +156,7 @@ int64_t wr_time(wr_spool *s, uint64_t ticks);
 double wr_length(const wr_spool *s, uint64_t ticks);
 int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns);
 
-/* ns since the trace's origin of an opening in another boot, by the wall clock; 0 where that says
+/* ns since the trace's origin of an opening in another boot, by the wall clock; 0 where that gives
  * what cannot be. */
 int64_t wr_between_boots(const trace_importer *im, uint64_t realtime_ns);
 
@@ -184,8 +184,8 @@ static inline void wr_span(trace_importer *im, int64_t start, int64_t end)
 /* The visitor that turns records into rows; its context is a wr_spool. */
 extern const spool_visitor wr_take_visitor;
 
-/* Ranges (range.c): records of them; before a flush, those that are open and not yet in the trace; when
- * a trace and a spool are gone on with, what they have of them. */
+/* Ranges (range.c): records of them; before a flush, those that are open and not yet in the trace;
+ * when a trace and a spool are gone on with, what they have of them. */
 weir_status wr_take_range(wr_spool *s, uint32_t serial, wr_thread *t, const trace_event *e);
 weir_status wr_take_range_name(wr_spool *s, uint32_t serial, const trace_event *head,
                                const void *payload, size_t bytes);
@@ -206,8 +206,8 @@ weir_status wr_take_device_fact(wr_spool *s, const trace_event *head, const void
                                 size_t bytes);
 void wr_correlate(wr_spool *s, wr_thread *t, uint64_t start, int64_t id);
 
-/* Hashes of copies (copy_hash.c): a record of one; the event `id` has been taken; and which copy each
- * is of, which needs the whole trace. */
+/* Hashes of copies (copy_hash.c): a record of one; the event `id` has been taken; and which copy
+ * each is of, which needs the whole trace. */
 weir_status wr_take_copy_hash(wr_spool *s, wr_thread *t, const trace_event *head,
                               const void *payload, size_t bytes);
 void wr_copy_hashed(wr_spool *s, wr_thread *t, const trace_event *e, int64_t id);
@@ -216,7 +216,7 @@ weir_status wr_finish_copy_hashes(const wr_db *db);
 /* Which event each operation is of; needs the whole trace. */
 weir_status wr_finish_device_work(const wr_db *db);
 
-/* Writes what waits, then tells the progress callback. */
+/* Writes what waits, then calls the progress callback. */
 weir_status wr_importer_flush(trace_importer *im);
 
 /* Everything that needs the whole trace: shifted times, modules of frames, lifetimes. */

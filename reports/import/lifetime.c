@@ -47,7 +47,7 @@ typedef struct pass {
   size_t block_count, block_capacity, unused; /* unused: head of the free list, slot + 1 */
   hash_map
       per_device; /* process and device -> live blocks, so that a reset need not look in vain */
-  hash_map context_device; /* process and context number -> device, as its allocations tell */
+  hash_map context_device; /* process and context number -> device, as its allocations show */
   hash_map newest;         /* process -> slot + 1 of its newest live block, the head of its list */
   account *accounts;       /* [DEVICES][CLASSES] */
   account total;           /* the device side of all devices */
@@ -83,7 +83,8 @@ static bool is_registration(const wr_memory_event *e)
 }
 
 /* What a block's pointer is a name among: handles of arrays and of physical memory are not
- * addresses, and registering memory doesn't allocate it. What was taken may be several of a handle. */
+ * addresses, and registering memory doesn't allocate it. What was taken may be several of a
+ * handle. */
 enum space { ADDRESS, ARRAY, REGISTRATION, PHYSICAL, TAKEN };
 
 static enum space space_of(const wr_memory_event *e)
@@ -407,9 +408,9 @@ static weir_status take_end(void *context, sqlite3_stmt *q)
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-/* All of a launch at its return: what it frees because it allocates it again comes first ("auto free
- * on launch"; without it the driver launches no graph whose memory was not freed), then its nodes
- * as the graph lists them, as if they ran one after the other. */
+/* All of a launch at its return: what it frees because it allocates it again comes first ("auto
+ * free on launch"; without it the driver launches no graph whose memory was not freed), then its
+ * nodes as the graph lists them, as if they ran one after the other. */
 static const char graphs_sql[] =
     "WITH part(again, type) AS (VALUES(1, 10), (0, 10), (0, 11))"
     " SELECT l.event, t.process, CASE WHEN x.again OR w.type = 11 THEN 2 ELSE 1 END,"

@@ -1,10 +1,10 @@
 /* range.c: ranges, marks and their names become rows, and a call finds its innermost range.
  *
- * Within a thread records are in order, so the ranges that a thread has pushed and not popped when a
- * call's record comes are the ranges of that call; the last one pushed, of whatever domain, is its
- * innermost. Where a pop was lost, a later pop of the same domain further out ends its range too.
- * A range is written once it has ended, or at a flush while it is open, and then only its end is
- * added: so one that never ends is there with no end, and who goes on with the trace finds it.
+ * Within a thread records are in order, so the ranges that a thread has pushed and not popped when
+ * a call's record comes are the ranges of that call; the last one pushed, of whatever domain, is
+ * its innermost. Where a pop was lost, a later pop of the same domain further out ends its range
+ * too. A range is written once it has ended, or at a flush while it is open, and then only its end
+ * is added: so one that never ends is there with no end, and who goes on with the trace finds it.
  *
  * Ranges that are started and ended are the process's, and nobody's innermost: any thread may end
  * them. Records of two threads come in any order, so an end may be here first. */
@@ -154,8 +154,8 @@ static weir_status take_mark(wr_spool *s, uint32_t serial, wr_thread *t, const t
   return WEIR_OK;
 }
 
-/* In `spans`, the row of one that has started, doubled; the time of one that has ended, doubled, and
- * one more. Number 0 is of a tool that has no numbers. */
+/* In `spans`, the row of one that has started, doubled; the time of one that has ended, doubled,
+ * and one more. Number 0 is of a tool that has no numbers. */
 static weir_status take_start(wr_spool *s, uint32_t serial, wr_thread *t, const trace_event *e)
 {
   wr_row *row = wr_batch_row(&s->im->batch, WR_TABLE_RANGE);

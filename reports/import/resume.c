@@ -1,10 +1,10 @@
 /* resume.c: see resume.h.
  *
- * A spool is known again by what its header says of its process, and of each of its threads the
+ * A spool is known again by what its header has of its process, and of each of its threads the
  * trace knows the first record that it lacks: the number of its chunk among the thread's, and the
  * slot. That is committed with the rows before it, so however an importer ends, the next one adds
  * what is missing and nothing twice. The maps of a spool are made again from the rows; where rows
- * do not tell, from this table. */
+ * do not have, from this table. */
 #include "reports/import/resume.h"
 #include <stdlib.h>
 #include <string.h>

@@ -83,7 +83,7 @@ static const void *record_at(const wr_run_log *log, size_t at)
   return log->event + at * log->size;
 }
 
-/* Where the record belongs in the last run: mostly at its end or a little ahead of it. If it is
+/* Where the record belongs in the last run: mostly at its end or a little before it. If it is
  * further, it goes to the end, and the run is sorted later. */
 static size_t place_in_run(wr_run_log *log, const wr_logged *record)
 {
@@ -127,7 +127,7 @@ typedef struct run_reader {
   size_t left;          /* records from there on */
 } run_reader;
 
-/* The runs, from `first` on the one whose next record is the earliest first; ahead of it, those that
+/* The runs, from `first` on the one whose next record is the earliest first; before it, those that
  * are over. */
 typedef struct run_merge {
   int file;

@@ -1,9 +1,10 @@
 /* run_log.h: records in order of time, of which there may be more than memory holds.
  *
- * A record is any structure that begins with its row and its time (wr_logged). They are kept as they
- * come: up to a limit in memory, beyond it as sorted runs in a file without a name beside the trace,
- * which are merged as they are read. So a pass in order of time need not have SQLite join, sort and
- * hand over rows that were here a moment ago. Where there is no room, nothing is kept. */
+ * A record is any structure that begins with its row and its time (wr_logged). They are kept as
+ * they come: up to a limit in memory, beyond it as sorted runs in a file without a name next to
+ * the trace, which are merged as they are read. So a pass in order of time need not have SQLite
+ * join, sort and hand over rows that were here a moment ago. Where there is no room, nothing is
+ * kept. */
 #ifndef WEIR_REPORTS_RUN_LOG_H
 #define WEIR_REPORTS_RUN_LOG_H
 
@@ -38,14 +39,14 @@ void wr_run_keep(wr_run_log *log, const wr_logged *record);
 weir_status wr_run_each(wr_run_log *log, weir_status (*take)(void *context, const void *record),
                         void *context);
 
-/* `beside` of a log for a report, which writes nothing next to the trace: in TMPDIR. The caller frees
- * it; NULL: out of memory. */
+/* `beside` of a log for a report, which writes nothing next to the trace: in TMPDIR. The caller
+ * frees it; NULL: out of memory. */
 char *wr_run_beside(void);
 
 /* A new file that goes with its descriptor; -1: there can be none. */
 int wr_run_file(const char *beside);
-/* All of `bytes` at a place of such a file. 0, or what went wrong: ENOSPC where nothing was written,
- * EIO where the file ended. */
+/* All of `bytes` at a place of such a file. 0, or what went wrong: ENOSPC where nothing was
+ * written, EIO where the file ended. */
 int wr_run_write(int file, const void *data, size_t bytes, uint64_t at);
 int wr_run_read(int file, void *data, size_t bytes, uint64_t at);
 

@@ -180,7 +180,7 @@ bool wr_db_has_column(const wr_db *db, const char *table, const char *column)
   return has;
 }
 
-/* ---- a file of somebody else's ---------------------------------------------------------------- */
+/* ---- a file of somebody else's --------------------------------------------------------------- */
 
 void wr_db_distrust(const wr_db *db)
 {
@@ -206,8 +206,8 @@ static const char *const own_tables[] = {
     "site",         "wait_detail",     "wait_time",    "device_gap",
     "device_idle",  "queue_full",      "idle_cause"};
 
-/* The columns of a table are the file's own, each row's as long as it is there: one that is calculated could be
- * as long as SQLite allows, in each row. */
+/* The columns of a table are the file's own, each row's as long as it is there: one that is
+ * calculated could be as long as SQLite allows, in each row. */
 static weir_status check_own_table(const wr_db *db, const char *table, sqlite3_stmt *columns)
 {
   sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
@@ -337,8 +337,8 @@ static const char event_tables[] =
 #define NO_PLACE    "NULL, NULL, NULL"
 #define PLACE_MARK  "{place}" /* in schema.sql, where these go */
 
-/* Blocks whole: `e` is the event, `t` what it has in common, `over` its end; `own` gives a column of
- * the event's own, or for memory of a graph the node's, `w`. */
+/* Blocks whole: `e` is the event, `t` what it has in common, `over` its end; `own` gives a column
+ * of the event's own, or for memory of a graph the node's, `w`. */
 #define BLOCKS(own, t, over, place)                                                                \
   "SELECT b.id, " t                                                                                \
   ".process, " own("e.a", "pointer") " AS pointer, CASE WHEN b.how <> 4 THEN " own(                \

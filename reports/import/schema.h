@@ -45,8 +45,9 @@ weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out);
 weir_status wr_db_number_of(const wr_db *db, const char *sql, uint64_t number, const char *text,
                             int64_t *out);
 
-/* Calls `row` with the values of the columns of each row of `from`: as an aggregate, within SQLite's own loop, which takes a fraction of what wr_db_each() does.
- * Errors: ENOMEM, EIO, ECORRUPT, those of `row`. */
+/* Calls `row` with the values of the columns of each row of `from`: as an aggregate, within
+ * SQLite's own loop, which takes a fraction of what wr_db_each() does. Errors: ENOMEM, EIO,
+ * ECORRUPT, those of `row`. */
 weir_status wr_db_walk(const wr_db *db, const char *columns, const char *from,
                        weir_status (*row)(void *context, sqlite3_value **v), void *context);
 
@@ -56,11 +57,11 @@ char *wr_db_text(sqlite3_stmt *q, int column);
 /* The failure of a report for want of memory. */
 weir_status wr_db_out_of_memory(const wr_db *db);
 
-/* Whether the trace has a table of that name, as SQLite has read it: no view, which in an untrusted file could be
- * anything, whatever its list of tables says. */
+/* Whether the trace has a table of that name, as SQLite has read it: no view, which in an
+ * untrusted file could be anything, whatever its list of tables has. */
 bool wr_db_has_table(const wr_db *db, const char *table);
 
-/* For a file of somebody else's: what it says is to be done when it is read or written is not. */
+/* For a file of somebody else's: what it asks to be done when it is read or written is not done. */
 void wr_db_distrust(const wr_db *db);
 
 /* Whether what has the name of a table of a trace is one, and no view, virtual table or table of
@@ -85,8 +86,8 @@ weir_status wr_schema_graph_launches(const wr_db *db);
   "start BETWEEN -2305843009213693952 AND 2305843009213693952"                                     \
   " AND \"end\" BETWEEN start AND 2305843009213693952"
 
-/* Makes wait_detail, wait_time, device_gap, device_idle, queue_full and idle_cause, empty, in place of
- * those that are there; or temporary ones. */
+/* Makes wait_detail, wait_time, device_gap, device_idle, queue_full and idle_cause, empty, in
+ * place of those that are there; or temporary ones. */
 weir_status wr_schema_waits(const wr_db *db, bool temporary);
 
 /* Tables, views, and the rows that every trace has (kinds, functions). */
@@ -111,9 +112,10 @@ weir_status wr_schema_nsys_views(const wr_db *db);
  * nothing. */
 weir_status wr_schema_kind_views(const wr_db *db);
 
-/* The temporary view several_streams(process, device): where work is in more than one stream. A wait for all of
- * a device is wider than needed only there: of one stream alone, all is the same. What counts as a wait that is
- * too wide is the same everywhere: WR_WIDE_WAIT of wait_detail `d` and template `t`. */
+/* The temporary view several_streams(process, device): where work is in more than one stream. A
+ * wait for all of a device is wider than needed only there: of one stream alone, all is the same.
+ * What counts as a wait that is too wide is the same everywhere: WR_WIDE_WAIT of wait_detail `d`
+ * and template `t`. */
 weir_status wr_schema_streams_view(const wr_db *db);
 
 #define WR_WIDE_WAIT                                                                               \

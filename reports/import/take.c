@@ -279,7 +279,7 @@ static void hex_text(char *out, const unsigned char *bytes, size_t count)
   out[2 * count] = '\0';
 }
 
-/* What is behind the path; zeros: nothing is. */
+/* What is after the path; zeros: nothing is. */
 static module_stamp stamp_of(const char *end, size_t left)
 {
   module_stamp stamp = {0};
@@ -335,7 +335,7 @@ static weir_status add_module(wr_spool *s, const module_info *info, module_stamp
   return named ? named : !row || !path ? wr_out_of_memory(im) : st ? st : kept;
 }
 
-/* Every thread may tell of a module: the first row counts while it stays loaded. Another module in
+/* Every thread may report a module: the first row counts while it stays loaded. Another module in
  * the same place means that the old one's end went unseen. */
 static weir_status take_module(wr_spool *s, const trace_event *head, const void *payload,
                                size_t bytes)

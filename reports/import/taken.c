@@ -1,5 +1,6 @@
-/* taken.c: see taken.h. A trace without such measurements costs one look into the index of the rare;
- * one with them a pass over the events that were around them, where there is more than a thread. */
+/* taken.c: see taken.h. A trace without such measurements costs one look into the index of the
+ * rare; one with them a pass over the events that were around them, where there is more than a
+ * thread. */
 #include "reports/import/taken.h"
 #include <stdlib.h>
 #include "core/trace/event.h"

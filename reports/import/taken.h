@@ -1,7 +1,7 @@
 /* taken.h: what calls took of a device for code and contexts, as blocks.
  *
  * A measurement (memory_taken) is a block where its bytes are certain: while the driver was asked
- * ahead of the call and behind it, no other thread of the process had a call under way, nor, on the
+ * before the call and after it, no other thread of the process had a call under way, nor, on the
  * same device, any of another process. Else it is possible, and no block. A block of code ends with
  * the unload of its module, all ends with its context or device. */
 #ifndef WEIR_REPORTS_TAKEN_H

@@ -2,10 +2,10 @@
  *
  * How long a tick is, is known the better the longer the program runs, and events are imported
  * while it does. An event that comes late, from a thread that wrote seldom, must find its place
- * among those of other threads that were imported before it: what the line says of a tick once, it
- * says for ever, and it never falls. So each poll adds a *piece*: from the latest tick that was
- * asked for on, the line goes to where the newest idea of the clock has it, by a jump ahead, or,
- * where it is ahead already, at half the pace until it is caught up. */
+ * among those of other threads that were imported before it: what time the line gives a tick once,
+ * it gives it for ever, and it never falls. So each poll adds a *piece*: from the latest tick that
+ * was asked for on, the line goes to where the newest idea of the clock has it, by a jump forward,
+ * or, where it is further already, at half the pace until it is caught up. */
 #include <string.h>
 #include "reports/import/importer.h"
 

@@ -6,7 +6,7 @@
  * something else in their place. What is there already must be a plain file of ours with one name.
  * The journal alone is SQLite's to make and to remove: a foreign one is refused, before and after.
  *
- * The lock. Whoever writes a trace holds an open-file-description lock on one byte far behind those
+ * The lock. Whoever writes a trace holds an open-file-description lock on one byte far after those
  * that SQLite locks: it goes with its holder, however that ends, works on NFS as SQLite's own locks
  * do, and no reader asks for it. A file system without locks has no protection, and no SQLite. */
 #include "reports/import/trace_file.h"
@@ -68,7 +68,7 @@ weir_status wr_trace_file_look(const char *path, wr_trace_state *state)
   *state = WR_TRACE_OTHER;
   if (lstat(path, &file)) {
     if (errno != ENOENT) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
-    *state = WR_TRACE_FREE; /* what else is wrong, creating it will tell */
+    *state = WR_TRACE_FREE; /* what else is wrong, creating it will show */
     return WEIR_OK;
   }
   if (!S_ISREG(file.st_mode)) return WEIR_OK;
@@ -257,7 +257,7 @@ void wr_trace_file_leave(wr_trace_file *t, bool remove)
 
 /* ---- the WAL --------------------------------------------------------------------------------- */
 
-/* The header of a database says by these two bytes whether it is in WAL mode (SQLite's "Database
+/* The header of a database has in these two bytes whether it is in WAL mode (SQLite's "Database
  * File Format", 1.3.3: 1 legacy, 2 WAL). */
 enum { VERSIONS_AT = 18, VERSION_LEGACY = 1, VERSION_WAL = 2 };
 

@@ -3,7 +3,7 @@
  * A *queue* is what a stream is in the model: its operations have numbers from 1. A *point* is a
  * number in a queue, twice: what surely has to be waited for, and what may have to be, where two
  * threads called at once or the documentation leaves it open. A *set* of points, at most one a
- * queue, is what an event has captured, or what a queue's operations wait for beside their own. */
+ * queue, is what an event has captured, or what a queue's operations wait for besides their own. */
 #ifndef WEIR_REPORTS_POINTS_H
 #define WEIR_REPORTS_POINTS_H
 

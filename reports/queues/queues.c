@@ -1,13 +1,13 @@
 /* queues.c: see queues.h.
  *
- * A queue's operations are complete up to `done`: that a wait has said. What its next operation
+ * A queue's operations are complete up to `done`: a wait has shown that. What its next operation
  * waits for in other queues is the set `after`; an operation's number and `after` together are all
  * that an event captures, and completing it completes these. Points at or below `done` are dropped
  * wherever they are met, so that the sets hold what may be pending and are small.
  *
- * A call is *open* from its start until the pass has come by its end. What other threads' open calls
- * do may come before or after what a call does: `may` has it, `sure` has not. What a wait says is
- * known at its end. */
+ * A call is *open* from its start until the pass has come by its end. What other threads' open
+ * calls do may come before or after what a call does: `may` has it, `sure` has not. What a wait
+ * shows is known at its end. */
 #include "reports/queues/queues.h"
 #include <stdlib.h>
 #include "core/base/map.h"
@@ -26,7 +26,7 @@ typedef struct queue {
   int64_t youngest;        /* row of `last` */
   uint64_t result, source; /* last operation of WR_HOST_RESULT, of WR_HOST_SOURCE */
   uint64_t done, done_bytes;
-  int64_t done_by; /* row of the wait that said so */
+  int64_t done_by; /* row of the wait that showed it */
   wr_points after;
   uint64_t followed; /* changes on the other side of the default stream's rule that `after` has */
   uint32_t open;     /* open calls that change it */
@@ -58,7 +58,7 @@ typedef struct open_call {
   uint64_t bytes_before;
   uint64_t calls;                      /* taken so far, with it */
   wr_points says;                      /* what is complete at its end */
-  uint32_t clear_queue, clear_context; /* of which it says all, from 1 */
+  uint32_t clear_queue, clear_context; /* of which it covers all, from 1 */
 } open_call;
 
 typedef struct process {
@@ -330,13 +330,13 @@ static bool add_context(wr_queues *m, uint32_t of, int32_t thread, bool sure, bo
   return true;
 }
 
-/* ---- default streams -------------------------------------------------------------------------
+/* ---- default streams ----------------------------------------------------------------------------
  *
  * "When an action is taken in the legacy stream such as a kernel launch or cudaStreamWaitEvent(),
- * the legacy stream first waits on all blocking streams, the action is queued in the legacy stream,
- * and then all blocking streams wait on the legacy stream." (Runtime API, "Stream synchronization
- * behavior".) When a blocking stream begins to wait it does not say: at its own next action it
- * surely does. */
+ * the legacy stream first waits on all blocking streams, the action is queued in the legacy
+ * stream, and then all blocking streams wait on the legacy stream." (Runtime API, "Stream
+ * synchronization behavior".) When a blocking stream begins to wait is not documented: at its own
+ * next action it surely does. */
 
 /* The set: what the other side of the rule makes an action in this queue wait for. */
 static bool add_other_side(wr_queues *m, uint32_t place, int32_t thread, bool sure)
@@ -485,7 +485,7 @@ static open_call *begin_change(wr_queues *m, const wr_queue_call *c, uint32_t pl
   return o;
 }
 
-/* The set is what the call says to be complete at its end. */
+/* The set is what the call shows to be complete at its end. */
 static bool begin_saying(wr_queues *m, open_call *o)
 {
   wr_points_order(&m->set);
@@ -590,7 +590,7 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
   return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
-/* cudaFree: "may perform implicit synchronization": of what, it does not say. */
+/* cudaFree: "may perform implicit synchronization": of what, is not documented. */
 static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
@@ -602,7 +602,7 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* What a call that does work waits for ahead of it; *o NULL: it says nothing of that at its end. */
+/* What a call that does work waits for before it; *o NULL: it shows nothing of that at its end. */
 static weir_status wait_before(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
   empty_set(m);

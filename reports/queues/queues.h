@@ -1,16 +1,17 @@
 /* queues.h: a model of CUDA's streams: what each wait of the host had to wait for.
  *
- * It is fed with a trace's calls in order of time and follows what CUDA's documentation says of
+ * It is fed with a trace's calls in order of time and follows what CUDA's documentation states of
  * them ("Stream synchronization behavior" and "API synchronization behavior" in the runtime's and
  * the driver's manual, the pages of the functions, "Implicit Synchronization" in the programming
- * guide). It knows of no device: an operation is *pending* from its call on until a wait or a query
- * has said that it is complete. So what is said to be complete surely was, and what is said to be
- * pending may have been complete too: a wait is *redundant* where nothing can have been pending.
+ * guide). It knows of no device: an operation is *pending* from its call on until a wait or a
+ * query has shown that it is complete. So what is reported as complete surely was, and what is
+ * reported as pending may have been complete too: a wait is *redundant* where nothing can have
+ * been pending.
  *
- * Where the documentation does not say, or calls of two threads overlap, both readings hold: what
- * may be waited for is pending, and what may not have been waited for stays so. A process of which
- * calls are missing (dropped events, a damaged spool) is not judged; nor is a wait for what was not
- * seen: an event of another process's, one recorded inside a graph.
+ * Where the documentation leaves it open, or calls of two threads overlap, both readings hold:
+ * what may be waited for is pending, and what may not have been waited for stays so. A process of
+ * which calls are missing (dropped events, a damaged spool) is not judged; nor is a wait for what
+ * was not seen: an event of another process's, one recorded inside a graph.
  *
  * Words: work: what a device has to do: kernels, copies, memsets, host functions, graphs, memory
  * taken and given in stream order. Records and waits of events are none. */
@@ -33,7 +34,7 @@ typedef enum wr_act {
   WR_ACT_SYNC_EVENT,
   WR_ACT_SYNC_STREAM,
   WR_ACT_SYNC_CONTEXT,
-  WR_ACT_EVENT_DONE,  /* a query of event `handle` said that it is complete */
+  WR_ACT_EVENT_DONE,  /* a query of event `handle` answered that it is complete */
   WR_ACT_STREAM_DONE, /* a query of `stream` */
   WR_ACT_FREE,        /* that may wait for the device */
   WR_ACT_STREAM_CREATE,
@@ -87,9 +88,10 @@ typedef struct wr_wait_verdict {
   uint32_t streams;    /* in which they are */
   uint64_t stream;     /* handle of the only one, else 0 */
   int64_t youngest;    /* row of the one that was called last, 0 none */
-  int64_t covered_by; /* redundant: row of the wait or query that said so before; 0: no work ever */
-  int narrower;       /* a wait_kind that had been enough */
-  uint8_t host;       /* WR_HOST_* of any of what may have been pending */
+  int64_t
+      covered_by; /* redundant: row of the wait or query that showed it before; 0: no work ever */
+  int narrower;   /* a wait_kind that had been enough */
+  uint8_t host;   /* WR_HOST_* of any of what may have been pending */
   bool before_legacy; /* pending: all of it comes before what the thread's context is given next in
                          the legacy default stream */
   const wr_queue_call *call;
@@ -120,7 +122,7 @@ void wr_queues_watch(wr_queues *m, const wr_queue_watch *watch);
 /* Ordinal of the device that a queue is of; 255 not known. */
 uint8_t wr_queues_device(const wr_queues *m, uint32_t queue);
 
-/* Calls of that process are missing: none of its waits is judged. Ahead of its first call. */
+/* Calls of that process are missing: none of its waits is judged. Before its first call. */
 bool wr_queues_incomplete(wr_queues *m, int64_t process);
 
 /* Takes the next call, in order of start and row; `verdict` is called for those that wait.

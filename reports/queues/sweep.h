@@ -1,15 +1,15 @@
 /* sweep.h: what devices did while the host waited, and what the host did while a device was idle.
  *
- * It is fed with moments in order of time: calls, waits with what they wait for (queues.h), and what
- * devices did by their own clocks. Between two moments nothing changes, and the time that lies
- * there is added where it counts. So the parts of a wait are its duration exactly, and the causes of
- * a device's idle time are that time exactly: from the start of its first operation to the end of
- * its last one, less what is busy.
+ * It is fed with moments in order of time: calls, waits with what they wait for (queues.h), and
+ * what devices did by their own clocks. Between two moments nothing changes, and the time that
+ * lies there is added where it counts. So the parts of a wait are its duration exactly, and the
+ * causes of a device's idle time are that time exactly: from the start of its first operation to
+ * the end of its last one, less what is busy.
  *
- * Devices are distinguished by ordinal, over all processes. Work of which the device's times are not
- * known (an *untimed* operation: not observed, lost, without usable times) may be under way from its
- * call until a wait said that it is complete, or a later operation of its queue has begun: of that
- * time it is not known that a device did nothing. */
+ * Devices are distinguished by ordinal, over all processes. Work of which the device's times are
+ * not known (an *untimed* operation: not observed, lost, without usable times) may be under way
+ * from its call until a wait showed that it is complete, or a later operation of its queue has
+ * begun: of that time it is not known that a device did nothing. */
 #ifndef WEIR_REPORTS_SWEEP_H
 #define WEIR_REPORTS_SWEEP_H
 
@@ -55,7 +55,7 @@ typedef struct wr_wait_time {
   X(WAITING, 2, "host_waiting")     /* a thread waited, in a function */                           \
   X(ELSEWHERE, 3, "host_elsewhere") /* a thread was in another function */                         \
   X(NO_CALL, 4, "no_call")          /* no thread was in any */                                     \
-  X(FULL, 5, "queue_full")          /* ahead of ELSEWHERE: it put work into one, and one was full */
+  X(FULL, 5, "queue_full") /* checked before ELSEWHERE: it put work into one, and one was full */
 
 typedef enum wr_idle_cause {
 #define WR_IDLE_ENUM(id, value, name) WR_IDLE_##id = value,

@@ -12,7 +12,7 @@
  * -1: it is no ELF file, or cannot be read. */
 int wr_elf_open(const char *path);
 
-/* libdwfl's find_debuginfo: by build-id in the system's folder, then by .gnu_debuglink beside the
+/* libdwfl's find_debuginfo: by build-id in the system's folder, then by .gnu_debuglink next to the
  * module, in its .debug, and in /usr/lib/debug. */
 int wr_debuginfo_find(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
                       const char *file, const char *link, GElf_Word crc, char **found);

@@ -1,12 +1,13 @@
 /* jit.c: see jit.h.
  *
- * A map is lines of text, "START BYTES NAME", hexadecimal. A dump is binary, in the byte order of the
- * machine that wrote it: a head, and records with their size ahead, of which those that load a
- * function (0) and move one (1) are read. The lines that others give are left: what wrote them does
- * not agree on whether their addresses are of the code or of the ELF file that perf makes of it.
+ * A map is lines of text, "START BYTES NAME", hexadecimal. A dump is binary, in the byte order of
+ * the machine that wrote it: a head, and records with their size first, of which those that load a
+ * function (0) and move one (1) are read. The lines that others give are left: what wrote them
+ * does not agree on whether their addresses are of the code or of the ELF file that perf makes of
+ * it.
  *
- * Anybody can write anything there: no record is believed about its size beyond the file's, nothing
- * is read that the file has not. */
+ * Anybody can write anything there: no record is believed about its size beyond the file's,
+ * nothing is read that the file has not. */
 #include "reports/symbols/jit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ typedef struct record_head {
   uint64_t time;
 } record_head;
 
-typedef struct load_record { /* behind it: its name, and the code */
+typedef struct load_record { /* after it: its name, and the code */
   uint32_t pid, thread;
   uint64_t place, start, bytes, index;
 } load_record;

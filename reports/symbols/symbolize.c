@@ -54,7 +54,7 @@ struct wr_symbols {
   const wr_db *db;
   sqlite3_stmt *stack;  /* the frames of one */
   sqlite3_stmt *python; /* a frame of a Python program; NULL: the trace has none */
-  sqlite3_stmt *stored; /* what the trace itself says of one; NULL: nothing of any */
+  sqlite3_stmt *stored; /* what the trace itself has of one; NULL: nothing of any */
   module_file *files;
   size_t file_count, file_capacity;
   module_row *modules;
@@ -107,7 +107,7 @@ static bool is_the_one(const module_file *f, Dwfl_Module *module, const struct s
   return !f->bytes || (f->bytes == file->st_size && (copy || f->mtime == mtime));
 }
 
-/* Opens `path` for the module, if it is what ran: *lacks says why it is not. */
+/* Opens `path` for the module, if it is what ran: *lacks is the reason if it is not. */
 static weir_status try_file(wr_symbols *s, module_file *f, const char *path, bool copy)
 {
   struct stat file;
@@ -470,7 +470,7 @@ static weir_status look_up_address(wr_symbols *s, const module_row *m, int64_t p
   return push_frame(s, f);
 }
 
-/* What the trace says of `f`. */
+/* What the trace has of `f`. */
 static weir_status push_stored(wr_symbols *s, wr_frame f)
 {
   weir_status st = WEIR_OK;
@@ -492,7 +492,7 @@ static weir_status push_stored(wr_symbols *s, wr_frame f)
   return st;
 }
 
-/* How much an answer says. */
+/* How much an answer holds. */
 enum { SAYS_NOTHING, SAYS_FUNCTION, SAYS_LINE };
 
 static int says(const wr_symbols *s, span x)
@@ -505,7 +505,7 @@ static int says(const wr_symbols *s, span x)
   return most;
 }
 
-/* What the trace has, where that is enough, or where files say no more. */
+/* What the trace has, where that is enough, or where files have no more. */
 static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
 {
   int64_t process = sqlite3_column_int64(q, 1), address = sqlite3_column_int64(q, 2);

@@ -3,10 +3,11 @@
  *
  * A module's file must still be the one that ran: where a build-id was recorded and the file has
  * another, where none was and its size or time of change are others, or where it is gone, a frame
- * stays "module+0xoffset", and `lacks` says so. db->symbols is a folder with copies of the files,
- * or of their debug information: by build-id (.build-id/ab/cdef.debug), by whole path, or by name.
- * Frames of Python programs have their names in the trace (python_frame). Others in no module are
- * looked up in what JIT compilers and `python3 -X perf` write (jit.h). Answers are cached by address; strings live as long as the symbolizer.
+ * stays "module+0xoffset", and `lacks` has the reason. db->symbols is a folder with copies of the
+ * files, or of their debug information: by build-id (.build-id/ab/cdef.debug), by whole path, or
+ * by name. Frames of Python programs have their names in the trace (python_frame). Others in no
+ * module are looked up in what JIT compilers and `python3 -X perf` write (jit.h). Answers are
+ * cached by address; strings live as long as the symbolizer.
  *
  * What a trace itself has of a frame (source_line, which `weir resolve` fills) comes first, and
  * spares the look at files; with db->want_lines only what has a line does. */
@@ -24,7 +25,7 @@ typedef struct wr_frame {
   const char *lacks; /* "changed since", "removed": why the module's names are not known; or NULL */
   uint64_t offset;   /* of the instruction after the call, in the module (or the plain address) */
   int64_t row;       /* of table frame */
-  bool script;       /* a frame of a Python program, or one that its perf map says is */
+  bool script;       /* a frame of a Python program, or one that its perf map has as such */
   int64_t
       built; /* when the module's file was last changed, ns since 1970; 0: not known, or in none */
   int inlined; /* 0 the innermost function at the address, 1 the one it is inlined into, ... */

@@ -34,9 +34,9 @@ static void read_units(wr_units *u, Dwfl_Module *module)
   if (u->count) qsort(u->range, u->count, sizeof *u->range, by_range_start);
 }
 
-/* libdwfl counts what lies between two pieces of a unit to it: the C runtime's _start, between main()
- * and what else its file has. The line table's last row before it would then be its line. A unit
- * without ranges is believed. */
+/* libdwfl counts what lies between two pieces of a unit to it: the C runtime's _start, between
+ * main() and what else its file has. The line table's last row before it would then be its line. A
+ * unit without ranges is believed. */
 static bool has_code_at(Dwarf_Die *unit, Dwarf_Addr address)
 {
   Dwarf_Addr base = 0, start = 0, end = 0;
@@ -72,7 +72,7 @@ void wr_units_free(wr_units *u)
   *u = (wr_units){0};
 }
 
-/* ---- the function of an address --------------------------------------------------------------- */
+/* ---- the function of an address -------------------------------------------------------------- */
 
 enum { DEEPEST = 64 };
 
