@@ -4,6 +4,8 @@
 #include <string.h>
 #include "reports/base/util.h"
 
+enum { FEW = 24 };
+
 bool wr_points_add(wr_points *set, const wr_point *p)
 {
   if (!wr_grow(&set->at, &set->capacity, set->count + 1, sizeof(wr_point))) return false;
@@ -24,10 +26,26 @@ static bool in_order(const wr_points *set)
   return true;
 }
 
+/* Of a few points, as most sets have, without a call for each comparison. */
+static void sort_points(wr_points *set)
+{
+  if (set->count > FEW) {
+    qsort(set->at, set->count, sizeof(wr_point), by_queue);
+    return;
+  }
+  for (size_t i = 1; i < set->count; i++) {
+    wr_point p = set->at[i];
+    size_t at = i;
+    for (; at && set->at[at - 1].queue > p.queue; at--)
+      set->at[at] = set->at[at - 1];
+    set->at[at] = p;
+  }
+}
+
 void wr_points_order(wr_points *set)
 {
   if (in_order(set)) return;
-  qsort(set->at, set->count, sizeof(wr_point), by_queue);
+  sort_points(set);
   size_t kept = 0;
   for (size_t i = 1; i < set->count; i++) {
     wr_point *to = &set->at[kept];
