@@ -19,7 +19,7 @@
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
 #include "reports/symbols/jit.h"
-#include "reports/symbols/units.h"
+#include "reports/symbols/compile_units.h"
 
 typedef struct module_file {
   char *path;

@@ -1,9 +1,9 @@
-/* units.h: what libdw does not answer by itself of a module's debug information: the unit of an
- * address where the compiler wrote no table of addresses (.debug_aranges; Clang writes none), a
+/* compile_units.h: what libdw does not answer by itself of a module's debug information: the unit of
+ * an address where the compiler wrote no table of addresses (.debug_aranges; Clang writes none), a
  * function that it wrote inside a namespace or a type (as Clang does), and the whole name of one
  * that has no name for linkers. */
-#ifndef WEIR_REPORTS_SYMBOLS_UNITS_H
-#define WEIR_REPORTS_SYMBOLS_UNITS_H
+#ifndef WEIR_REPORTS_SYMBOLS_COMPILE_UNITS_H
+#define WEIR_REPORTS_SYMBOLS_COMPILE_UNITS_H
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>

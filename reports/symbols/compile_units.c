@@ -1,5 +1,5 @@
-/* units.c: see units.h. */
-#include "reports/symbols/units.h"
+/* compile_units.c: see compile_units.h. */
+#include "reports/symbols/compile_units.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
