@@ -1,4 +1,4 @@
--- The schema of a trace, version 2. What it means is said in SCHEMA.md; a test compares the two.
+-- The schema of a trace, version 2. What it means is in SCHEMA.md; a test compares the two.
 -- Native tables first, then what Nsight Systems' SQLite export calls the same facts.
 
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
