@@ -151,10 +151,7 @@ static int no_such_command(const char *name)
   guess g = {.word = name};
   for (const cmd *c = weir_commands; c->name; c++)
     if (!c->hidden) guess_offer(&g, c->name);
-  char *hint = guess_hint(&g, "");
-  cmd_usage(NULL, "there is no command '%s'%s", name, hint);
-  free(hint);
-  return CMD_USAGE;
+  return guess_refuse(NULL, &g, "command", "");
 }
 
 /* The order in which a newcomer meets the commands; the last group has those of no other. */

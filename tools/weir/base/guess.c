@@ -4,8 +4,8 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
-#include "tools/weir/base/cmd.h"
 
 static unsigned fewer_edits(unsigned a, unsigned b)
 {
@@ -66,4 +66,12 @@ void guess_offer_words(guess *g, const char *words, char *buffer)
 char *guess_hint(const guess *g, const char *before)
 {
   return g->best ? cmd_format(": did you mean '%s%s'?", before, g->best) : cmd_format("%s", "");
+}
+
+int guess_refuse(const cmd *c, const guess *g, const char *what, const char *otherwise)
+{
+  char *hint = guess_hint(g, "");
+  cmd_usage(c, "there is no %s '%s'%s", what, g->word, g->best ? hint : otherwise);
+  free(hint);
+  return CMD_USAGE;
 }

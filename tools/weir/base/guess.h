@@ -2,6 +2,8 @@
 #ifndef WEIR_TOOLS_WEIR_BASE_GUESS_H
 #define WEIR_TOOLS_WEIR_BASE_GUESS_H
 
+#include "tools/weir/base/cmd.h"
+
 typedef struct guess {
   const char *word; /* borrowed, as are the names */
   const char *best; /* the nearest of the names so far; NULL: none is near */
@@ -18,5 +20,9 @@ void guess_offer_words(guess *g, const char *words, char *buffer);
 
 /* Returns ": did you mean 'BEFOREname'?", or "" where no name is near. New. */
 char *guess_hint(const guess *g, const char *before);
+
+/* Prints "there is no WHAT 'WORD'", with the nearest name or, where none is near, with `otherwise`.
+ * Returns CMD_USAGE. */
+int guess_refuse(const cmd *c, const guess *g, const char *what, const char *otherwise);
 
 #endif

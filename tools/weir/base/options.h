@@ -47,13 +47,6 @@ typedef enum cmd_option_id {
 #define FORMER(commands, id, ...) OPT_##id,
 #include "tools/weir/base/options.def"
   CMD_OPTIONS
-#undef FLAG
-#undef TEXT
-#undef NUMBER
-#undef WORD
-#undef READ
-#undef MAYBE
-#undef FORMER
 } cmd_option_id;
 
 typedef struct cmd_option {

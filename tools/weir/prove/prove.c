@@ -43,10 +43,7 @@ static void refuse_name(const cmd *c, const wr_rules *rules, const char *name)
   guess g = {.word = name};
   for (size_t i = 0; i < rules->count; i++)
     guess_offer(&g, rules->rule[i].id);
-  char *hint = guess_hint(&g, "");
-  cmd_usage(c, "there is no finding '%s'%s", name,
-            g.best ? hint : "; 'weir report findings' has their names");
-  free(hint);
+  (void)guess_refuse(c, &g, "finding", "; 'weir report findings' has their names");
 }
 
 /* Checks before all runs that no name is wrong. */

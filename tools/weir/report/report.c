@@ -141,11 +141,11 @@ static int no_such_report(const cmd *c, const char *name)
   char buffer[GUESS_MOST];
   guess g = {.word = name};
   guess_offer_words(&g, c->operands, buffer);
-  char *hint = guess_hint(&g, ""), *list = cmd_join_words(c->operands);
-  cmd_usage(c, "there is no report '%s'%s%s", name, g.best ? hint : ": ", g.best ? "" : list);
+  char *list = cmd_join_words(c->operands), *otherwise = cmd_format(": %s", list);
+  int status = guess_refuse(c, &g, "report", otherwise);
+  free(otherwise);
   free(list);
-  free(hint);
-  return CMD_USAGE;
+  return status;
 }
 
 /* Makes the report, printed or as a page. Returns the exit status. */

@@ -67,10 +67,7 @@ static bool refuse_report(const cmd *c, const char *name)
   guess g = {.word = name};
   for (const stats_report *r = stats_reports; r->name; r++)
     guess_offer(&g, r->name);
-  char *hint = guess_hint(&g, "");
-  cmd_usage(c, "there is no report '%s'%s", name, g.best ? hint : ": weir stats lists them");
-  free(hint);
-  return false;
+  return !guess_refuse(c, &g, "report", ": weir stats lists them");
 }
 
 /* Takes a report. `text`, as "NAME:base", is cut into its parts. */
