@@ -13,11 +13,6 @@ static const char *const work_names[WR_WORKS] = {
 #undef WORK_NAME
 };
 
-static void put_number(json_t *o, const char *name, uint64_t n)
-{
-  json_object_set_new(o, name, json_integer((json_int_t)n));
-}
-
 static json_t *works_json(const wr_device_time *d)
 {
   json_t *all = json_object();
@@ -25,20 +20,14 @@ static json_t *works_json(const wr_device_time *d)
     const wr_work_sum *w = &d->work[i];
     if (!w->operations) continue;
     json_t *o = json_object();
-    put_number(o, "operations", w->operations);
-    put_number(o, "timed_operations", w->timed);
-    put_number(o, "bytes", w->bytes);
-    put_number(o, "timed_bytes", w->timed_bytes);
-    put_number(o, "busy_ns", w->busy_ns);
+    wr_json_put(o, "operations", w->operations);
+    wr_json_put(o, "timed_operations", w->timed);
+    wr_json_put(o, "bytes", w->bytes);
+    wr_json_put(o, "timed_bytes", w->timed_bytes);
+    wr_json_put(o, "busy_ns", w->busy_ns);
     json_object_set_new(all, work_names[i], o);
   }
   return all;
-}
-
-static json_t *text_or_null(const char *text)
-{
-  json_t *string = text ? json_string(text) : NULL;
-  return string ? string : json_null();
 }
 
 static json_t *idle_json(const wr_device_time *d)
@@ -47,8 +36,8 @@ static json_t *idle_json(const wr_device_time *d)
   for (size_t i = 0; i < d->idle_count; i++) {
     json_t *o = json_object();
     json_object_set_new(o, "cause", json_string(causes[d->idle[i].cause]));
-    json_object_set_new(o, "function", text_or_null(d->idle[i].function));
-    put_number(o, "ns", d->idle[i].ns);
+    json_object_set_new(o, "function", wr_json_text(d->idle[i].function));
+    wr_json_put(o, "ns", d->idle[i].ns);
     json_array_append_new(list, o);
   }
   return list;
@@ -62,9 +51,9 @@ static json_t *gaps_json(const wr_device_time *d)
     json_t *o = json_object(), *parts = json_object();
     json_object_set_new(o, "start_ns", json_integer(g->start));
     json_object_set_new(o, "end_ns", json_integer(g->end));
-    json_object_set_new(o, "function", text_or_null(g->function));
+    json_object_set_new(o, "function", wr_json_text(g->function));
     for (int c = 0; c < WR_IDLE_CAUSES; c++)
-      put_number(parts, causes[c], g->ns[c]);
+      wr_json_put(parts, causes[c], g->ns[c]);
     json_object_set_new(o, "causes", parts);
     json_array_append_new(list, o);
   }
@@ -78,12 +67,12 @@ json_t *wr_device_times_json(const wr_model *m)
   for (size_t i = 0; i < t->count; i++) {
     const wr_device_time *d = &t->device[i];
     json_t *o = json_object();
-    put_number(o, "device", (uint64_t)d->device);
-    put_number(o, "span_ns", d->span_ns);
-    put_number(o, "busy_ns", d->busy_ns);
-    put_number(o, "copy_ns", d->copy_ns);
-    put_number(o, "kernel_ns", d->kernel_ns);
-    put_number(o, "overlap_ns", d->overlap_ns);
+    wr_json_put(o, "device", (uint64_t)d->device);
+    wr_json_put(o, "span_ns", d->span_ns);
+    wr_json_put(o, "busy_ns", d->busy_ns);
+    wr_json_put(o, "copy_ns", d->copy_ns);
+    wr_json_put(o, "kernel_ns", d->kernel_ns);
+    wr_json_put(o, "overlap_ns", d->overlap_ns);
     json_object_set_new(o, "work", works_json(d));
     json_object_set_new(o, "queue_full_ns",
                         m->waits.divided ? json_integer((json_int_t)d->full_ns) : json_null());
@@ -98,17 +87,17 @@ json_t *wr_device_observation_json(const wr_model *m)
 {
   const wr_device_times *t = &m->device_times;
   json_t *o = json_object();
-  json_object_set_new(o, "observed", text_or_null(t->observed));
-  json_object_set_new(o, "unavailable", text_or_null(t->unavailable));
-  put_number(o, "yields", t->yields);
-  put_number(o, "yielded_ns", t->yielded_ns);
-  put_number(o, "dropped", t->dropped);
-  put_number(o, "untimed", t->untimed);
-  put_number(o, "unmatched", t->unmatched);
-  put_number(o, "incomplete_processes", t->incomplete);
-  put_number(o, "lost_calls", t->lost_calls);
+  json_object_set_new(o, "observed", wr_json_text(t->observed));
+  json_object_set_new(o, "unavailable", wr_json_text(t->unavailable));
+  wr_json_put(o, "yields", t->yields);
+  wr_json_put(o, "yielded_ns", t->yielded_ns);
+  wr_json_put(o, "dropped", t->dropped);
+  wr_json_put(o, "untimed", t->untimed);
+  wr_json_put(o, "unmatched", t->unmatched);
+  wr_json_put(o, "incomplete_processes", t->incomplete);
+  wr_json_put(o, "lost_calls", t->lost_calls);
   json_object_set_new(o, "kernels_unobserved", json_boolean(t->no_kernels));
   json_object_set_new(o, "undivided",
-                      text_or_null(t->count ? wr_unjudged_name(m->waits.why_undivided) : NULL));
+                      wr_json_text(t->count ? wr_unjudged_name(m->waits.why_undivided) : NULL));
   return o;
 }

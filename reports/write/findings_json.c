@@ -6,20 +6,15 @@ static json_t *number(uint64_t n)
   return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
 }
 
-static json_t *text_or_null(const char *text)
-{
-  return text ? json_string(text) : json_null();
-}
-
 static json_t *sites_json(const wr_finding *f)
 {
   json_t *list = json_array();
   for (size_t i = 0; i < f->sites; i++) {
     json_t *site = json_object();
     json_object_set_new(site, "function", json_string(f->site[i].function));
-    json_object_set_new(site, "file", text_or_null(f->site[i].file));
+    json_object_set_new(site, "file", wr_json_text(f->site[i].file));
     json_object_set_new(site, "line", json_integer(f->site[i].line));
-    json_object_set_new(site, "source", text_or_null(f->site[i].source));
+    json_object_set_new(site, "source", wr_json_text(f->site[i].source));
     json_object_set_new(site, "cost_ns", number(f->site[i].cost_ns));
     json_object_set_new(site, "count", number(f->site[i].count));
     json_array_append_new(list, site);
@@ -49,7 +44,7 @@ static json_t *finding_json(const wr_findings *all, const wr_finding *f)
   json_object_set_new(o, "count", number(f->count));
   json_object_set_new(o, "sites", sites_json(f));
   json_object_set_new(o, "more_sites", number(f->more_sites));
-  json_object_set_new(o, "range", text_or_null(f->range));
+  json_object_set_new(o, "range", wr_json_text(f->range));
   json_object_set_new(o, "device", f->device >= 0 ? json_integer(f->device) : json_null());
   if (!json_object_set_new(o, "fix", json_string(f->rule->fix))) return o;
   json_decref(o);
@@ -93,7 +88,7 @@ json_t *wr_findings_json(const wr_findings *f)
   json_object_set_new(o, "sure_saving_ns", number(f->sure_saving_ns));
   json_object_set_new(o, "moved_bytes", number(f->moved_bytes));
   json_object_set_new(o, "removed", removed_json(f));
-  json_object_set_new(o, "unavailable", text_or_null(f->unavailable));
+  json_object_set_new(o, "unavailable", wr_json_text(f->unavailable));
   if (json_object_set_new(o, "unjudged", unjudged_json(f))) failed = -1;
   if (!failed) return o;
   json_decref(o);

@@ -3,22 +3,10 @@
 #include "reports/model/sites.h"
 #include "reports/write/report_json.h"
 
-/* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
- * *_new functions take a NULL value as failure, and the last look at the root finds it. */
-static json_t *string_or_null(const char *s)
-{
-  return s ? json_string(s) : json_null();
-}
-
-static json_t *json_number(uint64_t n)
-{
-  return json_integer((json_int_t)n);
-}
-
 static json_t *totals_json(const wr_totals *t)
 {
   json_t *o = json_object();
-#define FIELD(name) json_object_set_new(o, #name, json_number(t->name));
+#define FIELD(name) wr_json_put(o, #name, t->name);
   WR_TOTAL_MAP(FIELD)
 #undef FIELD
   return o;
@@ -28,7 +16,7 @@ static json_t *strings_json(char *const *list, size_t count)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < count; i++)
-    json_array_append_new(a, string_or_null(list[i]));
+    json_array_append_new(a, wr_json_text(list[i]));
   return a;
 }
 
@@ -41,16 +29,16 @@ static json_t *frames_json(const wr_model *m, const wr_site_stack *x)
     json_array_append_new(a, f->file ? json_sprintf("%s (%s:%d)", f->function, f->file, f->line)
                              : f->known && *f->module
                                  ? json_sprintf("%s (%s)", f->function, f->module)
-                                 : string_or_null(f->function));
+                                 : wr_json_text(f->function));
   }
   return a;
 }
 
 static void put_sums(json_t *o, const wr_sums *s)
 {
-  json_object_set_new(o, "calls", json_number(s->calls));
-  json_object_set_new(o, "bytes", json_number(s->bytes));
-  json_object_set_new(o, "ns", json_number(s->ns));
+  wr_json_put(o, "calls", s->calls);
+  wr_json_put(o, "bytes", s->bytes);
+  wr_json_put(o, "ns", s->ns);
 }
 
 /* The heaviest stacks of a site, and the sums of those left out. */
@@ -71,7 +59,7 @@ static void put_stacks(json_t *o, const wr_model *m, const wr_site *x)
     json_object_set_new(one, "frames", frames_json(m, s));
     json_array_append_new(list, one);
   }
-  json_object_set_new(more, "stacks", json_number(x->stack_count - shown));
+  wr_json_put(more, "stacks", x->stack_count - shown);
   put_sums(more, &rest);
   json_object_set_new(o, "stacks", list);
   json_object_set_new(o, "more_stacks", more);
@@ -83,16 +71,16 @@ static json_t *sites_json(const wr_model *m, const wr_sites *s)
   for (size_t i = 0; i < s->count; i++) {
     const wr_site *x = &s->site[i];
     json_t *o = json_object();
-    if (x->api) json_object_set_new(o, "api", string_or_null(x->api));
+    if (x->api) json_object_set_new(o, "api", wr_json_text(x->api));
     if (x->direction >= 0) {
-      json_object_set_new(o, "direction", string_or_null(wr_direction_name(x->direction)));
-      json_object_set_new(o, "src_memory", string_or_null(wr_mem_name(x->src_mem)));
-      json_object_set_new(o, "dst_memory", string_or_null(wr_mem_name(x->mem)));
+      json_object_set_new(o, "direction", wr_json_text(wr_direction_name(x->direction)));
+      json_object_set_new(o, "src_memory", wr_json_text(wr_mem_name(x->src_mem)));
+      json_object_set_new(o, "dst_memory", wr_json_text(wr_mem_name(x->mem)));
     }
-    json_object_set_new(o, "function", string_or_null(x->function));
-    json_object_set_new(o, "file", string_or_null(x->file));
+    json_object_set_new(o, "function", wr_json_text(x->function));
+    json_object_set_new(o, "file", wr_json_text(x->file));
     json_object_set_new(o, "line", json_integer(x->line));
-    json_object_set_new(o, "module", string_or_null(x->module));
+    json_object_set_new(o, "module", wr_json_text(x->module));
     put_sums(o, &(wr_sums){x->calls, x->bytes, x->ns});
     json_object_set_new(o, "implicit", json_boolean(x->implicit));
     json_object_set_new(o, "frames", x->stack_count ? frames_json(m, &x->stacks[0]) : json_array());
@@ -110,9 +98,9 @@ static json_t *devices_json(const wr_model *m)
     if (!d->seen) continue;
     json_t *o = json_object();
     json_object_set_new(o, "device", json_integer(i));
-    json_object_set_new(o, "name", string_or_null(d->name));
-    json_object_set_new(o, "label", string_or_null(d->label));
-#define FIELD(name) json_object_set_new(o, #name, json_number(d->total.name));
+    json_object_set_new(o, "name", wr_json_text(d->name));
+    json_object_set_new(o, "label", wr_json_text(d->label));
+#define FIELD(name) wr_json_put(o, #name, d->total.name);
     WR_DEVICE_MAP(FIELD)
 #undef FIELD
     json_object_set_new(o, "peak_owners", sites_json(m, &d->owners));
@@ -127,12 +115,12 @@ static json_t *place_json(const wr_api_row *r)
 {
   if (!r->place) return json_null();
   json_t *o = json_object();
-  json_object_set_new(o, "function", string_or_null(r->place->function));
-  json_object_set_new(o, "file", string_or_null(r->place->file));
+  json_object_set_new(o, "function", wr_json_text(r->place->function));
+  json_object_set_new(o, "file", wr_json_text(r->place->file));
   json_object_set_new(o, "line", json_integer(r->place->line));
-  json_object_set_new(o, "module", string_or_null(r->place->module));
-  json_object_set_new(o, "calls", json_number(r->place_calls));
-  json_object_set_new(o, "ns", json_number(r->place_ns));
+  json_object_set_new(o, "module", wr_json_text(r->place->module));
+  wr_json_put(o, "calls", r->place_calls);
+  wr_json_put(o, "ns", r->place_ns);
   return o;
 }
 
@@ -142,22 +130,22 @@ static json_t *apis_json(const wr_model *m)
   for (size_t i = 0; i < m->api_count; i++) {
     const wr_api_row *r = &m->apis[i];
     json_t *o = json_object();
-    json_object_set_new(o, "name", string_or_null(r->name));
-    json_object_set_new(o, "layer", string_or_null(r->layer));
-    json_object_set_new(o, "category", string_or_null(r->category));
-    json_object_set_new(o, "calls", json_number(r->calls));
-    json_object_set_new(o, "errors", json_number(r->errors));
-    json_object_set_new(o, "bytes", json_number(r->bytes));
-    json_object_set_new(o, "ns", json_number(r->ns));
-    json_object_set_new(o, "max_ns", json_number(r->max_ns));
-    json_object_set_new(o, "sync_calls", json_number(r->sync_calls));
-    json_object_set_new(o, "sync_ns", json_number(r->sync_ns));
-    json_object_set_new(o, "implicit_calls", json_number(r->implicit_calls));
-    json_object_set_new(o, "implicit_ns", json_number(r->implicit_ns));
-    json_object_set_new(o, "init_calls", json_number(r->init_calls));
-    json_object_set_new(o, "init_ns", json_number(r->init_ns));
+    json_object_set_new(o, "name", wr_json_text(r->name));
+    json_object_set_new(o, "layer", wr_json_text(r->layer));
+    json_object_set_new(o, "category", wr_json_text(r->category));
+    wr_json_put(o, "calls", r->calls);
+    wr_json_put(o, "errors", r->errors);
+    wr_json_put(o, "bytes", r->bytes);
+    wr_json_put(o, "ns", r->ns);
+    wr_json_put(o, "max_ns", r->max_ns);
+    wr_json_put(o, "sync_calls", r->sync_calls);
+    wr_json_put(o, "sync_ns", r->sync_ns);
+    wr_json_put(o, "implicit_calls", r->implicit_calls);
+    wr_json_put(o, "implicit_ns", r->implicit_ns);
+    wr_json_put(o, "init_calls", r->init_calls);
+    wr_json_put(o, "init_ns", r->init_ns);
     json_object_set_new(o, "place", place_json(r));
-    json_object_set_new(o, "places", json_number(r->places));
+    wr_json_put(o, "places", r->places);
     json_array_append_new(a, o);
   }
   return a;
@@ -177,10 +165,10 @@ static json_t *matrix_json(const wr_model *m)
     json_t *o = json_object();
     json_object_set_new(o, "src", device_json(r->src));
     json_object_set_new(o, "dst", device_json(r->dst));
-    json_object_set_new(o, "calls", json_number(r->calls));
-    json_object_set_new(o, "bytes", json_number(r->bytes));
-    json_object_set_new(o, "timed_bytes", json_number(r->timed_bytes));
-    json_object_set_new(o, "timed_ns", json_number(r->timed_ns));
+    wr_json_put(o, "calls", r->calls);
+    wr_json_put(o, "bytes", r->bytes);
+    wr_json_put(o, "timed_bytes", r->timed_bytes);
+    wr_json_put(o, "timed_ns", r->timed_ns);
     double speed = r->timed_ns ? (double)r->timed_bytes * 1e9 / (double)r->timed_ns : 0;
     json_object_set_new(o, "bytes_per_second", r->timed_ns ? json_real(speed) : json_null());
     json_array_append_new(a, o);
@@ -193,11 +181,11 @@ static json_t *host_memory_json(const wr_model *m)
   json_t *a = json_array();
   for (size_t i = 0; i < m->split_count; i++) {
     json_t *o = json_object();
-    json_object_set_new(o, "direction", string_or_null(m->split[i].direction));
-    json_object_set_new(o, "memory", string_or_null(m->split[i].memory));
-    json_object_set_new(o, "calls", json_number(m->split[i].calls));
-    json_object_set_new(o, "bytes", json_number(m->split[i].bytes));
-    json_object_set_new(o, "async_calls", json_number(m->split[i].async_calls));
+    json_object_set_new(o, "direction", wr_json_text(m->split[i].direction));
+    json_object_set_new(o, "memory", wr_json_text(m->split[i].memory));
+    wr_json_put(o, "calls", m->split[i].calls);
+    wr_json_put(o, "bytes", m->split[i].bytes);
+    wr_json_put(o, "async_calls", m->split[i].async_calls);
     json_array_append_new(a, o);
   }
   return a;
@@ -210,16 +198,16 @@ static json_t *processes_json(const wr_model *m)
     const wr_process_row *p = &m->processes[i];
     json_t *o = json_object();
     json_object_set_new(o, "pid", json_integer(p->pid));
-    json_object_set_new(o, "exe", string_or_null(p->exe));
-    json_object_set_new(o, "command", string_or_null(p->command));
-    json_object_set_new(o, "mode", string_or_null(p->mode));
+    json_object_set_new(o, "exe", wr_json_text(p->exe));
+    json_object_set_new(o, "command", wr_json_text(p->command));
+    json_object_set_new(o, "mode", wr_json_text(p->mode));
     json_object_set_new(o, "start_ns", json_integer(p->start));
     json_object_set_new(o, "end_ns", p->ended ? json_integer(p->end) : json_null());
-    json_object_set_new(o, "end_reason", p->ended ? string_or_null(p->end_reason) : json_null());
+    json_object_set_new(o, "end_reason", p->ended ? wr_json_text(p->end_reason) : json_null());
     json_object_set_new(o, "end_detail",
                         p->end_detail < 0 ? json_null() : json_integer(p->end_detail));
-    json_object_set_new(o, "events", json_number(p->events));
-    json_object_set_new(o, "dropped", json_number(p->dropped));
+    wr_json_put(o, "events", p->events);
+    wr_json_put(o, "dropped", p->dropped);
     json_array_append_new(a, o);
   }
   return a;
@@ -230,9 +218,9 @@ static json_t *unseen_programs_json(const wr_coverage *c)
   json_t *list = json_array();
   for (size_t i = 0; i < c->unseen_count; i++) {
     json_t *o = json_object();
-    json_object_set_new(o, "path", string_or_null(c->unseen[i].path));
-    json_object_set_new(o, "why", string_or_null(c->unseen[i].why));
-    json_object_set_new(o, "count", json_number(c->unseen[i].count));
+    json_object_set_new(o, "path", wr_json_text(c->unseen[i].path));
+    json_object_set_new(o, "why", wr_json_text(c->unseen[i].why));
+    wr_json_put(o, "count", c->unseen[i].count);
     json_array_append_new(list, o);
   }
   return list;
@@ -243,8 +231,8 @@ static json_t *lacking_json(const wr_coverage *c)
   json_t *list = json_array();
   for (size_t i = 0; i < c->lacking_count; i++) {
     json_t *o = json_object();
-    json_object_set_new(o, "path", string_or_null(c->lacking[i].path));
-    json_object_set_new(o, "why", string_or_null(c->lacking[i].why));
+    json_object_set_new(o, "path", wr_json_text(c->lacking[i].path));
+    json_object_set_new(o, "why", wr_json_text(c->lacking[i].why));
     json_array_append_new(list, o);
   }
   return list;
@@ -259,30 +247,30 @@ static json_t *coverage_json(const wr_model *m)
 {
   const wr_coverage *c = &m->coverage;
   json_t *o = json_object();
-  json_object_set_new(o, "functions_wrapped", json_number(c->looked_up));
+  wr_json_put(o, "functions_wrapped", c->looked_up);
   json_object_set_new(o, "functions_passed_through",
-                      json_number(c->passed[WEIR_API_UNREACHED].count));
-  json_object_set_new(o, "functions_called", json_number(c->called));
+                      wr_json_number(c->passed[WEIR_API_UNREACHED].count));
+  wr_json_put(o, "functions_called", c->called);
   json_object_set_new(o, "passed_through", passed_json(c, WEIR_API_UNREACHED));
   json_t *why = json_object();
   json_object_set_new(why, "asks", passed_json(c, WEIR_API_ASKS));
   json_object_set_new(why, "sets", passed_json(c, WEIR_API_SETS));
   json_object_set_new(why, "below", passed_json(c, WEIR_API_BELOW));
   json_object_set_new(o, "unrecorded", why);
-  json_object_set_new(o, "unknown_lookups", json_number(c->unknown_lookups));
-  json_object_set_new(o, "unknown_name", string_or_null(c->unknown_name));
+  wr_json_put(o, "unknown_lookups", c->unknown_lookups);
+  json_object_set_new(o, "unknown_name", wr_json_text(c->unknown_name));
   json_object_set_new(o, "modules_embedding_cudart",
                       strings_json(c->embedding, c->embedding_count));
   json_object_set_new(o, "modules_without_names", lacking_json(c));
   json_object_set_new(o, "unseen_programs", unseen_programs_json(c));
-  json_object_set_new(o, "events_without_stack", json_number(c->stackless));
-  json_object_set_new(o, "nested_calls", json_number(c->nested));
-  json_object_set_new(o, "deep_ranges", json_number(c->deep));
-  json_object_set_new(o, "dropped_events", json_number(m->total.dropped));
-  json_object_set_new(o, "dropped_names_and_stacks", json_number(c->dropped_extended));
-  json_object_set_new(o, "damaged_chunks", json_number(c->damaged_chunks));
-  json_object_set_new(o, "torn_records", json_number(c->torn));
-  json_object_set_new(o, "bytes_cut", json_number(c->bytes_cut));
+  wr_json_put(o, "events_without_stack", c->stackless);
+  wr_json_put(o, "nested_calls", c->nested);
+  wr_json_put(o, "deep_ranges", c->deep);
+  wr_json_put(o, "dropped_events", m->total.dropped);
+  wr_json_put(o, "dropped_names_and_stacks", c->dropped_extended);
+  wr_json_put(o, "damaged_chunks", c->damaged_chunks);
+  wr_json_put(o, "torn_records", c->torn);
+  wr_json_put(o, "bytes_cut", c->bytes_cut);
   return o;
 }
 
@@ -299,7 +287,7 @@ static json_t *site_lists_json(const wr_model *m)
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
     json_t *rest = json_object();
     json_object_set_new(o, lists[i].name, sites_json(m, lists[i].list));
-    json_object_set_new(rest, "sites", json_number(lists[i].list->all - lists[i].list->count));
+    wr_json_put(rest, "sites", lists[i].list->all - lists[i].list->count);
     put_sums(rest, &lists[i].list->rest);
     json_object_set_new(more, lists[i].name, rest);
   }
@@ -310,14 +298,14 @@ static json_t *site_lists_json(const wr_model *m)
 json_t *wr_summary_json(const wr_model *m)
 {
   json_t *o = json_object();
-  json_object_set_new(o, "schema", string_or_null("weir-report/1"));
-  json_object_set_new(o, "trace", string_or_null(m->path));
+  json_object_set_new(o, "schema", wr_json_text("weir-report/1"));
+  json_object_set_new(o, "trace", wr_json_text(m->path));
   json_object_set_new(o, "complete", json_boolean(m->finished));
-  json_object_set_new(o, "command", string_or_null(m->command));
-  json_object_set_new(o, "weir_version", string_or_null(m->version));
+  json_object_set_new(o, "command", wr_json_text(m->command));
+  json_object_set_new(o, "weir_version", wr_json_text(m->version));
   json_object_set_new(o, "start_realtime_ns", json_integer(m->start_realtime_ns));
   json_object_set_new(o, "duration_ns", json_integer(m->duration_ns));
-  json_object_set_new(o, "no_gpu", m->no_gpu ? string_or_null(m->no_gpu) : json_null());
+  json_object_set_new(o, "no_gpu", m->no_gpu ? wr_json_text(m->no_gpu) : json_null());
   json_object_set_new(o, "totals", totals_json(&m->total));
   json_object_set_new(o, "devices", devices_json(m));
   json_object_set_new(o, "apis", apis_json(m));

@@ -20,6 +20,23 @@ json_t *wr_cache_json(const wr_cache *c);
 json_t *
 wr_findings_json(const wr_findings *f); /* "weir-findings/1" by itself; NULL: out of memory */
 
+/* A number; a text, or null: new. Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory
+ * only; jansson's *_new functions take a NULL value as failure, and the last look at the root finds it. */
+static inline json_t *wr_json_number(uint64_t n)
+{
+  return json_integer((json_int_t)n);
+}
+
+static inline json_t *wr_json_text(const char *text)
+{
+  return text ? json_string(text) : json_null();
+}
+
+static inline void wr_json_put(json_t *o, const char *name, uint64_t n)
+{
+  json_object_set_new(o, name, wr_json_number(n));
+}
+
 /* "operations", "unfinished" and the like; NULL: it is known. */
 const char *wr_unjudged_name(wr_unjudged why);
 

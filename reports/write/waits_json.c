@@ -7,19 +7,14 @@ const char *wr_unjudged_name(wr_unjudged why)
   return names[why];
 }
 
-static void put_number(json_t *o, const char *name, uint64_t n)
-{
-  json_object_set_new(o, name, json_integer((json_int_t)n));
-}
-
 static json_t *part_json(const wr_wait_part *x)
 {
   json_t *o = json_object();
-  put_number(o, "calls", x->calls);
-  put_number(o, "working_ns", x->working_ns);
-  put_number(o, "other_ns", x->other_ns);
-  put_number(o, "idle_ns", x->idle_ns);
-  put_number(o, "unknown_ns", x->unknown_ns);
+  wr_json_put(o, "calls", x->calls);
+  wr_json_put(o, "working_ns", x->working_ns);
+  wr_json_put(o, "other_ns", x->other_ns);
+  wr_json_put(o, "idle_ns", x->idle_ns);
+  wr_json_put(o, "unknown_ns", x->unknown_ns);
   return o;
 }
 
@@ -40,12 +35,12 @@ json_t *wr_waits_json(const wr_wait_truth *t)
 {
   if (!t->judged) return json_null();
   json_t *o = json_object();
-  put_number(o, "judged_calls", t->judged_calls);
-  put_number(o, "unknown_calls", t->unknown_calls);
-  put_number(o, "redundant_calls", t->redundant_calls);
-  put_number(o, "redundant_ns", t->redundant_ns);
-  put_number(o, "wider_calls", t->wider_calls);
-  put_number(o, "wider_ns", t->wider_ns);
+  wr_json_put(o, "judged_calls", t->judged_calls);
+  wr_json_put(o, "unknown_calls", t->unknown_calls);
+  wr_json_put(o, "redundant_calls", t->redundant_calls);
+  wr_json_put(o, "redundant_ns", t->redundant_ns);
+  wr_json_put(o, "wider_calls", t->wider_calls);
+  wr_json_put(o, "wider_ns", t->wider_ns);
   json_object_set_new(o, "divided", divided_json(t));
   return o;
 }
