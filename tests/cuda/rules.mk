@@ -7,7 +7,7 @@
 
 CUDAT        := $(O)/tests/cuda
 CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_copy test_stream test_capture test_pinned test_faults test_reuse test_stress test_compute test_unset)
-CUDAT_ALL    := $(addprefix $(CUDAT)/,test_faults_all test_reuse_all test_stress_all)
+CUDAT_ALL    := $(addprefix $(CUDAT)/,test_faults_all test_reuse_all test_stress_all test_compute_all)
 CUDAT_LONG   := $(CUDAT_ALL:%_all=%_long)
 CUDAT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(call objs,tests/cuda/rig.c)
 CUDAT_INSIDE := $(filter-out $(CUDAT)/test_open,$(CUDAT_SUITES))

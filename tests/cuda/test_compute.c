@@ -12,6 +12,7 @@
 #include "core/backend/half.h"
 #include "core/backend/philox.h"
 #include "tests/cuda/rig.h"
+#include "tests/level.h"
 
 enum { REDUCED = 1 << 16 }; /* elements of what is reduced */
 enum { ROOM = 1 << 13 /* elements of a buffer */, EDGE = 64 /* elements around what is used */ };
@@ -384,7 +385,7 @@ START_TEST(every_operation_gives_what_the_cpu_gives_in_every_dtype)
   seed = (uint64_t)_i + 11;
   for (int t = 1; t < WEIR_DTYPES; t++)
     for (int packed = 0; packed < 2; packed++)
-      one_map((weir_op)_i, (weir_dtype)t, packed, SANITIZED ? 4 : 12);
+      one_map((weir_op)_i, (weir_dtype)t, packed, SANITIZED ? 4 : AT_LEVEL(4, 12, 60));
 }
 END_TEST
 
@@ -647,7 +648,7 @@ START_TEST(products_are_the_cpus_in_every_dtype)
   seed = (uint64_t)_i + 31;
   tame = true;
   for (int s = 0; s < 12; s++)
-    for (int again = 0; again < (SANITIZED ? 1 : 4); again++)
+    for (int again = 0; again < (SANITIZED ? 1 : AT_LEVEL(2, 4, 20)); again++)
       one_product((weir_dtype)_i, WEIR_BLAS_BUILTIN, sizes[s]);
 }
 END_TEST
