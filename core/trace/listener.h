@@ -77,7 +77,8 @@ typedef struct engine_listener {
   void (*tensor)(const tensor_notice *what);
 } engine_listener;
 
-/* NULL: of another version, or not to be called (set-uid programs). The preload library's. */
+/* Returns the preload library's listener, a constant of it. NULL: it is of another version, or
+ * must not be called (set-uid programs). */
 const engine_listener *weir_note_engine(uint32_t version) __attribute__((visibility("default")));
 
 #endif

@@ -17,7 +17,8 @@ extern const engine_listener *active_listener; /* static; NULL: nobody */
 
 /* Looks for the preload library; any thread, any number of times. */
 void notify_start(void);
-/* It alone; NULL: it is not there. What the engine has from the driver is passed to it alone. */
+/* Returns the preload library's listener, which alone learns what the engine has from the driver;
+ * NULL: no such library is loaded. */
 const engine_listener *notify_preload(void);
 
 /* What a trace calls the outcome: the number of the CUDA error of the same meaning. */

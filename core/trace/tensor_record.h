@@ -7,7 +7,7 @@
 #include "core/trace/listener.h"
 #include "core/trace/spool.h"
 
-/* As much of a text as a record has room for. */
+/* Copies as much of a text as a record has room for. Returns its bytes. */
 static inline uint16_t tensor_text(char *to, const char *text)
 {
   size_t n = text ? strnlen(text, WEIR_TENSOR_TEXT) : 0;

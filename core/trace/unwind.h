@@ -38,7 +38,7 @@ typedef struct object_loads {
 
 struct dl_phdr_info;
 object_loads object_loads_now(void);
-/* The same from what dl_iterate_phdr() hands its visitor. */
+/* Reads the same counts from what dl_iterate_phdr() hands its visitor. */
 void object_loads_read(object_loads *out, const struct dl_phdr_info *info, size_t size);
 
 /* Captures what is above our own frames: the first *first of them are ours. Returns how many there
@@ -49,8 +49,8 @@ int weir_unwind(void **frames, int *first);
 void unwind_flush(void);
 /* Empties this thread's own cache of frames: once an epoch, before its first capture. */
 void unwind_forget(void);
-/* The same, and its memory goes back to the system: libunwind makes a table of 256 KiB a thread and
- * fills all of it, of which a few dozen entries are ever used. */
+/* Empties it, too, and gives its memory back to the system: libunwind makes a table of 256 KiB a
+ * thread and fills all of it, of which a few dozen entries are ever used. */
 void unwind_thin(void);
 
 /* weir_unwind() for a caller that does not learn of dlclose(): asks the loader each time. At most

@@ -42,7 +42,7 @@ bool elf_object_read(elf_object *o, uintptr_t base, const ElfW(Dyn) * dynamic);
 void *elf_object_symbol(const elf_object *o, const char *name, const char *version,
                         enum elf_fit fit);
 
-/* The same of a function, and how long it is. */
+/* Returns the address of a function, as above, and how long it is. */
 void *elf_object_range(const elf_object *o, const char *function, size_t *bytes);
 
 /* The object that holds an address. False when it is in none. */
@@ -110,9 +110,10 @@ extern void *(*libc_dlopen)(const char *, int);
  * the caller's reference would be bound to without us. */
 void *elf_symbol(const char *soname, const char *symbol);
 
-/* The same, and remembered for this caller until something is unloaded: for calls where several
- * copies are loaded. `id` is the symbol's: an index in hook_rows[] (table/rows.h), or one of these.
- */
+/* Returns the same address, which is remembered for this caller until something is unloaded: for
+ * calls where several copies are loaded. `id` is the symbol's: an index in hook_rows[]
+ * (table/rows.h), or one of these.
+ * */
 enum { WEIR_ELF_ID_GET_DEVICE = 2047, WEIR_ELF_IDS = 2048 };
 void *elf_symbol_cached(unsigned id, int bank, const char *symbol);
 

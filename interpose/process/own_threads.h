@@ -11,7 +11,7 @@
 
 #define WEIR_OWN_THREAD_NS 200000000
 
-/* False: there is none to be had. */
+/* Starts a thread of the library's own in run(). False: it could not be started. */
 bool own_thread_start(void (*run)(void));
 
 /* Whether the main thread and all others of the program have ended: then the calling thread, one of

@@ -67,7 +67,8 @@ typedef struct python_piece {
   size_t bytes;
 } python_piece;
 
-/* The same of several pieces at once; by `loads` where all are certain to be there. */
+/* Reads several pieces at once; by loads, without the kernel, where `loads`: all are certain to be
+ * there. False: some of it cannot be read. */
 enum { PYTHON_PIECES_MOST = 3 };
 bool python_read_pieces(bool loads, const python_piece *pieces, unsigned count);
 

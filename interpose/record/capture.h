@@ -48,14 +48,15 @@ bool capture_is_active(uint64_t stream);
 bool capture_begins(void);
 void capture_begun(bool counted, uint32_t status);
 
-/* The same around a call that ends one. `owner`: it owns its event, so that the trace gets it.
- */
+/* Surround a call that ends a capture, likewise. `owner`: the call owns its event, so that the
+ * trace gets it. */
 bool capture_ends(void);
 void capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream);
 
 /* ---- around Weir's own ----------------------------------------------------------------------- */
 
-/* False: a capture is live, and the step must not be made. True: capture_step_end() follows. */
+/* Begins a step of Weir's own that a live capture would forbid. False: one is live, and the step
+ * must not be made. True: capture_step_end() must follow. */
 bool capture_step_begin(void);
 void capture_step_end(void);
 

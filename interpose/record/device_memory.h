@@ -31,15 +31,15 @@ WEIR_INLINE void device_memory_waited(const hook_call *c)
     device_memory_sample(c->thread, !early);
 }
 
-/* Before such a call, and after it, in its wrapper; `device`: that it is on, or
- * WEIR_DEVICE_NONE: the thread's. */
+/* Surround a call that loads or unloads code or makes a context, in its wrapper. `device`: the
+ * call's, or WEIR_DEVICE_NONE: the thread's. */
 void device_memory_measure(hook_call *c);
 void device_memory_measured(hook_call *c, taken_by what, uint64_t handle, unsigned device);
 
 /* Some graph of the process allocates. */
 void device_memory_has_graphs(void);
 
-/* In a fork's child. */
+/* Forgets the parent's state, in a forked child. */
 void device_memory_forked(void);
 
 #endif

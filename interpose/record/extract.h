@@ -26,7 +26,8 @@ static inline uint64_t extract_desc_bytes(const struct cudaChannelFormatDesc *d)
   return d ? (uint64_t)(d->x + d->y + d->z + d->w) / 8 : 0;
 }
 
-/* With its tokens another device may reach the memory (GPUDirect). */
+/* Whether the program asks for peer-to-peer tokens of memory, with which another device may reach
+ * it (GPUDirect). */
 static inline bool extract_asks_tokens(unsigned count, const CUpointer_attribute *attributes)
 {
   for (unsigned i = 0; attributes && i < count; i++)

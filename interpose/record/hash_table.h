@@ -41,7 +41,7 @@ void hash_entry_set(hash_entry *e, uint64_t x, uint64_t y);
  * only about to be. */
 bool hash_table_take(hash_table *t, uint64_t key, uint64_t *x, uint64_t *y);
 
-/* The same, only if its second word is `y`. */
+/* Removes the entry likewise, but only if its second word is `y`. */
 bool hash_table_take_as(hash_table *t, uint64_t key, uint64_t *x, uint64_t y);
 
 /* Calls `visit` for each entry; one that comes or goes meanwhile may be seen or not. */

@@ -29,7 +29,8 @@ void physical_retained(uint64_t handle, uint64_t address);
 uint32_t physical_release_begin(uint64_t handle);
 bool physical_release_end(uint32_t which, uint64_t handle, bool released, physical_memory *ended);
 
-/* True: the first mapping of imported memory, which shows its size. */
+/* Memory has been mapped. True: it is imported, and this is its first mapping, which shows its
+ * size: *first. */
 bool physical_mapped(uint64_t address, uint64_t bytes, uint64_t handle, physical_memory *first);
 
 /* The mappings that begin in [address, address + bytes) are gone. What ends with them is a list:

@@ -98,10 +98,10 @@ typedef struct pointer_root {
 
 extern pointer_word pointer_top[512]; /* addresses of roots */
 
-/* The same as pointer_tag(), where no page's own mark knows. */
+/* Returns what pointer_tag() does, where the page has no mark of its own. */
 block_tag pointer_tag_coarse(uint64_t address);
 
-/* The same in a page of this mark, by the byte. */
+/* Returns it for an address in a page that is marked as shared, by the byte. */
 block_tag pointer_tag_in_part(const pointer_node *pages, uint64_t address, uint32_t mark);
 
 static inline uint64_t pointer_load(const pointer_word *at)

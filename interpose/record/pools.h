@@ -21,9 +21,9 @@ extern _Atomic bool driver_pools_touched;
 
 /* The program has allocated from a pool; 0: from the one that the device has now. */
 void driver_pool_used(unsigned device, uint64_t pool);
-/* It has freed memory of some pool. */
+/* The program has freed memory of some pool. */
 void driver_pool_freed(void);
-/* It has waited: for a context, or for less. */
+/* The program has waited: for a context, or for less. */
 void driver_pools_sample_now(bool context);
 
 WEIR_INLINE void driver_pools_waited(bool context)
@@ -32,11 +32,12 @@ WEIR_INLINE void driver_pools_waited(bool context)
     driver_pools_sample_now(context);
 }
 
-/* It has trimmed the pool; is about to end it; has ended it, so that the handle is nobody's, after
- * the trace has it. */
+/* The program has trimmed the pool. */
 void driver_pool_trimmed(uint64_t pool);
-/* false: it was not known */
+/* The program is about to end the pool, whose last figures are written now. False: it was not
+ * known. */
 bool driver_pool_ends(uint64_t pool);
+/* The program has ended the pool: its handle is nobody's any more. */
 void driver_pool_ended(uint64_t pool);
 
 /* From now on a pool that is met without a release threshold gets one: it keeps all it has. */
@@ -49,7 +50,7 @@ void driver_pools_moved(void);
 /* A device is about to be reset; has been. */
 void driver_pools_device_ends(void);
 void driver_pools_device_gone(unsigned device);
-/* In a fork's child. */
+/* Forgets the parent's state, in a forked child. */
 void driver_pools_forked(void);
 
 #endif

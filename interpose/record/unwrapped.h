@@ -22,7 +22,7 @@ void *unwrapped_watch(const char *name, void *real);
 const char *unwrapped_called(void);
 bool unwrapped_overflowed(void);
 
-/* In a fork's child. */
+/* Frees the lock, in a forked child: no thread there holds it. */
 void unwrapped_forked(void);
 #endif
 

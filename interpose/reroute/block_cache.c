@@ -11,7 +11,8 @@
  * block is on two lists: the bin of its size, newest first, and the list of all idle ones by age,
  * from which decay takes the oldest. A waiting block is on the waiting list, with a chain of uses:
  * a stream and the epoch of it that must be complete. As in core/memory/epoch.c a marker recorded
- * in the stream closes an epoch, only when somebody needs to know, and covers all frees before it. */
+ * in the stream closes an epoch, only when somebody needs to know, and covers all frees before
+ * it. */
 #include "core/base/pages.h"
 #include "interpose/reroute/block_cache.h"
 

@@ -43,8 +43,8 @@ void reroute_address_handed_out(uint64_t address);
 /* Nothing is routed or filled any more: where nothing is recorded, since what is not recorded is
  * not seen: contexts that end, captures, peer access. */
 void reroute_end(void);
-/* In a fork's child: the same, unless the parent had no context. Then there is nothing that the
- * child lost, and all of CUDA may be before it (a server that forks its workers first). */
+/* In a forked child: ends rerouting likewise, unless the parent had no context. Then the child has
+ * lost nothing, and may be the one to use CUDA (a server that forks its workers first). */
 void reroute_forked(void);
 
 /* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
@@ -55,10 +55,11 @@ bool reroute_should_retry(int error);
 /* Such another try has succeeded. */
 void reroute_retry_succeeded(int bank);
 
-/* The same look at an error, for a call that is not tried again. */
+/* Notes the failure of a call that is not tried again. */
 void reroute_note_error(int error);
 
-/* All that is cached goes back. True as above. */
+/* Gives all that is cached back to the driver. True: some has gone back since this thread last
+ * asked. */
 bool reroute_release_cached(void);
 
 /* The context, or all of a device's, is gone and its memory with it. */
@@ -104,7 +105,7 @@ bool reroute_refuses_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
                            size_t count, size_t *failed);
 bool reroute_refuses_boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count, size_t *failed);
 
-/* The same of bytes at an address; `known`: the call requires that the driver knows it. */
+/* Returns the same of bytes at an address; `known`: the call requires that the driver knows it. */
 bool reroute_refuses_bytes(uint64_t at, uint64_t bytes, bool known, int slot);
 
 /* ---- within (defined in cache.c and query.c) ------------------------------------------------- */

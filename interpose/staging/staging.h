@@ -54,7 +54,8 @@ typedef struct staging_peer_copy {
   bool named;      /* it names both contexts or devices: cuMemcpyPeer and its kin */
 } staging_peer_copy;
 
-/* False: it is the driver's, nothing has happened. *result: the driver's answer. */
+/* Copies between devices through page-locked memory. False: nothing has happened, and the driver
+ * is to copy. *result: what the call returns. */
 bool staging_run_peers(const staging_peer_copy *copy, CUresult *result);
 void staging_peer_context_gone(unsigned number);
 /* The program has waited for a context. */

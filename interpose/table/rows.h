@@ -80,7 +80,7 @@ extern const uint16_t hook_name_slots[WEIR_NAME_SLOTS]; /* FNV-1a, linear probin
 extern const hook_abi hook_abis[];                      /* by name, per_thread, version */
 extern const uint32_t hook_abi_count;
 
-/* The record of an exact name, or NULL. */
+/* Returns the record of an exact name; NULL: CUDA has no such function. */
 const hook_name *hook_name_find(const char *name);
 
 /* ---- cuGetProcAddress and its kin (proc_address.c) ----------------------------------------------

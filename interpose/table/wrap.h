@@ -37,7 +37,7 @@ WEIR_INLINE bool call_enter_from(hook_call *c, uint16_t api, unsigned flags, int
   return call_begin_outermost(c, t, api, flags, bank);
 }
 
-/* In a wrapper. */
+/* call_enter_from() for use in a wrapper, whose own return address is the site. */
 #define call_enter(c, api, flags, bank)                                                            \
   call_enter_from(c, api, flags, bank, __builtin_return_address(0))
 

@@ -12,8 +12,8 @@
  * where there are any, else `text` itself, which is taken; NULL stays so, or: out of memory. */
 char *wr_show_unseen(char *text);
 
-/* The same of all that is written to `to` from now on: another stream, to be closed before that
- * one. NULL: out of memory. */
+/* Returns a new stream that writes such characters as escapes to `to`; it is to be closed before
+ * that one. NULL: out of memory. */
 FILE *wr_show_unseen_in(FILE *to);
 
 /* A string of JSON, quotes included: control characters escaped, U+FFFD for what is no UTF-8. */

@@ -25,7 +25,7 @@ weir_status export_frames(export_input *x, int64_t stack, const wr_frame **frame
 /* "function", or "module+0x12"; new, NULL: out of memory. */
 char *export_frame_name(const wr_frame *f);
 
-/* The same for frames that a person would not distinguish. */
+/* Returns a key that is the same for frames that a person would not distinguish. */
 uint64_t export_frame_key(const wr_frame *f);
 
 uint64_t export_text_key(uint64_t hash, const char *text);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero is empty. */
+/* A message of protobuf under construction; all zero, it is empty. */
 typedef struct proto {
   unsigned char *bytes; /* owned */
   size_t count, capacity;

@@ -98,7 +98,7 @@ wr_row *wr_batch_row(wr_batch *b, wr_table table);
 /* Queues `op`, whose texts become the batch's, also on failure. */
 weir_status wr_batch_op(wr_batch *b, wr_op op);
 
-/* True when nothing waits. */
+/* Whether no row and no operation waits. */
 bool wr_batch_empty(const wr_batch *b);
 
 /* Writes what waits in one transaction (or, `nested`, in the one that is open) and forgets it. On

@@ -45,8 +45,8 @@ char *wr_run_beside(void);
 
 /* A new file that goes with its descriptor; -1: there can be none. */
 int wr_run_file(const char *beside);
-/* All of `bytes` at a place of such a file. 0, or what went wrong: ENOSPC where nothing was
- * written, EIO where the file ended. */
+/* Write and read all of `bytes` at a place of such a file. Return 0 or an errno: ENOSPC where
+ * nothing was written, EIO where the file ended. */
 int wr_run_write(int file, const void *data, size_t bytes, uint64_t at);
 int wr_run_read(int file, void *data, size_t bytes, uint64_t at);
 

@@ -22,7 +22,7 @@ typedef struct wr_taken_list {
   size_t count, capacity;
 } wr_taken_list;
 
-/* Of a trace of this schema whose events are all there. Errors: ENOMEM, EIO. */
+/* Reads the list from a trace of this schema whose events are all there. Errors: ENOMEM, EIO. */
 weir_status wr_taken_load(wr_taken_list *list, const wr_db *db);
 void wr_taken_free(wr_taken_list *list);
 

@@ -1,7 +1,7 @@
-/* compile_units.h: what libdw does not answer by itself of a module's debug information: the unit of
- * an address where the compiler wrote no table of addresses (.debug_aranges; Clang writes none), a
- * function that it wrote inside a namespace or a type (as Clang does), and the whole name of one
- * that has no name for linkers. */
+/* compile_units.h: what libdw does not answer by itself of a module's debug information: the unit
+ * of an address where the compiler wrote no table of addresses (.debug_aranges; Clang writes
+ * none), a function that it wrote inside a namespace or a type (as Clang does), and the whole name
+ * of one that has no name for linkers. */
 #ifndef WEIR_REPORTS_SYMBOLS_COMPILE_UNITS_H
 #define WEIR_REPORTS_SYMBOLS_COMPILE_UNITS_H
 
@@ -16,7 +16,7 @@ typedef struct wr_unit_range {
   Dwarf_Addr bias;       /* address in the unit + bias = address in the session */
 } wr_unit_range;
 
-/* All zero: not read yet. */
+/* A module's compile units by address; all zero, they are not read yet. */
 typedef struct wr_units {
   bool read;
   wr_unit_range *range; /* owned; by start */
