@@ -18,6 +18,7 @@ import time
 
 MODES = ('observe', 'strict', 'relaxed')
 TIMES = ('off', 'copies', 'all')
+HANGS = 600  # seconds
 
 
 def recipes(build):
@@ -86,6 +87,15 @@ def wastes(build):
         yield f'innocent-{name}', 'run', [f'--mode={MODES[i % 3]}'], [waster, 'innocent', name]
 
 
+def run_to_end(command, env, quiet):
+    """A program that waits for ever ends with what it started: its trace then is that of a killed one."""
+    with subprocess.Popen(command, env=env, start_new_session=True, **quiet) as run:
+        try:
+            run.wait(HANGS)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+
+
 def make(task):
     build, folder, name, how, options, command = task
     weir, path = f'{build}/bin/weir', os.path.join(folder, name)
@@ -101,7 +111,7 @@ def make(task):
         if how == 'spool':
             os.mkdir(f'{cwd}/spools')
             env.update(WEIR_SPOOL_DIR=f'{cwd}/spools', LD_PRELOAD=f'{build}/lib/libweir-preload.so', LD_LIBRARY_PATH=f'{build}/lib/sim', WEIR_SIM_DEVICES='2')
-            subprocess.run(command, env=env, check=False, **quiet)
+            run_to_end(command, env, quiet)
             for spool in glob.glob(f'{cwd}/spools/*.spool')[:1]:
                 shutil.move(spool, path + '.spool')
             return name, os.path.exists(path + '.spool')
@@ -114,7 +124,7 @@ def make(task):
                 if os.path.exists(f'{cwd}/t.db{end}'):
                     shutil.move(f'{cwd}/t.db{end}', f'{path}.db{end}')
             return name, os.path.exists(path + '.db')
-        subprocess.run([weir, 'run', '--force', '-o', path + '.db', *options, '--', *command], env=env, check=False, **quiet)
+        run_to_end([weir, 'run', '--force', '-o', path + '.db', *options, '--', *command], env, quiet)
         if how == 'resolve':
             subprocess.run([weir, 'resolve', path + '.db'], check=False, **quiet)
     return name, os.path.exists(path + '.db')
