@@ -9,11 +9,6 @@ static json_t *number(uint64_t n)
   return json_integer((json_int_t)n);
 }
 
-static json_t *text_or_null(const char *text)
-{
-  return text ? json_string(text) : json_null();
-}
-
 static json_t *value_json(const wr_figures *f, const wr_subject *x, wr_metric m)
 {
   return f->unknown[m] || !x ? json_null() : number(x->value[m]);
@@ -26,10 +21,9 @@ static json_t *values_json(const wr_diff *d, const wr_pair *x)
   int of = (x->a ? x->a : x->b)->of;
   for (int m = 0; m < WR_METRICS; m++) {
     if (!(wr_metric_rows[m].of & of)) continue;
-    json_t *both = json_object();
-    json_object_set_new(both, "a", value_json(&d->a, x->a, (wr_metric)m));
-    json_object_set_new(both, "b", value_json(&d->b, x->b, (wr_metric)m));
-    json_object_set_new(o, wr_metric_rows[m].name, both);
+    json_object_set_new(o, wr_metric_rows[m].name,
+                        json_pack("{s:o, s:o}", "a", value_json(&d->a, x->a, (wr_metric)m), "b",
+                                  value_json(&d->b, x->b, (wr_metric)m)));
   }
   return o;
 }
@@ -51,12 +45,10 @@ static json_t *place_json(const wr_subject *x)
                                       [WR_LINES_WAITS] = "waits",
                                       [WR_LINES_ALLOCS] = "allocations"};
   if (!x) return json_null();
-  json_t *o = json_object(), *lines = json_object();
+  json_t *lines = json_object();
   for (int l = 0; l < WR_LINES_LISTS; l++)
     json_object_set_new(lines, names[l], lines_json(&x->lines[l]));
-  json_object_set_new(o, "file", text_or_null(x->file));
-  json_object_set_new(o, "lines", lines);
-  return o;
+  return json_pack("{s:s?, s:o}", "file", x->file, "lines", lines);
 }
 
 static json_t *subject_json(const wr_diff *d, const wr_pair *x)
@@ -93,26 +85,17 @@ static json_t *subjects_json(const wr_diff *d, int of)
 
 static json_t *trace_json(const wr_figures *f)
 {
-  json_t *o = json_object();
-  json_object_set_new(o, "trace", json_string(f->path));
-  json_object_set_new(o, "command", json_string(f->command));
-  json_object_set_new(o, "complete", json_boolean(f->finished));
-  json_object_set_new(o, "findings_judged", json_boolean(f->judged));
-  return o;
+  return json_pack("{s:s, s:s, s:b, s:b}", "trace", f->path, "command", f->command, "complete",
+                   f->finished, "findings_judged", f->judged);
 }
 
 static json_t *waste_side_json(const wr_wasted *w)
 {
   if (!w) return json_null();
-  json_t *o = json_object();
-  json_object_set_new(o, "certainty", json_string(wr_certainty_name(w->certainty)));
-  json_object_set_new(o, "findings", number(w->findings));
-  json_object_set_new(o, "count", number(w->count));
-  json_object_set_new(o, "saving_ns", number(w->saving_ns));
-  json_object_set_new(o, "saving_bytes", number(w->saving_bytes));
-  json_object_set_new(o, "file", text_or_null(w->file));
-  json_object_set_new(o, "lines", lines_json(&w->lines));
-  return o;
+  return json_pack("{s:s, s:I, s:I, s:I, s:I, s:s?, s:o}", "certainty",
+                   wr_certainty_name(w->certainty), "findings", (json_int_t)w->findings, "count",
+                   (json_int_t)w->count, "saving_ns", (json_int_t)w->saving_ns, "saving_bytes",
+                   (json_int_t)w->saving_bytes, "file", w->file, "lines", lines_json(&w->lines));
 }
 
 static json_t *findings_json(const wr_diff *d)
@@ -122,15 +105,11 @@ static json_t *findings_json(const wr_diff *d)
   for (size_t i = 0; i < d->waste_count; i++) {
     const wr_waste_pair *x = &d->waste[i];
     const wr_wasted *any = x->b ? x->b : x->a;
-    json_t *o = json_object();
-    json_object_set_new(o, "state", json_string(fates[x->fate]));
-    json_object_set_new(o, "rule", json_integer(any->rule->number));
-    json_object_set_new(o, "id", json_string(any->rule->id));
-    json_object_set_new(o, "title", json_string(any->rule->title));
-    json_object_set_new(o, "function", *any->function ? json_string(any->function) : json_null());
-    json_object_set_new(o, "a", waste_side_json(x->a));
-    json_object_set_new(o, "b", waste_side_json(x->b));
-    json_array_append_new(list, o);
+    json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:s, s:s?, s:o, s:o}", "state",
+                                          fates[x->fate], "rule", any->rule->number, "id",
+                                          any->rule->id, "title", any->rule->title, "function",
+                                          *any->function ? any->function : NULL, "a",
+                                          waste_side_json(x->a), "b", waste_side_json(x->b)));
   }
   return list;
 }
@@ -140,33 +119,27 @@ static json_t *conditions_json(const wr_verdicts *v)
   json_t *list = json_array();
   for (size_t i = 0; i < v->count; i++) {
     const wr_verdict *x = &v->verdict[i];
-    json_t *o = json_object();
-    json_object_set_new(o, "condition", json_string(x->condition->text));
-    json_object_set_new(o, "metric", json_string(wr_metric_rows[x->condition->metric].name));
-    json_object_set_new(o, "met", x->known ? json_boolean(x->met) : json_null());
-    json_object_set_new(o, "value", x->known ? number(x->value) : json_null());
-    json_object_set_new(o, "limit", x->known ? json_real((double)x->limit) : json_null());
-    json_object_set_new(o, "note", text_or_null(x->note));
-    json_array_append_new(list, o);
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s?}", "condition", x->condition->text,
+                        "metric", wr_metric_rows[x->condition->metric].name, "met",
+                        x->known ? json_boolean(x->met) : json_null(), "value",
+                        x->known ? number(x->value) : json_null(), "limit",
+                        x->known ? json_real((double)x->limit) : json_null(), "note", x->note));
   }
   return list;
 }
 
 weir_status wr_diff_render_json(FILE *out, const wr_diff *d)
 {
-  json_t *o = json_object();
-  json_object_set_new(o, "schema", json_string("weir-diff/1"));
-  json_object_set_new(o, "a", trace_json(&d->a));
-  json_object_set_new(o, "b", trace_json(&d->b));
-  json_object_set_new(o, "run", values_json(d, &d->pair[0]));
-  json_object_set_new(o, "devices", subjects_json(d, WR_OF_DEVICE));
-  json_object_set_new(o, "sites", subjects_json(d, WR_OF_SITE));
-  json_object_set_new(o, "ranges", subjects_json(d, WR_OF_RANGE));
-  json_object_set_new(o, "findings", findings_json(d));
-  int failed = json_object_set_new(o, "conditions", conditions_json(&d->verdicts));
-  int written = failed ? -1 : json_dumpf(o, out, JSON_INDENT(2));
+  json_t *o =
+      json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "weir-diff/1", "a",
+                trace_json(&d->a), "b", trace_json(&d->b), "run", values_json(d, &d->pair[0]),
+                "devices", subjects_json(d, WR_OF_DEVICE), "sites", subjects_json(d, WR_OF_SITE),
+                "ranges", subjects_json(d, WR_OF_RANGE), "findings", findings_json(d), "conditions",
+                conditions_json(&d->verdicts));
+  if (!o) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", d->b.path);
+  int written = json_dumpf(o, out, JSON_INDENT(2));
   json_decref(o);
-  if (failed) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", d->b.path);
   if (written || fputc('\n', out) == EOF || fflush(out))
     return weir_fail(WEIR_EIO, "the report on %s cannot be written", d->b.path);
   return WEIR_OK;

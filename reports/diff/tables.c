@@ -463,7 +463,7 @@ void wr_diff_tables(wr_tables *t, const wr_diff *d, int top, bool any_width)
 }
 
 /* "leaks.bytes is 64.0 KiB (65536 B), and the limit is == 0 B" */
-static void put_failure(wr_named_table *t, const wr_verdict *v)
+static void put_exceeded(wr_named_table *t, const wr_verdict *v)
 {
   static const char *const units[] = {
       [WR_UNIT_BYTES] = " B)", [WR_UNIT_COUNT] = "", [WR_UNIT_TIME] = " ns)"};
@@ -502,7 +502,7 @@ void wr_check_tables(wr_tables *t, const wr_checked *c)
     wr_table_put_words(limits, "%s", x->known ? value_words(x, !x->met).text : "-");
     if (x->met) continue;
     if (x->known)
-      put_failure(limits, x);
+      put_exceeded(limits, x);
     else
       wr_table_put_text(limits, x->note);
     wr_table_put_text(limits, x->known ? "exceeded" : "not known");

@@ -6,17 +6,6 @@
 #include "reports/base/units.h"
 #include "reports/tables/build.h"
 
-static wr_named_table *run_table(const wr_build *b, const char *name, const char *title,
-                                 const wr_column *columns, size_t count)
-{
-  wr_named_table *t = wr_tables_add(b->t, name, title, columns, count);
-  if (t) t->whole_run = true;
-  return t;
-}
-
-#define RUN_TABLE(b, name, title, columns)                                                         \
-  run_table(b, name, title, columns, sizeof(columns) / sizeof *(columns))
-
 static weir_status with_model(const wr_build *b, void (*add)(const wr_build *, const wr_model *))
 {
   wr_model m = {0};
@@ -58,7 +47,7 @@ static void add_device_table(const wr_build *b, const wr_model *m, const char *n
   char words[32];
   for (size_t i = 0; i < count; i++)
     columns[2 + i] = of[i].column;
-  wr_named_table *t = run_table(b, name, title, columns, 2 + count);
+  wr_named_table *t = wr_table_of_run(wr_tables_add(b->t, name, title, columns, 2 + count));
   for (int d = 0; d < WR_HOST; d++) {
     const wr_device *x = &m->devices[d];
     if (!x->seen) continue;
@@ -131,7 +120,7 @@ static void add_busy(const wr_build *b, const wr_model *m)
     wr_tables_note(b->t, "%s without device operations: a process ended before these were had.",
                    wr_counted(d->lost_calls, "call", "calls").text);
   if (!d->count) return;
-  wr_named_table *t = RUN_TABLE(b, "busy", "Device time", columns);
+  wr_named_table *t = WR_RUN_TABLE(b->t, "busy", "Device time", columns);
   for (size_t i = 0; i < d->count; i++) {
     const wr_device_time *x = &d->device[i];
     uint64_t idle = x->span_ns > x->busy_ns ? x->span_ns - x->busy_ns : 0;
@@ -222,7 +211,7 @@ static void add_idle(const wr_build *b, const wr_model *m)
                    undivided_words(m->waits.why_undivided));
     return;
   }
-  wr_named_table *t = RUN_TABLE(b, "idle", "Idle time by cause", columns);
+  wr_named_table *t = WR_RUN_TABLE(b->t, "idle", "Idle time by cause", columns);
   for (size_t i = 0; i < d->count; i++) {
     for (size_t k = 0; k < d->device[i].idle_count; k++) {
       const wr_idle_part *x = &d->device[i].idle[k];
@@ -234,7 +223,7 @@ static void add_idle(const wr_build *b, const wr_model *m)
       wr_table_put_share(t, x->ns, d->device[i].span_ns);
     }
   }
-  t = RUN_TABLE(b, "longest_idle", "Longest idle times", gaps);
+  t = WR_RUN_TABLE(b->t, "longest_idle", "Longest idle times", gaps);
   for (size_t i = 0; i < d->count; i++)
     for (size_t k = 0; k < d->device[i].gap_count; k++)
       put_gap(t, d->device[i].device, &d->device[i].gap[k]);
@@ -262,8 +251,8 @@ static void add_passed(const wr_build *b, const wr_coverage *c)
                                     [WEIR_API_ASKS] = "only asks",
                                     [WEIR_API_SETS] = "only sets",
                                     [WEIR_API_BELOW] = "what it calls is recorded"};
-  wr_named_table *t =
-      RUN_TABLE(b, "passed_through", "Functions that were looked up and let through", columns);
+  wr_named_table *t = WR_RUN_TABLE(b->t, "passed_through",
+                                   "Functions that were looked up and let through", columns);
   for (size_t i = 0; i < sizeof why / sizeof *why; i++) {
     for (size_t k = 0; why[i] && k < c->passed[i].count; k++) {
       wr_table_row(t);
@@ -278,19 +267,21 @@ static void add_files(const wr_build *b, const wr_coverage *c)
   static const wr_column columns[] = {{"path", "file", WR_COLUMN_TEXT, 0},
                                       {"why", "why", WR_COLUMN_TEXT, 0},
                                       {"count", "runs", WR_COLUMN_COUNT, 0}};
-  wr_named_table *t =
-      run_table(b, "modules_without_names", "Files without names of functions", columns, 2);
+  wr_named_table *t = wr_table_of_run(
+      wr_tables_add(b->t, "modules_without_names", "Files without names of functions", columns, 2));
   for (size_t i = 0; i < c->lacking_count; i++) {
     wr_table_row(t);
     wr_table_put_text(t, c->lacking[i].path);
     wr_table_put_text(t, c->lacking[i].why);
   }
-  t = run_table(b, "modules_embedding_cudart", "Files with a runtime linked in", columns, 1);
+  t = wr_table_of_run(wr_tables_add(b->t, "modules_embedding_cudart",
+                                    "Files with a runtime linked in", columns, 1));
   for (size_t i = 0; i < c->embedding_count; i++) {
     wr_table_row(t);
     wr_table_put_text(t, c->embedding[i]);
   }
-  t = run_table(b, "unseen_programs", "Programs that ran without Weir", columns, 3);
+  t = wr_table_of_run(
+      wr_tables_add(b->t, "unseen_programs", "Programs that ran without Weir", columns, 3));
   for (size_t i = 0; i < c->unseen_count; i++) {
     wr_table_row(t);
     wr_table_put_text(t, *c->unseen[i].path ? c->unseen[i].path : "(others)");
@@ -304,7 +295,7 @@ static void add_coverage(const wr_build *b, const wr_model *m)
   static const wr_column columns[] = {{"what", "what", WR_COLUMN_TEXT, 0},
                                       {"count", "count", WR_COLUMN_COUNT, 0}};
   const wr_coverage *c = &m->coverage;
-  wr_named_table *t = RUN_TABLE(b, "coverage", "What was seen", columns);
+  wr_named_table *t = WR_RUN_TABLE(b->t, "coverage", "What was seen", columns);
   put_counted(t, "events", m->total.events);
   put_counted(t, "functions looked up", c->looked_up);
   put_counted(t, "functions called", c->called);

@@ -252,12 +252,6 @@ static weir_status add_groups(const wr_build *b, const wr_memory_sweep *s)
 
 /* ---- of the whole run ------------------------------------------------------------------------ */
 
-static wr_named_table *of_whole_run(wr_named_table *t)
-{
-  if (t) t->whole_run = true;
-  return t;
-}
-
 static void add_caches(const wr_build *b, const wr_cache *c)
 {
   static const wr_column columns[] = {
@@ -269,7 +263,7 @@ static void add_caches(const wr_build *b, const wr_cache *c)
       {"cached_end_bytes", "cached at the end", WR_COLUMN_BYTES, 1}};
   static const char *const names[] = {"device", "pinned"};
   if (!c->rerouted) return;
-  wr_named_table *t = of_whole_run(TABLE(b->t, "caches", "What Weir's caches kept", columns));
+  wr_named_table *t = wr_table_of_run(TABLE(b->t, "caches", "What Weir's caches kept", columns));
   for (int i = 0; i < 2; i++) {
     const wr_cache_side *x = &c->side[i];
     wr_table_row(t);
@@ -293,7 +287,7 @@ static void add_pools(const wr_build *b, const wr_cache *c)
       {"used_bytes", "in use last", WR_COLUMN_BYTES, 1},
       {"keeps_idle_most_bytes", "keeps idle at most", WR_COLUMN_BYTES, 2}};
   if (!c->pool_count) return;
-  wr_named_table *t = of_whole_run(TABLE(b->t, "pools", "The driver's memory pools", columns));
+  wr_named_table *t = wr_table_of_run(TABLE(b->t, "pools", "The driver's memory pools", columns));
   for (size_t i = 0; i < c->pool_count; i++) {
     const wr_pool *x = &c->pools[i];
     char name[96], device[32];
@@ -358,7 +352,7 @@ static void add_in_use(const wr_build *b, const wr_model *m)
     for (int k = 0; k < WR_SAYERS; k++) {
       const wr_in_use *u = &m->devices[d].in_use[k];
       for (size_t i = 0; i < u->moments; i++) {
-        if (!t) t = of_whole_run(TABLE(b->t, "in_use", "What devices say is in use", columns));
+        if (!t) t = wr_table_of_run(TABLE(b->t, "in_use", "What devices say is in use", columns));
         put_moment(t, d, k, u, &u->moment[i]);
       }
     }
@@ -389,12 +383,12 @@ static void add_tensors(const wr_build *b, const wr_tensors *x)
       {"name", "name", WR_COLUMN_TEXT, 0},    {"dtype", "dtype", WR_COLUMN_TEXT, 2},
       {"shape", "shape", WR_COLUMN_TEXT, 2}};
   if (!x->count) return;
-  wr_named_table *t = of_whole_run(
+  wr_named_table *t = wr_table_of_run(
       wr_tables_add(b->t, "tensor_modules", "Tensors at each place's peak, by module", columns, 4));
   for (size_t i = 0; i < x->count; i++)
     for (size_t k = 0; k < x->place[i].module_count; k++)
       put_tensors(t, &x->place[i], &x->place[i].modules[k], true);
-  t = of_whole_run(wr_tables_add(b->t, "tensors", "Tensors at each place's peak", columns, 7));
+  t = wr_table_of_run(wr_tables_add(b->t, "tensors", "Tensors at each place's peak", columns, 7));
   for (size_t i = 0; i < x->count; i++)
     for (size_t k = 0; k < x->place[i].tensor_count; k++)
       put_tensors(t, &x->place[i], &x->place[i].tensors[k], false);

@@ -302,15 +302,13 @@ weir_status wr_build_cache(const wr_build *b)
   if (!c.rerouted) wr_tables_note(b->t, "No process was run with Weir's caches.");
   wr_build_caches(b, &c);
   if (c.rerouted) {
-    wr_named_table *t = WR_TABLE(b->t, "reasons", "Why", columns);
-    if (t) t->whole_run = true;
+    wr_named_table *t = WR_RUN_TABLE(b->t, "reasons", "Why", columns);
     put_reasons(t, "allocation missed", c.missed);
     put_reasons(t, "allocation left to the driver", c.left);
     put_reasons(t, "free left to the driver", c.freed);
     put_reasons(t, "given back", c.given);
     put_reasons(t, "never cached", c.tainted);
-    t = WR_TABLE(b->t, "free_waits", "Waits in frees", waits);
-    if (t) t->whole_run = true;
+    t = WR_RUN_TABLE(b->t, "free_waits", "Waits in frees", waits);
     wr_table_row(t);
     wr_table_put_text(t, "kept");
     wr_table_put(t, c.waits_kept);

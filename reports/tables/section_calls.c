@@ -97,9 +97,8 @@ void wr_section_kernels(const wr_sections *s)
                                       {"mean_device_ns", "mean", WR_COLUMN_DEVICE_NS, 1},
                                       {"longest_device_ns", "longest", WR_COLUMN_DEVICE_NS, 2}};
   const wr_kernels *k = &s->m->kernels;
-  wr_named_table *t = WR_TABLE(s->t, "kernels", "Kernels", columns);
+  wr_named_table *t = WR_RUN_TABLE(s->t, "kernels", "Kernels", columns);
   wr_table_aside(t, "by name; launches by graphs included");
-  if (t) t->whole_run = true;
   for (size_t i = 0; i < k->count; i++) {
     const wr_kernel_sum *x = &k->sum[i];
     wr_table_row(t);

@@ -254,8 +254,7 @@ weir_status wr_build_findings(const wr_build *b)
   wr_findings f = {0};
   weir_status s = wr_findings_load(&f, b->db, &b->o->findings);
   if (s) return s;
-  wr_named_table *t = WR_TABLE(b->t, "findings", "Findings", columns);
-  if (t) t->whole_run = true;
+  wr_named_table *t = WR_RUN_TABLE(b->t, "findings", "Findings", columns);
   for (size_t i = 0; i < f.count; i++)
     put_finding(t, &f.finding[i]);
   if (f.unavailable) wr_tables_note(b->t, "Nothing was judged: %s.", f.unavailable);

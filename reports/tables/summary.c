@@ -7,9 +7,6 @@
 #include "reports/tables/build.h"
 #include "reports/tables/sections.h"
 
-#define TABLE_OF(b, name, title, columns)                                                          \
-  wr_tables_add((b)->t, name, title, columns, sizeof(columns) / sizeof *(columns))
-
 /* ---- totals ---------------------------------------------------------------------------------- */
 
 static const wr_column total_columns[] = {{"total", "total", WR_COLUMN_TEXT, 0},
@@ -35,7 +32,7 @@ static void put_named_total(wr_named_table *t, const char *name, uint64_t n)
 
 static void add_all_totals(const wr_build *b, const wr_totals *x)
 {
-  wr_named_table *t = TABLE_OF(b, "totals", "Totals", total_columns);
+  wr_named_table *t = WR_TABLE(b->t, "totals", "Totals", total_columns);
 #define PUT(name) put_named_total(t, #name, x->name);
   WR_TOTAL_MAP(PUT)
 #undef PUT
@@ -80,7 +77,7 @@ static void add_part_totals(const wr_build *b, const wr_activity *a)
                {"pinned_alloc_calls", "pinned_alloc_bytes", is_host_alloc},
                {"memset_calls", "memset_bytes", is_memset},
                {"launches", NULL, is_launch}};
-  wr_named_table *t = TABLE_OF(b, "totals", "Totals", total_columns);
+  wr_named_table *t = WR_TABLE(b->t, "totals", "Totals", total_columns);
   wr_activity_sums waits = sum_cells(a, wr_cell_any);
   char name[32];
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -151,8 +148,7 @@ static void add_functions(const wr_build *b, const wr_model *m)
       {"layer", "layer", WR_COLUMN_TEXT, 5},
       {"function", "function", WR_COLUMN_TEXT, 0},
       {"place", "called in", WR_COLUMN_PLACE, 5}};
-  wr_named_table *t = TABLE_OF(b, "functions", "Functions", columns);
-  if (t) t->whole_run = true;
+  wr_named_table *t = WR_RUN_TABLE(b->t, "functions", "Functions", columns);
   for (size_t i = 0; i < m->api_count; i++) {
     const wr_api_row *x = &m->apis[i];
     wr_table_row(t);

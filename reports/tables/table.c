@@ -40,6 +40,12 @@ wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
   return t->table[t->count++] = x;
 }
 
+wr_named_table *wr_table_of_run(wr_named_table *t)
+{
+  if (t) t->whole_run = true;
+  return t;
+}
+
 wr_named_table *wr_tables_add_sentences(wr_tables *t, const char *name, const char *title)
 {
   wr_named_table *x = wr_tables_add(t, name, title, NULL, 0);

@@ -142,7 +142,11 @@ wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
                               const wr_column *columns, size_t count);
 #define WR_TABLE(tables, name, title, columns)                                                     \
   wr_tables_add(tables, name, title, columns, sizeof(columns) / sizeof *(columns))
-/* The same with sentences alone; `title` "" and joined: part of what is above it. */
+/* A table of the whole run, whatever part is asked for. Returns it. */
+wr_named_table *wr_table_of_run(wr_named_table *t);
+#define WR_RUN_TABLE(tables, name, title, columns)                                                 \
+  wr_table_of_run(WR_TABLE(tables, name, title, columns))
+/* As wr_tables_add(), with sentences alone; `title` "" and joined: part of what is above it. */
 wr_named_table *wr_tables_add_sentences(wr_tables *t, const char *name, const char *title);
 void wr_tables_note(wr_tables *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void wr_tables_free(wr_tables *t);
