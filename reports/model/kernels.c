@@ -66,7 +66,8 @@ static weir_status take_times(void *context, sqlite3_stmt *q)
 }
 
 #define GRAPH_LAUNCHES                                                                             \
-  "SELECT t.process, w.kernel, sum(g.launches * w.count) FROM (SELECT e.template, l.content,"      \
+  "SELECT t.process, w.kernel, CAST(total(g.launches * w.count) AS INTEGER) FROM (SELECT "         \
+  "e.template, l.content,"                                                                         \
   " count(*) AS launches FROM graph_launch l CROSS JOIN event_row e ON e.id = l.event"             \
   " WHERE l.content IS NOT NULL GROUP BY 1, 2) g CROSS JOIN template t ON t.id = g.template"       \
   " CROSS JOIN graph_work w ON w.content = g.content"                                              \

@@ -103,6 +103,25 @@ START_TEST(a_graph_that_is_not_all_there_is_not_known)
 }
 END_TEST
 
+/* A file can state anything: a kernel of two graphs that ran more often in each than a sum can count. */
+START_TEST(more_kernels_than_can_be_counted_fail_no_report)
+{
+  const graph_node_info n[] = {{.node = 1, .a = 0x77}, copy_node(2, 0, 10)};
+  synth_open(synth_dir());
+  ck_assert(synth_extended(0, WEIR_EV_NAME, 0x77, WEIR_NAME_KERNEL, "touch", 5));
+  make_graph(1, 1, n, 1);
+  make_graph(2, 2, n, 2);
+  launch_at(10, 1);
+  launch_at(20, 2);
+  const char *t = import_this();
+  char *text = synth_text(t, 0);
+  ck_assert_msg(strstr(text, "  touch          2\n") != NULL, "%s", text);
+  free(text);
+  synth_change(t, "UPDATE graph_work SET count = 9223372036854775807");
+  json_decref(whole_report(t));
+}
+END_TEST
+
 START_TEST(a_change_of_what_a_graph_has_not_makes_it_unknown_until_it_is_made_again)
 {
   const graph_node_info n = copy_node(1, 0, 10), other = copy_node(9, 0, 7);
@@ -226,6 +245,7 @@ int main(void)
   tcase_set_timeout(t, 300);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, a_graph_that_is_not_all_there_is_not_known);
+  tcase_add_test(t, more_kernels_than_can_be_counted_fail_no_report);
   tcase_add_test(t, a_change_of_what_a_graph_has_not_makes_it_unknown_until_it_is_made_again);
   tcase_add_test(t, nodes_within_themselves_or_each_other_are_counted_once);
   tcase_add_loop_test(t, any_records_at_all_are_imported_and_reported, 0, 20);
