@@ -2,6 +2,7 @@
 #include "reports/model/wait_table.h"
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/sort.h"
 #include "reports/base/util.h"
 
 #define MODULE "weir_wait"
@@ -200,68 +201,14 @@ static int by_wait(const void *left, const void *right)
   return (a > b) - (a < b);
 }
 
-typedef struct wait_place {
-  uint32_t key, at; /* id, from the least on; row */
-} wait_place;
-
-/* Sorts places by 11 bits of their keys, from `shift` on. */
-static void sort_places(const wait_place *from, wait_place *to, size_t count, unsigned shift)
-{
-  size_t next[2048] = {0}, sum = 0;
-  for (size_t i = 0; i < count; i++)
-    next[from[i].key >> shift & 2047]++;
-  for (size_t i = 0; i < 2048; i++) {
-    size_t n = next[i];
-    next[i] = sum;
-    sum += n;
-  }
-  for (size_t i = 0; i < count; i++)
-    to[next[from[i].key >> shift & 2047]++] = from[i];
-}
-
-/* Row `place[i].at` becomes row i, each circle of rows at a time. */
-static void move_waits(wr_wait_row *row, wait_place *place, size_t count)
-{
-  for (size_t i = 0; i < count; i++) {
-    wr_wait_row first = row[i];
-    size_t at = i;
-    for (size_t from; (from = place[at].at) != i; at = from) {
-      row[at] = row[from];
-      place[at].at = (uint32_t)at;
-    }
-    row[at] = first;
-    place[at].at = (uint32_t)at;
-  }
-}
-
 /* By id: they come in order of time, as their threads' rows do not lie. */
 static void sort_waits(wr_wait_rows *r)
 {
-  int64_t least = INT64_MAX, most = INT64_MIN;
   bool ordered = true;
-  for (size_t i = 0; i < r->count; i++) {
-    ordered &= !i || r->row[i - 1].id < r->row[i].id;
-    if (r->row[i].id < least) least = r->row[i].id;
-    if (r->row[i].id > most) most = r->row[i].id;
-  }
-  if (ordered) return;
-  bool small = (uint64_t)most - (uint64_t)least <= UINT32_MAX && r->count <= UINT32_MAX;
-  wait_place *place = small ? calloc(r->count, 2 * sizeof(*place)) : NULL;
-  if (!place) {
+  for (size_t i = 1; ordered && i < r->count; i++)
+    ordered = r->row[i - 1].id < r->row[i].id;
+  if (!ordered && !wr_sort_records(r->row, r->count, sizeof(*r->row), offsetof(wr_wait_row, id)))
     qsort(r->row, r->count, sizeof(*r->row), by_wait);
-    return;
-  }
-  wait_place *from = place, *to = place + r->count;
-  for (size_t i = 0; i < r->count; i++)
-    from[i] = (wait_place){(uint32_t)((uint64_t)r->row[i].id - (uint64_t)least), (uint32_t)i};
-  for (unsigned shift = 0; shift < 32 && ((uint64_t)most - (uint64_t)least) >> shift; shift += 11) {
-    sort_places(from, to, r->count, shift);
-    wait_place *sorted = to;
-    to = from;
-    from = sorted;
-  }
-  move_waits(r->row, from, r->count);
-  free(place);
 }
 
 weir_status wr_wait_rows_table(wr_wait_rows *r, const wr_db *db)

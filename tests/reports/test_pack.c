@@ -144,13 +144,33 @@ static weir_status take_logged(void *context, const void *record)
   return WEIR_OK;
 }
 
-/* Times go back by less than `back`; so many records are in memory. */
-static void log_runs(uint64_t back, size_t most)
+typedef int64_t time_fn(uint64_t n, uint64_t back);
+
+/* Times go back by less than `back`. */
+static int64_t near_time(uint64_t n, uint64_t back)
+{
+  return (int64_t)(n - scatter(n) % back);
+}
+
+/* As many records have one time. */
+static int64_t equal_time(uint64_t n, uint64_t back)
+{
+  return (int64_t)(scatter(n) % (FEW / back + 1));
+}
+
+/* Any time at all. */
+static int64_t any_time(uint64_t n, uint64_t back)
+{
+  return (int64_t)(scatter(n) * back);
+}
+
+/* So many records are in memory. */
+static void log_runs(time_fn *time_of, uint64_t back, size_t most)
 {
   wr_run_log log = {.beside = "/tmp/weir-test-pack", .size = sizeof(logged), .most = most};
   logged last = {{INT64_MIN, INT64_MIN}, 0};
   for (uint64_t n = 0; n < FEW; n++) {
-    logged x = {{(int64_t)(FEW - n), (int64_t)(n - scatter(n) % back)}, n};
+    logged x = {{(int64_t)(FEW - n), time_of(n, back)}, n};
     wr_run_keep(&log, &x.at);
   }
   ck_assert_msg(wr_run_each(&log, take_logged, &last) == WEIR_OK, "%s", weir_error_message());
@@ -162,8 +182,12 @@ START_TEST(records_come_back_in_order_of_time_and_row)
 {
   static const uint64_t back[] = {1, 2, 30, 200, 100000};
   for (size_t i = 0; i < sizeof back / sizeof *back; i++) {
-    log_runs(back[i], 0);
-    log_runs(back[i], 100);
+    log_runs(near_time, back[i], 0);
+    log_runs(near_time, back[i], 100);
+    log_runs(equal_time, back[i], 0);
+    log_runs(equal_time, back[i], 500);
+    log_runs(any_time, back[i], 0);
+    log_runs(any_time, back[i], 500);
   }
 }
 END_TEST
