@@ -12,10 +12,8 @@
 
 enum {
   MOST_PLACES = 1 << 20,
-  ASYNC = 1,
-  CAPTURED = 16,
-  MAPPED = 2, /* cudaHostAllocMapped, cudaHostRegisterMapped */
-  STEP = 1 << 16
+  MAPPED = 2,    /* cudaHostAllocMapped, cudaHostRegisterMapped */
+  STEP = 1 << 16 /* calls between two words of progress */
 };
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -267,13 +265,13 @@ static weir_status see_again(pass *p, const wr_common *t, const wr_fact_call *c)
 static weir_status see_host_copy(pass *p, const wr_common *t, const wr_fact_call *c)
 {
   place before, now = {.count = (uint64_t)t->copy, .event = c->id, .bytes = c->bytes};
-  uint64_t key = address_key(t, t->copy == 2 ? c->a : c->b, 0);
-  if (t->copy == 2) return swap_place(p, &p->sent, key, &now, &before);
+  uint64_t key = address_key(t, t->copy == WEIR_COPY_DTOH ? c->a : c->b, 0);
+  if (t->copy == WEIR_COPY_DTOH) return swap_place(p, &p->sent, key, &now, &before);
   const uint64_t *at = hash_map_get(&p->sent.at, key);
   if (!at) return WEIR_OK;
   before = p->sent.place[*at];
   p->sent.place[*at] = now;
-  bool same = before.count == 2 && before.bytes == c->bytes;
+  bool same = before.count == WEIR_COPY_DTOH && before.bytes == c->bytes;
   return same ? ADD(p, SENT_BACK, c->id, before.event) : WEIR_OK;
 }
 
@@ -341,7 +339,7 @@ static weir_status give_pool(pass *p, process *x, const wr_common *t, uint64_t p
   weir_status s = hash_map_put(&x->given.pools, pool, 1);
   for (size_t i = 0; !s && i < p->block_count; i++) {
     const live_block *b = &p->block[i];
-    bool async = p->f->common[b->common].flags & ASYNC;
+    bool async = p->f->common[b->common].flags & WEIR_EVF_ASYNC;
     if (async && (!b->pool || b->pool == pool) && lives_in(p, x, t, b)) s = give_block(p, x, b);
   }
   return s;
@@ -407,7 +405,7 @@ static weir_status see_alloc(pass *p, process *x, const wr_common *t, const wr_f
                   .allocs = x->allocs++,
                   .address = c->a,
                   .bytes = c->bytes,
-                  .pool = t->flags & ASYNC ? c->b : 0};
+                  .pool = t->flags & WEIR_EVF_ASYNC ? c->b : 0};
   weir_status s = find_group(p, t, &b);
   if (s) return s;
   pair_group *g = &p->group[b.group];
@@ -427,7 +425,7 @@ static weir_status see_alloc(pass *p, process *x, const wr_common *t, const wr_f
     x->born[x->born_count++] = c->id;
   }
   if (!wr_ranges_put(&x->untouched, c->a, c->bytes, c->id)) return no_memory(p);
-  bool of_given = t->flags & ASYNC && x->given.pools.count &&
+  bool of_given = t->flags & WEIR_EVF_ASYNC && x->given.pools.count &&
                   (!c->b || hash_map_get(&x->given.pools, c->b)); /* 0: not known which */
   return of_given ? give_block(p, x, &b) : WEIR_OK;
 }
@@ -500,7 +498,8 @@ static bool of_host(int mem)
 static weir_status see_moved(pass *p, const process *x, const wr_common *t, const wr_fact_call *c)
 {
   weir_status s = WEIR_OK;
-  bool copy = t->kind == WEIR_EV_COPY, up = copy && t->copy == 1, back = copy && t->copy == 2;
+  bool copy = t->kind == WEIR_EV_COPY, up = copy && t->copy == WEIR_COPY_HTOD,
+       back = copy && t->copy == WEIR_COPY_DTOH;
   bool device = t->mem == WEIR_MEM_DEVICE && c->bytes, locked = t->src_mem == WEIR_MEM_PINNED;
   bool host = t->src_mem == WEIR_MEM_PAGEABLE || t->src_mem == WEIR_MEM_HOST || locked;
   if (wr_given_has(&x->given, c->a, c->bytes) || (copy && wr_given_has(&x->given, c->b, c->bytes)))
@@ -514,7 +513,7 @@ static weir_status see_moved(pass *p, const process *x, const wr_common *t, cons
 
 static weir_status see_memory(pass *p, process *x, const wr_common *t, const wr_fact_call *c)
 {
-  bool captured = t->flags & CAPTURED, device = t->mem == WEIR_MEM_DEVICE && !captured;
+  bool captured = t->flags & WEIR_EVF_CAPTURE, device = t->mem == WEIR_MEM_DEVICE && !captured;
   weir_status s = WEIR_OK;
   if (t->kind == WEIR_EV_ALLOC && device) s = see_alloc(p, x, t, c);
   if (t->kind == WEIR_EV_FREE && !captured) {
@@ -527,7 +526,7 @@ static weir_status see_memory(pass *p, process *x, const wr_common *t, const wr_
 
 static weir_status see_use(pass *p, process *x, const wr_common *t, const wr_fact_call *c)
 {
-  bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL || t->flags & CAPTURED;
+  bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL || t->flags & WEIR_EVF_CAPTURE;
   bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
   if (work) wr_ranges_clear(&x->untouched);
   if (moves && !work && x->untouched.root) {
@@ -543,7 +542,7 @@ static weir_status see_use(pass *p, process *x, const wr_common *t, const wr_fac
 
 static void count_reads(process *x, const wr_common *t)
 {
-  bool captured = t->flags & CAPTURED, copy = t->kind == WEIR_EV_COPY;
+  bool captured = t->flags & WEIR_EVF_CAPTURE, copy = t->kind == WEIR_EV_COPY;
   bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL;
   if (t->kind == WEIR_EV_RESET) {
     x->epoch++;
@@ -570,10 +569,10 @@ static weir_status see_call(pass *p, const wr_fact_call *c)
   if (t->times || (t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_EVENT))
     s = see_event(p, h, t, c);
   if (!s && t->giving) s = see_giving(p, x, t, c);
-  bool begins = t->kind == WEIR_EV_ALLOC && !(t->flags & CAPTURED);
+  bool begins = t->kind == WEIR_EV_ALLOC && !(t->flags & WEIR_EVF_CAPTURE);
   if (!s && (begins || t->kind == WEIR_EV_HOSTREG)) s = see_owner(p, x, t, c);
   if (!s) s = see_memory(p, x, t, c);
-  if (!s && t->kind == WEIR_EV_FREE && !(t->flags & CAPTURED)) s = see_owner(p, x, t, c);
+  if (!s && t->kind == WEIR_EV_FREE && !(t->flags & WEIR_EVF_CAPTURE)) s = see_owner(p, x, t, c);
   bool shared = x->shares || x->apart.root || x->given.ranges.root;
   if (!s) s = wr_thread_take(&p->threads, h, t, c, shared);
   return s ? s : wr_stream_take(&p->streams, t, c, &x->waits);
@@ -669,7 +668,7 @@ static bool load_call(const pass *p, const wr_event *e, wr_fact_call *c)
 {
   const wr_common *t = &p->f->common[e->at];
   if ((t->kind > WEIR_EV_LAUNCH && t->kind != WEIR_EV_RESET && t->kind != WEIR_EV_CALL &&
-       t->kind != WEIR_EV_HOSTREG && !t->times && !(t->flags & CAPTURED)) ||
+       t->kind != WEIR_EV_HOSTREG && !t->times && !(t->flags & WEIR_EVF_CAPTURE)) ||
       t->kind == WEIR_EV_CACHE)
     return false;
   *c = (wr_fact_call){.id = e->id,
