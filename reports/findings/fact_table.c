@@ -25,6 +25,7 @@ static const fact_spec specs[WR_FACTS] = {
     [WR_FACT_ROW_COPY] = {"row_copy", "event, matrix, template, duration, bytes", 5, 0, false},
     [WR_FACT_ROW_MATRIX] = {"row_matrix", "id, rows", 2, 0, true},
     [WR_FACT_SMALL_COPY] = {"small_copy", "event, template, duration, bytes", 4, 0, false},
+    [WR_FACT_LARGE_COPY] = {"large_copy", "event, template, duration, bytes", 4, 0, false},
     [WR_FACT_PAGEABLE_COPY] = {"pageable_copy", "event, gap, template, duration, bytes", 5, 2, false},
     [WR_FACT_BLOCKING_COPY] = {"blocking_copy", "event, gap, template, duration, bytes", 5, 2, false},
     [WR_FACT_HIDDEN_WAIT] = {"hidden_wait", "event, gap, template, duration, bytes", 5, 2, false},

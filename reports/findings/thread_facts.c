@@ -5,8 +5,9 @@
 #include "reports/base/util.h"
 
 enum {
-  SMALL_GAP_NS = 50000, /* from a small copy to the next: fewer */
-  SLOW_NS = 20000       /* of a call that keeps the host: at least */
+  LARGE_BYTES = 1 << 20, /* of a large copy, at least */
+  SMALL_GAP_NS = 50000,  /* from a small copy to the next: fewer */
+  SLOW_NS = 20000        /* of a call that keeps the host: at least */
 };
 
 #define ADD(f, fact, ...) wr_fact_add((f)->tables, WR_FACT_##fact, (const int64_t[]){__VA_ARGS__})
@@ -234,6 +235,16 @@ static weir_status see_order(wr_thread_facts *f, wr_thread_state *h, const wr_co
   return s;
 }
 
+/* ---- large copies ---------------------------------------------------------------------------- */
+
+static bool is_large_copy(const wr_common *t, const wr_fact_call *c)
+{
+  bool crosses =
+      t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH || t->copy == WEIR_COPY_PTOP;
+  return t->kind == WEIR_EV_COPY && crosses && !(t->flags & WEIR_EVF_STAGED) &&
+         c->bytes >= LARGE_BYTES;
+}
+
 /* ---- a call ---------------------------------------------------------------------------------- */
 
 weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
@@ -244,7 +255,9 @@ weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_comm
   bool captured = t->flags & WEIR_EVF_CAPTURE, sync = t->kind == WEIR_EV_SYNC;
   bool alone = !captured && !(t->flags & WEIR_EVF_BATCH);
   weir_status s = WEIR_OK;
-  if (queue && alone) s = see_row(f, h, t, c);
+  if (alone && is_large_copy(t, c))
+    s = ADD(f, LARGE_COPY, c->id, t->id, c->duration, (int64_t)c->bytes);
+  if (!s && queue && alone) s = see_row(f, h, t, c);
   if (!s && (queue || sync) && alone) s = see_small(f, h, t, c);
   if (!s && !captured) s = see_gaps(f, h, t, c);
   return !s && (queue || waits_asked(t)) ? see_order(f, h, t, c, shared) : s;

@@ -161,7 +161,7 @@ static const fact_case facts[] = {
  * their own and in one of all. */
 static void slow_call(int thread, uint64_t at)
 {
-  static const uint64_t sizes[] = {64, 4096, 65535, 65536, 100000, 0};
+  static const uint64_t sizes[] = {64, 4096, 65535, 65536, 2000000, 0};
   static const uint8_t kinds[] = {WEIR_EV_COPY, WEIR_EV_COPY, WEIR_EV_COPY,   WEIR_EV_COPY,
                                   WEIR_EV_FREE, WEIR_EV_SYNC, WEIR_EV_MEMSET, WEIR_EV_LAUNCH},
                        copies[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD};
@@ -255,6 +255,10 @@ static const fact_case slow_facts[] = {
      "marked),"
      " counted AS (SELECT *, count(*) OVER (PARTITION BY thread, storm) AS copies FROM numbered)"
      " SELECT id FROM counted WHERE copies >= 32 AND NOT begins"},
+    {"SELECT event, bytes FROM large_copy",
+     "SELECT e.id, e.bytes FROM event_row e CROSS JOIN template t ON t.id = e.template WHERE "
+     "t.kind = 3"
+     " AND t.status = 0 AND t.copy IN (1, 2, 10) AND NOT t.flags & 176 AND e.bytes >= 1048576"},
     {"SELECT event, gap FROM pageable_copy",
      "SELECT id, gap FROM (SELECT e.id, e.bytes, " PAGEABLE
      " AS found, lead(e.start) OVER (PARTITION BY"

@@ -10,13 +10,9 @@
 -- fix: Put the host buffer on the NUMA node of the device (numactl, or touch it first from a thread
 --      there), copy whole blocks rather than narrow rows, and not in two directions over one link.
 WITH sized AS (
-  SELECT e.id, t.process, t.stack, t.copy, t.mem, t.src_mem, t.device, t.src_device, e.bytes, t.flags,
-         e.duration, (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id) AS ns
-  FROM (SELECT 1 FROM template_use u CROSS JOIN template c ON c.id = u.template
-        WHERE c.kind = $COPY AND u.most >= :min_bytes LIMIT 1)
-  CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = $COPY AND t.status = $SUCCESS AND t.copy IN ($H2D, $D2H, $P2P)
-    AND NOT t.flags & ($CAPTURED | $BATCH | $STAGED) AND e.bytes >= :min_bytes),
+  SELECT l.event AS id, t.process, t.stack, t.copy, t.mem, t.src_mem, t.device, t.src_device, l.bytes, t.flags,
+         l.duration, (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = l.event) AS ns
+  FROM large_copy l CROSS JOIN template t ON t.id = l.template WHERE l.bytes >= :min_bytes),
 timed AS MATERIALIZED (
   SELECT s.*, s.ns IS NOT NULL AS by_device, 1.0 * s.bytes / max(ifnull(s.ns, s.duration), 1) AS rate,
          max(ifnull(s.ns, s.duration), 1) AS took
