@@ -233,6 +233,20 @@ START_TEST(report_of_no_trace_is_one_sentence)
 }
 END_TEST
 
+/* Reports of their own head their page with the path. */
+START_TEST(a_path_with_control_characters_is_cleaned_in_every_report)
+{
+  static const char *const reports[] = {"findings", "cache", "transfers", "coverage"};
+  sh_status(
+      0, "$WEIR run --force --sim -o t.db -- $VICTIM call; mv t.db \"$(printf 'a\\033[31mb.db')\"");
+  for (size_t i = 0; i < sizeof reports / sizeof *reports; i++) {
+    outcome *o = sh_status(0, "$WEIR report %s \"$(printf 'a\\033[31mb.db')\"", reports[i]);
+    ck_assert_msg(!strchr(o->out, 033), "%s: %s", reports[i], o->out);
+    ck_assert_msg(strstr(o->out, "a?[31mb.db"), "%s: %s", reports[i], o->out);
+  }
+}
+END_TEST
+
 START_TEST(sim_takes_a_number_of_devices_and_a_card_with_its_costs)
 {
   static const char *const asked[][2] = {{"--sim=2,h100", "2 h100"},
@@ -630,6 +644,7 @@ int main(void)
   tcase_add_test(use, pages_of_the_manual_are_whole);
   tcase_add_test(use, manual_names_every_command);
   tcase_add_test(traces, report_of_no_trace_is_one_sentence);
+  tcase_add_test(traces, a_path_with_control_characters_is_cleaned_in_every_report);
   tcase_add_test(traces, a_report_is_as_wide_as_its_terminal_or_as_asked_and_whole_in_a_pipe);
   tcase_add_test(traces, sim_takes_a_number_of_devices_and_a_card_with_its_costs);
   tcase_add_test(traces, report_is_plain_text_off_a_terminal_and_json_on_request);
