@@ -1,8 +1,7 @@
-/* runs.c: events in order of time; see events.h.
+/* runs.c: events in order of time, by their runs (run_finder.c); see events.h.
  *
- * The walk that finds the runs begins a new one where a row began before all rows of the run that are a window or more
- * before it. So whoever holds as many rows of a run as the window has, and takes the earliest of them, has the next one: a
- * later row that began before it would have to be less than a window behind each of those that he holds. */
+ * Whoever holds as many rows of a run as the window has, and takes the earliest of them, has the next one: a later row that
+ * began before it would have to be less than a window after each of those that are held. */
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/util.h"
@@ -10,24 +9,6 @@
 #include "reports/import/run_log.h"
 
 enum { OPEN_RUNS = 256 }; /* at once; of a trace with more the events are sorted */
-
-bool wr_runs_add(wr_events *x, wr_run_finder *f, int64_t id, int64_t start)
-{
-  wr_event_run *run = x->run_count ? &x->runs[x->run_count - 1] : NULL;
-  bool fits = run && (f->rows < WR_RUN_WINDOW || start >= f->latest[f->rows % WR_RUN_WINDOW]);
-  if (!fits) {
-    if (!wr_grow(&x->runs, &x->run_capacity, x->run_count + 1, sizeof(*run))) return false;
-    run = &x->runs[x->run_count++];
-    *run = (wr_event_run){.first = id, .from = start, .until = start};
-    f->rows = 0;
-  }
-  run->last = id;
-  run->disordered |= start < run->until;
-  if (start < run->from) run->from = start;
-  if (start > run->until) run->until = start;
-  f->latest[f->rows++ % WR_RUN_WINDOW] = run->until;
-  return true;
-}
 
 static weir_status find_runs(wr_events *x)
 {
