@@ -88,7 +88,7 @@ def symbol_edges(files, build):
     objects = {}
     for path in files:
         name = os.path.join(build, os.path.splitext(path)[0] + '.o')
-        if not path.endswith('.h') and os.path.isfile(name):
+        if not path.endswith(('.h', '.def')) and os.path.isfile(name):
             objects[name] = path
     missing = [p for p in files if p.endswith(('.c', '.S')) and p not in objects.values()]
     defined, wanted, libc = collections.defaultdict(set), [], libc_names()
