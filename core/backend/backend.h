@@ -9,8 +9,8 @@
  *
  * All functions may be called from any thread, and while streams are being captured, of whatever
  * mode (CUDA: under cudaStreamCaptureModeRelaxed). None may call back into the allocator. */
-#ifndef WEIR_DEVICE_BACKEND_H
-#define WEIR_DEVICE_BACKEND_H
+#ifndef WEIR_BACKEND_BACKEND_H
+#define WEIR_BACKEND_BACKEND_H
 
 #include <stdbool.h>
 #include "core/backend/compute.h"

@@ -15,8 +15,8 @@
  * are converted to before the operation; for float16 and bfloat16 the arithmetic itself is
  * float32's, rounded once at the end, as in PyTorch.
  */
-#ifndef WEIR_DEVICE_COMPUTE_H
-#define WEIR_DEVICE_COMPUTE_H
+#ifndef WEIR_BACKEND_COMPUTE_H
+#define WEIR_BACKEND_COMPUTE_H
 
 #include <stdbool.h>
 #include <stdint.h>

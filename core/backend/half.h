@@ -6,8 +6,8 @@
  * (0x7fc0) with its sign. Nothing branches, so that loops of them vectorise, and nothing depends on
  * the processor's treatment of subnormals.
  */
-#ifndef WEIR_DEVICE_HALF_H
-#define WEIR_DEVICE_HALF_H
+#ifndef WEIR_BACKEND_HALF_H
+#define WEIR_BACKEND_HALF_H
 
 #include <stdint.h>
 #include <string.h>

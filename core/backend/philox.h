@@ -18,8 +18,8 @@
  * 2^32)) cos(2 pi w1 / 2^32); at most 6.66 standard deviations from the mean. INTEGER    a +
  * floor(w (b - a) / 2^64): each has its share to 2^-64. BERNOULLI  53 bits' u < a.
  */
-#ifndef WEIR_DEVICE_PHILOX_H
-#define WEIR_DEVICE_PHILOX_H
+#ifndef WEIR_BACKEND_PHILOX_H
+#define WEIR_BACKEND_PHILOX_H
 
 #include <math.h>
 #include <stdint.h>

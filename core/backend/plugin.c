@@ -22,7 +22,7 @@ static struct {
   _Atomic int state;
   const cuda_plugin *plugin; /* OPEN */
   int devices;               /* OPEN: how many the driver has */
-  weir_status status;        /* MISSING */
+  weir_status st;            /* MISSING */
   char why[512];             /* MISSING: the sentence */
 } cuda;
 
@@ -36,7 +36,7 @@ void (*device_on_fork)(void);
  * A child inherits our memory but not the driver's state ("fork() ... not supported", CUDA C++
  * Programming Guide), nor the threads that may hold our locks. */
 
-static void fork_child(void)
+static void fork_child_of_plugin(void)
 {
   int state = atomic_load(&cuda.state);
   pthread_mutex_init(&lock, NULL);
@@ -45,9 +45,9 @@ static void fork_child(void)
   if (device_on_fork) device_on_fork();
 }
 
-static void watch_forks(void)
+static void watch_forks_of_plugin(void)
 {
-  (void)pthread_atfork(NULL, NULL, fork_child);
+  (void)pthread_atfork(NULL, NULL, fork_child_of_plugin);
 }
 
 bool device_forked(void)
@@ -115,7 +115,7 @@ static weir_status start_plugin(void)
   atomic_store(&cuda.state, TRYING); /* from here on the driver may be awake */
   if (!st) st = cuda.plugin->start(&core, &cuda.devices);
   if (st) {
-    cuda.status = st;
+    cuda.st = st;
     (void)snprintf(cuda.why, sizeof cuda.why, "%s", weir_error_message());
   }
   atomic_store(&cuda.state, st ? MISSING : OPEN);
@@ -127,12 +127,12 @@ static weir_status available(void)
   if (device_forked()) return WEIR_ECUDA;
   int state = atomic_load(&cuda.state);
   if (state == OPEN) return WEIR_OK;
-  if (state == MISSING) return weir_fail(cuda.status, "%s", cuda.why);
-  (void)pthread_once(&once, watch_forks);
+  if (state == MISSING) return weir_fail(cuda.st, "%s", cuda.why);
+  (void)pthread_once(&once, watch_forks_of_plugin);
   HOLD_LOCK(&lock);
   state = atomic_load(&cuda.state);
   weir_status st = state == OPEN      ? WEIR_OK
-                   : state == MISSING ? weir_fail(cuda.status, "%s", cuda.why)
+                   : state == MISSING ? weir_fail(cuda.st, "%s", cuda.why)
                                       : start_plugin();
   return st;
 }

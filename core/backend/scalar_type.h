@@ -1,6 +1,6 @@
 /* scalar_type.h: what torch calls a dtype in messages: "Float". */
-#ifndef WEIR_DEVICE_SCALAR_TYPE_H
-#define WEIR_DEVICE_SCALAR_TYPE_H
+#ifndef WEIR_BACKEND_SCALAR_TYPE_H
+#define WEIR_BACKEND_SCALAR_TYPE_H
 
 #include "core/weir/dtype.h"
 

@@ -11,8 +11,8 @@
  * function that failed has changed nothing.
  *
  * Addresses are numbers below 2^48. The allocator never reads or writes what they point to. */
-#ifndef WEIR_MEMORY_SEGMENT_H
-#define WEIR_MEMORY_SEGMENT_H
+#ifndef WEIR_BACKEND_SEGMENT_H
+#define WEIR_BACKEND_SEGMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * one; floating point has its sign bit turned round, and below 0 all others, too. -0 has the key of
  * 0; every NaN has the largest key. A key of 32 bits or less and a place below 2^32 are one
  * sort_item: items are all different, so that any way of sorting them keeps equals in order. */
-#ifndef WEIR_DEVICE_SORT_KEY_H
-#define WEIR_DEVICE_SORT_KEY_H
+#ifndef WEIR_BACKEND_SORT_KEY_H
+#define WEIR_BACKEND_SORT_KEY_H
 
 #include "core/backend/half.h"
 #include "core/weir/dtype.h"

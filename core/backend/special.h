@@ -3,8 +3,8 @@
  * Compiles as C, C++ and CUDA C++. Sources: S. Winitzki, "A handy approximation for the error
  * function and its inverse" (2008), for where the search for erfinv begins; Abramowitz and Stegun,
  * 6.3.5, 6.3.7 and 6.3.18, for digamma. */
-#ifndef WEIR_DEVICE_SPECIAL_H
-#define WEIR_DEVICE_SPECIAL_H
+#ifndef WEIR_BACKEND_SPECIAL_H
+#define WEIR_BACKEND_SPECIAL_H
 
 #include <math.h>
 #include <stdbool.h>

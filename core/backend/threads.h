@@ -1,6 +1,6 @@
 /* threads.h: work shared among the processor's cores. */
-#ifndef WEIR_DEVICE_THREADS_H
-#define WEIR_DEVICE_THREADS_H
+#ifndef WEIR_BACKEND_THREADS_H
+#define WEIR_BACKEND_THREADS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * worked out in double and stands in update_NAME, rounded once; conditions that are the same for
  * all choose between values, so that a loop over elements vectorises.
  */
-#ifndef WEIR_DEVICE_UPDATE_H
-#define WEIR_DEVICE_UPDATE_H
+#ifndef WEIR_BACKEND_UPDATE_H
+#define WEIR_BACKEND_UPDATE_H
 
 #include <math.h>
 #include "core/backend/compute.h"

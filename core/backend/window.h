@@ -3,8 +3,8 @@
  *
  * Words. place: of an axis, or of a plane, row by row. span: the places of the input that an output
  * place sees. taps: the places that an interpolated value is made of, and their weights. */
-#ifndef WEIR_DEVICE_WINDOW_H
-#define WEIR_DEVICE_WINDOW_H
+#ifndef WEIR_BACKEND_WINDOW_H
+#define WEIR_BACKEND_WINDOW_H
 
 #include <math.h>
 #include <stdint.h>

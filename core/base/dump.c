@@ -8,7 +8,7 @@
 
 enum { BATCH = 1000 }; /* as Python's own pickler */
 
-static void put_little(FILE *out, uint64_t n, int bytes)
+static void put_dump_number(FILE *out, uint64_t n, int bytes)
 {
   for (; bytes-- > 0; n >>= 8)
     (void)fputc((int)(n & 0xff), out);
@@ -81,12 +81,12 @@ static void put_character(dump_writer *d, const unsigned char *s, unsigned n)
     (void)fwrite(s, 1, n, d->out);
 }
 
-static void put_text(dump_writer *d, const char *text)
+static void put_dump_text(dump_writer *d, const char *text)
 {
   const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
   if (d->pickle) {
     (void)fputc('X', d->out);
-    put_little(d->out, length(s, end), 4);
+    put_dump_number(d->out, length(s, end), 4);
   } else {
     (void)fputc('"', d->out);
   }
@@ -101,7 +101,7 @@ static void put_text(dump_writer *d, const char *text)
 void dump_text(dump_writer *d, const char *text)
 {
   separate(d);
-  put_text(d, text);
+  put_dump_text(d, text);
 }
 
 void dump_key(dump_writer *d, const char *name)
@@ -119,7 +119,7 @@ static void put_long(FILE *out, uint64_t n, bool negative)
   bool ninth = !negative && n >> 63;
   (void)fputc('\x8a', out);
   (void)fputc(ninth ? 9 : 8, out);
-  put_little(out, n, 8);
+  put_dump_number(out, n, 8);
   if (ninth) (void)fputc(0, out);
 }
 
@@ -129,7 +129,7 @@ static void put_unsigned(dump_writer *d, uint64_t n)
     (void)fprintf(d->out, "%" PRIu64, n);
   } else if (n <= INT32_MAX) {
     (void)fputc('J', d->out);
-    put_little(d->out, n, 4);
+    put_dump_number(d->out, n, 4);
   } else {
     put_long(d->out, n, false);
   }
@@ -197,7 +197,7 @@ uint32_t dump_remember(dump_writer *d)
 {
   if (!d->pickle) return 0;
   (void)fputc('r', d->out);
-  put_little(d->out, d->memos, 4);
+  put_dump_number(d->out, d->memos, 4);
   return ++d->memos;
 }
 
@@ -205,5 +205,5 @@ void dump_recall(dump_writer *d, uint32_t id)
 {
   separate(d);
   (void)fputc('j', d->out);
-  put_little(d->out, id - 1, 4);
+  put_dump_number(d->out, id - 1, 4);
 }

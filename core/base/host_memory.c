@@ -23,7 +23,7 @@
 const char *host_root = "";
 
 /* The file as text, cut at `room`; false: not there. */
-static bool read_text(const char *path, char *text, size_t room)
+static bool read_system_file(const char *path, char *text, size_t room)
 {
   char full[768];
   size_t used = 0;
@@ -65,23 +65,23 @@ static const struct version {
                  "memory.usage_in_bytes",
                  {"total_inactive_file ", "total_active_file "}}};
 
-static bool number_of(const char *folder, const char *file, uint64_t *out)
+static bool number_in_file(const char *folder, const char *file, uint64_t *out)
 {
   char path[640], text[64], *end;
   (void)snprintf(path, sizeof path, "%s/%s", folder, file);
-  if (!read_text(path, text, sizeof text)) return false;
+  if (!read_system_file(path, text, sizeof text)) return false;
   *out = strtoull(text, &end, 10);
   return end != text; /* "max" is no number: no bound */
 }
 
-static void consider(const struct version *v, const char *folder, host_room *r)
+static void consider_limit(const struct version *v, const char *folder, host_room *r)
 {
   char path[640], text[8192];
   uint64_t limit, used, files = 0;
-  if (!number_of(folder, v->limit, &limit) || limit >= UINT64_C(1) << 62) return;
-  if (!number_of(folder, v->used, &used)) return;
+  if (!number_in_file(folder, v->limit, &limit) || limit >= UINT64_C(1) << 62) return;
+  if (!number_in_file(folder, v->used, &used)) return;
   (void)snprintf(path, sizeof path, "%s/memory.stat", folder);
-  if (read_text(path, text, sizeof text))
+  if (read_system_file(path, text, sizeof text))
     for (int i = 0; i < 2; i++)
       files += number_after(text, v->file_pages[i]);
   used = used > files ? used - files : 0;
@@ -100,17 +100,17 @@ static void consider_path(const struct version *v, const char *group, host_room 
     if ((size_t)snprintf(folder, sizeof folder, "%s%s", v->mounts[m], group) >= sizeof folder)
       continue;
     while (strlen(folder) > root) {
-      if (folder[strlen(folder) - 1] != '/') consider(v, folder, r);
+      if (folder[strlen(folder) - 1] != '/') consider_limit(v, folder, r);
       *strrchr(folder, '/') = 0;
     }
-    consider(v, v->mounts[m], r);
+    consider_limit(v, v->mounts[m], r);
   }
 }
 
 static void read_groups(host_room *r)
 {
   char text[4096], *rest = text, *line;
-  if (!read_text("/proc/self/cgroup", text, sizeof text)) return;
+  if (!read_system_file("/proc/self/cgroup", text, sizeof text)) return;
   while ((line = strsep(&rest, "\n")))
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
       char *at = strstr(line, versions[i].prefix);
@@ -153,7 +153,7 @@ bool host_node_cpus(int node, void *cpu_set)
   char path[96], text[4096];
   CPU_ZERO((cpu_set_t *)cpu_set);
   (void)snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
-  return read_text(path, text, sizeof text) && each_number(text, add_cpu, cpu_set) &&
+  return read_system_file(path, text, sizeof text) && each_number(text, add_cpu, cpu_set) &&
          CPU_COUNT((cpu_set_t *)cpu_set) > 0;
 }
 
@@ -165,13 +165,13 @@ void host_room_read(host_room *r)
   struct rlimit lock;
   *r = (host_room){
       .available = UINT64_MAX, .cgroup_limit = UINT64_MAX, .memlock = UINT64_MAX, .nodes = 0};
-  if (read_text("/proc/meminfo", text, sizeof text) && number_after(text, "MemAvailable:"))
+  if (read_system_file("/proc/meminfo", text, sizeof text) && number_after(text, "MemAvailable:"))
     r->available = number_after(text, "MemAvailable:") << 10;
   read_groups(r);
   if (!getrlimit(RLIMIT_MEMLOCK, &lock) && lock.rlim_cur != RLIM_INFINITY)
     r->memlock = lock.rlim_cur;
-  if (read_text("/sys/devices/system/node/has_memory", text, sizeof text) ||
-      read_text("/sys/devices/system/node/online", text, sizeof text))
+  if (read_system_file("/sys/devices/system/node/has_memory", text, sizeof text) ||
+      read_system_file("/sys/devices/system/node/online", text, sizeof text))
     (void)each_number(text, count_node, &r->nodes);
   if (!r->nodes) r->nodes = 1;
 }

@@ -134,27 +134,27 @@ static weir_status read_line(rule_list *out, line *l)
     return weir_fail(WEIR_EINVAL, "%s:%u: one rule more than %u: expected no more", l->name,
                      l->number, WEIR_RULES_MAX);
   rule_entry *r = &out->rule[out->count];
-  weir_status s = read_action(r, l, w);
-  while (!s && (w = next_word(l)).length)
-    s = read_condition(r, l, w);
-  out->count += !s;
-  return s;
+  weir_status st = read_action(r, l, w);
+  while (!st && (w = next_word(l)).length)
+    st = read_condition(r, l, w);
+  out->count += !st;
+  return st;
 }
 
 weir_status rule_list_parse(rule_list *out, const char *name, const char *text, size_t bytes)
 {
   line l = {.name = name};
-  weir_status s = WEIR_OK;
+  weir_status st = WEIR_OK;
   out->count = 0;
-  for (const char *end = text + bytes; !s && text < end;) {
+  for (const char *end = text + bytes; !st && text < end;) {
     const char *stop = memchr(text, '\n', (size_t)(end - text));
     if (!stop) stop = end;
     l.number++;
     l.rest = (word){text, (size_t)(stop - text)};
-    s = read_line(out, &l);
+    st = read_line(out, &l);
     text = stop + (stop < end);
   }
-  return s;
+  return st;
 }
 
 weir_status rule_list_read(rule_list *out, const char *path)

@@ -11,7 +11,7 @@
 /* Number i among what the activation was asked for with. */
 static double setting(const rule_run *k, int i)
 {
-  return real_number(k->n->r.number[i]);
+  return scalar_real(k->n->r.number[i]);
 }
 
 /* 1 where condition, else 0. */

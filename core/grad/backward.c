@@ -217,7 +217,7 @@ static weir_status own_gradient(weir_tensor **out, weir_tensor **grad, bool crea
   return st;
 }
 
-static weir_status gather(grad_node *leaf, weir_tensor **grad, bool create_graph)
+static weir_status gather_gradient(grad_node *leaf, weir_tensor **grad, bool create_graph)
 {
   weir_tensor *sum = NULL;
   weir_status st = WEIR_OK;
@@ -322,7 +322,7 @@ static weir_status run_visit(grad_run *run, size_t place)
     if (v->grad[i]) st = arrived(run, v, i);
   if (st) return st;
   if (v->node->rule) return run_rule(run, v);
-  if (v->grad[0] && !run->want) st = gather(v->node, &v->grad[0], run->create_graph);
+  if (v->grad[0] && !run->want) st = gather_gradient(v->node, &v->grad[0], run->create_graph);
   weir_tensor_drop(&v->grad[0]);
   return st;
 }
@@ -367,7 +367,7 @@ static weir_status begin_root(grad_run *run, const weir_tensor *t, const weir_te
   return st ? st : add_up(&run->all[at].grad[t->output], grad);
 }
 
-static void end_run(grad_run *run)
+static void end_grad_run(grad_run *run)
 {
   for (size_t i = 0; i < run->count; i++) {
     for (int o = 0; o < RECORD_OUTS; o++)
@@ -397,7 +397,7 @@ static weir_status go_back(grad_run *run, const weir_tensor *const *roots, int c
     if (!run->all[i].waits) ready_push(run, i);
   while (run->ready_count && !st)
     st = run_visit(run, ready_pop(run));
-  end_run(run);
+  end_grad_run(run);
   return st;
 }
 

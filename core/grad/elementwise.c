@@ -139,27 +139,27 @@ void sigmoid_back(rule_run *k)
 /* ---- two operands ---------------------------------------------------------------------------- */
 
 /* alpha t, or -alpha t. */
-static const weir_tensor *scaled(rule_run *k, const weir_tensor *t, bool minus)
+static const weir_tensor *scaled_by_alpha(rule_run *k, const weir_tensor *t, bool minus)
 {
   weir_scalar alpha = k->n->r.alpha;
-  if (real_number(alpha) == 1) return minus ? c_neg(k->c, t) : t;
+  if (scalar_real(alpha) == 1) return minus ? c_neg(k->c, t) : t;
   if (alpha.dtype == WEIR_FLOAT64)
     alpha.f = minus ? -alpha.f : alpha.f;
   else
-    alpha = weir_float(minus ? -real_number(alpha) : real_number(alpha));
+    alpha = weir_float(minus ? -scalar_real(alpha) : scalar_real(alpha));
   return c_mul_scalar(k->c, t, alpha);
 }
 
 void add_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
-  if (wants_gradient(k, 1)) give(k, 1, scaled(k, G, false));
+  if (wants_gradient(k, 1)) give(k, 1, scaled_by_alpha(k, G, false));
 }
 
 void sub_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
-  if (wants_gradient(k, 1)) give(k, 1, scaled(k, G, true));
+  if (wants_gradient(k, 1)) give(k, 1, scaled_by_alpha(k, G, true));
 }
 
 void mul_back(rule_run *k)
@@ -190,7 +190,7 @@ static void pow_base(rule_run *k)
 {
   const weir_tensor *a = a_of(k);
   if (is_number(k, 1)) {
-    double b = real_number(k->n->r.number[1]);
+    double b = scalar_real(k->n->r.number[1]);
     if (b == 0)
       give(k, 0, k->c->st ? NULL : zeros_of(k, &k->n->of[0]));
     else
@@ -206,7 +206,7 @@ static void pow_exponent(rule_run *k)
 {
   const weir_tensor *r = result_of(k), *b = b_of(k);
   if (is_number(k, 0)) {
-    double a = real_number(k->n->r.number[0]);
+    double a = scalar_real(k->n->r.number[0]);
     const weir_tensor *part = c_mul(k->c, G, c_mul_s(k->c, r, log(a)));
     give(k, 1, a != 0 ? part : c_masked(k->c, c_lt_s(k->c, b, 0), part));
     return;
@@ -230,7 +230,7 @@ static void extreme_back(rule_run *k, bool largest)
   const weir_tensor *half, *a, *b;
   if (is_number(k, 0) || is_number(k, 1)) {
     int at = is_number(k, 0);
-    double bound = real_number(k->n->r.number[!at]);
+    double bound = scalar_real(k->n->r.number[!at]);
     const weir_tensor *t = operand(k, at);
     give(k, at, c_masked(k->c, largest ? c_gt_s(k->c, t, bound) : c_lt_s(k->c, t, bound), G));
     return;

@@ -144,7 +144,7 @@ void reciprocal_back(rule_run *k)
 /* number[0]: how far from 0 and 1 x is brought; below 0: it is not, and beyond them there is none. */
 void logit_back(rule_run *k)
 {
-  double eps = real_number(k->n->r.number[0]), least = eps < 0 ? 0 : eps;
+  double eps = scalar_real(k->n->r.number[0]), least = eps < 0 ? 0 : eps;
   const weir_tensor *x = function_input(k);
   const weir_tensor *in = c_logical_and(k->c, c_ge_s(k->c, x, least), c_le_s(k->c, x, 1 - least));
   if (k->c->st) return;
@@ -378,7 +378,7 @@ void clamp_back(rule_run *k)
     clamp_tensors_back(k);
     return;
   }
-  double low = real_number(k->n->r.number[1]), high = real_number(k->n->r.number[2]);
+  double low = scalar_real(k->n->r.number[1]), high = scalar_real(k->n->r.number[2]);
   const weir_tensor *x = function_input(k);
   give(k, 0, c_masked(k->c, c_logical_and(k->c, c_gt_s(k->c, x, low), c_lt_s(k->c, x, high)), G));
 }

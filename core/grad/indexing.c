@@ -157,7 +157,7 @@ void masked_fill_back(rule_run *k)
 
 /* ---- running reductions ---------------------------------------------------------------------- */
 
-static const weir_tensor *turned(rule_run *k, const weir_tensor *t)
+static const weir_tensor *turned_around(rule_run *k, const weir_tensor *t)
 {
   int dim = DIM;
   if (k->c->st || !t->dims) return t;
@@ -167,8 +167,8 @@ static const weir_tensor *turned(rule_run *k, const weir_tensor *t)
 /* The sum of all from each place on. */
 void cumsum_back(rule_run *k)
 {
-  const weir_tensor *g = turned(k, G);
-  give(k, 0, turned(k, c_cumsum(k->c, g, DIM)));
+  const weir_tensor *g = turned_around(k, G);
+  give(k, 0, turned_around(k, c_cumsum(k->c, g, DIM)));
 }
 
 /* A dimension's places from `from` on, of t; NULL where there is none or after an error. */
@@ -178,7 +178,7 @@ static const weir_tensor *places_from(rule_run *k, const weir_tensor *t, int64_t
   return c_narrow(k->c, t, DIM, from, length);
 }
 
-static const weir_tensor *joined(rule_run *k, const weir_tensor *a, const weir_tensor *b)
+static const weir_tensor *joined_parts(rule_run *k, const weir_tensor *a, const weir_tensor *b)
 {
   return c_call(k->c, weir_cat, (const weir_tensor *[]){a, b}, 2, DIM);
 }
@@ -192,7 +192,7 @@ static const weir_tensor *carried_back(rule_run *k, const weir_tensor *g, const 
     int64_t rest = length - off, next = length - 2 * off;
     const weir_tensor *far = c_mul(k->c, step, places_from(k, g, off, rest));
     const weir_tensor *near = c_add(k->c, places_from(k, g, 0, rest), far);
-    g = joined(k, near, places_from(k, g, rest, off));
+    g = joined_parts(k, near, places_from(k, g, rest, off));
     if (next > 0)
       step = c_mul(k->c, places_from(k, step, 0, next), places_from(k, step, off, next));
   }
@@ -211,7 +211,7 @@ void cumprod_back(rule_run *k)
   }
   const weir_tensor *one = places_from(k, a, 0, 1);
   one = c_ones_like(k->c, one, NULL);
-  const weir_tensor *before = joined(k, one, places_from(k, product, 0, length - 1));
+  const weir_tensor *before = joined_parts(k, one, places_from(k, product, 0, length - 1));
   const weir_tensor *step = places_from(k, a, 1, length - 1);
   if (!k->c->st) give(k, 0, c_mul(k->c, before, carried_back(k, G, step)));
 }
@@ -234,7 +234,7 @@ void logcumsumexp_back(rule_run *k)
 /* ---- parts replaced -------------------------------------------------------------------------- */
 
 /* A part of t as the operation put one into it, or t with `src` there. */
-static const weir_tensor *part_of(rule_run *k, const weir_tensor *t, const weir_tensor *src)
+static const weir_tensor *scattered_part(rule_run *k, const weir_tensor *t, const weir_tensor *src)
 {
   const int64_t *n = N;
   calc *c = k->c;
@@ -255,7 +255,7 @@ void part_scatter_back(rule_run *k)
   if (wants_gradient(k, 0)) {
     grad_meta m = k->n->of[1];
     const weir_tensor *none = zeros_of(k, &m);
-    give(k, 0, part_of(k, G, none));
+    give(k, 0, scattered_part(k, G, none));
   }
-  if (wants_gradient(k, 1)) give(k, 1, part_of(k, G, NULL));
+  if (wants_gradient(k, 1)) give(k, 1, scattered_part(k, G, NULL));
 }

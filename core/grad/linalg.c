@@ -16,7 +16,7 @@
 #define G (k->g[0])
 #define N (k->n->r.n)
 
-static const weir_tensor *turned(rule_run *k, const weir_tensor *t)
+static const weir_tensor *turned_matrix(rule_run *k, const weir_tensor *t)
 {
   return c_transpose(k->c, t, -2, -1);
 }
@@ -49,12 +49,12 @@ static const weir_tensor *narrow_to(rule_run *k, const weir_tensor *t, int dim, 
 /* The inverse, turned. */
 static const weir_tensor *turned_inverse(rule_run *k, const weir_tensor *a)
 {
-  return turned(k, c_call(k->c, weir_inv, a));
+  return turned_matrix(k, c_call(k->c, weir_inv, a));
 }
 
 void inv_back(rule_run *k)
 {
-  const weir_tensor *x = turned(k, outcome(k, 0));
+  const weir_tensor *x = turned_matrix(k, outcome(k, 0));
   give(k, 0, c_neg(k->c, c_matmul(k->c, c_matmul(k->c, x, G), x)));
 }
 
@@ -122,11 +122,11 @@ void slogdet_back(rule_run *k)
 /* n[0]: b was a vector, or a batch of them. */
 void solve_back(rule_run *k)
 {
-  const weir_tensor *a = turned(k, operand(k, 0)), *g = more_dims(k, G, (int)N[0]);
+  const weir_tensor *a = turned_matrix(k, operand(k, 0)), *g = more_dims(k, G, (int)N[0]);
   const weir_tensor *b = c_call(k->c, weir_solve, a, g);
   if (wants_gradient(k, 0)) {
     const weir_tensor *x = more_dims(k, outcome(k, 0), (int)N[0]);
-    give(k, 0, c_neg(k->c, c_matmul(k->c, b, turned(k, x))));
+    give(k, 0, c_neg(k->c, c_matmul(k->c, b, turned_matrix(k, x))));
   }
   if (!wants_gradient(k, 1) || k->c->st) return;
   if (N[0]) b = c_squeeze(k->c, b, -1);
@@ -137,10 +137,10 @@ void solve_back(rule_run *k)
 void solve_triangular_back(rule_run *k)
 {
   bool upper = N[0], left = N[1], unit = N[2];
-  const weir_tensor *a = turned(k, operand(k, 0));
+  const weir_tensor *a = turned_matrix(k, operand(k, 0));
   const weir_tensor *b = c_call(k->c, weir_solve_triangular, a, G, !upper, left, unit);
   if (wants_gradient(k, 0)) {
-    const weir_tensor *x = turned(k, outcome(k, 0));
+    const weir_tensor *x = turned_matrix(k, outcome(k, 0));
     const weir_tensor *whole = left ? c_matmul(k->c, b, x) : c_matmul(k->c, x, b);
     give(k, 0, c_neg(k->c, triangle(k, whole, upper ? unit : -(int64_t)unit, upper)));
   }
@@ -151,13 +151,13 @@ void solve_triangular_back(rule_run *k)
 void cholesky_back(rule_run *k)
 {
   const weir_tensor *l = outcome(k, 0), *g = G;
-  if (N[0]) l = turned(k, l), g = turned(k, g);
-  const weir_tensor *p = c_matmul(k->c, turned(k, l), g);
+  if (N[0]) l = turned_matrix(k, l), g = turned_matrix(k, g);
+  const weir_tensor *p = c_matmul(k->c, turned_matrix(k, l), g);
   p = c_mul_s(k->c, c_add(k->c, triangle(k, p, 0, false), triangle(k, p, -1, false)), 0.5);
-  const weir_tensor *up = turned(k, l);
+  const weir_tensor *up = turned_matrix(k, l);
   p = c_call(k->c, weir_solve_triangular, up, p, true, true, false);
   p = c_call(k->c, weir_solve_triangular, l, p, false, false, false);
-  give(k, 0, c_mul_s(k->c, c_add(k->c, p, turned(k, p)), 0.5));
+  give(k, 0, c_mul_s(k->c, c_add(k->c, p, turned_matrix(k, p)), 0.5));
 }
 
 /* n[0]: upper. As torch's: of all of L, of which one triangle is read. */
@@ -167,15 +167,16 @@ void cholesky_solve_back(rule_run *k)
   const weir_tensor *b = c_call(k->c, weir_cholesky_solve, G, l, N[0]);
   give(k, 0, b);
   if (!wants_gradient(k, 1)) return;
-  const weir_tensor *both = c_matmul(k->c, b, turned(k, x));
-  both = c_neg(k->c, c_add(k->c, both, turned(k, both)));
+  const weir_tensor *both = c_matmul(k->c, b, turned_matrix(k, x));
+  both = c_neg(k->c, c_add(k->c, both, turned_matrix(k, both)));
   give(k, 1, N[0] ? c_matmul(k->c, l, both) : c_matmul(k->c, both, l));
 }
 
 void cholesky_inverse_back(rule_run *k)
 {
   const weir_tensor *l = operand(k, 0), *x = outcome(k, 0);
-  const weir_tensor *both = c_matmul(k->c, x, c_matmul(k->c, c_add(k->c, G, turned(k, G)), x));
+  const weir_tensor *both =
+      c_matmul(k->c, x, c_matmul(k->c, c_add(k->c, G, turned_matrix(k, G)), x));
   both = c_neg(k->c, both);
   give(k, 0, N[0] ? c_matmul(k->c, l, both) : c_matmul(k->c, both, l));
 }
@@ -186,12 +187,12 @@ void cholesky_inverse_back(rule_run *k)
 static const weir_tensor *solve_turned(rule_run *k, const weir_tensor *t, const weir_tensor *b,
                                        bool left)
 {
-  const weir_tensor *low = turned(k, t);
+  const weir_tensor *low = turned_matrix(k, t);
   return c_call(k->c, weir_solve_triangular, low, b, left, left, left);
 }
 
-static const weir_tensor *part_of(rule_run *k, const weir_tensor *t, int dim, int64_t from,
-                                  int64_t length)
+static const weir_tensor *matrix_part(rule_run *k, const weir_tensor *t, int dim, int64_t from,
+                                      int64_t length)
 {
   return c_narrow(k->c, t, dim, from, length);
 }
@@ -217,19 +218,20 @@ void lu_back(rule_run *k)
   int64_t m = lu->size[lu->dims - 2], n = lu->size[lu->dims - 1], least = m < n ? m : n;
   const weir_tensor *gl = triangle(k, narrow_to(k, g, -1, least), -1, false);
   const weir_tensor *gu = triangle(k, narrow_to(k, g, -2, least), 0, true);
-  const weir_tensor *low = c_matmul(k->c, turned(k, l), gl), *up = c_matmul(k->c, gu, turned(k, u));
+  const weir_tensor *low = c_matmul(k->c, turned_matrix(k, l), gl),
+                    *up = c_matmul(k->c, gu, turned_matrix(k, u));
   if (m == n) {
     x = c_add(k->c, triangle(k, low, -1, false), triangle(k, up, 0, true));
     x = solve_turned(k, l, solve_turned(k, u, x, false), true);
   } else if (m < n) {
     x = solve_turned(k, narrow_to(k, u, -1, m), triangle(k, c_sub(k->c, low, up), -1, false),
                      false);
-    x = c_add(k->c, x, part_of(k, gu, -1, 0, m));
-    x = solve_turned(k, l, join_parts(k, x, part_of(k, gu, -1, m, n - m), -1), true);
+    x = c_add(k->c, x, matrix_part(k, gu, -1, 0, m));
+    x = solve_turned(k, l, join_parts(k, x, matrix_part(k, gu, -1, m, n - m), -1), true);
   } else {
     x = solve_turned(k, narrow_to(k, l, -2, n), triangle(k, c_sub(k->c, up, low), 0, true), true);
-    x = c_add(k->c, x, part_of(k, gl, -2, 0, n));
-    x = solve_turned(k, u, join_parts(k, x, part_of(k, gl, -2, n, m - n), -2), false);
+    x = c_add(k->c, x, matrix_part(k, gl, -2, 0, n));
+    x = solve_turned(k, u, join_parts(k, x, matrix_part(k, gl, -2, n, m - n), -2), false);
   }
   give(k, 0, c_matmul(k->c, p, x));
 }
@@ -254,7 +256,7 @@ static const weir_tensor *take_either(rule_run *k, const weir_tensor *a, const w
 
 static const weir_tensor *skew(rule_run *k, const weir_tensor *t)
 {
-  return c_sub(k->c, t, turned(k, t));
+  return c_sub(k->c, t, turned_matrix(k, t));
 }
 
 /* E of values. */
@@ -272,20 +274,20 @@ void eigh_back(rule_run *k)
 {
   const weir_tensor *v = outcome(k, 1), *gl = k->g[0], *gv = k->g[1], *middle = NULL;
   if (gv) {
-    const weir_tensor *half = c_mul_s(k->c, skew(k, c_matmul(k->c, turned(k, v), gv)), 0.5);
+    const weir_tensor *half = c_mul_s(k->c, skew(k, c_matmul(k->c, turned_matrix(k, v), gv)), 0.5);
     middle = c_div(k->c, half, differences(k, outcome(k, 0)));
   } else {
-    give(k, 0, c_matmul(k->c, c_mul(k->c, v, as_row(k, gl)), turned(k, v)));
+    give(k, 0, c_matmul(k->c, c_mul(k->c, v, as_row(k, gl)), turned_matrix(k, v)));
     return;
   }
   if (gl) middle = c_add(k->c, middle, diagonal_matrix(k, gl));
-  give(k, 0, c_matmul(k->c, v, c_matmul(k->c, middle, turned(k, v))));
+  give(k, 0, c_matmul(k->c, v, c_matmul(k->c, middle, turned_matrix(k, v))));
 }
 
 /* t - x (x^T t): what of t is orthogonal to x's columns. */
 static const weir_tensor *outside(rule_run *k, const weir_tensor *t, const weir_tensor *x)
 {
-  return c_sub(k->c, t, c_matmul(k->c, x, c_matmul(k->c, turned(k, x), t)));
+  return c_sub(k->c, t, c_matmul(k->c, x, c_matmul(k->c, turned_matrix(k, x), t)));
 }
 
 /* What stands between U and V^T of the gradient; NULL: none of U, S, V has one. */
@@ -294,8 +296,9 @@ static const weir_tensor *svd_middle(rule_run *k, const weir_tensor *u, const we
                                      const weir_tensor *gvh)
 {
   const weir_tensor *left = NULL, *right = NULL, *gs = k->g[1];
-  if (gu) left = c_mul(k->c, skew(k, c_matmul(k->c, turned(k, u), gu)), as_row(k, s));
-  if (gvh) right = c_mul(k->c, skew(k, c_matmul(k->c, vh, turned(k, gvh))), more_dims(k, s, 1));
+  if (gu) left = c_mul(k->c, skew(k, c_matmul(k->c, turned_matrix(k, u), gu)), as_row(k, s));
+  if (gvh)
+    right = c_mul(k->c, skew(k, c_matmul(k->c, vh, turned_matrix(k, gvh))), more_dims(k, s, 1));
   const weir_tensor *both = add_either(k, left, right);
   if (both) both = c_div(k->c, both, differences(k, c_mul(k->c, s, s)));
   return add_either(k, both, gs ? diagonal_matrix(k, gs) : NULL);
@@ -318,8 +321,8 @@ void svd_back(rule_run *k)
   if (m > least && gu) inner = c_add(k->c, inner, outside(k, c_div(k->c, gu, as_row(k, s)), u));
   const weir_tensor *whole = c_matmul(k->c, inner, vh);
   if (n > least && gvh) {
-    const weir_tensor *rows = turned(k, c_div(k->c, gvh, more_dims(k, s, 1)));
-    const weir_tensor *rest = turned(k, outside(k, rows, turned(k, vh)));
+    const weir_tensor *rows = turned_matrix(k, c_div(k->c, gvh, more_dims(k, s, 1)));
+    const weir_tensor *rest = turned_matrix(k, outside(k, rows, turned_matrix(k, vh)));
     whole = c_add(k->c, whole, c_matmul(k->c, u, rest));
   }
   give(k, 0, whole);
@@ -328,7 +331,7 @@ void svd_back(rule_run *k)
 /* x of x r^T = t, r upper. */
 static const weir_tensor *solve_right(rule_run *k, const weir_tensor *r, const weir_tensor *t)
 {
-  const weir_tensor *low = turned(k, r);
+  const weir_tensor *low = turned_matrix(k, r);
   return c_call(k->c, weir_solve_triangular, low, t, false, false, false);
 }
 
@@ -336,10 +339,10 @@ static const weir_tensor *solve_right(rule_run *k, const weir_tensor *r, const w
 static void qr_back_tall(rule_run *k, const weir_tensor *q, const weir_tensor *r)
 {
   const weir_tensor *gq = k->g[0], *gr = k->g[1];
-  const weir_tensor *up = take_either(k, gr ? c_matmul(k->c, gr, turned(k, r)) : NULL,
-                                      gq ? c_matmul(k->c, turned(k, q), gq) : NULL);
+  const weir_tensor *up = take_either(k, gr ? c_matmul(k->c, gr, turned_matrix(k, r)) : NULL,
+                                      gq ? c_matmul(k->c, turned_matrix(k, q), gq) : NULL);
   const weir_tensor *both =
-      c_add(k->c, triangle(k, up, 0, true), turned(k, triangle(k, up, 1, true)));
+      c_add(k->c, triangle(k, up, 0, true), turned_matrix(k, triangle(k, up, 1, true)));
   give(k, 0, solve_right(k, r, add_either(k, gq, c_matmul(k->c, q, both))));
 }
 
@@ -348,8 +351,8 @@ static void qr_back_tall(rule_run *k, const weir_tensor *q, const weir_tensor *r
 static void qr_back_wide(rule_run *k, const weir_tensor *q, const weir_tensor *r)
 {
   const weir_tensor *gq = k->g[0], *gr = k->g[1];
-  const weir_tensor *m = take_either(k, gq ? c_matmul(k->c, turned(k, q), gq) : NULL,
-                                     gr ? c_matmul(k->c, gr, turned(k, r)) : NULL);
+  const weir_tensor *m = take_either(k, gq ? c_matmul(k->c, turned_matrix(k, q), gq) : NULL,
+                                     gr ? c_matmul(k->c, gr, turned_matrix(k, r)) : NULL);
   if (k->c->st) return;
   int64_t rows = r->size[r->dims - 2], columns = r->size[r->dims - 1];
   const weir_tensor *first = narrow_to(k, r, -1, rows);
@@ -383,11 +386,12 @@ void qr_back(rule_run *k)
  * (I - A P) G^T P P^T + P^T P G^T (I - P A). */
 void pinv_back(rule_run *k)
 {
-  const weir_tensor *a = operand(k, 0), *p = outcome(k, 0), *g = turned(k, G), *pt = turned(k, p);
+  const weir_tensor *a = operand(k, 0), *p = outcome(k, 0), *g = turned_matrix(k, G),
+                    *pt = turned_matrix(k, p);
   const weir_tensor *gp = c_matmul(k->c, g, p), *pg = c_matmul(k->c, p, g);
   const weir_tensor *gpp = c_matmul(k->c, gp, pt), *ppg = c_matmul(k->c, pt, pg);
   const weir_tensor *columns = c_sub(k->c, gpp, c_matmul(k->c, a, c_matmul(k->c, p, gpp)));
   const weir_tensor *rows = c_sub(k->c, ppg, c_matmul(k->c, c_matmul(k->c, ppg, p), a));
-  const weir_tensor *inner = c_neg(k->c, turned(k, c_matmul(k->c, p, gp)));
+  const weir_tensor *inner = c_neg(k->c, turned_matrix(k, c_matmul(k->c, p, gp)));
   give(k, 0, c_add(k->c, inner, c_add(k->c, columns, rows)));
 }

@@ -23,7 +23,7 @@ static const weir_tensor *restored(rule_run *k, const weir_tensor *t)
   return c_reshape(k->c, t, kept_shape(k));
 }
 
-static const weir_tensor *spread(rule_run *k, const weir_tensor *t)
+static const weir_tensor *spread_gradient(rule_run *k, const weir_tensor *t)
 {
   return c_expand(k->c, restored(k, t), k->n->of[0].shape);
 }
@@ -39,18 +39,18 @@ static double count_of(const rule_run *k)
 
 void sum_back(rule_run *k)
 {
-  give(k, 0, spread(k, G));
+  give(k, 0, spread_gradient(k, G));
 }
 
 void mean_back(rule_run *k)
 {
-  give(k, 0, spread(k, c_div_s(k->c, G, count_of(k))));
+  give(k, 0, spread_gradient(k, c_div_s(k->c, G, count_of(k))));
 }
 
 void nansum_back(rule_run *k)
 {
   const weir_tensor *a = operand(k, 0);
-  give(k, 0, c_masked(k->c, c_eq(k->c, a, a), spread(k, G)));
+  give(k, 0, c_masked(k->c, c_eq(k->c, a, a), spread_gradient(k, G)));
 }
 
 /* The product of all others: through the element, or, of the one 0 there is, the product of the
@@ -103,7 +103,7 @@ void index_back(rule_run *k)
     dim++;
   if (!G) return;
   const weir_tensor *is = c_eq(k->c, places(k, dim), restored(k, outcome(k, 1)));
-  give(k, 0, c_masked(k->c, is, spread(k, G)));
+  give(k, 0, c_masked(k->c, is, spread_gradient(k, G)));
 }
 
 /* g 2 (a - mean) / (n - correction), and what the mean adds. */
@@ -122,7 +122,7 @@ void var_back(rule_run *k)
 {
   const weir_tensor *both = G ? variance_part(k, G) : NULL;
   if (k->g[1]) {
-    const weir_tensor *mean = spread(k, c_div_s(k->c, k->g[1], count_of(k)));
+    const weir_tensor *mean = spread_gradient(k, c_div_s(k->c, k->g[1], count_of(k)));
     both = both ? c_add(k->c, both, mean) : mean;
   }
   give(k, 0, both);
@@ -138,7 +138,7 @@ void std_back(rule_run *k)
     both = variance_part(k, part);
   }
   if (k->g[1]) {
-    const weir_tensor *mean = spread(k, c_div_s(k->c, k->g[1], count_of(k)));
+    const weir_tensor *mean = spread_gradient(k, c_div_s(k->c, k->g[1], count_of(k)));
     both = both ? c_add(k->c, both, mean) : mean;
   }
   give(k, 0, both);

@@ -4,26 +4,26 @@
 #define G (k->g[0])
 #define N (k->n->r.n)
 
-static const weir_shape *shape_of(const rule_run *k)
+static const weir_shape *shape_of_operand(const rule_run *k)
 {
   return &k->n->of[0].shape;
 }
 
 void view_back(rule_run *k)
 {
-  give(k, 0, c_reshape(k->c, G, *shape_of(k)));
+  give(k, 0, c_reshape(k->c, G, *shape_of_operand(k)));
 }
 
 /* Who runs it sums what was repeated. */
 void expand_back(rule_run *k)
 {
-  give(k, 0, c_sum_to(k->c, G, shape_of(k)));
+  give(k, 0, c_sum_to(k->c, G, shape_of_operand(k)));
 }
 
 void permute_back(rule_run *k)
 {
   int order[WEIR_MAX_DIMS] = {0};
-  for (int i = 0; i < shape_of(k)->count; i++)
+  for (int i = 0; i < shape_of_operand(k)->count; i++)
     order[N[i]] = i;
   give(k, 0, c_permute(k->c, G, order));
 }
@@ -61,7 +61,7 @@ static int64_t end_of_slice(const rule_run *k, int64_t count)
 void slice_back(rule_run *k)
 {
   int dim = (int)N[0];
-  int64_t size = shape_of(k)->size[dim], behind, padding[2 * WEIR_MAX_DIMS] = {0};
+  int64_t size = shape_of_operand(k)->size[dim], behind, padding[2 * WEIR_MAX_DIMS] = {0};
   weir_tensor *zeros, *part = NULL;
   if (N[2] == 1) {
     behind = size - N[1] - G->size[dim];
@@ -79,7 +79,7 @@ void slice_back(rule_run *k)
 void select_back(rule_run *k)
 {
   int dim = (int)N[0];
-  int64_t size = shape_of(k)->size[dim], padding[2 * WEIR_MAX_DIMS] = {0};
+  int64_t size = shape_of_operand(k)->size[dim], padding[2 * WEIR_MAX_DIMS] = {0};
   const weir_tensor *g = c_unsqueeze(k->c, G, dim);
   if (!g) return;
   padding[2 * (g->dims - 1 - dim)] = N[1];
@@ -93,8 +93,8 @@ void unfold_back(rule_run *k)
   int dim = (int)N[0];
   weir_tensor *sum = zeros_of(k, &k->n->of[0]);
   if (!sum) return;
-  if (!shape_of(k)->count) {
-    give(k, 0, c_reshape(k->c, G, *shape_of(k)));
+  if (!shape_of_operand(k)->count) {
+    give(k, 0, c_reshape(k->c, G, *shape_of_operand(k)));
     return;
   }
   WEIR_UNRECORDED;
@@ -184,7 +184,7 @@ void roll_back(rule_run *k)
 /* Dimension by dimension, from the last: (repeats, size), and the repeats summed. */
 void repeat_back(rule_run *k)
 {
-  const weir_shape *s = shape_of(k);
+  const weir_shape *s = shape_of_operand(k);
   const weir_tensor *g = G;
   int lead = g->dims - s->count;
   if (!g->numel) {
@@ -242,7 +242,7 @@ static int64_t source_of(int64_t at, int64_t size, weir_pad_mode mode)
 void pad_edge_back(rule_run *k)
 {
   int dim = (int)N[0];
-  int64_t size = shape_of(k)->size[dim], first = -N[1], end = size + N[2];
+  int64_t size = shape_of_operand(k)->size[dim], first = -N[1], end = size + N[2];
   int64_t from = first > 0 ? first : 0, to = end < size ? end : size;
   weir_tensor *sum = zeros_of(k, &k->n->of[0]);
   if (!sum) return;
@@ -266,7 +266,7 @@ void pad_edge_back(rule_run *k)
 void slice_again(rule_run *k)
 {
   int dim = (int)N[0];
-  int64_t end = end_of_slice(k, shape_of(k)->size[dim]);
+  int64_t end = end_of_slice(k, shape_of_operand(k)->size[dim]);
   give(k, 0, c_call(k->c, weir_slice, G, dim, N[1], end, N[2]));
 }
 

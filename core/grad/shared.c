@@ -87,7 +87,7 @@ static weir_status part_view(weir_tensor **out, const weir_tensor *whole, const 
 }
 
 /* The part of a whole, which is dense. */
-static weir_status part_of(weir_tensor **out, const weir_tensor *whole, const int64_t *n)
+static weir_status part_of_whole(weir_tensor **out, const weir_tensor *whole, const int64_t *n)
 {
   weir_status st = part_view(out, whole, n);
   return st || !recorded(whole) ? st : said_as(out, RECORD_STRIDED, &whole, 1, n);
@@ -144,7 +144,7 @@ static weir_status whole_with(weir_tensor **out, const weir_tensor *whole, const
 static const weir_tensor *c_part_of(rule_run *k, const weir_tensor *whole)
 {
   const weir_tensor *dense = c_contiguous(k->c, whole);
-  return c_call(k->c, part_of, dense, N);
+  return c_call(k->c, part_of_whole, dense, N);
 }
 
 static const weir_tensor *c_whole_with(rule_run *k, const weir_tensor *whole,

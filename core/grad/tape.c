@@ -195,7 +195,7 @@ static int stem_length(const char *name)
 }
 
 /* The operation in words: the public function that was called, or the row of a table; NULL: neither. */
-static const char *name_of(const record *r)
+static const char *name_of_operation(const record *r)
 {
 #define NAME_ROW(name, text, ...) text,
   static const char *const elementwise[] = {WEIR_OPS(NAME_ROW)};
@@ -214,7 +214,7 @@ static weir_status rule_for(const grad_rule **out, const record *r)
     return weir_fail(WEIR_ENOTSUP, "derivative for %.*s of complex numbers is not implemented",
                      stem_length((*out)->name), (*out)->name);
   if (*out) return WEIR_OK;
-  const char *called = name_of(r);
+  const char *called = name_of_operation(r);
   return weir_fail(WEIR_ENOTSUP, "derivative for %s%s is not implemented", called ? "weir_" : "",
                    called ? called : "an operation");
 }
@@ -346,7 +346,7 @@ static void changed(grad_node *n, weir_tensor *self, bool done)
   node_release(n);
 }
 
-static weir_status refuse(const char *function, const weir_tensor *self)
+static weir_status refuse_operation(const char *function, const weir_tensor *self)
 {
   weir_status st = self ? node_current(self) : WEIR_OK;
   if (!st && self) st = check_leaf(self);
@@ -363,7 +363,7 @@ static const recorder tape = {.made = record_new,
                               .view_gone = history_view_gone,
                               .memory_gone = history_memory_gone,
                               .is_leaf = weir_tensor_is_leaf,
-                              .refuse = refuse};
+                              .refuse = refuse_operation};
 
 static __attribute__((constructor)) void set_recorder(void)
 {

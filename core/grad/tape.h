@@ -182,10 +182,6 @@ static inline bool is_number(const rule_run *k, int i)
 {
   return k->n->numbers >> i & 1;
 }
-static inline double real_number(weir_scalar s)
-{
-  return s.dtype == WEIR_FLOAT64 || s.dtype == WEIR_COMPLEX64 ? s.f : (double)s.i;
-}
 
 /* The conjugate of complex numbers; of others t itself. */
 const weir_tensor *c_conj(calc *c, const weir_tensor *t);

@@ -469,8 +469,8 @@ static weir_status copy_metadata(weir_tensors *to, const weir_safetensors *f)
 }
 
 /* options NULL and `mapped`: mapped. */
-static weir_status load_all(weir_tensors **out, const char *path, const weir_options *options,
-                            bool mapped)
+static weir_status load_tensors(weir_tensors **out, const char *path, const weir_options *options,
+                                bool mapped)
 {
   weir_safetensors *f;
   weir_tensors *set = NULL;
@@ -502,12 +502,12 @@ weir_status weir_safetensors_map_all(weir_tensors **out, const char *path)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, path);
-  return load_all(out, path, NULL, true);
+  return load_tensors(out, path, NULL, true);
 }
 
 weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, path);
-  return load_all(out, path, options, false);
+  return load_tensors(out, path, options, false);
 }

@@ -86,7 +86,7 @@ static weir_status make_ready(const weir_tensor *t, intptr_t stream)
   return weir_fail(WEIR_EINVAL, "the tensor is on the cpu, which has no streams");
 }
 
-static void describe(weir_dlpack_tensor *to, given *g, const weir_tensor *t)
+static void describe_dlpack(weir_dlpack_tensor *to, given *g, const weir_tensor *t)
 {
   weir_device device = device_of_tensor(t);
   bool host = device.type == WEIR_DEVICE_CPU;
@@ -119,7 +119,7 @@ static weir_status export_tensor(given **out, const weir_tensor *t, intptr_t str
   }
   g->storage = t->storage;
   atomic_fetch_add_explicit(&g->storage->refs, 1, memory_order_relaxed);
-  describe((weir_dlpack_tensor *)(void *)((char *)g + tensor), g, t);
+  describe_dlpack((weir_dlpack_tensor *)(void *)((char *)g + tensor), g, t);
   *out = g;
   return WEIR_OK;
 }
@@ -182,7 +182,7 @@ static weir_status dtype_of(weir_dtype *out, const weir_dlpack_tensor *d)
                    d->dtype.code, d->dtype.bits, d->dtype.lanes);
 }
 
-static weir_status device_of(weir_device *out, const weir_dlpack_tensor *d)
+static weir_status device_of_dlpack(weir_device *out, const weir_dlpack_tensor *d)
 {
   switch (d->device.type) {
   case WEIR_DLPACK_CPU:
@@ -203,8 +203,8 @@ static weir_status device_of(weir_device *out, const weir_dlpack_tensor *d)
                    d->device.type, d->device.index);
 }
 
-static weir_status shape_of(weir_shape *out, int64_t *numel, const weir_dlpack_tensor *d,
-                            weir_dtype dtype)
+static weir_status shape_of_dlpack(weir_shape *out, int64_t *numel, const weir_dlpack_tensor *d,
+                                   weir_dtype dtype)
 {
   if (d->ndim > WEIR_MAX_DIMS)
     return weir_fail(WEIR_ENOTSUP, "a DLPack tensor of %d dimensions; %d are the most", d->ndim,
@@ -275,10 +275,10 @@ static weir_status import_tensor(weir_tensor **out, const weir_dlpack_tensor *d,
   char *data = NULL;
   weir_status st = dtype_of(&dtype, d);
   size_t item = itemsize(dtype);
-  if (!st) st = shape_of(&shape, &numel, d, dtype);
+  if (!st) st = shape_of_dlpack(&shape, &numel, d, dtype);
   if (!st) st = extent_of(&extent, d, numel, item);
   if (!st) st = data_of(&data, d, numel, extent, item);
-  if (!st) st = device_of(&device, d);
+  if (!st) st = device_of_dlpack(&device, d);
   if (!st) st = storage_over(&s, data, extent * item, device, NULL, NULL);
   if (st || !s) return st;
   s->pinned = d->device.type == WEIR_DLPACK_CUDA_HOST;
@@ -290,7 +290,7 @@ static weir_status import_tensor(weir_tensor **out, const weir_dlpack_tensor *d,
 }
 
 /* The copy is done: its source may go. */
-static weir_status settle(const weir_tensor *t)
+static weir_status settle_dlpack(const weir_tensor *t)
 {
   device_place p;
   if (device_of_tensor(t).type == WEIR_DEVICE_CPU) return WEIR_OK;
@@ -304,7 +304,7 @@ static weir_status copied(weir_tensor **t, bool copy)
   weir_tensor *own = NULL;
   if (!copy || !*t) return WEIR_OK;
   weir_status st = weir_clone(&own, *t);
-  if (!st) st = settle(own);
+  if (!st) st = settle_dlpack(own);
   if (st) { /* `from` stays the caller's */
     (*t)->storage->release = NULL;
     weir_tensor_drop(t);

@@ -77,7 +77,7 @@ weir_status file_read(const tensor_file *f, void *to, uint64_t at, uint64_t byte
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static weir_status no_memory(void)
+static weir_status no_file_memory(void)
 {
   return weir_fail(WEIR_ENOMEM, "no host memory left for a file's name");
 }
@@ -91,7 +91,7 @@ static weir_status find_target(tensor_file *f, mode_t *mode)
   if (there && !S_ISREG(s.st_mode))
     return weir_fail(WEIR_EINVAL, "%s is not a regular file", f->path);
   f->target = there ? realpath(f->path, NULL) : strdup(f->path);
-  return f->target ? WEIR_OK : no_memory();
+  return f->target ? WEIR_OK : no_file_memory();
 }
 
 weir_status file_begin(tensor_file *out, const char *path)
@@ -105,7 +105,7 @@ weir_status file_begin(tensor_file *out, const char *path)
     free(out->beside);
     if (asprintf(&out->beside, "%s.%ld-%u.part", out->target, (long)getpid(), ++serial) < 0) {
       out->beside = NULL;
-      st = no_memory();
+      st = no_file_memory();
       break;
     }
     out->fd = open(out->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -157,7 +157,7 @@ weir_status file_end(tensor_file *f, weir_status st)
 
 /* Makes of bytes from a file elements of ours: this machine's byte order, and bools that are 0 or
  * 1, whatever stood there. */
-static void settle(void *data, uint64_t bytes, const file_array *array)
+static void settle_file(void *data, uint64_t bytes, const file_array *array)
 {
   unsigned char *at = data, *end = at + bytes;
   size_t item = array->foreign ? array->item : itemsize(array->dtype);
@@ -180,7 +180,7 @@ static weir_status read_piece(const tensor_file *f, const file_array *array, voi
                               uint64_t offset, uint64_t bytes)
 {
   weir_status st = file_read(f, to, array->at + offset, bytes);
-  if (!st) settle(to, bytes, array);
+  if (!st) settle_file(to, bytes, array);
   return st;
 }
 

@@ -1,7 +1,7 @@
 /* file.h: files of tensors: reading untrusted files, and writing so that the old file stays
  * until the new one is whole. */
-#ifndef WEIR_TENSOR_FILE_H
-#define WEIR_TENSOR_FILE_H
+#ifndef WEIR_IO_FILE_H
+#define WEIR_IO_FILE_H
 
 #include "core/tensor/tensor.h"
 

@@ -171,7 +171,7 @@ static weir_status convert_dense(weir_tensor **out, const weir_tensor *bytes, we
 }
 
 /* Steals t: where the options say, as they say. */
-static weir_status put_in_place(weir_tensor **out, weir_tensor *t, const weir_options *options)
+static weir_status put_foreign(weir_tensor **out, weir_tensor *t, const weir_options *options)
 {
   weir_options o = {.dtype = options->dtype, .device = device_resolve(options->device)};
   weir_tensor *there = NULL;
@@ -203,7 +203,7 @@ static weir_status converted(weir_tensor **out, const tensor_file *f, const file
   if (!st) st = file_tensor(&bytes, f, &raw, &here);
   if (!st) st = convert_dense(&wide, bytes, shape_in_memory(array), array->foreign, options->dtype);
   if (!st) st = turn_back(&turned, wide, array);
-  return st ? st : put_in_place(out, turned, options);
+  return st ? st : put_foreign(out, turned, options);
 }
 
 weir_status foreign_tensor(weir_tensor **out, const tensor_file *f, const file_array *array,
@@ -228,5 +228,5 @@ weir_status foreign_convert(weir_tensor **out, const weir_tensor *bytes, enum fo
   if (!o.device.type) o.device = device_of_tensor(bytes);
   weir_status st = file_dense(&dense, bytes, false);
   if (!st) st = convert_dense(&wide, dense, shape, kind, o.dtype);
-  return st ? st : put_in_place(out, wide, &o);
+  return st ? st : put_foreign(out, wide, &o);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "core/base/json.h"
 
-static weir_status no_memory(void)
+static weir_status no_named_memory(void)
 {
   (void)weir_fail(WEIR_ENOMEM, "no host memory left for a list of tensors");
   return WEIR_ENOMEM;
@@ -17,7 +17,7 @@ weir_status weir_tensors_create(weir_tensors **out)
 {
   WEIR_REQUIRE(out);
   *out = calloc(1, sizeof **out);
-  return *out ? WEIR_OK : no_memory();
+  return *out ? WEIR_OK : no_named_memory();
 }
 
 void named_free(named_list *l)
@@ -55,7 +55,7 @@ static size_t hash(const char *name)
 }
 
 /* Where the name is in the table, or is to be. The table has an empty slot. */
-static size_t slot_of(const named_list *l, const char *name)
+static size_t named_slot_of(const named_list *l, const char *name)
 {
   size_t at = hash(name) & (l->room - 1);
   while (l->table[at] && strcmp(l->items[l->table[at] - 1].name, name) != 0)
@@ -67,7 +67,7 @@ static void rebuild(named_list *l)
 {
   memset(l->table, 0, l->room * sizeof *l->table);
   for (size_t i = 0; i < l->count; i++)
-    l->table[slot_of(l, l->items[i].name)] = (uint32_t)i + 1;
+    l->table[named_slot_of(l, l->items[i].name)] = (uint32_t)i + 1;
 }
 
 /* Room for one more item. */
@@ -75,14 +75,14 @@ static weir_status grow_list(named_list *l)
 {
   if (l->items && l->count < l->room / 2) return WEIR_OK;
   size_t room = l->room ? l->room * 2 : 16;
-  if (room > UINT32_MAX) return no_memory();
+  if (room > UINT32_MAX) return no_named_memory();
   named_item *items = calloc(room / 2, sizeof *items);
-  if (!items) return no_memory();
+  if (!items) return no_named_memory();
   if (l->items) memcpy(items, l->items, l->count * sizeof *items);
   free(l->items);
   l->items = items;
   uint32_t *table = realloc(l->table, room * sizeof *table);
-  if (!table) return no_memory();
+  if (!table) return no_named_memory();
   l->table = table;
   l->room = room;
   rebuild(l);
@@ -91,7 +91,7 @@ static weir_status grow_list(named_list *l)
 
 named_item *named_find(const named_list *l, const char *name)
 {
-  uint32_t place = l->room && name ? l->table[slot_of(l, name)] : 0;
+  uint32_t place = l->room && name ? l->table[named_slot_of(l, name)] : 0;
   return place ? &l->items[place - 1] : NULL;
 }
 
@@ -99,8 +99,8 @@ weir_status named_add(named_list *l, const char *name, void *value)
 {
   weir_status st = grow_list(l);
   char *copy = st ? NULL : strdup(name);
-  if (st || !copy) return st ? st : no_memory();
-  l->table[slot_of(l, name)] = (uint32_t)l->count + 1;
+  if (st || !copy) return st ? st : no_named_memory();
+  l->table[named_slot_of(l, name)] = (uint32_t)l->count + 1;
   l->items[l->count++] = (named_item){copy, value};
   return WEIR_OK;
 }
@@ -173,7 +173,7 @@ weir_status weir_tensors_set_metadata(weir_tensors *set, const char *key, const 
     return WEIR_OK;
   }
   char *copy = strdup(text);
-  if (!copy) return no_memory();
+  if (!copy) return no_named_memory();
   if (!there) {
     if ((st = named_add(&set->metadata, key, copy))) free(copy);
     return st;
@@ -205,7 +205,7 @@ weir_status tensors_skip(weir_tensors *set, const char *name, const char *kind)
 {
   if (named_find(&set->skipped, name)) return WEIR_OK;
   char *copy = strdup(kind);
-  if (!copy) return no_memory();
+  if (!copy) return no_named_memory();
   weir_status st = named_add(&set->skipped, name, copy);
   if (st) free(copy);
   return st;

@@ -1,6 +1,6 @@
 /* named.h: what is behind a weir_tensors (core/weir/io.h). */
-#ifndef WEIR_TENSOR_NAMED_H
-#define WEIR_TENSOR_NAMED_H
+#ifndef WEIR_IO_NAMED_H
+#define WEIR_IO_NAMED_H
 
 #include "core/tensor/tensor.h"
 

@@ -133,7 +133,7 @@ static weir_status truth(literal *l, bool *out)
   return WEIR_OK;
 }
 
-static weir_status number(literal *l, int64_t *out)
+static weir_status npy_number(literal *l, int64_t *out)
 {
   *out = 0;
   skip_literal_space(l);
@@ -161,7 +161,7 @@ static weir_status tuple(literal *l, weir_shape *shape)
                       WEIR_MAX_DIMS);
       return no_tensor(l, "too many dimensions");
     }
-    weir_status st = number(l, &shape->size[shape->count]);
+    weir_status st = npy_number(l, &shape->size[shape->count]);
     if (st) return st;
     shape->count++;
     comma = accept_literal_mark(l, ',');
@@ -291,7 +291,7 @@ static bool is_fortran(const weir_tensor *t)
 }
 
 /* The header of version 1.0 for t, its length. */
-static size_t make_header(char *out, size_t room, const weir_tensor *t, const char *code)
+static size_t make_npy_header(char *out, size_t room, const weir_tensor *t, const char *code)
 {
   char order = itemsize(t->dtype) == 1 ? '|' : '<';
   int n = snprintf(out + 10, room - 10, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (", order,
@@ -319,7 +319,7 @@ weir_status npy_header(char out[NPY_HEADER], size_t *bytes, bool *fortran, const
   if (!code)
     return weir_fail(WEIR_EINVAL, "the .npy format has no %s: convert the tensor first",
                      weir_dtype_name((weir_dtype)t->dtype));
-  *bytes = make_header(out, NPY_HEADER, t, code);
+  *bytes = make_npy_header(out, NPY_HEADER, t, code);
   *fortran = is_fortran(t);
   return WEIR_OK;
 }

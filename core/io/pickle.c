@@ -147,7 +147,7 @@ static weir_status get_memo(pickle *p, size_t index)
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-static weir_status take_bytes(pickle *p, const unsigned char **out, uint64_t count)
+static weir_status take_pickled_bytes(pickle *p, const unsigned char **out, uint64_t count)
 {
   *out = p->at;
   if (count > (uint64_t)(p->end - p->at)) return wrong_pickle(p, "it ends too early");
@@ -159,7 +159,7 @@ static weir_status take_unsigned(pickle *p, uint64_t *out, int bytes)
 {
   const unsigned char *b;
   *out = 0;
-  weir_status st = take_bytes(p, &b, (uint64_t)bytes);
+  weir_status st = take_pickled_bytes(p, &b, (uint64_t)bytes);
   for (int i = bytes - 1; !st && i >= 0; i--)
     *out = *out << 8 | b[i];
   return st;
@@ -171,7 +171,7 @@ static weir_status push_text(pickle *p, enum pickle_kind kind, int length_bytes)
   const unsigned char *text = NULL;
   pickle_value *v;
   weir_status st = take_unsigned(p, &length, length_bytes);
-  if (!st) st = take_bytes(p, &text, length);
+  if (!st) st = take_pickled_bytes(p, &text, length);
   if (!st) st = push_new(p, &v, kind);
   if (st) return st;
   v->text = (const char *)text;
@@ -184,7 +184,7 @@ static weir_status push_long(pickle *p, int length_bytes)
   uint64_t length, bits = 0;
   const unsigned char *b = NULL;
   weir_status st = take_unsigned(p, &length, length_bytes);
-  if (!st) st = take_bytes(p, &b, length);
+  if (!st) st = take_pickled_bytes(p, &b, length);
   if (st) return st;
   if (length > sizeof bits) return push_int(p, PICKLE_BIG, 0);
   for (uint64_t i = length; i--;)
@@ -198,7 +198,7 @@ static weir_status push_float(pickle *p)
   const unsigned char *b = NULL;
   uint64_t bits = 0;
   pickle_value *v;
-  weir_status st = take_bytes(p, &b, sizeof bits);
+  weir_status st = take_pickled_bytes(p, &b, sizeof bits);
   if (!st) st = push_new(p, &v, PICKLE_FLOAT);
   if (st) return st;
   for (size_t i = 0; i < sizeof bits; i++) /* most significant first */
@@ -307,7 +307,7 @@ static weir_status push_global(pickle *p, const char *module, const char *name)
 }
 
 /* A line of the pickle. */
-static weir_status take_line(pickle *p, char out[NAME_BYTES])
+static weir_status take_pickled_line(pickle *p, char out[NAME_BYTES])
 {
   const unsigned char *end = memchr(p->at, '\n', (size_t)(p->end - p->at));
   if (!end || end - p->at >= NAME_BYTES) return wrong_pickle(p, "a name does not end");
@@ -321,8 +321,8 @@ static weir_status take_line(pickle *p, char out[NAME_BYTES])
 static weir_status global_by_lines(pickle *p)
 {
   char module[NAME_BYTES], name[NAME_BYTES];
-  weir_status st = take_line(p, module);
-  if (!st) st = take_line(p, name);
+  weir_status st = take_pickled_line(p, module);
+  if (!st) st = take_pickled_line(p, name);
   return st ? st : push_global(p, module, name);
 }
 
@@ -370,7 +370,7 @@ static weir_status refer(pickle *p)
 
 /* Attributes that a dict is to have beside its items (a state_dict's _metadata), and the state of
  * what is unknown: let be. */
-static weir_status build(pickle *p)
+static weir_status build_object(pickle *p)
 {
   if (!pop_value(p) || p->depth <= floor_of_stack(p)) return wrong_pickle(p, "a state is missing");
   int kind = p->stack[p->depth - 1]->kind;
@@ -472,7 +472,7 @@ static weir_status do_call(pickle *p, unsigned op)
   case 0x92: /* NEWOBJ_EX */
     return reduce_named(p);
   case 'b':
-    return build(p);
+    return build_object(p);
   case 'Q':
     return refer(p);
   default:

@@ -149,7 +149,7 @@ static char *text_of(const pickle_value *v)
              : strndup(v->text, v->count);
 }
 
-static bool is_text(const pickle_value *v, const char *text)
+static bool is_pickled_text(const pickle_value *v, const char *text)
 {
   return v->kind == PICKLE_TEXT && v->count == strlen(text) && !memcmp(v->text, text, v->count);
 }
@@ -179,7 +179,7 @@ static weir_status pt_refer(void *user, const pickle_value *id, pickle_value *ou
 {
   pt_reader *r = user;
   pt_storage *s = NULL;
-  if (id->kind != PICKLE_TUPLE || id->count != 5 || !is_text(id->item[0], "storage") ||
+  if (id->kind != PICKLE_TUPLE || id->count != 5 || !is_pickled_text(id->item[0], "storage") ||
       id->item[1]->kind != PICKLE_GLOBAL || id->item[2]->kind != PICKLE_TEXT ||
       id->item[4]->kind != PICKLE_INT)
     return wrong_pt(r, "what the pickle refers to is no storage");
@@ -445,7 +445,7 @@ static void print_float(char *out, size_t room, double f)
 }
 
 /* What a value is that becomes neither a tensor nor text. */
-static const char *kind_of(const pt_reader *r, const pickle_value *v)
+static const char *kind_of_storage(const pt_reader *r, const pickle_value *v)
 {
   switch (v->kind) {
   case PICKLE_UNKNOWN:
@@ -470,7 +470,7 @@ static const char *kind_of(const pt_reader *r, const pickle_value *v)
 static weir_status skip_value(const pt_reader *r, const char *path, const pickle_value *v,
                               bool alone)
 {
-  const char *what = kind_of(r, v);
+  const char *what = kind_of_storage(r, v);
   if (!alone || (v->kind != PICKLE_UNKNOWN && v->kind != PICKLE_GLOBAL))
     return tensors_skip(r->set, path, what);
   return weir_fail(WEIR_ENOTSUP, "%s: the pickle calls %.200s, which makes no tensor", r->path,

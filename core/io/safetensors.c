@@ -177,7 +177,7 @@ static weir_status parse_header(st_header *h)
 
 /* ---- the header as a whole ------------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b)
+static int by_file_place(const void *a, const void *b)
 {
   const st_entry *x = a, *y = b;
   if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
@@ -197,7 +197,7 @@ static weir_status check_all(const st_header *h)
   for (size_t i = 1; i < h->count; i++)
     if (!by_name(&h->entries[i - 1], &h->entries[i]))
       return wrong_entry(h, &h->entries[i], "is there twice");
-  if (h->count) qsort(h->entries, h->count, sizeof *h->entries, by_place);
+  if (h->count) qsort(h->entries, h->count, sizeof *h->entries, by_file_place);
   uint64_t at = 0, data = h->file->bytes - 8 - h->bytes;
   for (size_t i = 0; i < h->count; at = h->entries[i++].end)
     if (h->entries[i].begin != at)
@@ -272,7 +272,7 @@ typedef struct place {
   const named_item *item; /* borrowed: the set's */
 } place;
 
-static int by_size(const void *a, const void *b)
+static int by_element_size(const void *a, const void *b)
 {
   const named_item *x = ((const place *)a)->item, *y = ((const place *)b)->item;
   size_t m = itemsize(((weir_tensor *)x->value)->dtype);
@@ -319,8 +319,8 @@ static void dump_header(FILE *to, const weir_tensors *set, const place *order)
 }
 
 /* *out is new: the length and the header, padded so that the elements are aligned. */
-static weir_status make_header(char **out, size_t *bytes, const weir_tensors *set,
-                               const place *order)
+static weir_status make_safetensors_header(char **out, size_t *bytes, const weir_tensors *set,
+                                           const place *order)
 {
   static const char room[8] = {0};
   *out = NULL;
@@ -358,8 +358,8 @@ weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
   if (!order) return weir_fail(WEIR_ENOMEM, "no host memory left for %zu names", count);
   for (size_t i = 0; i < count; i++)
     order[i].item = &set->tensors.items[i];
-  if (count) qsort(order, count, sizeof *order, by_size);
-  weir_status st = make_header(&head, &bytes, set, order);
+  if (count) qsort(order, count, sizeof *order, by_element_size);
+  weir_status st = make_safetensors_header(&head, &bytes, set, order);
   if (!st && !(st = file_begin(&f, path))) {
     st = file_write(&f, head, bytes);
     for (size_t i = 0; !st && i < count; i++)

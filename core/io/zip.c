@@ -271,7 +271,7 @@ weir_status zip_window(tensor_file *out, void **owned, const zip_archive *z, con
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static char *put_little(char *p, uint64_t v, int bytes)
+static char *put_zip_number(char *p, uint64_t v, int bytes)
 {
   for (int i = 0; i < bytes; i++)
     *p++ = (char)(v >> 8 * i & 0xff);
@@ -293,15 +293,15 @@ static uint64_t narrow(uint64_t v)
 /* What the local header and the directory say alike, from the version to the length of the name. */
 static char *put_common(char *p, uint32_t crc, uint64_t bytes, size_t name, bool wide)
 {
-  p = put_little(p, wide ? 45 : 20, 2); /* version needed */
-  p = put_little(p, 1 << 11, 2);        /* names are UTF-8 */
-  p = put_little(p, STORED, 2);
-  p = put_little(p, 0, 2);          /* midnight */
-  p = put_little(p, 1 << 5 | 1, 2); /* of 1980-01-01: the same tensors are the same file */
-  p = put_little(p, crc, 4);
-  p = put_little(p, wide ? UINT32_MAX : bytes, 4);
-  p = put_little(p, wide ? UINT32_MAX : bytes, 4);
-  return put_little(p, name, 2);
+  p = put_zip_number(p, wide ? 45 : 20, 2); /* version needed */
+  p = put_zip_number(p, 1 << 11, 2);        /* names are UTF-8 */
+  p = put_zip_number(p, STORED, 2);
+  p = put_zip_number(p, 0, 2);          /* midnight */
+  p = put_zip_number(p, 1 << 5 | 1, 2); /* of 1980-01-01: the same tensors are the same file */
+  p = put_zip_number(p, crc, 4);
+  p = put_zip_number(p, wide ? UINT32_MAX : bytes, 4);
+  p = put_zip_number(p, wide ? UINT32_MAX : bytes, 4);
+  return put_zip_number(p, name, 2);
 }
 
 static weir_status directory_room(zip_writer *w, size_t more)
@@ -324,16 +324,16 @@ static weir_status put_in_directory(zip_writer *w, const char *name, uint64_t at
   if (st) return st;
   char *start = w->directory + w->bytes, *p = start;
   p = put_bytes(p, "PK\1\2", 4);
-  p = put_little(p, 3 << 8 | 45, 2); /* made on a Unix */
+  p = put_zip_number(p, 3 << 8 | 45, 2); /* made on a Unix */
   p = put_common(p, crc, bytes, length, wide);
-  p = put_little(p, wide ? 28 : 0, 2);
-  p = put_little(p, 0, 6);                       /* no comment; the first part; no attributes */
-  p = put_little(p, UINT64_C(0100600) << 16, 4); /* -rw------- */
-  p = put_little(p, wide ? UINT32_MAX : at, 4);
+  p = put_zip_number(p, wide ? 28 : 0, 2);
+  p = put_zip_number(p, 0, 6);                       /* no comment; the first part; no attributes */
+  p = put_zip_number(p, UINT64_C(0100600) << 16, 4); /* -rw------- */
+  p = put_zip_number(p, wide ? UINT32_MAX : at, 4);
   p = put_bytes(p, name, length);
   if (wide) {
-    p = put_little(put_little(p, 1, 2), 24, 2);
-    p = put_little(put_little(put_little(p, bytes, 8), bytes, 8), at, 8);
+    p = put_zip_number(put_zip_number(p, 1, 2), 24, 2);
+    p = put_zip_number(put_zip_number(put_zip_number(p, bytes, 8), bytes, 8), at, 8);
   }
   w->bytes += (size_t)(p - start);
   w->count++;
@@ -353,12 +353,12 @@ weir_status zip_put(zip_writer *w, const char *name, const void *head, size_t he
   weir_status st = put_in_directory(w, name, at, crc, bytes);
   if (st) return st;
   char *p = put_bytes(local, "PK\3\4", 4);
-  p = put_little(put_common(p, crc, bytes, length, wide), wide ? 20 : 0, 2);
+  p = put_zip_number(put_common(p, crc, bytes, length, wide), wide ? 20 : 0, 2);
   st = file_write(w->file, local, (uint64_t)(p - local));
   if (!st) st = file_write(w->file, name, length);
   if (!st && wide) {
-    p = put_little(put_little(local, 1, 2), 16, 2);
-    p = put_little(put_little(p, bytes, 8), bytes, 8);
+    p = put_zip_number(put_zip_number(local, 1, 2), 16, 2);
+    p = put_zip_number(put_zip_number(p, bytes, 8), bytes, 8);
     st = file_write(w->file, local, (uint64_t)(p - local));
   }
   if (!st) st = file_write(w->file, head, head_bytes);
@@ -372,21 +372,21 @@ weir_status zip_finish(zip_writer *w, weir_status st)
   if (!st) st = file_write(w->file, w->directory, w->bytes);
   if (at >= UINT32_MAX || count >= UINT16_MAX || w->bytes >= UINT32_MAX) {
     p = put_bytes(p, "PK\6\6", 4);
-    p = put_little(p, END64_BYTES - 12, 8);
-    p = put_little(put_little(p, 3 << 8 | 45, 2), 45, 2);
-    p = put_little(p, 0, 8);
-    p = put_little(put_little(p, count, 8), count, 8);
-    p = put_little(put_little(p, w->bytes, 8), at, 8);
+    p = put_zip_number(p, END64_BYTES - 12, 8);
+    p = put_zip_number(put_zip_number(p, 3 << 8 | 45, 2), 45, 2);
+    p = put_zip_number(p, 0, 8);
+    p = put_zip_number(put_zip_number(p, count, 8), count, 8);
+    p = put_zip_number(put_zip_number(p, w->bytes, 8), at, 8);
     p = put_bytes(p, "PK\6\7", 4);
-    p = put_little(put_little(p, 0, 4), at + w->bytes, 8);
-    p = put_little(p, 1, 4);
+    p = put_zip_number(put_zip_number(p, 0, 4), at + w->bytes, 8);
+    p = put_zip_number(p, 1, 4);
   }
   p = put_bytes(p, "PK\5\6", 4);
-  p = put_little(p, 0, 4);
+  p = put_zip_number(p, 0, 4);
   uint64_t few = count < UINT16_MAX ? count : UINT16_MAX;
-  p = put_little(put_little(p, few, 2), few, 2);
-  p = put_little(put_little(p, narrow(w->bytes), 4), narrow(at), 4);
-  p = put_little(p, 0, 2);
+  p = put_zip_number(put_zip_number(p, few, 2), few, 2);
+  p = put_zip_number(put_zip_number(p, narrow(w->bytes), 4), narrow(at), 4);
+  p = put_zip_number(p, 0, 2);
   if (!st) st = file_write(w->file, end, (uint64_t)(p - end));
   free(w->directory);
   w->directory = NULL;

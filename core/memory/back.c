@@ -72,7 +72,7 @@ static weir_status make_arrays(mem_pool *p, uint64_t places)
   return st ? st : block_ensure(p, 1);
 }
 
-static weir_status reserve(mem_pool *p, uint64_t bytes)
+static weir_status reserve_back(mem_pool *p, uint64_t bytes)
 {
   const weir_source *s = &p->backend->source;
   uint64_t places = bytes / s->page_bytes;
@@ -99,7 +99,7 @@ weir_status back_init(mem_pool *p)
   if (st || !s->reserve || !page || !p->config.expandable || p->config.whole_block) return st;
   for (uint64_t times = SPACE_MOST; times >= SPACE_LEAST; times /= 2) {
     uint64_t bytes = page_up(p->total, page) * times;
-    st = reserve(p, bytes < SPACE_LIMIT ? bytes : SPACE_LIMIT);
+    st = reserve_back(p, bytes < SPACE_LIMIT ? bytes : SPACE_LIMIT);
     if (st != WEIR_EOOM) return st;
   }
   return WEIR_OK;
@@ -115,8 +115,8 @@ uint64_t back_usable_bytes(const mem_heap *h, block_id id)
   return n == h->number || n == idle_of(h)->number ? block(id)->bytes : 0;
 }
 
-static void consider(grow_plan *best, const mem_heap *h, block_id hole, uint64_t bytes,
-                     uint64_t page)
+static void consider_growth(grow_plan *best, const mem_heap *h, block_id hole, uint64_t bytes,
+                            uint64_t page)
 {
   uint64_t l = back_usable_bytes(h, block(hole)->left),
            r = back_usable_bytes(h, block(hole)->right), all = block(hole)->bytes;
@@ -132,7 +132,7 @@ static void consider(grow_plan *best, const mem_heap *h, block_id hole, uint64_t
   }
 }
 
-static grow_plan make_plan(const mem_heap *h, uint64_t bytes)
+static grow_plan make_release_plan(const mem_heap *h, uint64_t bytes)
 {
   mem_pool *p = h->pool;
   const mem_heap *holes = &p->common[HEAP_HOLE];
@@ -144,10 +144,10 @@ static grow_plan make_plan(const mem_heap *h, uint64_t bytes)
     for (uint32_t in = holes->second[f]; in; in &= in - 1)
       for (block_id id = holes->bins[f][__builtin_ctz(in)]; id && looks < HOLE_LOOKS;
            id = block(id)->next, looks++)
-        consider(&best, h, id, bytes, page);
+        consider_growth(&best, h, id, bytes, page);
   }
   block_id any = best.hole ? 0 : heap_find(holes, page_up(bytes, page));
-  if (any) consider(&best, h, any, bytes, page);
+  if (any) consider_growth(&best, h, any, bytes, page);
   return best;
 }
 
@@ -318,10 +318,10 @@ weir_status back_fill(mem_heap *h, grow_plan *pl, uint64_t limit)
 static weir_status plan_pages(mem_heap *h, uint64_t bytes, grow_plan *pl)
 {
   mem_pool *p = h->pool;
-  *pl = make_plan(h, bytes);
+  *pl = make_release_plan(h, bytes);
   if (!pl->hole) return WEIR_EOOM;
   weir_status st = idle_to_spare(p, pl->bytes / p->backend->source.page_bytes, pl);
-  if (!st) *pl = make_plan(h, bytes); /* holes have come: as good, or better */
+  if (!st) *pl = make_release_plan(h, bytes); /* holes have come: as good, or better */
   return st;
 }
 

@@ -36,7 +36,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* A race detector puts a thread away before libunwind does, which then still takes a lock: there it
  * is glibc's backtrace(). */
-static void *open_library(const char *path, int flags)
+static void *open_unwinder(const char *path, int flags)
 {
 #if WEIR_TSAN
   (void)path, (void)flags;
@@ -66,7 +66,7 @@ static void init_callers(void)
     *(slash ? slash : beside) = 0;
     find_private(beside, sizeof beside);
   }
-  (void)stack_init(*beside ? beside : NULL, open_library, dlsym, CALLERS_DEPTH);
+  (void)stack_init(*beside ? beside : NULL, open_unwinder, dlsym, CALLERS_DEPTH);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -90,7 +90,7 @@ void callers_release(void)
 }
 
 /* Room for one more stack of `count` frames. */
-static bool make_room(const mem_pool *p, uint32_t count)
+static bool make_caller_room(const mem_pool *p, uint32_t count)
 {
   const uint64_t step = STEP * sizeof *table.words;
   if (!table.slots && may_commit(p, SLOTS * sizeof *table.slots))
@@ -104,7 +104,7 @@ static bool make_room(const mem_pool *p, uint32_t count)
   return true;
 }
 
-static uint64_t hash_of(const uint64_t *frames, uint32_t count)
+static uint64_t hash_of_caller(const uint64_t *frames, uint32_t count)
 {
   uint64_t h = count;
   for (uint32_t i = 0; i < count; i++)
@@ -126,10 +126,10 @@ static uint32_t *probe_callers(uint64_t hash, const uint64_t *frames, uint32_t c
 
 static uint32_t intern(const mem_pool *p, const uint64_t *frames, uint32_t count)
 {
-  uint64_t hash = hash_of(frames, count);
+  uint64_t hash = hash_of_caller(frames, count);
   uint32_t *slot = table.slots ? probe_callers(hash, frames, count) : NULL;
   if (slot && *slot) return *slot;
-  if (!table.holders || !make_room(p, count)) {
+  if (!table.holders || !make_caller_room(p, count)) {
     table.lost++;
     return 0;
   }

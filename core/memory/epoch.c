@@ -31,7 +31,7 @@ static bool closed(const mem_heap *h)
 
 /* Records a marker. Where all are on their way, the latest is recorded again: it is complete later
  * then, but the one before it tells meanwhile. */
-static weir_status record(mem_heap *h)
+static weir_status record_epoch(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   weir_status st = WEIR_OK;
@@ -69,7 +69,7 @@ static void query_markers(mem_heap *h)
  * for somebody else's sake leaves theirs. */
 static weir_status mark_epoch(mem_heap *h)
 {
-  return closed(h) ? WEIR_ENOTSUP : record(h);
+  return closed(h) ? WEIR_ENOTSUP : record_epoch(h);
 }
 
 static void poll_heap(mem_heap *h, bool may_mark)
@@ -174,7 +174,7 @@ weir_status epoch_wait(mem_heap *waiter, mem_heap *waited)
   const weir_backend *b = waiter->pool->backend;
   if (closed(waiter) || closed(waited))
     return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
-  weir_status st = record(waited);
+  weir_status st = record_epoch(waited);
   if (!st) st = b->event_wait(b->self, waiter->stream, latest(waited));
   if (st) return st;
   learn_epochs(waiter, waited, waited->marked);
@@ -296,7 +296,7 @@ weir_status epoch_leave(mem_heap *h)
     return weir_fail(WEIR_EINVAL, "the stream is being captured, or allocates to a private pool");
   tcache_divert(p, h, 1);
   tcache_reclaim(p);
-  weir_status st = record(h);
+  weir_status st = record_epoch(h);
   if (st) {
     tcache_divert(p, h, -1);
     return st;

@@ -73,7 +73,7 @@ weir_status weir_memory_unexport(void *ptr)
 
 /* ---- streams that are gone ------------------------------------------------------------------- */
 
-static void forget(mem_block *b, const uint64_t *gone)
+static void forget_export(mem_block *b, const uint64_t *gone)
 {
   for (block_id u = b->uses, next; u; u = next) {
     next = block(u)->next;
@@ -86,5 +86,5 @@ void pool_forget(mem_pool *p, const uint64_t *gone)
 {
   for (unsigned i = 0; i < p->head_count; i++)
     for (block_id id = p->heads[i]; id; id = block(id)->right)
-      if (block(id)->uses) forget(block(id), gone);
+      if (block(id)->uses) forget_export(block(id), gone);
 }

@@ -264,7 +264,7 @@ static bool underway(const weir_graph_pool *g)
   return false;
 }
 
-static weir_status release(weir_graph_pool *g)
+static weir_status release_graph_pool(weir_graph_pool *g)
 {
   mem_pool *p = g->pool;
   if (!g->uses || (g->uses == 1 && underway(g)))
@@ -286,7 +286,7 @@ weir_status weir_graph_pool_release(weir_graph_pool *pool)
   mem_pool *p = pool->pool;
   if (device_forked()) return WEIR_ECUDA;
   HOLD_LOCK(&p->lock);
-  return release(pool);
+  return release_graph_pool(pool);
 }
 
 static void add_block(void *user, const mem_block *b)

@@ -47,7 +47,7 @@ static bool common(const mem_heap *h)
   return h == &h->pool->common[HEAP_HOLE];
 }
 
-static void count_free(mem_heap *h, int sign, const mem_block *b)
+static void count_heap_free(mem_heap *h, int sign, const mem_block *b)
 {
   int64_t bytes = (int64_t)b->bytes;
   bool large = b->bytes > CLASS_LIMIT;
@@ -72,7 +72,7 @@ void heap_put(mem_heap *h, block_id id)
   b->heap = h->number;
   h->retirable |= b->stamp <= h->done;
   block_set(b, common(h) ? BLOCK_HOLE : BLOCK_FREE);
-  count_free(h, 1, b);
+  count_heap_free(h, 1, b);
 }
 
 void heap_remove(mem_heap *h, block_id id)
@@ -87,7 +87,7 @@ void heap_remove(mem_heap *h, block_id id)
     if (!b->next && !(h->second[at.first] &= ~(1u << at.second))) h->first &= ~(1u << at.first);
   }
   b->next = b->prev = 0;
-  count_free(h, -1, b);
+  count_heap_free(h, -1, b);
 }
 
 block_id heap_find(const mem_heap *h, uint64_t bytes)

@@ -165,7 +165,7 @@ void history_put(mem_pool *p, enum history_action action, uint64_t address, uint
                callers_id(callers_now));
 }
 
-static history_entry entry_of(const mem_block *b, enum history_action action)
+static history_entry history_entry_of(const mem_block *b, enum history_action action)
 {
   return (history_entry){.address = b->address,
                          .bytes = b->requested,
@@ -178,15 +178,16 @@ void history_put_alloc(mem_pool *p, block_id id)
 {
   uint32_t stack = callers_id(callers_now);
   if (mark_ensure(p, id)) marks[id].block = stack;
-  record_entry(p, entry_of(block(id), ACTION_ALLOC), stack);
+  record_entry(p, history_entry_of(block(id), ACTION_ALLOC), stack);
 }
 
 void history_put_free(mem_pool *p, block_id id, bool completed)
 {
   bool own = p->history->context == WEIR_CONTEXT_ALL && block_state(block(id)) != BLOCK_PENDING;
   uint32_t stack = own ? callers_id(callers_now) : 0; /* not of who found it complete */
-  record_entry(p, entry_of(block(id), completed ? ACTION_FREE_COMPLETED : ACTION_FREE_REQUESTED),
-               stack ? stack : history_block_stack(p, id));
+  record_entry(
+      p, history_entry_of(block(id), completed ? ACTION_FREE_COMPLETED : ACTION_FREE_REQUESTED),
+      stack ? stack : history_block_stack(p, id));
 }
 
 void history_put_segment(mem_pool *p, enum history_action action, block_id id)
@@ -194,7 +195,7 @@ void history_put_segment(mem_pool *p, enum history_action action, block_id id)
   const mem_block *b = block(id);
   uint32_t stack = callers_id(callers_now);
   uint64_t page = p->backend->source.page_bytes;
-  history_entry e = entry_of(b, action);
+  history_entry e = history_entry_of(b, action);
   e.bytes = b->bytes;
   if (p->space) e.stream = 0; /* pages are everybody's */
   if (action == ACTION_SEGMENT_ALLOC && mark_ensure(p, id)) marks[id] = (mark){0, stack};
@@ -231,7 +232,7 @@ weir_status notify_of_free(void *ptr, enum notice_api api, weir_status (*release
 
 /* ---- on and off ------------------------------------------------------------------------------ */
 
-static void destroy(pool_history *h)
+static void destroy_history(pool_history *h)
 {
   if (!h) return;
   free(h->entries.items);
@@ -241,7 +242,7 @@ static void destroy(pool_history *h)
   callers_release();
 }
 
-static pool_history *create(const mem_pool *p)
+static pool_history *create_history(const mem_pool *p)
 {
   pool_history *h = may_commit(p, sizeof *h) ? calloc(1, sizeof *h) : NULL;
   if (!h) return NULL;
@@ -267,7 +268,7 @@ static pool_history *stop_recording(mem_pool *p)
 
 void history_drop(mem_pool *p)
 {
-  destroy(stop_recording(p));
+  destroy_history(stop_recording(p));
 }
 
 static void configure(mem_pool *p, weir_history_mode mode, weir_history_context context,
@@ -312,7 +313,8 @@ weir_status history_set(mem_pool *p, weir_history_mode mode, weir_history_contex
   if (max_entries >> 40)
     return weir_fail(WEIR_EINVAL, "%llu entries are more than any history has",
                      (unsigned long long)max_entries);
-  if (mode && !(h = create(p))) return weir_fail(WEIR_ENOMEM, "no host memory for a history");
+  if (mode && !(h = create_history(p)))
+    return weir_fail(WEIR_ENOMEM, "no host memory for a history");
   pthread_mutex_lock(&p->lock);
   if (mode) {
     start_recording(p, &h);
@@ -321,7 +323,7 @@ weir_status history_set(mem_pool *p, weir_history_mode mode, weir_history_contex
     h = stop_recording(p);
   }
   pthread_mutex_unlock(&p->lock);
-  destroy(h);
+  destroy_history(h);
   return WEIR_OK;
 }
 
@@ -376,7 +378,7 @@ static void count_owner(void *user, const mem_block *b)
   owner->blocks++;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int by_history_bytes(const void *a, const void *b)
 {
   const history_owner *x = a, *y = b;
   return (x->bytes < y->bytes) - (x->bytes > y->bytes);
@@ -391,7 +393,7 @@ unsigned history_owners(const mem_pool *p, history_owner *out, unsigned most)
   owners o = {calloc(size, sizeof *o.table), size - 1};
   if (!o.table) return 0;
   pool_walk(p, count_owner, &o);
-  qsort(o.table, size, sizeof *o.table, by_bytes);
+  qsort(o.table, size, sizeof *o.table, by_history_bytes);
   for (; found < most && found < size && o.table[found].stack; found++)
     out[found] = o.table[found];
   free(o.table);

@@ -128,7 +128,7 @@ static bool insert(map_entry *segment, uint64_t hash, uint64_t entry)
   return at;
 }
 
-static uint64_t shape_of(uint32_t count)
+static uint64_t shape_of_count(uint32_t count)
 {
   uint64_t mask = count > 1 ? (UINT64_C(1) << (32 - __builtin_clz(count - 1))) - 1 : 0;
   return mask << 32 | count;
@@ -138,7 +138,7 @@ static uint64_t shape_of(uint32_t count)
 static void add_segment(void)
 {
   uint32_t n = segments++;
-  uint64_t shape = shape_of(segments), mask = shape >> 32;
+  uint64_t shape = shape_of_count(segments), mask = shape >> 32;
   map_entry *old = map_space + (n & mask >> 1) * MAP_SLOTS, *new = map_space + n *MAP_SLOTS;
   uint32_t moved = 0;
   map_entry *left[MAP_SLOTS];
@@ -167,7 +167,7 @@ static weir_status map_ensure(mem_pool *p, unsigned count)
   return WEIR_OK;
 }
 
-static uint64_t entry_of(block_id id, uint64_t hash)
+static uint64_t meta_entry_of(block_id id, uint64_t hash)
 {
   return hash >> MAP_TAG_AT << MAP_TAG_AT | (uint64_t)block(id)->class << MAP_CLASS_AT | id;
 }
@@ -177,7 +177,7 @@ void page_map_put(block_id id)
   uint64_t hash = map_hash(block(id)->address);
   HOLD_LOCK(&meta_lock);
   entries++;
-  if (!insert(map_segment(hash), hash, entry_of(id, hash))) {
+  if (!insert(map_segment(hash), hash, meta_entry_of(id, hash))) {
     block(id)->prev = crowded;
     crowded = id;
   }
@@ -187,7 +187,7 @@ void page_map_remove(block_id id)
 {
   uint64_t hash = map_hash(block(id)->address);
   HOLD_LOCK(&meta_lock);
-  map_entry *at = slot_with(map_segment(hash), hash, entry_of(id, hash));
+  map_entry *at = slot_with(map_segment(hash), hash, meta_entry_of(id, hash));
   entries--;
   if (at) {
     atomic_store_explicit(at, 0, memory_order_release);

@@ -43,7 +43,7 @@ struct code_names {
 
 /* ---- the loaded objects ---------------------------------------------------------------------- */
 
-static char *path_of(const char *name, bool main)
+static char *path_of_name(const char *name, bool main)
 {
   char self[PATH_MAX];
   if (!main) return strdup(name);
@@ -74,7 +74,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *context)
     o->ours |= here >= o->from[o->segments] && here < o->to[o->segments];
     o->segments++;
   }
-  o->path = path_of(info->dlpi_name, o->main);
+  o->path = path_of_name(info->dlpi_name, o->main);
   if (o->path) n->count++;
   return 0;
 }
@@ -123,7 +123,7 @@ static void *read_part(int fd, uint64_t at, uint64_t bytes)
   return part;
 }
 
-static int by_start(const void *a, const void *b)
+static int by_range_start(const void *a, const void *b)
 {
   const symbol *x = a, *y = b;
   return (x->start > y->start) - (x->start < y->start);
@@ -140,11 +140,11 @@ static void keep_functions(object *o, const ElfW(Sym) * table, size_t count, uin
     if (!s->st_value || s->st_name >= strings) continue;
     o->symbols[o->count++] = (symbol){s->st_value, s->st_value + s->st_size, s->st_name};
   }
-  qsort(o->symbols, o->count, sizeof *o->symbols, by_start);
+  qsort(o->symbols, o->count, sizeof *o->symbols, by_range_start);
 }
 
 /* The section of symbols with the most to say; 0: none. */
-static unsigned choose(const ElfW(Shdr) * sections, unsigned count)
+static unsigned choose_symbol_table(const ElfW(Shdr) * sections, unsigned count)
 {
   unsigned best = 0;
   for (unsigned i = 1; i < count; i++) {
@@ -159,7 +159,7 @@ static void read_symbols(object *o, int fd, const ElfW(Ehdr) * head)
 {
   unsigned count = head->e_shnum;
   ElfW(Shdr) *sections = read_part(fd, head->e_shoff, (uint64_t)count * sizeof *sections);
-  unsigned best = sections ? choose(sections, count) : 0;
+  unsigned best = sections ? choose_symbol_table(sections, count) : 0;
   if (best) {
     const ElfW(Shdr) *text = &sections[sections[best].sh_link];
     ElfW(Sym) *table = read_part(fd, sections[best].sh_offset, sections[best].sh_size);
@@ -229,7 +229,7 @@ static const char *readable(code_names *n, const char *name)
 
 /* The allocator's functions that a stack can go through. In a program that holds the allocator they
  * stand beside its own. */
-static bool is_ours(const char *function)
+static bool is_our_function(const char *function)
 {
   static const char *const begin[] = {"weir_callers_", "weir_history_", "weir_tcache_",
                                       "weir_pool_",    "weir_memory_",  "weir_unwind",
@@ -247,5 +247,5 @@ code_name names_find(code_names *n, uint64_t address)
   uint64_t offset = address - 1 - o->base;
   const char *function = o->count ? function_at(o, offset) : NULL;
   return (code_name){function ? readable(n, function) : "??", o->path, offset,
-                     o->ours && (function ? is_ours(function) : !o->main)};
+                     o->ours && (function ? is_our_function(function) : !o->main)};
 }

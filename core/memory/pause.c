@@ -20,7 +20,7 @@
 /* The page of a place that leaves it, or comes back. */
 static uint64_t take_page(mem_pool *p, uint64_t address)
 {
-  uint64_t *place = &p->pages[place_of(p, address)], page = *place;
+  uint64_t *place = &p->pages[page_place_of(p, address)], page = *place;
   *place = 0;
   p->paused_bytes += page_bytes(p);
   return page;
@@ -28,7 +28,7 @@ static uint64_t take_page(mem_pool *p, uint64_t address)
 
 static void put_page(mem_pool *p, uint64_t address, uint64_t page)
 {
-  p->pages[place_of(p, address)] = page;
+  p->pages[page_place_of(p, address)] = page;
   p->paused_bytes -= page_bytes(p);
 }
 
@@ -131,13 +131,13 @@ static weir_status save_page(mem_pool *p, uint64_t at)
     (void)munmap(copy, page);
     return st;
   }
-  p->copies[place_of(p, at)] = copy;
+  p->copies[page_place_of(p, at)] = copy;
   p->saved_bytes += page;
   return WEIR_OK;
 }
 
 /* Whether one of the blocks in [from, to) wants its contents back; *id: one that begins before. */
-static bool wanted(block_id *id, uint64_t from, uint64_t to)
+static bool pause_wanted(block_id *id, uint64_t from, uint64_t to)
 {
   bool save = false;
   while (block(*id)->address + block(*id)->bytes <= from)
@@ -154,11 +154,11 @@ static weir_status step_save(walk *w, uint64_t from, uint64_t to)
   block_id id = w->first;
   weir_status st = WEIR_OK;
   for (uint64_t at = from; at < to && !st; at += page_bytes(p)) {
-    if (!p->pages[place_of(p, at)]) continue;
-    if (wanted(&id, at, at + page_bytes(p)))
+    if (!p->pages[page_place_of(p, at)]) continue;
+    if (pause_wanted(&id, at, at + page_bytes(p)))
       st = save_page(p, at);
     else
-      p->copies[place_of(p, at)] = &pause_lost;
+      p->copies[page_place_of(p, at)] = &pause_lost;
   }
   return st;
 }
@@ -169,8 +169,8 @@ static weir_status step_unmap(walk *w, uint64_t from, uint64_t to)
   const mem_pool *p = w->pool;
   const weir_source *s = &p->backend->source;
   for (uint64_t at = from, next; at < to; at = next) {
-    bool there = p->pages[place_of(p, at)] != 0;
-    for (next = at; next < to && (p->pages[place_of(p, next)] != 0) == there;)
+    bool there = p->pages[page_place_of(p, at)] != 0;
+    for (next = at; next < to && (p->pages[page_place_of(p, next)] != 0) == there;)
       next += page_bytes(p);
     weir_status st = there ? s->unmap(p->backend->self, at, next - at) : WEIR_OK;
     if (st) return st;
@@ -183,7 +183,7 @@ static weir_status step_destroy(walk *w, uint64_t from, uint64_t to)
 {
   mem_pool *p = w->pool;
   for (uint64_t at = from; at < to; at += page_bytes(p))
-    if (p->pages[place_of(p, at)]) back_give_page(p, take_page(p, at));
+    if (p->pages[page_place_of(p, at)]) back_give_page(p, take_page(p, at));
   return WEIR_OK;
 }
 
@@ -194,7 +194,7 @@ static weir_status step_undo(walk *w, uint64_t from, uint64_t to)
   mem_pool *p = w->pool;
   const weir_source *s = &p->backend->source;
   for (uint64_t at = from; at < to; at += page_bytes(p)) {
-    uint64_t page = p->pages[place_of(p, at)];
+    uint64_t page = p->pages[page_place_of(p, at)];
     if (!page) continue;
     if (at < w->until && s->map(p->backend->self, at, page))
       back_give_page(p, take_page(p, at));
@@ -317,10 +317,10 @@ static weir_status page_for(mem_pool *p, uint64_t *page)
   return st;
 }
 
-static weir_status bring_back(mem_pool *p, uint64_t at, uint64_t *unused)
+static weir_status bring_pool_back(mem_pool *p, uint64_t at, uint64_t *unused)
 {
   const weir_source *s = &p->backend->source;
-  const void *copy = p->copies[place_of(p, at)];
+  const void *copy = p->copies[page_place_of(p, at)];
   uint64_t page;
   weir_status st = WEIR_OK;
   (void)unused;
@@ -340,7 +340,7 @@ static weir_status bring_back(mem_pool *p, uint64_t at, uint64_t *unused)
 
 static weir_status keep_page(mem_pool *p, uint64_t at, uint64_t *lost_bytes)
 {
-  if (p->copies[place_of(p, at)] == &pause_lost) *lost_bytes += page_bytes(p);
+  if (p->copies[page_place_of(p, at)] == &pause_lost) *lost_bytes += page_bytes(p);
   forget_copy(p, at);
   return WEIR_OK;
 }
@@ -384,7 +384,7 @@ weir_status pool_resume(mem_pool *p, unsigned tag, uint64_t *lost_bytes)
   *lost_bytes = 0;
   if (!p->copies) return WEIR_OK;
   tcache_freeze(p);
-  weir_status st = over_pages(p, tag, bring_back, NULL);
+  weir_status st = over_pages(p, tag, bring_pool_back, NULL);
   if (st) {
     (void)over_pages(p, tag, send_back_if, NULL);
     st = no_room(p, st);

@@ -16,7 +16,7 @@ static inline uint64_t page_bytes(const mem_pool *p)
   return p->backend->source.page_bytes;
 }
 
-static inline uint64_t place_of(const mem_pool *p, uint64_t address)
+static inline uint64_t page_place_of(const mem_pool *p, uint64_t address)
 {
   return (address - p->base) / page_bytes(p);
 }
@@ -33,19 +33,19 @@ static inline uint64_t round_page_up(const mem_pool *p, uint64_t address)
 
 static inline bool paused(const mem_pool *p, uint64_t address)
 {
-  return p->copies && p->copies[place_of(p, address)];
+  return p->copies && p->copies[page_place_of(p, address)];
 }
 
 /* Paused, and the page has left: true of all paused places but those a failed resume left behind.
  */
 static inline bool page_is_gone(const mem_pool *p, uint64_t address)
 {
-  return paused(p, address) && !p->pages[place_of(p, address)];
+  return paused(p, address) && !p->pages[page_place_of(p, address)];
 }
 
 static inline void forget_copy(mem_pool *p, uint64_t address)
 {
-  void **copy = &p->copies[place_of(p, address)];
+  void **copy = &p->copies[page_place_of(p, address)];
   if (*copy && *copy != &pause_lost) {
     (void)munmap(*copy, page_bytes(p));
     p->saved_bytes -= page_bytes(p);

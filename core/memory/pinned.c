@@ -35,7 +35,7 @@ static _Atomic bool forked;
   for (int i_ = 0; i_ < WEIR_DEVICES * HOST_FLAGS; i_++)                                           \
     for (host_pool *s = atomic_load(&hosts[i_ / HOST_FLAGS][i_ % HOST_FLAGS]); s; s = NULL)
 
-static void in_child(void)
+static void pinned_in_child(void)
 {
   atomic_store(&forked, true);
   for (int d = 0; d < WEIR_DEVICES; d++)
@@ -49,9 +49,9 @@ static void at_exit(void)
   FOR_EACH_HOST(s) host_pool_settle(s, true);
 }
 
-static void prepare(void)
+static void prepare_pinned(void)
 {
-  (void)pthread_atfork(NULL, NULL, in_child);
+  (void)pthread_atfork(NULL, NULL, pinned_in_child);
   (void)atexit(at_exit);
 }
 
@@ -105,7 +105,7 @@ static weir_status host_make(host_pool **out, mem_pool *device, unsigned flags)
 {
   host_pool *_Atomic *place = &hosts[device->backend->index][flags];
   weir_status st = WEIR_OK;
-  pthread_once(&once, prepare);
+  pthread_once(&once, prepare_pinned);
   HOLD_LOCK(&hosts_lock);
   *out = atomic_load(place);
   if (!*out && !(st = host_pool_new(out, device, flags, &host_calls))) atomic_store(place, *out);

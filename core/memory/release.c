@@ -31,7 +31,7 @@ static void end_pause(mem_pool *p, uint64_t address)
 
 enum { HERE, OWN, SHARED }; /* of a piece: has memory; its own pages, gone; of a page, gone */
 
-static int kind_of(const mem_pool *p, uint64_t from, uint64_t to)
+static int kind_of_range(const mem_pool *p, uint64_t from, uint64_t to)
 {
   if (!paused(p, from)) return HERE;
   return from == round_page_down(p, from) && to - from == page_bytes(p) ? OWN : SHARED;
@@ -44,7 +44,7 @@ static uint64_t piece_end(const mem_pool *p, uint64_t from, uint64_t end, int *k
   do {
     next = round_page_down(p, to) + page_bytes(p);
     if (next > end) next = end;
-    int k = kind_of(p, to, next);
+    int k = kind_of_range(p, to, next);
     if (to > from && (k != *kind || k == SHARED)) break;
     *kind = k;
     to = next;

@@ -20,21 +20,21 @@ static __thread weir_oom_info *last;
 static pthread_key_t ended;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void end_thread(void *info)
+static void end_reporting_thread(void *info)
 {
   last = NULL;
   free(info);
 }
 
-static void prepare(void)
+static void prepare_report(void)
 {
-  (void)pthread_key_create(&ended, end_thread);
+  (void)pthread_key_create(&ended, end_reporting_thread);
 }
 
 /* Without host memory the thread keeps what it had. */
 static void keep_oom_info(const weir_oom_info *o)
 {
-  pthread_once(&once, prepare);
+  pthread_once(&once, prepare_report);
   if (!last) {
     weir_oom_info *mine = malloc(sizeof *mine);
     if (mine && pthread_setspecific(ended, mine)) {
@@ -98,7 +98,7 @@ static void count_live(census *c, const mem_block *b)
   }
 }
 
-static void count_free(census *c, const mem_block *b)
+static void count_census_free(census *c, const mem_block *b)
 {
   const mem_heap *h = heap_table[b->heap];
   if (h->graph) {
@@ -122,7 +122,7 @@ static void count_block(void *user, const mem_block *b)
     count_live(c, b);
     break;
   case BLOCK_FREE:
-    count_free(c, b);
+    count_census_free(c, b);
     break;
   case BLOCK_PENDING:
     c->o->waiting += b->bytes;

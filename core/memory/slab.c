@@ -486,7 +486,7 @@ static weir_status host_commit(void *self, uint64_t bytes)
   return b->source.host_commit ? b->source.host_commit(b->self, bytes) : WEIR_OK;
 }
 
-static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+static weir_status slab_mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   (void)self;
   *free_bytes = *total_bytes = UINT64_C(1) << 47; /* all the address space there is */
@@ -518,8 +518,8 @@ weir_status host_pool_new(host_pool **out, mem_pool *device, unsigned flags,
   config.decay_ms = device->config.decay_ms;
   config.expandable = false;
   s->seam = (weir_backend){.name = "pinned", .index = device->backend->index, .self = s};
-  s->seam.source =
-      (weir_source){.mem_info = mem_info, .segment_free = chunk_free, .host_commit = host_commit};
+  s->seam.source = (weir_source){
+      .mem_info = slab_mem_info, .segment_free = chunk_free, .host_commit = host_commit};
   if (!st) st = pool_new_host(&s->pool, &s->seam, &config, s, calls);
   if (st) {
     free(s);

@@ -175,7 +175,7 @@ typedef struct writer {
 } writer;
 
 /* Without host memory to remember it, it is written again the next time. */
-static void remember(writer *w, uint64_t key)
+static void remember_stack(writer *w, uint64_t key)
 {
   uint32_t id = dump_remember(&w->d);
   uint64_t *at = id ? hash_map_place(&w->written, key, NULL) : NULL;
@@ -189,7 +189,7 @@ static bool again(writer *w, uint64_t key)
   return id != NULL;
 }
 
-static void put_frame(writer *w, uint64_t address)
+static void put_snapshot_frame(writer *w, uint64_t address)
 {
   uint64_t key = address | UINT64_C(1) << 63;
   if (again(w, key)) return;
@@ -199,10 +199,10 @@ static void put_frame(writer *w, uint64_t address)
   dump_key_text(&w->d, "filename", n.object);
   dump_key_unsigned(&w->d, "line", n.offset);
   dump_end(&w->d, '}');
-  remember(w, key);
+  remember_stack(w, key);
 }
 
-static void put_frames(writer *w, uint32_t stack)
+static void put_snapshot_frames(writer *w, uint32_t stack)
 {
   const uint64_t *frames = NULL;
   unsigned frame_count = callers_frames(stack, &frames);
@@ -210,9 +210,9 @@ static void put_frames(writer *w, uint32_t stack)
   if (frame_count && again(w, stack)) return;
   dump_begin(&w->d, '[');
   for (unsigned i = frame_count ? callers_own(stack, w->names) : 0; i < frame_count; i++)
-    put_frame(w, frames[i]);
+    put_snapshot_frame(w, frames[i]);
   dump_end(&w->d, ']');
-  if (frame_count) remember(w, stack);
+  if (frame_count) remember_stack(w, stack);
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ static void put_block(writer *w, const piece *b)
   dump_key_unsigned(d, "stream", b->stream);
   put_pool(w, "pool_id", b->pool_id);
   put_tag(w, b->tag);
-  put_frames(w, b->stack);
+  put_snapshot_frames(w, b->stack);
   dump_end(d, '}');
 }
 
@@ -263,7 +263,7 @@ static void put_segment(writer *w, const picture *pic, const range *r)
   dump_key_text(d, "segment_type", "large");
   put_pool(w, "segment_pool_id", r->pool_id);
   dump_key_bool(d, "is_expandable", pic->pool->space != 0);
-  put_frames(w, r->stack);
+  put_snapshot_frames(w, r->stack);
   dump_key(d, "blocks");
   dump_begin(d, '[');
   for (size_t i = 0; i < r->pieces; i++)
@@ -293,7 +293,7 @@ static void put_entry(writer *w, const picture *pic, const history_entry *e)
   put_pool(w, "pool_id", e->pool_id);
   dump_key_text(d, "compile_context", "N/A");
   put_tag(w, e->tag);
-  put_frames(w, e->stack);
+  put_snapshot_frames(w, e->stack);
   dump_end(d, '}');
 }
 
@@ -394,7 +394,7 @@ static void put_own(writer *w, const picture *pics, size_t pic_count)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static weir_status write_all(FILE *f, bool pickle, const picture *pics, size_t pic_count)
+static weir_status write_snapshot(FILE *f, bool pickle, const picture *pics, size_t pic_count)
 {
   writer w = {.names = names_new()};
   if (!w.names) return weir_fail(WEIR_ENOMEM, "no host memory for the names of functions");
@@ -427,7 +427,7 @@ weir_status weir_memory_snapshot(char **out, weir_device device)
   if (!f) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
   callers_hold(); /* stack numbers stay what they are until all is written */
   weir_status st = take_picture(&pic, p);
-  if (!st) st = write_all(f, false, &pic, 1);
+  if (!st) st = write_snapshot(f, false, &pic, 1);
   callers_release();
   drop_picture(&pic);
   if (fclose(f) && !st) st = weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
@@ -452,7 +452,7 @@ static weir_status dump(FILE *f, picture *pics)
   size_t pic_count = 0;
   callers_hold();
   weir_status st = take_all(pics, &pic_count);
-  if (!st) st = write_all(f, true, pics, pic_count);
+  if (!st) st = write_snapshot(f, true, pics, pic_count);
   callers_release();
   return st;
 }

@@ -116,7 +116,7 @@ static void find_levels(const mem_pool *p, const tcache_tally *t, levels l)
   put_figure(l, METRIC_reserved_bytes, 0, p->reserved_stat.current);
 }
 
-static inline void raise_peak(mem_pool *p, enum metric m, int64_t small, int64_t large)
+static inline void raise_stat_peak(mem_pool *p, enum metric m, int64_t small, int64_t large)
 {
   if (small > p->peak[m][SMALL]) p->peak[m][SMALL] = small;
   if (small + large > p->peak[m][ALL]) p->peak[m][ALL] = small + large;
@@ -126,7 +126,7 @@ static inline void raise_peak(mem_pool *p, enum metric m, int64_t small, int64_t
  * then its rest is): looked at where the call ends, like the sum. */
 static inline void raise_both(mem_pool *p, enum metric m, int64_t small, int64_t large)
 {
-  raise_peak(p, m, small, large);
+  raise_stat_peak(p, m, small, large);
   if (large > p->peak[m][LARGE]) p->peak[m][LARGE] = large;
 }
 
@@ -145,11 +145,12 @@ static void raise_all(mem_pool *p, const tcache_tally *t)
   int64_t tcache_bytes = live_bytes(t->live), tcache_blocks = live_blocks(t->live);
   int64_t bytes = tcache_bytes + p->by_bytes[0].current;
   int64_t blocks = tcache_blocks + p->by_blocks[0].current;
-  raise_peak(p, METRIC_allocated_bytes, bytes + (t->fell << UNIT_SHIFT), p->by_bytes[1].current);
-  raise_peak(p, METRIC_allocation, blocks, p->by_blocks[1].current);
-  raise_peak(p, METRIC_requested_bytes,
-             t->requested_in - t->requested_out + p->by_requested[0].current,
-             p->by_requested[1].current);
+  raise_stat_peak(p, METRIC_allocated_bytes, bytes + (t->fell << UNIT_SHIFT),
+                  p->by_bytes[1].current);
+  raise_stat_peak(p, METRIC_allocation, blocks, p->by_blocks[1].current);
+  raise_stat_peak(p, METRIC_requested_bytes,
+                  t->requested_in - t->requested_out + p->by_requested[0].current,
+                  p->by_requested[1].current);
   raise_both(p, METRIC_inactive_split_bytes,
              p->inactive[0].current + p->tcache_bytes - tcache_bytes, p->inactive[1].current);
   raise_both(p, METRIC_inactive_split,
@@ -196,7 +197,7 @@ static void find_peaks(const mem_pool *p, levels l)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static void put_sums(sums s, int64_t small, int64_t large, int kind)
+static void put_stat_sums(sums s, int64_t small, int64_t large, int kind)
 {
   s[ALL][kind] = small + large;
   s[SMALL][kind] = small;
@@ -206,8 +207,8 @@ static void put_sums(sums s, int64_t small, int64_t large, int kind)
 /* What comes to the thread caches' blocks, and what was counted beside. */
 static void put_both(sums s, int64_t in, int64_t out, const pool_stat *by)
 {
-  put_sums(s, in + by[0].allocated, by[1].allocated, ALLOCATED);
-  put_sums(s, out + by[0].freed, by[1].freed, FREED);
+  put_stat_sums(s, in + by[0].allocated, by[1].allocated, ALLOCATED);
+  put_stat_sums(s, out + by[0].freed, by[1].freed, FREED);
 }
 
 static void find_sums(const mem_pool *p, const tcache_tally *t, sums *s)
@@ -227,10 +228,10 @@ static void find_sums(const mem_pool *p, const tcache_tally *t, sums *s)
    */
   put_both(s[METRIC_inactive_split], blocks - live, blocks - p->tcache_blocks, p->inactive_blocks);
   put_both(s[METRIC_inactive_split_bytes], bytes - live_in, bytes - p->tcache_bytes, p->inactive);
-  put_sums(s[METRIC_segment], 0, p->segment_stat.allocated, ALLOCATED);
-  put_sums(s[METRIC_segment], 0, p->segment_stat.freed, FREED);
-  put_sums(s[METRIC_reserved_bytes], 0, p->reserved_stat.allocated, ALLOCATED);
-  put_sums(s[METRIC_reserved_bytes], 0, p->reserved_stat.freed, FREED);
+  put_stat_sums(s[METRIC_segment], 0, p->segment_stat.allocated, ALLOCATED);
+  put_stat_sums(s[METRIC_segment], 0, p->segment_stat.freed, FREED);
+  put_stat_sums(s[METRIC_reserved_bytes], 0, p->reserved_stat.allocated, ALLOCATED);
+  put_stat_sums(s[METRIC_reserved_bytes], 0, p->reserved_stat.freed, FREED);
 }
 
 static void put_stat(int64_t *at, const pool_stat *s)

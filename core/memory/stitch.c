@@ -208,7 +208,8 @@ typedef struct most {
   uint64_t low, high;
 } most;
 
-static void consider(way *best, const mem_heap *h, block_id hole, uint64_t bytes, const most *m)
+static void consider_hole(way *best, const mem_heap *h, block_id hole, uint64_t bytes,
+                          const most *m)
 {
   uint64_t page = h->pool->backend->source.page_bytes;
   for (int end = 0; end < 2; end++) {
@@ -233,9 +234,9 @@ static way find_way(const mem_heap *h, uint64_t bytes, const most *m)
     for (uint32_t in = holes->second[f]; in; in &= in - 1)
       for (block_id id = holes->bins[f][__builtin_ctz(in)]; id && looks < HOLE_LOOKS;
            id = block(id)->next, looks++)
-        consider(&best, h, id, bytes, m);
+        consider_hole(&best, h, id, bytes, m);
   block_id any = heap_find(holes, page_up(bytes, h->pool->backend->source.page_bytes));
-  if (any) consider(&best, h, any, bytes, m);
+  if (any) consider_hole(&best, h, any, bytes, m);
   return best;
 }
 

@@ -116,8 +116,8 @@ static void cell(FILE *f, int64_t value, int64_t by, bool bytes)
     (void)fprintf(f, " | %7lld %c ", (long long)value, counts[unit]);
 }
 
-static void print_line(FILE *f, const char *name, const int64_t v[KINDS], const int64_t by[KINDS],
-                       bool bytes)
+static void print_memory_line(FILE *f, const char *name, const int64_t v[KINDS],
+                              const int64_t by[KINDS], bool bytes)
 {
   (void)fprintf(f, "| %-21s", name);
   for (int i = 0; i < KINDS; i++)
@@ -125,7 +125,7 @@ static void print_line(FILE *f, const char *name, const int64_t v[KINDS], const 
   (void)fputs(" |\n", f);
 }
 
-static void print_table(FILE *f, int device, const figures_all *all, bool abbreviated)
+static void print_memory_table(FILE *f, int device, const figures_all *all, bool abbreviated)
 {
   const sums *s = all->metric;
   rule(f, '=');
@@ -138,15 +138,15 @@ static void print_table(FILE *f, int device, const figures_all *all, bool abbrev
   for (size_t i = 0; i < sizeof table_rows / sizeof *table_rows; i++) {
     const struct table_row *r = &table_rows[i];
     rule(f, '-');
-    print_line(f, r->name, s[r->metric][ALL], s[r->metric][ALL], r->bytes);
+    print_memory_line(f, r->name, s[r->metric][ALL], s[r->metric][ALL], r->bytes);
     if (abbreviated) continue;
-    print_line(f, "      from large pool", s[r->metric][LARGE], s[r->metric][ALL], r->bytes);
-    print_line(f, "      from small pool", s[r->metric][SMALL], s[r->metric][ALL], r->bytes);
+    print_memory_line(f, "      from large pool", s[r->metric][LARGE], s[r->metric][ALL], r->bytes);
+    print_memory_line(f, "      from small pool", s[r->metric][SMALL], s[r->metric][ALL], r->bytes);
   }
   rule(f, '-');
-  print_line(f, "Oversize allocations", all->oversize[0], all->oversize[0], false);
+  print_memory_line(f, "Oversize allocations", all->oversize[0], all->oversize[0], false);
   rule(f, '-');
-  print_line(f, "Oversize GPU segments", all->oversize[1], all->oversize[1], false);
+  print_memory_line(f, "Oversize GPU segments", all->oversize[1], all->oversize[1], false);
   rule(f, '=');
 }
 
@@ -159,6 +159,6 @@ weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated
   if (st) return st;
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
-  print_table(f, (int)device_at(device), &all, abbreviated);
+  print_memory_table(f, (int)device_at(device), &all, abbreviated);
   return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the table") : WEIR_OK;
 }

@@ -30,7 +30,7 @@ static inline void count_malloc(thread_cache *f, mem_block *b, unsigned class, u
     tcache_set(&f->high, live_units(live));
 }
 
-static inline int64_t count_free(thread_cache *f, const mem_block *b, unsigned class)
+static inline int64_t count_cache_free(thread_cache *f, const mem_block *b, unsigned class)
 {
   int64_t live = tcache_get(&f->live) - live_of_class[class];
   tcache_set(&f->live, live);
@@ -233,7 +233,7 @@ static __attribute__((noinline)) weir_status free_remote(thread_cache *owner, bl
     tcache_leave(f);
     return weir_tcache_free_slow(id);
   }
-  (void)count_free(f, b, b->class);
+  (void)count_cache_free(f, b, b->class);
   tcache_shift_room(f, -(int64_t)(b->bytes >> UNIT_SHIFT));
   push_remote(owner, id);
   tcache_leave(f);
@@ -258,7 +258,7 @@ static inline weir_status free_own(thread_cache *f, block_id id, unsigned class)
     return free_held((void *)b->address, id);
   }
   block_set(b, BLOCK_CACHED);
-  int64_t live = count_free(f, b, class);
+  int64_t live = count_cache_free(f, b, class);
   tcache_put(f, id, class);
   bool full = live_units(live) < f->least;
   tcache_leave(f);

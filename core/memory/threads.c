@@ -47,7 +47,7 @@ void tcache_flush(thread_cache *f, uint64_t keep)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static void end_thread(void *thread)
+static void end_pool_thread(void *thread)
 {
   for (uint32_t i = 1;; i++) {
     pthread_mutex_lock(&list_lock);
@@ -68,9 +68,9 @@ static void end_thread(void *thread)
   if (tcache_thread_mine == thread) tcache_thread_mine = NULL;
 }
 
-static void prepare(void)
+static void prepare_pool_threads(void)
 {
-  (void)pthread_key_create(&ended, end_thread);
+  (void)pthread_key_create(&ended, end_pool_thread);
   tcache_fence_needed =
       syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
 }
@@ -78,19 +78,19 @@ static void prepare(void)
 tcache_thread *tcache_thread_switch(tcache_thread *to)
 {
   tcache_thread *from = tcache_thread_mine;
-  pthread_once(&once, prepare);
+  pthread_once(&once, prepare_pool_threads);
   (void)pthread_setspecific(ended, tcache_thread_mine = to);
   return from;
 }
 
 void tcache_thread_end(tcache_thread *thread)
 {
-  if (thread) end_thread(thread);
+  if (thread) end_pool_thread(thread);
 }
 
 static tcache_thread *thread_make(void)
 {
-  pthread_once(&once, prepare);
+  pthread_once(&once, prepare_pool_threads);
   tcache_thread *t = calloc(1, sizeof *t);
   if (!t || pthread_setspecific(ended, t)) {
     free(t);

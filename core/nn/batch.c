@@ -15,11 +15,11 @@ void weir_batch_drop(weir_batch *batch)
 }
 
 /* Keeps a failure and its sentence for weir_loader_next(). */
-static void fail(loader_slot *s, weir_status status)
+static void fail(loader_slot *s, weir_status st)
 {
   const char *text = weir_error_message();
-  s->status = status;
-  (void)snprintf(s->text, sizeof s->text, "%s", *text ? text : weir_status_string(status));
+  s->st = st;
+  (void)snprintf(s->text, sizeof s->text, "%s", *text ? text : weir_status_string(st));
 }
 
 /* ---- items ----------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static weir_status copy_batch(const weir_loader_iter *it, loader_slot *s)
 
 void loader_stage(const weir_loader_iter *it, loader_slot *s)
 {
-  if (s->status) return;
+  if (s->st) return;
   weir_status st = it->pin ? pin_batch(&s->batch) : WEIR_OK;
   if (!st && it->device.type) st = copy_batch(it, s);
   if (!st) return;

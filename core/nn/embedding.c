@@ -41,7 +41,8 @@ static void embedding_describe(char *out, size_t room, const weir_module *m)
 }
 
 /* Normal, as torch's; the row of padding 0. */
-static weir_status add_rows(weir_module *m, int64_t count, int64_t size, const weir_options *o)
+static weir_status add_embedding_rows(weir_module *m, int64_t count, int64_t size,
+                                      const weir_options *o)
 {
   const embedding_data *e = m->data;
   CALC(c);
@@ -71,7 +72,7 @@ static weir_status rows_layer(weir_module **out, const weir_module_class *kind,
   if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
   *copy = *e;
   weir_status st = weir_module_new(&m, kind, copy);
-  if (!st) st = add_rows(m, count, size, o);
+  if (!st) st = add_embedding_rows(m, count, size, o);
   if (!st) *out = weir_module_retain(m);
   return st;
 }

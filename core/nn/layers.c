@@ -210,7 +210,7 @@ static weir_status max_pool2d_forward(weir_tensor **out, weir_module *m, weir_te
 }
 
 /* "2", or "(2, 3)" where the two differ. */
-static const char *number(char *out, size_t room, const int64_t v[2], int64_t if_zero)
+static const char *layer_number(char *out, size_t room, const int64_t v[2], int64_t if_zero)
 {
   int64_t a = v[0] ? v[0] : if_zero, b = v[1] ? v[1] : if_zero;
   (void)snprintf(out, room, a == b ? "%" PRId64 : "(%" PRId64 ", %" PRId64 ")", a, b);
@@ -222,10 +222,10 @@ static void max_pool2d_describe(char *out, size_t room, const weir_module *m)
   const weir_pool2d_options *p = m->data;
   char text[4][48];
   (void)snprintf(out, room, "kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=False",
-                 number(text[0], sizeof text[0], p->kernel, 0),
-                 number(text[1], sizeof text[1], p->stride, 0),
-                 number(text[2], sizeof text[2], p->padding, 0),
-                 number(text[3], sizeof text[3], p->dilation, 1));
+                 layer_number(text[0], sizeof text[0], p->kernel, 0),
+                 layer_number(text[1], sizeof text[1], p->stride, 0),
+                 layer_number(text[2], sizeof text[2], p->padding, 0),
+                 layer_number(text[3], sizeof text[3], p->dilation, 1));
 }
 
 weir_status weir_module_max_pool2d(weir_module **out, const weir_pool2d_options *options)

@@ -103,7 +103,7 @@ static loader_slot *drawn(weir_loader_iter *it, loader_slot *s, weir_status st)
   bool batch = st || s->count;
   if (st) {
     const char *text = weir_error_message();
-    s->status = st;
+    s->st = st;
     (void)snprintf(s->text, sizeof s->text, "%s", *text ? text : weir_status_string(st));
   }
   if (st || s->count < it->loader->options.batch_size) {
@@ -162,7 +162,7 @@ static void *load_batches(void *argument)
   (void)weir_set_device(it->current);
   weir_module_path_push("DataLoader");
   while ((s = next_free_slot(it))) {
-    if (!s->status) loader_load(it->loader, s);
+    if (!s->st) loader_load(it->loader, s);
     reached(it, s, SLOT_LOADED);
   }
   return NULL;
@@ -334,13 +334,13 @@ static weir_status arrive(const weir_loader_iter *it, loader_slot *s)
 /* Empties the slot: its batch is the program's, or its failure is the thread's. */
 static weir_status take_batch(weir_batch *out, weir_loader_iter *it, loader_slot *s)
 {
-  weir_status st = s->status ? weir_fail(s->status, "%s", s->text) : arrive(it, s);
+  weir_status st = s->st ? weir_fail(s->st, "%s", s->text) : arrive(it, s);
   if (st)
     weir_batch_drop(&s->batch);
   else
     *out = s->batch;
   s->batch.count = 0;
-  s->status = WEIR_OK;
+  s->st = WEIR_OK;
   HOLD_LOCK(&it->lock);
   s->state = SLOT_EMPTY;
   it->taken++;
@@ -356,7 +356,7 @@ weir_status weir_loader_next(weir_batch *out, weir_loader_iter *it)
   if (!it->workers) {
     weir_module_path_push("DataLoader");
     s = next_free_slot(it);
-    if (s && !s->status) loader_load(it->loader, s);
+    if (s && !s->st) loader_load(it->loader, s);
     if (s) loader_stage(it, s);
     weir_module_path_pop();
   } else {

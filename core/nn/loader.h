@@ -37,8 +37,8 @@ typedef struct loader_slot {
   int64_t count;  /* of them */
   weir_batch batch;
   weir_event *copied; /* side's copies of the batch are done; NULL: nothing is copied */
-  weir_status status;
-  char text[512]; /* of status: the sentence */
+  weir_status st;
+  char text[512]; /* the sentence of st */
 } loader_slot;
 
 struct weir_loader_iter {

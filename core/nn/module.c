@@ -9,7 +9,7 @@
 #include "core/weir/grad.h"
 #include "core/weir/trace.h"
 
-static weir_status no_memory(const weir_module_class *kind)
+static weir_status no_module_memory(const weir_module_class *kind)
 {
   return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
 }
@@ -21,7 +21,8 @@ weir_status weir_module_new(weir_module **out, const weir_module_class *kind, vo
   *out = m;
   if (!m) {
     if (kind->destroy && data) kind->destroy(data);
-    return kind->name ? no_memory(kind) : weir_fail(WEIR_EINVAL, "a module's class has no name");
+    return kind->name ? no_module_memory(kind)
+                      : weir_fail(WEIR_EINVAL, "a module's class has no name");
   }
   atomic_init(&m->refs, 1);
   atomic_init(&m->training, true);
@@ -87,7 +88,7 @@ weir_status module_skeleton(weir_module **out, weir_module *m)
   weir_module *copy = calloc(1, sizeof *copy);
   if (!copy) {
     if (own && m->kind->destroy) m->kind->destroy(data);
-    return no_memory(m->kind);
+    return no_module_memory(m->kind);
   }
   atomic_init(&copy->refs, 1);
   atomic_init(&copy->training, atomic_load(&m->training));
@@ -108,7 +109,7 @@ weir_status module_skeleton(weir_module **out, weir_module *m)
     whole = (copy->child[i].name = strdup(m->child[i].name));
   if (!whole) {
     weir_module_release(copy);
-    return no_memory(m->kind);
+    return no_module_memory(m->kind);
   }
   *out = copy;
   return WEIR_OK;
@@ -136,7 +137,8 @@ static weir_status check_name(const weir_module *m, const char *kind, const char
 }
 
 /* Room for one more of `size` bytes, and a copy of the name. */
-static weir_status make_room(void **array, size_t count, size_t size, char **copy, const char *name)
+static weir_status make_slot_room(void **array, size_t count, size_t size, char **copy,
+                                  const char *name)
 {
   void *larger = realloc(*array, (count + 1) * size);
   if (larger) *array = larger;
@@ -148,7 +150,7 @@ static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, 
 {
   weir_status st = check_name(m, like.what == WEIR_BUFFERS ? "buffer" : "parameter", name);
   void *array = m->slot;
-  if (!st) st = make_room(&array, m->slots, sizeof *m->slot, &like.name, name);
+  if (!st) st = make_slot_room(&array, m->slots, sizeof *m->slot, &like.name, name);
   m->slot = array;
   if (!st && t && like.what == WEIR_PARAMETERS &&
       weir_dtype_is_floating_point(weir_tensor_dtype(t)))
@@ -244,7 +246,7 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
     st = weir_fail(WEIR_EINVAL, "module '%s' (%s) has the module it is added to within itself",
                    name, child->kind->name);
   void *array = m->child;
-  if (!st) st = make_room(&array, m->children, sizeof *m->child, &copy, name);
+  if (!st) st = make_slot_room(&array, m->children, sizeof *m->child, &copy, name);
   m->child = array;
   if (st) {
     weir_module_release(child);

@@ -213,8 +213,8 @@ typedef struct job {
   int each;
   weir_stream *stream; /* the caller's current one there; NULL: the cpu */
   weir_tensor *out;    /* new */
-  weir_status status;
-  char text[512];          /* of status: the sentence */
+  weir_status st;
+  char text[512];          /* the sentence of st */
   bool unrecorded;         /* as the caller's thread has it */
   autocast_state autocast; /* the same */
   const char *under; /* where in its modules the caller is, for its thread; NULL: this is it */
@@ -229,13 +229,13 @@ static void *run_job(void *argument)
   bool was = weir_set_grad_enabled(!j->unrecorded);
   autocast_state before = autocast_adopt(&j->autocast);
   if (j->under) weir_module_path_push(j->under);
-  j->status = j->stream ? weir_stream_enter(&guard, j->stream) : WEIR_OK;
-  if (!j->status) j->status = weir_module_call_many(&j->out, j->module, j->in, j->each);
+  j->st = j->stream ? weir_stream_enter(&guard, j->stream) : WEIR_OK;
+  if (!j->st) j->st = weir_module_call_many(&j->out, j->module, j->in, j->each);
   weir_guard_leave(&guard);
   if (j->under) weir_module_path_pop();
   autocast_back(&before);
   (void)weir_set_grad_enabled(was);
-  if (j->status) (void)snprintf(j->text, sizeof j->text, "%s", weir_error_message());
+  if (j->st) (void)snprintf(j->text, sizeof j->text, "%s", weir_error_message());
   return NULL;
 }
 
@@ -257,17 +257,17 @@ static void run_all(job *jobs, int count)
 }
 
 /* The lowest failure, worded again in this thread; else everybody's result. */
-static weir_status collect(weir_tensor **out, job *jobs, int count)
+static weir_status collect_results(weir_tensor **out, job *jobs, int count)
 {
   const job *failed = NULL;
   for (int i = count - 1; i >= 0; i--)
-    if (jobs[i].status) failed = &jobs[i];
+    if (jobs[i].st) failed = &jobs[i];
   for (int i = 0; i < count; i++)
     if (failed)
       weir_tensor_release(jobs[i].out);
     else
       out[i] = jobs[i].out;
-  return failed ? weir_fail(failed->status, "%s", failed->text) : WEIR_OK;
+  return failed ? weir_fail(failed->st, "%s", failed->text) : WEIR_OK;
 }
 
 weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
@@ -290,7 +290,7 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
   }
   if (!st) {
     run_all(jobs, count);
-    st = collect(out, jobs, count);
+    st = collect_results(out, jobs, count);
   }
   free(jobs);
   return st;
@@ -400,7 +400,7 @@ static weir_status parallel_forward(weir_tensor **out, weir_module *self, weir_t
 }
 
 /* p's devices are those asked for, or the first. Errors: EINVAL: one that is not there. */
-static weir_status choose(plan *p, const weir_parallel_options *o, int there)
+static weir_status choose_devices(plan *p, const weir_parallel_options *o, int there)
 {
   for (int i = 0; i < p->count; i++) {
     int id = o->device_ids ? o->device_ids[i] : i;
@@ -415,7 +415,7 @@ static weir_status choose(plan *p, const weir_parallel_options *o, int there)
 }
 
 /* The devices asked for, or all there are; none where there is no CUDA. */
-static weir_status make_plan(plan **out, const weir_parallel_options *o)
+static weir_status make_replica_plan(plan **out, const weir_parallel_options *o)
 {
   int there = 0;
   weir_status st = weir_cuda_is_available() ? weir_cuda_device_count(&there) : WEIR_OK;
@@ -426,7 +426,7 @@ static weir_status make_plan(plan **out, const weir_parallel_options *o)
   plan *p = calloc(1, sizeof *p + ((size_t)count + 1) * sizeof p->device[0]);
   if (!p) return weir_fail(WEIR_ENOMEM, "no host memory for %d devices", count);
   p->count = count;
-  st = choose(p, o, there);
+  st = choose_devices(p, o, there);
   if (st)
     free(p);
   else
@@ -443,7 +443,7 @@ weir_status weir_data_parallel(weir_module **out, weir_module *m,
   static const weir_parallel_options none = {0};
   plan *p;
   weir_module *made;
-  weir_status st = make_plan(&p, options ? options : &none);
+  weir_status st = make_replica_plan(&p, options ? options : &none);
   if (!p) return st;
   weir_options there = {.device = p->device[0]};
   bool move = p->count == 1;

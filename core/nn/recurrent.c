@@ -308,8 +308,8 @@ static weir_status check_state_size(const recurrent *r, const weir_tensor *t, in
 }
 
 /* Of what is (L, N, features) now. */
-static weir_status check_sizes(const recurrent *r, const weir_tensor *in, const weir_tensor *h,
-                               const weir_tensor *c)
+static weir_status check_recurrent_sizes(const recurrent *r, const weir_tensor *in,
+                                         const weir_tensor *h, const weir_tensor *c)
 {
   bool lstm = r->kind == LSTM;
   if (in->size[2] != r->inputs)
@@ -437,7 +437,7 @@ static weir_status layers_forward(weir_tensor **out, const weir_module *m, const
     first = weir_tensor_retain(x);
   weir_tensor *h_first = c_call(k, with_dim, h, !batched, 1);
   weir_tensor *c_first = c_call(k, with_dim, c, !batched, 1);
-  c_do(k, check_sizes(r, first, h_first, c_first));
+  c_do(k, check_recurrent_sizes(r, first, h_first, c_first));
   return k->st ? k->st : call_layers(out, m, first, h_first, c_first, batched, want);
 }
 

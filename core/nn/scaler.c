@@ -119,7 +119,7 @@ static weir_status check_begun(const weir_grad_scaler *s, const char *function)
                    function);
 }
 
-static weir_status entry_of(scaler_entry **out, weir_grad_scaler *s, const weir_optimizer *o)
+static weir_status scaler_entry_of(scaler_entry **out, weir_grad_scaler *s, const weir_optimizer *o)
 {
   for (int i = 0; i < s->entries; i++)
     if (s->entry[i].optimizer == o) {
@@ -201,7 +201,7 @@ weir_status weir_grad_scaler_unscale_(weir_grad_scaler *s, weir_optimizer *o)
   scaler_entry *e = NULL;
   if (s->options.disabled) return WEIR_OK;
   weir_status st = check_begun(s, "unscale_");
-  if (!st) st = entry_of(&e, s, o);
+  if (!st) st = scaler_entry_of(&e, s, o);
   if (st) return st;
   if (e->stage == SCALER_UNSCALED)
     return weir_fail(WEIR_EINVAL, "unscale_() has already been called on this optimizer since the "
@@ -234,7 +234,7 @@ weir_status weir_grad_scaler_step(weir_grad_scaler *s, weir_optimizer *o)
   scaler_entry *e = NULL;
   if (s->options.disabled) return weir_optimizer_step(o);
   weir_status st = check_begun(s, "step");
-  if (!st) st = entry_of(&e, s, o);
+  if (!st) st = scaler_entry_of(&e, s, o);
   if (st) return st;
   if (e->stage == SCALER_STEPPED)
     return weir_fail(WEIR_EINVAL, "step() has already been called since the last update().");

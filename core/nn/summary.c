@@ -153,7 +153,7 @@ static int widest(int width, const char *text)
   return length > width ? length : width;
 }
 
-static void print_line(FILE *f, int width)
+static void print_layer_line(FILE *f, int width)
 {
   for (int i = 0; i < width; i++)
     (void)fputc('=', f);
@@ -173,12 +173,12 @@ static void print_rows(FILE *f, const summary *s, bool called)
   int width = name + shape + number + 2 * GAP;
   for (size_t i = 0; i <= s->walk.count; i++) {
     const summary_row *row = i ? &s->row[i - 1] : NULL;
-    if (i < 2) print_line(f, width);
+    if (i < 2) print_layer_line(f, width);
     (void)fprintf(f, "%-*s", name + GAP, row ? row->name : titles[0]);
     if (called) (void)fprintf(f, "%-*s", shape + GAP, row ? row->shape : titles[1]);
     (void)fprintf(f, "%*s\n", number, row ? row->number : titles[2]);
   }
-  print_line(f, width);
+  print_layer_line(f, width);
 }
 
 static void print_total(FILE *f, const char *what, const summary_total *t)

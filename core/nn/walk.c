@@ -105,7 +105,7 @@ static weir_module *child_called(const weir_module *m, const char *name, size_t 
 }
 
 /* The module at the path up to its last dot; *last is what follows it. */
-static const weir_module *owner_of(const weir_module *m, const char *path, const char **last)
+static const weir_module *owner_of_slot(const weir_module *m, const char *path, const char **last)
 {
   const char *dot;
   for (; m && (dot = strchr(path, '.')); path = dot + 1)
@@ -117,7 +117,7 @@ static const weir_module *owner_of(const weir_module *m, const char *path, const
 module_slot *module_slot_at(const weir_module *m, const char *path)
 {
   const char *name;
-  const weir_module *owner = owner_of(m, path, &name);
+  const weir_module *owner = owner_of_slot(m, path, &name);
   for (size_t i = 0; owner && i < owner->slots; i++)
     if (!strcmp(owner->slot[i].name, name)) return &owner->slot[i];
   return NULL;
@@ -146,7 +146,7 @@ weir_module *weir_module_child(const weir_module *m, const char *path)
   if (!m || !path) return NULL;
   const char *name;
   if (!*path) return (weir_module *)m;
-  const weir_module *owner = owner_of(m, path, &name);
+  const weir_module *owner = owner_of_slot(m, path, &name);
   return owner ? child_called(owner, name, strlen(name)) : NULL;
 }
 

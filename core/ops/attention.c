@@ -448,7 +448,7 @@ static void drop_gradients(block_gradients *g)
 }
 
 /* Adds `part` to the first rows of sum. */
-static weir_status add_rows(weir_tensor *sum, const weir_tensor *part)
+static weir_status add_query_rows(weir_tensor *sum, const weir_tensor *part)
 {
   CALC(c);
   weir_tensor *rows = c_call(c, weir_narrow, sum, -2, 0, part->size[part->dims - 2]);
@@ -469,8 +469,8 @@ static weir_status blocks_back(weir_tensor *const out[3], const attention *a,
     st = block_back(&g, a, grad, from, rows, keys, false);
     if (!st) st = weir_narrow(&place, out[0], -2, from, rows);
     if (!st) st = weir_copy_(place, g.query, false);
-    if (!st) st = add_rows(out[1], g.key);
-    if (!st) st = add_rows(out[2], g.value);
+    if (!st) st = add_query_rows(out[1], g.key);
+    if (!st) st = add_query_rows(out[2], g.value);
     drop_gradients(&g);
   }
   return st;

@@ -163,8 +163,8 @@ static weir_status check_kind(const conv *c, const weir_tensor *a)
                          d);
 }
 
-static void describe(conv *c, const weir_tensor *a, const weir_tensor *weight,
-                     const weir_conv2d_options *o)
+static void describe_conv(conv *c, const weir_tensor *a, const weir_tensor *weight,
+                          const weir_conv2d_options *o)
 {
   static const weir_conv2d_options defaults = {0};
   int lead = a->dims - 3; /* 1: a has a batch */
@@ -194,7 +194,7 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
   if (weight->dims != 4)
     return weir_fail(WEIR_EINVAL, "conv2d: weight must have 4 dimensions, but it has %d",
                      weight->dims);
-  describe(c, a, weight, o);
+  describe_conv(c, a, weight, o);
   weir_status st = check_types(a, weight, bias);
   if (!st) st = check_options(c);
   if (!st) st = check_channels(c, weight);
@@ -218,8 +218,8 @@ static char *data_at(const weir_tensor *t, int64_t elements)
 
 /* Images from `first` on, `count` of them, whose columns lie at `columns`: for each group one
  * request over the images, or for each image one over the groups. */
-static weir_status multiply(const compute_target *t, const conv *c, const char *columns,
-                            int64_t first, int64_t count, double beta)
+static weir_status multiply_columns(const compute_target *t, const conv *c, const char *columns,
+                                    int64_t first, int64_t count, double beta)
 {
   size_t item = itemsize((weir_dtype)c->a->dtype);
   int64_t rows = c->channels / c->groups * c->kernel[0] * c->kernel[1], outs = c->outs / c->groups;
@@ -297,13 +297,14 @@ static weir_status run_images(const compute_target *t, const conv *c, double bet
   int64_t windows = column_bytes(c);
   int64_t chunk = bytes && windows / bytes < c->n ? windows / bytes : c->n;
   if (!chunk) chunk = 1;
-  if (!needs_columns(c) || (fits && !each)) return multiply(t, c, c->a->data, 0, c->n, beta);
+  if (!needs_columns(c) || (fits && !each))
+    return multiply_columns(t, c, c->a->data, 0, c->n, beta);
   if (!fits) return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
   weir_tensor *columns = c_call(k, tensor_new_beside, c->a, weir_shape(chunk, each));
   for (int64_t i = 0; i < c->n && !k->st; i += chunk) {
     int64_t count = c->n - i < chunk ? c->n - i : chunk;
     k->st = unfold(t, c, columns, i, count);
-    c_do(k, multiply(t, c, columns->data, i, count, beta));
+    c_do(k, multiply_columns(t, c, columns->data, i, count, beta));
   }
   return k->st;
 }
@@ -507,7 +508,7 @@ static weir_status weigh(weir_tensor **out, const weir_tensor *a, const weir_ten
   compute_target t;
   conv c = {.groups = 1};
   memcpy(kernel.size, weight.size, 4 * sizeof *kernel.size);
-  describe(&c, a, &kernel, o);
+  describe_conv(&c, a, &kernel, o);
   memcpy(c.size, grad->size + 2, sizeof c.size);
   k->st = compute_target_of(&t, device_of_tensor(a));
   weir_tensor *input = c_call(k, dense, a);
@@ -523,7 +524,7 @@ static weir_status library_weigh(weir_tensor **out, const weir_tensor *a, const 
   weir_tensor kernel = {.dims = 4};
   conv c = {.groups = 1};
   memcpy(kernel.size, weight.size, 4 * sizeof *kernel.size);
-  describe(&c, a, &kernel, o);
+  describe_conv(&c, a, &kernel, o);
   weir_convolution q =
       conv_request(WEIR_CONV_BACKWARD_WEIGHT, 2, c.stride, c.pad, c.dilation, c.groups);
   return conv_by_library(out, &q, a, grad, NULL, weight);

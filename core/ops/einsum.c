@@ -206,7 +206,7 @@ typedef struct aligned {
   int at[WEIR_DIMS], dim, number;
 } aligned;
 
-static void exchange(weir_tensor **t, weir_tensor *by)
+static void exchange_operands(weir_tensor **t, weir_tensor *by)
 {
   weir_tensor_release(*t);
   *t = by;
@@ -247,7 +247,7 @@ static weir_status take_repeated(aligned *a, int label, int first)
                      letter_of(label), a->number, (long long)size, (long long)before);
   weir_tensor *diagonal = c_call(c, weir_diagonal, a->t, 0, first, a->dim);
   c_do(c, weir_movedim(&moved, diagonal, &last, &first, 1));
-  if (!c->st) exchange(&a->t, moved);
+  if (!c->st) exchange_operands(&a->t, moved);
   return c->st;
 }
 
@@ -277,11 +277,11 @@ static weir_status finish_aligned(const equation *e, aligned *a)
   for (int p = 0; p < e->places && !st; p++) {
     if (a->at[p] >= 0) continue;
     st = weir_unsqueeze(&next, a->t, a->dim);
-    if (!st) exchange(&a->t, next);
+    if (!st) exchange_operands(&a->t, next);
     a->at[p] = a->dim++;
   }
   if (!st) st = weir_permute(&next, a->t, a->at);
-  if (!st) exchange(&a->t, next);
+  if (!st) exchange_operands(&a->t, next);
   return st;
 }
 
@@ -378,7 +378,7 @@ static weir_status sum_places(weir_tensor **t, uint32_t mask)
     if (mask >> p & 1) dims[count++] = p;
   if (!count) return WEIR_OK;
   weir_status st = weir_sum_dims(&sum, *t, dims, count, true);
-  if (!st) exchange(t, sum);
+  if (!st) exchange_operands(t, sum);
   return st;
 }
 
@@ -402,7 +402,7 @@ static weir_status join_two(equation *e, weir_tensor **a, weir_tensor **b)
   weir_status st = sum_places(a, only_a);
   if (!st) st = sum_places(b, only_b);
   if (!st) st = multiply_two(&product, *a, *b, both);
-  if (!st) exchange(a, product);
+  if (!st) exchange_operands(a, product);
   return st;
 }
 

@@ -263,7 +263,7 @@ static weir_status run_apart(const elementwise_call *e, weir_loop *l, weir_dtype
   return c->st ? c->st : loop_copy(e->self, apart);
 }
 
-static bool is_number(weir_scalar s, double n)
+static bool equals_number(weir_scalar s, double n)
 {
   if (s.dtype == WEIR_BOOL || dtype_is_integral(s.dtype)) return (double)s.i == n;
   return s.f == n && (s.dtype != WEIR_COMPLEX64 || s.imag == 0);
@@ -274,10 +274,10 @@ static bool is_number(weir_scalar s, double n)
 static void plain_power(weir_loop *l, const elementwise_call *e)
 {
   if (e->op != WEIR_OP_POW || !(e->numbers & 2) || l->compute != WEIR_COMPLEX64) return;
-  if (is_number(e->number[1], 0)) {
+  if (equals_number(e->number[1], 0)) {
     number_operand(&l->in[0], l, weir_int(1));
     number_operand(&l->in[1], l, weir_int(0));
-  } else if (is_number(e->number[1], 1)) {
+  } else if (equals_number(e->number[1], 1)) {
     l->op = WEIR_OP_SUB;
     number_operand(&l->in[1], l, weir_int(0));
   }
@@ -575,8 +575,8 @@ static inline weir_status to_number(weir_op op, weir_tensor **out, weir_scalar a
   }
 WEIR_BINARY_MAP(BINARY)
 
-static weir_status scaled(weir_op op, weir_tensor **out, weir_tensor *self, const weir_tensor *a,
-                          const weir_tensor *b, weir_scalar alpha)
+static weir_status scaled_operand(weir_op op, weir_tensor **out, weir_tensor *self,
+                                  const weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
   elementwise_call e;
   e.op = op, e.count = 2, e.numbers = 0, e.has_alpha = true, e.has_p = false;
@@ -589,12 +589,12 @@ static weir_status scaled(weir_op op, weir_tensor **out, weir_tensor *self, cons
                                   weir_scalar alpha)                                               \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a, b);                                                                   \
-    return scaled(WEIR_OP_##op, out, NULL, a, b, alpha);                                           \
+    return scaled_operand(WEIR_OP_##op, out, NULL, a, b, alpha);                                   \
   }                                                                                                \
   weir_status weir_##name##_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)        \
   {                                                                                                \
     WEIR_REQUIRE(a, b);                                                                            \
-    return scaled(WEIR_OP_##op, NULL, a, a, b, alpha);                                             \
+    return scaled_operand(WEIR_OP_##op, NULL, a, a, b, alpha);                                     \
   }
 SCALED(add, ADD)
 SCALED(sub, SUB)

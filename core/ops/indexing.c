@@ -846,7 +846,7 @@ weir_status weir_put(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 }
 
 /* Checked. */
-static weir_status put_in_place(const weir_tensor *t, const weir_tensor *index,
+static weir_status put_elements(const weir_tensor *t, const weir_tensor *index,
                                 const weir_tensor *source, bool accumulate)
 {
   CALC(c);
@@ -865,5 +865,5 @@ weir_status weir_put_(weir_tensor *t, const weir_tensor *index, const weir_tenso
   weir_status st = check_put(t, index, source);
   if (!st) st = indexing_apart(t, source, index);
   if (!st) st = change_begin(&node, RECORD_PUT, t, source, index, accumulate);
-  return st ? st : change_end(node, t, put_in_place(t, index, source, accumulate));
+  return st ? st : change_end(node, t, put_elements(t, index, source, accumulate));
 }

@@ -23,7 +23,8 @@ static weir_status check_list(const weir_tensor *const *tensors, int count, cons
   return WEIR_OK;
 }
 
-static weir_status check_sizes(const weir_tensor *first, const weir_tensor *t, int at, int dim)
+static weir_status check_joined_sizes(const weir_tensor *first, const weir_tensor *t, int at,
+                                      int dim)
 {
   if (t->dims != first->dims)
     return weir_fail(WEIR_EINVAL, "Tensors must have same number of dimensions: got %d and %d",
@@ -59,7 +60,7 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
   shape->size[*dim] = 0;
   for (int i = 0; i < count && !st; i++) {
     if (skipped(tensors[i])) continue;
-    st = check_sizes(first, tensors[i], i, *dim);
+    st = check_joined_sizes(first, tensors[i], i, *dim);
     if (!st) shape->size[*dim] += tensors[i]->size[*dim];
   }
   return st;

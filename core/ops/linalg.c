@@ -212,7 +212,7 @@ static weir_status check_factor(weir_dtype d, weir_scalar v, const char *name)
   return WEIR_OK;
 }
 
-static bool is_number(weir_scalar v, int64_t n)
+static bool equals_integer(weir_scalar v, int64_t n)
 {
   return v.dtype == WEIR_FLOAT64 ? v.f == (double)n : v.dtype != WEIR_COMPLEX64 && v.i == n;
 }
@@ -223,8 +223,9 @@ static weir_status scale_by(weir_tensor **t, weir_scalar v, weir_dtype dtype)
   CALC(c);
   weir_tensor *scaled = NULL;
   weir_tensor *wide = c_call(c, weir_to_dtype, *t, dtype);
-  if (!c->st && !is_number(v, 1)) {
-    c->st = weir_mul_scalar(&scaled, wide, dtype == WEIR_BOOL ? weir_bool(!is_number(v, 0)) : v);
+  if (!c->st && !equals_integer(v, 1)) {
+    c->st =
+        weir_mul_scalar(&scaled, wide, dtype == WEIR_BOOL ? weir_bool(!equals_integer(v, 0)) : v);
   } else if (!c->st) {
     scaled = weir_tensor_retain(wide);
   }
@@ -257,7 +258,7 @@ weir_status weir_addr(weir_tensor **out, const weir_tensor *c, const weir_tensor
   weir_tensor *first = c_call(k, weir_to_dtype, a, dtype);
   c_do(k, weir_outer(&product, first, b));
   c_do(k, scale_by(&product, alpha, dtype));
-  if (!k->st && is_number(beta, 0)) return weir_contiguous(out, product);
+  if (!k->st && equals_integer(beta, 0)) return weir_contiguous(out, product);
   c_do(k, scale_by(&wide, beta, dtype));
   return k->st ? k->st : weir_add(out, wide, product);
 }
@@ -515,7 +516,7 @@ weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tenso
 /* ---- kron, cross, vander --------------------------------------------------------------------- */
 
 /* t's sizes at every second of 2 n dimensions, from `at` on; 1 elsewhere. */
-static weir_status spread(weir_tensor **out, const weir_tensor *t, int n, int at)
+static weir_status spread_operand(weir_tensor **out, const weir_tensor *t, int n, int at)
 {
   weir_shape shape = {2 * n, {1, 1, 1, 1, 1, 1, 1, 1}};
   for (int d = 0; d < t->dims; d++)
@@ -532,8 +533,8 @@ weir_status weir_kron(weir_tensor **out, const weir_tensor *a, const weir_tensor
   weir_shape shape = {n, {0}};
   if (2 * n > WEIR_DIMS)
     return weir_fail(WEIR_ENOTSUP, "kron: tensors of more than %d dimensions", WEIR_DIMS / 2);
-  weir_tensor *left = c_call(c, spread, a, n, 0);
-  weir_tensor *product = c_mul(c, left, c_call(c, spread, b, n, 1));
+  weir_tensor *left = c_call(c, spread_operand, a, n, 0);
+  weir_tensor *product = c_mul(c, left, c_call(c, spread_operand, b, n, 1));
   for (int d = 0; !c->st && d < n; d++)
     shape.size[d] = product->size[2 * d] * product->size[2 * d + 1];
   return c->st ? c->st : weir_reshape(out, product, shape);

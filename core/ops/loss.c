@@ -572,7 +572,7 @@ weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tens
 /* ---- pairs ------------------------------------------------------------------------------------ */
 
 /* *out (new) is max(0, x). */
-static weir_status positive(weir_tensor **out, const weir_tensor *x)
+static weir_status clamp_positive(weir_tensor **out, const weir_tensor *x)
 {
   weir_scalar zero = weir_int(0);
   return weir_clamp(out, x, &zero, NULL);
@@ -635,7 +635,7 @@ weir_status weir_cosine_embedding_loss(weir_tensor **out, const weir_tensor *a,
   weir_tensor *negative = c_neg(c, cosine);
   c_do(c, weir_add_scalar_(negative, weir_int(1)));
   weir_tensor *above = c_sub_scalar(c, cosine, weir_float(margin));
-  weir_tensor *beyond = c_call(c, positive, above);
+  weir_tensor *beyond = c_call(c, clamp_positive, above);
   weir_tensor *first = c_call(c, where_target, target, 1, negative);
   weir_tensor *losses = c_add(c, first, c_call(c, where_target, target, -1, beyond));
   return c->st ? c->st : reduced(out, losses, reduction);
@@ -660,7 +660,7 @@ weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, co
   c->st = check_reduction(reduction);
   weir_tensor *off = c_sub(c, a, b);
   weir_tensor *sum = c_add_scalar(c, c_mul(c, c_neg(c, target), off), weir_float(margin));
-  weir_tensor *losses = c_call(c, positive, sum);
+  weir_tensor *losses = c_call(c, clamp_positive, sum);
   return c->st ? c->st : reduced(out, losses, reduction);
 }
 
@@ -674,7 +674,7 @@ weir_status weir_hinge_embedding_loss(weir_tensor **out, const weir_tensor *a,
   CALC(c);
   c->st = check_reduction(reduction);
   weir_tensor *rest = c_call(c, weir_scalar_sub, weir_float(margin), a);
-  weir_tensor *below = c_call(c, positive, rest);
+  weir_tensor *below = c_call(c, clamp_positive, rest);
   weir_tensor *zero = c_zeros_like(c, a, NULL);
   weir_tensor *not_one = c_ne_scalar(c, target, weir_int(1));
   weir_tensor *not_minus = c_ne_scalar(c, target, weir_int(-1));
@@ -708,6 +708,6 @@ weir_status weir_triplet_margin_loss(weir_tensor **out, const weir_tensor *a,
   weir_tensor *near = c_call(c, weir_pairwise_distance, a, positive_one, p, 1e-6, false);
   weir_tensor *far = c_call(c, weir_pairwise_distance, a, negative_one, p, 1e-6, false);
   weir_tensor *sum = c_add_scalar(c, c_sub(c, near, far), weir_float(margin));
-  weir_tensor *losses = c_call(c, positive, sum);
+  weir_tensor *losses = c_call(c, clamp_positive, sum);
   return c->st ? c->st : reduced(out, losses, reduction);
 }

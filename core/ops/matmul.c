@@ -59,7 +59,7 @@ static bool row_major(int64_t m, int64_t n, int64_t row, int64_t column, int64_t
 }
 
 /* Vectors: as one row or, `right`, one column. */
-static void describe(side *s, const weir_tensor *t, bool right, int64_t *row, int64_t *column)
+static void describe_gemm(side *s, const weir_tensor *t, bool right, int64_t *row, int64_t *column)
 {
   s->t = t;
   s->batch = t->dims > 2 ? t->dims - 2 : 0;
@@ -84,12 +84,12 @@ static weir_status side_of(side *s, const weir_tensor *t, bool right)
 {
   int64_t row, column;
   s->copy = NULL;
-  describe(s, t, right, &row, &column);
+  describe_gemm(s, t, right, &row, &column);
   s->trans = !row_major(s->rows, s->columns, row, column, &s->ld);
   if (!s->trans || row_major(s->columns, s->rows, column, row, &s->ld)) return WEIR_OK;
   weir_status st = loop_dense(&s->copy, t);
   if (st) return st;
-  describe(s, s->copy, right, &row, &column);
+  describe_gemm(s, s->copy, right, &row, &column);
   s->trans = !row_major(s->rows, s->columns, row, column, &s->ld);
   return WEIR_OK;
 }
@@ -167,8 +167,9 @@ static weir_status run_batches(const compute_target *t, const product *p, weir_g
 }
 
 /* out (dense) = alpha a b + beta out. Shapes have been checked. */
-static weir_status multiply(const weir_tensor *out, const weir_tensor *a, const weir_tensor *b,
-                            const weir_shape *batch, double alpha, double beta)
+static weir_status multiply_matrices(const weir_tensor *out, const weir_tensor *a,
+                                     const weir_tensor *b, const weir_shape *batch, double alpha,
+                                     double beta)
 {
   product p;
   compute_target t;
@@ -275,7 +276,7 @@ static weir_status product_of(weir_tensor **out, weir_shape shape, const weir_te
                               const weir_tensor *b, const weir_shape *batch)
 {
   weir_status st = tensor_new_beside(out, a, shape);
-  if (!st) st = multiply(*out, a, b, batch, 1, 0);
+  if (!st) st = multiply_matrices(*out, a, b, batch, 1, 0);
   if (st) weir_tensor_drop(out);
   if (st || !(recorded(a) || recorded(b))) return st;
   record r = {.kind = RECORD_MATMUL, .inputs = 2, .in = (const weir_tensor *[]){a, b}};
@@ -359,7 +360,7 @@ static weir_status add_product(weir_tensor **out, const weir_tensor *c, const we
 {
   weir_status st = tensor_new_beside(out, a, weir_shape_of(c->dims, c->size));
   if (!st && beta != 0) st = loop_copy(*out, c);
-  if (!st && (*out)->numel) st = multiply(*out, a, b, batch, alpha, beta);
+  if (!st && (*out)->numel) st = multiply_matrices(*out, a, b, batch, alpha, beta);
   if (st) weir_tensor_drop(out);
   if (st || !(recorded(a) || recorded(b) || recorded(c))) return st;
   record r = {.kind = RECORD_ADDMM,

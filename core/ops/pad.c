@@ -4,6 +4,7 @@
  * dimension after the other, each from the one before, so that corners are right by themselves.
  *
  * Words. place: along a dimension, counted from the operand's first element: negative before it. */
+#include "core/base/least.h"
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
@@ -112,11 +113,6 @@ static weir_status fill_places(const weir_tensor *out, const weir_tensor *t, int
   if (mode == WEIR_PAD_REFLECT)
     return copy_run(out, from - first, t, below ? -from : 2 * size - 2 - from, dim, to - from, -1);
   return copy_run(out, from - first, t, below ? from + size : from - size, dim, to - from, 1);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
 }
 
 static int64_t most(int64_t a, int64_t b)

@@ -195,7 +195,7 @@ static void size_axis(weir_axis *x, bool ceil_mode)
   if (ceil_mode && (x->out - 1) * x->stride >= x->in + x->pad) x->out--;
 }
 
-static weir_status check_sizes(const pooling *p)
+static weir_status check_pool_sizes(const pooling *p)
 {
   char text[FIELDS];
   bool kernel = true, stride = true, dilation = true;
@@ -367,7 +367,7 @@ static weir_status pool_windows(weir_tensor **out, weir_tensor **indices, const 
     st = check_axis(p, &p->axis[i], o->ceil_mode);
   for (int i = 0; i < 3 && !st; i++)
     size_axis(&p->axis[i], o->ceil_mode);
-  if (!st) st = check_sizes(p);
+  if (!st) st = check_pool_sizes(p);
   if (!st && images) st = check_images(p, a);
   if (!st) st = check_filled(p, a);
   if (!st) st = check_reach(p);

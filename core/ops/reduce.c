@@ -180,7 +180,8 @@ static void fill_other(weir_reduce *q, const weir_tensor *other)
   memcpy(o->stride, q->out.stride, sizeof o->stride);
 }
 
-static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out, weir_tensor *other)
+static weir_status enqueue_reduction(const reduction *r, weir_reduce *q, weir_tensor *out,
+                                     weir_tensor *other)
 {
   compute_target t;
   q->op = r->op;
@@ -223,7 +224,7 @@ weir_status reduction_run(weir_tensor **out, weir_tensor **other, const reductio
   if (!st) st = tensor_new(out, result, device, false, shape);
   if (!st && other)
     st = tensor_new(other, gives_mean(r->op) ? result : WEIR_INT64, device, false, shape);
-  if (!st) st = enqueue(r, &q, *out, other ? *other : NULL);
+  if (!st) st = enqueue_reduction(r, &q, *out, other ? *other : NULL);
   if (!st) return recorded(r->a) ? record_reduction(out, other, r) : st;
   weir_tensor_drop(out);
   if (other) weir_tensor_drop(other);

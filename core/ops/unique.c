@@ -226,8 +226,8 @@ static weir_status longest_run(weir_tensor **out, const weir_tensor *sorted)
 }
 
 /* Of a with dimensions and elements; both results in rows. */
-static weir_status mode_of(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
-                           int dim)
+static weir_status unique_mode_of(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
+                                  int dim)
 {
   CALC(c);
   WEIR_TENSOR sorted = NULL;
@@ -272,7 +272,7 @@ static weir_status mode_run(weir_tensor **values, weir_tensor **indices, const w
     st = tensor_new_beside(values, a, shape);
     return st ? st : tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, shape);
   }
-  st = mode_of(values, indices, a, at);
+  st = unique_mode_of(values, indices, a, at);
   if (!st) st = shaped_as(values, shape);
   return st ? st : shaped_as(indices, shape);
 }

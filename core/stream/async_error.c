@@ -217,7 +217,7 @@ static weir_status word_local(const char *op, weir_status st)
                    weir_error_message());
 }
 
-static weir_status wait_for(const mem_heap *h, const char *op)
+static weir_status wait_for_heap(const mem_heap *h, const char *op)
 {
   weir_status st = epoch_capturing(h) ? WEIR_OK : sync_now(h);
   return st ? word_local(op, st) : WEIR_OK;
@@ -245,7 +245,7 @@ weir_status op_note(weir_stream *stream, const char *op, weir_status st)
   op = called(op);
   if (__builtin_expect(st != WEIR_OK, 0))
     return wait && st == WEIR_ECUDA ? word_local(op, st) : async_error(stream, op, st);
-  if (__builtin_expect(wait, 0)) return wait_for(h, op);
+  if (__builtin_expect(wait, 0)) return wait_for_heap(h, op);
   note_op(h, op);
   return WEIR_OK;
 }

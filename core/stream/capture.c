@@ -48,8 +48,8 @@ static void unlink_capture(weir_graph *g)
   atomic_fetch_sub(&count, 1);
 }
 
-static weir_status part_of(graph_part **out, weir_graph *g, void *key,
-                           weir_status (*make)(graph_part **out, void *key))
+static weir_status part_of_capture(graph_part **out, weir_graph *g, void *key,
+                                   weir_status (*make)(graph_part **out, void *key))
 {
   for (graph_part *p = g->parts; p; p = p->next)
     if (p->key == key) {
@@ -74,7 +74,7 @@ weir_status graph_part_of(graph_part **out, weir_stream *stream, void *key,
   mem_heap *leader = graph_leader((mem_heap *)stream);
   for (weir_graph *g = leader ? capturing : NULL; g; g = g->next)
     if (g->stream == leader) {
-      st = part_of(out, g, key, make);
+      st = part_of_capture(out, g, key, make);
       break;
     }
   return st;

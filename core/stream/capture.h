@@ -3,8 +3,8 @@
  * A replay does recorded work with recorded arguments. What is to differ from replay to replay (the
  * place in a generator's stream) is read from device memory, which its part of the graph writes, in
  * the replay's stream, ahead of each replay. */
-#ifndef WEIR_DEVICE_CAPTURE_H
-#define WEIR_DEVICE_CAPTURE_H
+#ifndef WEIR_STREAM_CAPTURE_H
+#define WEIR_STREAM_CAPTURE_H
 
 #include "core/weir/graph.h"
 #include "core/weir/stream.h"

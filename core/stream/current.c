@@ -15,22 +15,22 @@
 static pthread_key_t ended;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void end_thread(void *streams)
+static void end_current_thread(void *streams)
 {
   thread_current.streams = NULL;
   free(streams);
 }
 
-static void prepare(void)
+static void prepare_current(void)
 {
-  (void)pthread_key_create(&ended, end_thread);
+  (void)pthread_key_create(&ended, end_current_thread);
 }
 
 /* The thread's entries; NULL: no host memory. */
 static current_stream *entries(void)
 {
   if (thread_current.streams) return thread_current.streams;
-  pthread_once(&once, prepare);
+  pthread_once(&once, prepare_current);
   current_stream *s = calloc(WEIR_DEVICES, sizeof *s);
   if (s && pthread_setspecific(ended, s)) {
     free(s);
@@ -140,7 +140,7 @@ static void keep_native(weir_guard *g, int index)
   g->native = b->current(b->self);
 }
 
-static void bring_back(const weir_guard *g)
+static void bring_device_back(const weir_guard *g)
 {
   const weir_backend *b = g->kept ? backend_of(g->by) : NULL;
   if (b && b->bring_back) {
@@ -186,6 +186,6 @@ void weir_guard_leave(weir_guard *g)
     if (g->of[i] >= 0 && thread_current.streams)
       thread_current.streams[g->of[i]] =
           (current_stream){(mem_heap *)g->stream[i], g->serial[i], g->generation[i]};
-  if (g->device >= 0) bring_back(g);
+  if (g->device >= 0) bring_device_back(g);
   *g = (weir_guard){.device = -1, .of = {-1, -1}};
 }

@@ -56,7 +56,7 @@ static weir_stream *plain_of(const weir_event *e)
   return (weir_stream *)attached_devices[e->backend->index].plain;
 }
 
-static weir_status create(weir_event *e, const weir_backend *b)
+static weir_status create_event_native(weir_event *e, const weir_backend *b)
 {
   unsigned flags = (e->options.enable_timing ? WEIR_EVENT_TIMING : 0u) |
                    (e->options.blocking ? WEIR_EVENT_BLOCKING : 0u);
@@ -73,7 +73,7 @@ static weir_status create(weir_event *e, const weir_backend *b)
   return WEIR_OK;
 }
 
-static weir_status record(weir_event *e, mem_heap *h)
+static weir_status record_event_native(weir_event *e, mem_heap *h)
 {
   const weir_backend *b = e->backend;
   bool captured = epoch_capturing(h);
@@ -104,8 +104,8 @@ weir_status weir_event_record(weir_event *event, weir_stream *stream)
     return weir_fail(WEIR_EINVAL, "Event device %d does not match recording stream's device %d.",
                      event->backend->index, b->index);
   bool fresh = !event->native;
-  if (fresh) st = create(event, b);
-  if (!st && (st = record(event, h)) && fresh) { /* of no device yet */
+  if (fresh) st = create_event_native(event, b);
+  if (!st && (st = record_event_native(event, h)) && fresh) { /* of no device yet */
     (void)b->event_destroy(b->self, event->native);
     event->native = NULL;
   }

@@ -1,6 +1,6 @@
 /* stream.h: what stream.c, event.c and capture.c share. */
-#ifndef WEIR_DEVICE_STREAM_H
-#define WEIR_DEVICE_STREAM_H
+#ifndef WEIR_STREAM_STREAM_H
+#define WEIR_STREAM_STREAM_H
 
 #include "core/memory/devices.h"
 

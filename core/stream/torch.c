@@ -17,7 +17,7 @@ typedef struct seen {
 
 static __thread seen recent[SEEN] __attribute__((tls_model("initial-exec")));
 
-static seen *slot_of(int device, void *native)
+static seen *torch_slot_of(int device, void *native)
 {
   uint64_t mixed = ((uint64_t)(uintptr_t)native >> 4) + (unsigned)device;
   return &recent[mixed * UINT64_C(0x9e3779b97f4a7c15) >> 62];
@@ -31,13 +31,13 @@ static weir_status find_native_stream(int device, void *native, weir_stream **ou
                      WEIR_DEVICES);
   weir_status st = weir_stream_from_native(out, d, native);
   const attached_device *a = st ? NULL : attached_device_of(d);
-  if (a) *slot_of(device, native) = (seen){native, *out, atomic_load(&a->generation), device};
+  if (a) *torch_slot_of(device, native) = (seen){native, *out, atomic_load(&a->generation), device};
   return st;
 }
 
-static weir_status stream_of(int device, void *native, weir_stream **out)
+static weir_status stream_of_torch(int device, void *native, weir_stream **out)
 {
-  const seen *s = slot_of(device, native);
+  const seen *s = torch_slot_of(device, native);
   const attached_device *a = s->stream ? attached_device_of(WEIR_CUDA_AT(s->device)) : NULL;
   if (__builtin_expect(a && s->native == native && s->device == device &&
                            s->generation ==
@@ -57,7 +57,7 @@ void *weir_torch_malloc(ssize_t size, int device, void *stream)
     (void)weir_fail(WEIR_EINVAL, "%lld bytes cannot be allocated", (long long)size);
     return NULL;
   }
-  if (stream_of(device, stream, &s)) return NULL;
+  if (stream_of_torch(device, stream, &s)) return NULL;
   return weir_malloc(&out, (size_t)size, WEIR_CUDA_AT(device), s) ? NULL : out;
 }
 
@@ -73,6 +73,6 @@ void weir_torch_record_stream(void *ptr, void *stream)
   if (!ptr) return;
   weir_stream *s = NULL;
   block_id id = page_map_find((uint64_t)(uintptr_t)ptr);
-  if (id && !stream_of(heap_table[block(id)->heap]->pool->backend->index, stream, &s))
+  if (id && !stream_of_torch(heap_table[block(id)->heap]->pool->backend->index, stream, &s))
     (void)weir_record_stream(ptr, s);
 }

@@ -23,21 +23,21 @@ static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool watched; /* there is a key */
 
-static void end_thread(void *of_thread)
+static void end_announcing_thread(void *of_thread)
 {
   free(of_thread);
   path = NULL;
 }
 
-static void prepare(void)
+static void prepare_announcing(void)
 {
-  watched = !pthread_key_create(&key, end_thread);
+  watched = !pthread_key_create(&key, end_announcing_thread);
 }
 
 /* Without memory the thread is in no module, as far as reports know. */
 static __attribute__((cold)) void begin_path(void)
 {
-  (void)pthread_once(&once, prepare);
+  (void)pthread_once(&once, prepare_announcing);
   place *p = watched ? calloc(1, sizeof *p) : NULL;
   if (p && !pthread_setspecific(key, p))
     path = p;

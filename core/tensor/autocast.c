@@ -69,7 +69,7 @@ static weir_tensor *kept_of(const weir_tensor *t, weir_dtype to)
   return serves ? k->cast : NULL;
 }
 
-static bool make_room(struct autocast_cache *c)
+static bool make_cast_room(struct autocast_cache *c)
 {
   if (c->count < c->room) return true;
   size_t room = c->room ? 2 * c->room : 64;
@@ -85,7 +85,7 @@ static void keep_cast(const weir_tensor *t, weir_tensor *cast)
   bool added = false;
   struct autocast_cache *c = thread_autocast.kept;
   if (!c) c = thread_autocast.kept = calloc(1, sizeof *c);
-  if (!c || !make_room(c)) return;
+  if (!c || !make_cast_room(c)) return;
   uint64_t *place = hash_map_place(&c->at, (uintptr_t)t, &added);
   if (!place) return;
   if (added) {

@@ -34,7 +34,7 @@ static bool on_host(const weir_tensor *t)
   return t->storage->device.type == WEIR_DEVICE_CPU;
 }
 
-static uint64_t bytes_of(const weir_tensor *t)
+static uint64_t bytes_of_copy(const weir_tensor *t)
 {
   return (uint64_t)t->numel * itemsize((weir_dtype)t->dtype);
 }
@@ -46,23 +46,23 @@ static bool one_run(const weir_tensor *to, const weir_tensor *from)
 }
 
 /* Two runs of bytes, one of them the place's. */
-static weir_status enqueue(const device_place *p, enum weir_copy_way way, const weir_tensor *to,
-                           const weir_tensor *from)
+static weir_status enqueue_copy(const device_place *p, enum weir_copy_way way,
+                                const weir_tensor *to, const weir_tensor *from)
 {
   const weir_backend *b = p->backend;
   return op_done(p->stream, "copy_",
-                 b->copy(b->self, p->native, way, to->data, from->data, bytes_of(from)));
+                 b->copy(b->self, p->native, way, to->data, from->data, bytes_of_copy(from)));
 }
 
 static weir_status run_within(const weir_tensor *to, const weir_tensor *from)
 {
   device_place p;
   if (on_host(to)) {
-    memmove(to->data, from->data, bytes_of(to));
+    memmove(to->data, from->data, bytes_of_copy(to));
     return WEIR_OK;
   }
   weir_status st = device_place_of(&p, device_of_tensor(to));
-  return st ? st : enqueue(&p, WEIR_COPY_WITHIN, to, from);
+  return st ? st : enqueue_copy(&p, WEIR_COPY_WITHIN, to, from);
 }
 
 /* `from` broadcasts to `to`, is on the same device, and they do not overlap. */
@@ -92,8 +92,8 @@ static weir_status with_host(const weir_tensor *to, const weir_tensor *from, boo
   weir_status st = device_place_of(&p, device_of_tensor(device));
   if (st) return st;
   if (!non_blocking)
-    return async_copy(p.stream, "copy_", way, to->data, from->data, bytes_of(from));
-  st = enqueue(&p, way, to, from);
+    return async_copy(p.stream, "copy_", way, to->data, from->data, bytes_of_copy(from));
+  st = enqueue_copy(&p, way, to, from);
   return st ? st : keep_until_done(host, &p);
 }
 
@@ -107,8 +107,9 @@ static weir_status device_to_device(const weir_tensor *to, const weir_tensor *fr
   if (!st) st = weir_stream_wait_stream(p.stream, s.stream);
   if (st) return st;
   const weir_backend *b = p.backend;
-  st = op_done(p.stream, "copy_",
-               b->copy_peer(b->self, p.native, to->data, s.backend, from->data, bytes_of(from)));
+  st = op_done(
+      p.stream, "copy_",
+      b->copy_peer(b->self, p.native, to->data, s.backend, from->data, bytes_of_copy(from)));
   if (!st && weir_stream_wait_stream(s.stream, p.stream)) st = async_sync(p.stream, "copy_");
   return st;
 }

@@ -294,11 +294,6 @@ CONSTANT(ones, 1)
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-static double real_of(weir_scalar v)
-{
-  return v.dtype == WEIR_FLOAT64 ? v.f : (double)v.i;
-}
-
 static weir_status out_of_room(void)
 {
   return weir_fail(WEIR_EINVAL, "invalid size, possible overflow?");
@@ -317,7 +312,7 @@ static weir_status count_integers(int64_t *out, int64_t start, int64_t end, int6
 static weir_status count_range(int64_t *out, weir_scalar a, weir_scalar b, weir_scalar step,
                                bool integers)
 {
-  double from = real_of(a), to = real_of(b), by = real_of(step);
+  double from = scalar_real(a), to = scalar_real(b), by = scalar_real(step);
   if (!isfinite(by)) return weir_fail(WEIR_EINVAL, "step must be finite but got %g", by);
   if (by == 0) return weir_fail(WEIR_EINVAL, "step must be nonzero");
   if (!isfinite(from) || !isfinite(to))

@@ -73,7 +73,7 @@ static void leave_cache(void)
   atomic_flag_clear_explicit(&cache.busy, memory_order_release);
 }
 
-static void *take_entry(int i)
+static void *take_cached(int i)
 {
   void *at = cache.block[i].at;
   cache.kept -= cache.block[i].bytes;
@@ -84,7 +84,7 @@ static void *take_entry(int i)
 
 static void free_oldest(void)
 {
-  free(take_entry(0));
+  free(take_cached(0));
   atomic_fetch_add_explicit(&released, 1, memory_order_relaxed);
 }
 
@@ -107,7 +107,7 @@ static void *kept_of(uint64_t size)
   void *at = NULL;
   if (!limit_now() || !enter_cache()) return NULL;
   for (int i = cache.count - 1; i >= 0 && !at; i--)
-    if (cache.block[i].bytes == size) at = take_entry(i);
+    if (cache.block[i].bytes == size) at = take_cached(i);
   leave_cache();
   return at;
 }

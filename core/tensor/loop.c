@@ -60,7 +60,7 @@ static void move_dim(const operands *o, weir_loop *l, int to, int from)
 }
 
 /* Whether dimension `inner` goes on where a step of `outer` ends, in all operands. */
-static bool joined(const operands *o, const weir_loop *l, int outer, int inner)
+static bool joined_dims(const operands *o, const weir_loop *l, int outer, int inner)
 {
   for (int i = 0; i < o->count; i++)
     if (o->of[i]->stride[outer] != o->of[i]->stride[inner] * l->size[inner]) return false;
@@ -72,7 +72,7 @@ static void merge_dims(const operands *o, weir_loop *l)
   int kept = 0;
   for (int d = 0; d < l->dims; d++) {
     if (l->size[d] == 1) continue;
-    if (kept && joined(o, l, kept - 1, d)) {
+    if (kept && joined_dims(o, l, kept - 1, d)) {
       int64_t both = l->size[kept - 1] * l->size[d];
       move_dim(o, l, kept - 1, d);
       l->size[kept - 1] = both;
@@ -240,7 +240,7 @@ static bool fills_memory(const weir_tensor *t)
 
 /* Bytes from the first element on that t's elements lie in; before it, where strides are negative.
  */
-static void extent(const weir_tensor *t, const char **from, const char **to)
+static void extent_of_tensor(const weir_tensor *t, const char **from, const char **to)
 {
   int64_t low = 0, high = 1, size = (int64_t)itemsize((weir_dtype)t->dtype);
   for (int i = 0; i < t->dims; i++) {
@@ -271,8 +271,8 @@ weir_status overlap_check(bool *copy, const weir_tensor *out, const weir_tensor 
                        "tensor before performing the operation.");
   if (!in || in->storage != out->storage || !in->numel || !out->numel) return WEIR_OK;
   if (in->data == out->data && same_strides(in, out)) return WEIR_OK;
-  extent(out, &from, &to);
-  extent(in, &in_from, &in_to);
+  extent_of_tensor(out, &from, &to);
+  extent_of_tensor(in, &in_from, &in_to);
   if (in_to <= from || to <= in_from) return WEIR_OK;
   *copy = !fills_memory(out) || !fills_memory(in);
   if (*copy) return WEIR_OK;

@@ -41,11 +41,6 @@ static bool is_complex(weir_scalar v)
   return v.dtype == WEIR_COMPLEX64;
 }
 
-static double real_of(weir_scalar v)
-{
-  return v.dtype == WEIR_INT64 || v.dtype == WEIR_BOOL ? (double)v.i : v.f;
-}
-
 /* Whether it is not beyond the dtype's greatest number. Infinity and NaN are not. */
 static bool float_fits(double f, weir_dtype dtype)
 {
@@ -58,7 +53,7 @@ static bool float_fits(double f, weir_dtype dtype)
 
 weir_status scalar_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
 {
-  double f = real_of(v);
+  double f = scalar_real(v);
   bool fits = true;
   if (dtype == WEIR_BOOL) {
     *out = weir_bool(f != 0 || (is_complex(v) && v.imag != 0));

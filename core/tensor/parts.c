@@ -1,6 +1,7 @@
 /* parts.c: views that are parts of a tensor, or show its dimensions in other ways.
  *
  * Beside view.c, which has what a shape alone decides. Checks are PyTorch's, in its order. */
+#include "core/base/least.h"
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
@@ -151,11 +152,6 @@ weir_status weir_unfold(weir_tensor **out, const weir_tensor *t, int dim, int64_
   }
   st = tensor_view(out, t, shape, stride, 0);
   return st || !recorded(t) ? st : record_of(out, t, RECORD_UNFOLD, dim, size, step, 0);
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
 }
 
 weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, int64_t offset, int dim1,

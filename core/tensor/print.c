@@ -65,7 +65,7 @@ weir_status weir_set_print_options(const weir_print_options *options)
 /* ---- one number ------------------------------------------------------------------------------ */
 
 /* Its characters, without padding. */
-static int write_number(char *to, const format *f, weir_scalar v, double part)
+static int write_element(char *to, const format *f, weir_scalar v, double part)
 {
   if (!f->floating)
     return v.dtype == WEIR_BOOL ? snprintf(to, NUMBER_BYTES, "%s", v.i ? "True" : "False")
@@ -76,7 +76,7 @@ static int write_number(char *to, const format *f, weir_scalar v, double part)
   return snprintf(to, NUMBER_BYTES, "%.*f", f->precision, part);
 }
 
-static weir_scalar number_of(const weir_tensor *t, int64_t i)
+static weir_scalar element_number(const weir_tensor *t, int64_t i)
 {
   weir_dtype dtype = (weir_dtype)t->dtype;
   return scalar_at(t->data + i * (int64_t)itemsize(dtype), dtype);
@@ -87,7 +87,7 @@ static weir_scalar number_of(const weir_tensor *t, int64_t i)
 static void widen(format *f, weir_scalar v, double part)
 {
   char text[NUMBER_BYTES];
-  int n = write_number(text, f, v, part);
+  int n = write_element(text, f, v, part);
   if (n > f->width) f->width = n;
 }
 
@@ -97,7 +97,7 @@ static format format_of(const weir_tensor *t, const weir_print_options *o, bool 
   format f = {!dtype_is_integral_or_bool(dtype), true, false, o->precision, 1};
   double least = INFINITY, most = 0;
   for (int64_t i = 0; i < t->numel; i++) {
-    weir_scalar v = number_of(t, i);
+    weir_scalar v = element_number(t, i);
     double part = imaginary ? v.imag : v.f;
     if (f.floating && (!isfinite(part) || part == 0)) continue;
     least = fmin(least, fabs(part));
@@ -107,7 +107,7 @@ static format format_of(const weir_tensor *t, const weir_print_options *o, bool 
   if (f.floating && most > 0)
     f.exponent = o->sci_mode ? o->sci_mode > 0 : most / least > 1000 || most > 1e8 || least < 1e-4;
   for (int64_t i = 0; i < t->numel; i++) {
-    weir_scalar v = number_of(t, i);
+    weir_scalar v = element_number(t, i);
     double part = imaginary ? v.imag : v.f;
     if (!f.floating || (isfinite(part) && part != 0)) widen(&f, v, part);
   }
@@ -124,11 +124,11 @@ static void pad(FILE *f, int count)
 static void put_element(const printer *p, int64_t i)
 {
   char text[NUMBER_BYTES];
-  weir_scalar v = number_of(p->shown, i);
-  pad(p->f, p->real.width - write_number(text, &p->real, v, v.f));
+  weir_scalar v = element_number(p->shown, i);
+  pad(p->f, p->real.width - write_element(text, &p->real, v, v.f));
   (void)fputs(text, p->f);
   if (p->shown->dtype != WEIR_COMPLEX64) return;
-  (void)write_number(text, &p->imag, v, v.imag);
+  (void)write_element(text, &p->imag, v, v.imag);
   if (text[0] != '-') (void)fputc('+', p->f);
   (void)fprintf(p->f, "%sj", text);
 }

@@ -14,7 +14,7 @@ static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool watched; /* there is a key */
 
-static void end_thread(void *list)
+static void end_slots_thread(void *list)
 {
   (void)list;
   ended = true;
@@ -28,16 +28,16 @@ static void end_thread(void *list)
   }
 }
 
-static void prepare(void)
+static void prepare_slots(void)
 {
-  watched = !pthread_key_create(&key, end_thread);
+  watched = !pthread_key_create(&key, end_slots_thread);
 }
 
 /* The list is full, or the thread has none yet. */
 __attribute__((cold)) void slot_give_slow(enum slot_kind kind, void *slot)
 {
   if (!thread_slot_list.most[kind] && !ended && slot_list_most) {
-    pthread_once(&once, prepare);
+    pthread_once(&once, prepare_slots);
     if (watched && !pthread_setspecific(key, &thread_slot_list))
       thread_slot_list.most[kind] = slot_list_most;
   }

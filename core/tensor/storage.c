@@ -51,7 +51,7 @@ weir_status device_place_of(device_place *out, weir_device device)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static weir_status no_memory(uint64_t bytes)
+static weir_status no_storage_memory(uint64_t bytes)
 {
   return weir_fail(WEIR_ENOMEM,
                    "DefaultCPUAllocator: can't allocate memory: you tried to allocate %llu bytes",
@@ -81,7 +81,7 @@ static tensor_storage *storage_alloc(uint64_t room)
 static weir_status storage_on_host(tensor_storage **out, uint64_t bytes)
 {
   tensor_storage *s = storage_alloc(bytes);
-  if (!s) return no_memory(bytes);
+  if (!s) return no_storage_memory(bytes);
   *s = (tensor_storage){.refs = 1,
                         .kind = STORAGE_INLINE,
                         .device = WEIR_CPU,
@@ -101,7 +101,7 @@ static weir_status storage_from_pool(tensor_storage **out, uint64_t bytes, weir_
   tensor_storage *s = storage_alloc(0);
   if (!s) {
     (void)(pinned ? weir_pinned_free(data) : weir_free(data));
-    return no_memory(sizeof *s);
+    return no_storage_memory(sizeof *s);
   }
   *s = (tensor_storage){.refs = 1,
                         .kind = pinned ? STORAGE_PINNED : STORAGE_DEVICE,
@@ -141,7 +141,7 @@ weir_status storage_over(tensor_storage **out, void *data, uint64_t bytes, weir_
   weir_status st = check_device(device);
   if (st) return st;
   tensor_storage *s = storage_alloc(0);
-  if (!s) return no_memory(sizeof *s);
+  if (!s) return no_storage_memory(sizeof *s);
   *s = (tensor_storage){.refs = 1,
                         .kind = STORAGE_OVER,
                         .device = device,

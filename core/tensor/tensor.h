@@ -187,6 +187,11 @@ weir_status overlap_check(bool *copy, const weir_tensor *out, const weir_tensor 
 weir_status scalar_of(weir_scalar *out, const weir_tensor *t);
 /* An element in host memory. */
 weir_scalar scalar_at(const void *at, weir_dtype dtype);
+/* The real part of a number of any kind. */
+static inline double scalar_real(weir_scalar v)
+{
+  return v.dtype == WEIR_FLOAT64 || v.dtype == WEIR_COMPLEX64 ? v.f : (double)v.i;
+}
 /* v as an element of `dtype` is stored: bool, int64, float64 or complex64 by its kind. Errors:
  * EINVAL "value cannot be converted to type int8_t without overflow". */
 weir_status scalar_for(weir_scalar *out, weir_scalar v, weir_dtype dtype);

@@ -50,7 +50,7 @@ static void thread_ends(void *writer)
 }
 
 /* Forked children have the pen, and the mapping, of their parent's file: they write nothing. */
-static void in_child(void)
+static void trace_in_child(void)
 {
   if (!own.started) return;
   own.started = false;
@@ -64,7 +64,7 @@ static void in_child(void)
 static void init_trace(void)
 {
   (void)pthread_key_create(&own.key, thread_ends);
-  (void)pthread_atfork(NULL, NULL, in_child);
+  (void)pthread_atfork(NULL, NULL, trace_in_child);
 }
 
 /* Whether the calling thread may write; then leave_trace() must follow. */
@@ -175,7 +175,7 @@ static weir_status make_folder(const char *path)
   return WEIR_OK;
 }
 
-static weir_status open_spool(void)
+static weir_status open_engine_spool(void)
 {
   static const char *const names[] = {"weir_malloc", "weir_free", "weir_pinned_malloc",
                                       "weir_pinned_free"};
@@ -199,7 +199,7 @@ weir_status weir_trace_start(const char *path)
     st = weir_fail(WEIR_EINVAL, "a trace is being written already: %s", own.path);
   else if (notify_preload())
     own.aside = true;
-  else if (!(st = make_folder(path)) && (st = open_spool()))
+  else if (!(st = make_folder(path)) && (st = open_engine_spool()))
     (void)rmdir(own.folder);
   if (!st) {
     own.started = true;
@@ -211,7 +211,7 @@ weir_status weir_trace_start(const char *path)
 }
 
 /* From the folder beside to the path. */
-static weir_status put_in_place(void)
+static weir_status put_spool(void)
 {
   char from[PATH_MAX + 64];
   weir_status st = WEIR_EIO;
@@ -238,7 +238,7 @@ weir_status weir_trace_stop(void)
       (void)sched_yield();
     if (pen && pen->epoch == spool_fork_epoch()) spool_writer_release(pen);
     spool_close();
-    st = put_in_place();
+    st = put_spool();
   }
   own.started = own.aside = false;
   return st;

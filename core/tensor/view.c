@@ -24,8 +24,8 @@ static inline void view_of(view *v, const weir_tensor *t)
   }
 }
 
-static inline weir_status finish(weir_tensor **out, const weir_tensor *t, const view *v,
-                                 int64_t offset)
+static inline weir_status finish_view(weir_tensor **out, const weir_tensor *t, const view *v,
+                                      int64_t offset)
 {
   return tensor_part(out, t, v->shape.count, v->shape.size, v->stride, offset);
 }
@@ -35,7 +35,7 @@ static inline weir_status finish_as(weir_tensor **out, const weir_tensor *t, con
                                     int64_t offset, enum record_kind kind, int64_t a, int64_t b,
                                     int64_t c)
 {
-  weir_status st = finish(out, t, v, offset);
+  weir_status st = finish_view(out, t, v, offset);
   return st || !recorded(t) ? st : record_of(out, t, kind, a, b, c, 0);
 }
 
@@ -276,7 +276,7 @@ weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b
     v.stride[a] = t->stride[b];
     v.stride[b] = t->stride[a];
   }
-  st = finish(out, t, &v, 0);
+  st = finish_view(out, t, &v, 0);
   return st || !recorded(t) ? st : record_transpose(out, t, a, b);
 }
 
@@ -304,7 +304,7 @@ weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *ord
     v.shape.size[i] = t->size[d];
     v.stride[i] = t->stride[d];
   }
-  weir_status st = finish(out, t, &v, 0);
+  weir_status st = finish_view(out, t, &v, 0);
   return st || !recorded(t) ? st : record_order(out, t, order);
 }
 

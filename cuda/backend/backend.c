@@ -15,7 +15,7 @@ static int device_count;
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+static weir_status cuda_mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   size_t free_now = 0, total = 0;
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemGetInfo(&free_now, &total));
@@ -68,7 +68,7 @@ static CUresult host_give(const cuda_device_state *d, void *at, uint64_t bytes,
   return r;
 }
 
-static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
+static weir_status cuda_segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, device_give(d, address, bytes));
   cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)bytes);
@@ -76,7 +76,7 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
                      (unsigned long long)address, d->index);
 }
 
-static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
+static weir_status cuda_segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   CUdeviceptr at = 0;
   WEIR_CUDA_CALL_WITHIN(d, self, r, device_take(d, &at, bytes));
@@ -86,7 +86,7 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
                        d->index);
   *address = at;
   if (at % ADDRESS_UNIT == 0 && (at + bytes) >> 48 == 0) return WEIR_OK;
-  (void)segment_free(self, at, bytes);
+  (void)cuda_segment_free(self, at, bytes);
   return cuda_fail_as(WEIR_ENOTSUP,
                       "cuMemAlloc on cuda:%d gave 0x%llx, which is not a multiple of %d below "
                       "2^48",
@@ -117,7 +117,7 @@ static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
                      (unsigned long long)bytes, memory, d->index);
 }
 
-static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void **out)
+static weir_status cuda_host_alloc(void *self, uint64_t bytes, unsigned flags, void **out)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, host_take(d, out, bytes, flags));
   cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
@@ -125,7 +125,7 @@ static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void *
                      d->index);
 }
 
-static weir_status host_free(void *self, void *memory, uint64_t bytes)
+static weir_status cuda_host_free(void *self, void *memory, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, host_give(d, memory, bytes, weir_cuda.cuMemFreeHost));
   cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
@@ -179,7 +179,7 @@ static int numa_node(void *self)
 
 /* ---- streams and events ---------------------------------------------------------------------- */
 
-static weir_status event_create(void *self, void **event)
+static weir_status cuda_event_create(void *self, void **event)
 {
   CUevent e = NULL;
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
@@ -187,19 +187,19 @@ static weir_status event_create(void *self, void **event)
   return driver_fail(r, "cuEventCreate on cuda:%d", d->index);
 }
 
-static weir_status event_destroy(void *self, void *event)
+static weir_status cuda_event_destroy(void *self, void *event)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventDestroy(event));
   return driver_fail(r, "cuEventDestroy on cuda:%d", d->index);
 }
 
-static weir_status event_record(void *self, void *event, void *stream)
+static weir_status cuda_event_record(void *self, void *event, void *stream)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventRecord(event, stream));
   return driver_fail(r, "cuEventRecord in stream %p of cuda:%d", stream, d->index);
 }
 
-static weir_status event_query(void *self, void *event, bool *complete)
+static weir_status cuda_event_query(void *self, void *event, bool *complete)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventQuery(event));
   *complete = r == CUDA_SUCCESS;
@@ -305,7 +305,7 @@ static void *current(void *self)
   return weir_cuda.cuCtxGetCurrent(&now) ? NULL : now;
 }
 
-static void bring_back(void *self, void *context)
+static void bring_context_back(void *self, void *context)
 {
   (void)self;
   (void)weir_cuda.cuCtxSetCurrent(context);
@@ -361,19 +361,19 @@ static void fill_backend(cuda_device_state *d, int index)
   d->backend = (weir_backend){.name = "cuda",
                               .index = index,
                               .self = d,
-                              .source = {.mem_info = mem_info,
-                                         .segment_alloc = segment_alloc,
-                                         .segment_free = segment_free,
+                              .source = {.mem_info = cuda_mem_info,
+                                         .segment_alloc = cuda_segment_alloc,
+                                         .segment_free = cuda_segment_free,
                                          .host_register = host_register,
                                          .host_unregister = host_unregister,
-                                         .host_alloc = host_alloc,
-                                         .host_free = host_free,
+                                         .host_alloc = cuda_host_alloc,
+                                         .host_free = cuda_host_free,
                                          .host_is_pinned = host_is_pinned,
                                          .numa_node = numa_node},
-                              .event_create = event_create,
-                              .event_destroy = event_destroy,
-                              .event_record = event_record,
-                              .event_query = event_query,
+                              .event_create = cuda_event_create,
+                              .event_destroy = cuda_event_destroy,
+                              .event_record = cuda_event_record,
+                              .event_query = cuda_event_query,
                               .event_wait = event_wait,
                               .event_sync = event_sync,
                               .stream_capturing = stream_capturing,
@@ -382,7 +382,7 @@ static void fill_backend(cuda_device_state *d, int index)
                               .stream_destroy = stream_destroy,
                               .make_current = make_current,
                               .current = current,
-                              .bring_back = bring_back,
+                              .bring_back = bring_context_back,
                               .copy_to_host = copy_to_host,
                               .copy_to_device = copy_to_device,
                               .copy = cuda_copy,

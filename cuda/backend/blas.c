@@ -74,7 +74,7 @@ static bool take_entries(void *library)
 }
 
 /* Lock held. */
-static void open_library(void)
+static void open_blas(void)
 {
   static const char *const names[] = {"libcublas.so.13", "libcublas.so.12"};
   tried = true;
@@ -102,7 +102,7 @@ static void *handle_take(int device, void *stream, int *refused)
 {
   void *h = NULL;
   pthread_mutex_lock(&lock);
-  if (!tried) open_library();
+  if (!tried) open_blas();
   bool can = there && !pools[device].refused;
   if (can && pools[device].count) h = pools[device].handle[--pools[device].count];
   *refused = pools[device].refused;
@@ -163,14 +163,14 @@ static int type_of(weir_dtype dtype)
                                    : -1;
 }
 
-static int mode_of(const weir_gemm *g)
+static int blas_mode_of(const weir_gemm *g)
 {
   bool half = g->dtype == WEIR_FLOAT16 || g->dtype == WEIR_BFLOAT16;
   if (half) return g->reduced_precision ? MATH_DEFAULT : MATH_FULL_SUMS;
   return g->tf32 && g->dtype == WEIR_FLOAT32 ? MATH_TF32 : MATH_DEFAULT;
 }
 
-static int multiply(void *h, const weir_gemm *g)
+static int multiply_by_blas(void *h, const weir_gemm *g)
 {
   factor alpha = factor_of(g->dtype, g->alpha), beta = factor_of(g->dtype, g->beta);
   int type = type_of(g->dtype), compute = g->dtype == WEIR_FLOAT64 ? COMPUTE_64F : COMPUTE_32F;
@@ -186,8 +186,8 @@ static int with_handle(void *h, void *stream, const weir_gemm *g, void *room, si
 {
   int r = blas.SetStream(h, stream);
   if (!r) r = blas.SetWorkspace(h, room, bytes);
-  if (!r) r = blas.SetMathMode(h, mode_of(g));
-  return r ? r : multiply(h, g);
+  if (!r) r = blas.SetMathMode(h, blas_mode_of(g));
+  return r ? r : multiply_by_blas(h, g);
 }
 
 static bool fits_blas(const weir_gemm *g)

@@ -40,8 +40,8 @@ static bool captured(CUstream stream)
 
 static const char *const words[] = {"from the host to", "to the host from", "within"};
 
-static CUresult enqueue(CUstream stream, enum weir_copy_way way, void *to, const void *from,
-                        uint64_t bytes)
+static CUresult enqueue_cuda_copy(CUstream stream, enum weir_copy_way way, void *to,
+                                  const void *from, uint64_t bytes)
 {
   CUdeviceptr device_to = (CUdeviceptr)(uintptr_t)to, device_from = (CUdeviceptr)(uintptr_t)from;
   if (way == WEIR_COPY_WITHIN)
@@ -53,7 +53,7 @@ static CUresult enqueue(CUstream stream, enum weir_copy_way way, void *to, const
 static CUresult enqueue_and_wait(CUstream stream, enum weir_copy_way way, void *to,
                                  const void *from, uint64_t bytes)
 {
-  CUresult r = enqueue(stream, way, to, from, bytes);
+  CUresult r = enqueue_cuda_copy(stream, way, to, from, bytes);
   return r ? r : weir_cuda.cuStreamSynchronize(stream);
 }
 
@@ -62,7 +62,7 @@ static CUresult copy_now(CUstream stream, enum weir_copy_way way, void *to, cons
                          uint64_t bytes)
 {
   if (way == WEIR_COPY_WITHIN || is_locked(way == WEIR_COPY_TO_HOST ? to : from))
-    return enqueue(stream, way, to, from, bytes);
+    return enqueue_cuda_copy(stream, way, to, from, bytes);
   if (captured(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return enqueue_and_wait(stream, way, to, from, bytes);
 }

@@ -1,6 +1,6 @@
 /* device.h: one CUDA device as the engine's backend. */
-#ifndef WEIR_CUDA_DEVICE_H
-#define WEIR_CUDA_DEVICE_H
+#ifndef WEIR_CUDA_BACKEND_DEVICE_H
+#define WEIR_CUDA_BACKEND_DEVICE_H
 
 #include <stdatomic.h>
 #include "cuda/backend/driver.h"

@@ -272,7 +272,7 @@ static int set_math(dnn_plan *p, int math)
 }
 
 /* The algorithms that may be used, in cuDNN's order. */
-static int choose(void *h, dnn_plan *p)
+static int choose_algorithm(void *h, dnn_plan *p)
 {
   dnn_advice advice[DNN_ALGORITHMS];
   void *d[3], *data[3];
@@ -296,7 +296,7 @@ static int choose(void *h, dnn_plan *p)
 }
 
 /* All that a plan depends on. */
-static void key_of(int64_t key[DNN_KEY], const weir_convolution *c)
+static void key_of_convolution(int64_t key[DNN_KEY], const weir_convolution *c)
 {
   const int64_t *const triples[] = {c->size, c->kernel, c->result, c->stride, c->pad, c->dilation};
   int64_t flags = c->channels_last | c->tf32 << 1 | c->deterministic << 2;
@@ -310,7 +310,7 @@ static void key_of(int64_t key[DNN_KEY], const weir_convolution *c)
 static dnn_plan *plan_of(dnn_handle *h, const weir_convolution *c, int *refused)
 {
   int64_t key[DNN_KEY];
-  key_of(key, c);
+  key_of_convolution(key, c);
   for (int i = 0; i < DNN_PLANS; i++)
     if (h->plan[i].there && !memcmp(h->plan[i].key, key, sizeof key)) return &h->plan[i];
   dnn_plan *p = &h->plan[h->next];
@@ -319,7 +319,7 @@ static dnn_plan *plan_of(dnn_handle *h, const weir_convolution *c, int *refused)
   memcpy(p->key, key, sizeof key);
   p->of = *c;
   *refused = describe_all(p);
-  if (!*refused) *refused = choose(h->handle, p);
+  if (!*refused) *refused = choose_algorithm(h->handle, p);
   p->there = !*refused;
   if (*refused) plan_end(p);
   return *refused ? NULL : p;

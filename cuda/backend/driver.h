@@ -4,8 +4,8 @@
  * cuGetProcAddress, by name and by the version whose signature we use (cudaTypedefs.h has the
  * types), with the legacy meaning of stream 0. All of them are in every driver since CUDA 12.0,
  * the oldest we take: what is missing is said by name. */
-#ifndef WEIR_CUDA_DRIVER_H
-#define WEIR_CUDA_DRIVER_H
+#ifndef WEIR_CUDA_BACKEND_DRIVER_H
+#define WEIR_CUDA_BACKEND_DRIVER_H
 
 #include <cuda.h>
 #include <cudaTypedefs.h>

@@ -1,6 +1,6 @@
 /* launch.h: the engine's own kernels (cuda/kernels), and how the plug-in launches them. */
-#ifndef WEIR_CUDA_LAUNCH_H
-#define WEIR_CUDA_LAUNCH_H
+#ifndef WEIR_CUDA_BACKEND_LAUNCH_H
+#define WEIR_CUDA_BACKEND_LAUNCH_H
 
 #include "cuda/backend/device.h"
 #include "cuda/kernels/args.h"

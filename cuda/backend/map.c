@@ -67,7 +67,7 @@ static bool is_flat(const weir_loop *l)
 
 /* In the arithmetic of float16 and bfloat16 numbers keep float32's precision, as in torch; else
  * they are converted as elements are. */
-static k_number number(const weir_loop *l, const weir_operand *o)
+static k_number map_number(const weir_loop *l, const weir_operand *o)
 {
   k_number n = k_number_of(&o->number, l->compute);
   if (ops[l->op].keeps >> (o - l->in) & 1) return n;
@@ -80,7 +80,7 @@ static k_number number(const weir_loop *l, const weir_operand *o)
 #define TAKE_NUMBERS(a, l, inputs, count)                                                          \
   do {                                                                                             \
     for (int n_ = 0; n_ < (count); n_++)                                                           \
-      if (!(inputs)[n_].data) (a)->number[n_] = number(l, &(inputs)[n_]);                          \
+      if (!(inputs)[n_].data) (a)->number[n_] = map_number(l, &(inputs)[n_]);                      \
     if ((l)->has_alpha) (a)->alpha = k_number_of(&(l)->alpha, (l)->compute);                       \
     (a)->has_alpha = (l)->has_alpha;                                                               \
     for (int n_ = 0; n_ < 3 && weir_op_has_p((l)->op); n_++)                                       \
@@ -221,7 +221,7 @@ static weir_status function(cuda_device_state *d, void *stream, const weir_loop 
   take_operand(&a.out, &l->out, l->dims);
   for (int i = 0; i < ops[l->op].inputs; i++) {
     take_operand(&a.in[i], &l->in[i], l->dims);
-    if (!l->in[i].data) a.number[i] = number(l, &l->in[i]);
+    if (!l->in[i].data) a.number[i] = map_number(l, &l->in[i]);
   }
   for (int i = 0; i < 3 && weir_op_has_p(l->op); i++)
     a.p[i] = parameter(l, i);
@@ -255,7 +255,7 @@ static weir_status in_parts(cuda_device_state *d, void *stream, weir_loop l, int
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 /* The dimension that changes places with the last one; -1: none is worth it. */
-static int turned(const weir_loop *l)
+static int turned_map(const weir_loop *l)
 {
   int last = l->dims - 1;
   const int64_t *in = l->in[0].stride;
@@ -303,14 +303,14 @@ static weir_status copy_loop(cuda_device_state *d, void *stream, const weir_loop
   if (contiguous(l, &l->out) && contiguous(l, &l->in[0]))
     return cuda_copy(d, stream, WEIR_COPY_WITHIN, l->out.data, l->in[0].data,
                      (uint64_t)(l->count * k_bytes(l->out.dtype)));
-  int row = turned(l);
+  int row = turned_map(l);
   return row < 0 ? in_parts(d, stream, *l, 0) : turn_rows(d, stream, l, row);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
 /* A condition that is a number chooses one input for all. */
-static void choose(weir_loop *l)
+static void choose_kernel(weir_loop *l)
 {
   bool first = l->in[0].number.dtype == WEIR_BOOL || l->in[0].number.dtype == WEIR_INT64
                    ? l->in[0].number.i != 0
@@ -323,7 +323,7 @@ weir_status cuda_map(void *self, void *stream, const weir_loop *given)
 {
   weir_loop l = *given;
   if (!(ops[l.op].computes >> l.compute & 1)) return cuda_no_kernel(ops[l.op].name, l.compute);
-  if (l.op == WEIR_OP_WHERE && !l.in[0].data) choose(&l);
+  if (l.op == WEIR_OP_WHERE && !l.in[0].data) choose_kernel(&l);
   if (l.compute == WEIR_BOOL && l.has_alpha) /* a bool times what is not 0 is itself */
     l.alpha = (weir_number){.dtype = WEIR_BOOL, .i = l.alpha.i != 0};
   if (l.op == WEIR_OP_COPY && is_raw(&l)) return copy_loop(self, stream, &l);

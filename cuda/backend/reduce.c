@@ -97,7 +97,7 @@ static int64_t blocks_of(const k_reduce *a)
   return (a->outputs + group - 1) / group;
 }
 
-static void spread(cuda_device_state *d, k_reduce *a)
+static void spread_blocks(cuda_device_state *d, k_reduce *a)
 {
   int last = a->dims - 1, kept = a->kept - 1;
   int64_t busy = 2 * (int64_t)cuda_processors(d);
@@ -120,8 +120,8 @@ static int64_t parts_of(cuda_device_state *d, const k_reduce *a)
   return parts > 1024 ? 1024 : parts > 1 ? parts : 1;
 }
 
-static weir_status launch(cuda_device_state *d, void *stream, int kernel, const k_reduce *a,
-                          int64_t parts, const char *what)
+static weir_status launch_reduction(cuda_device_state *d, void *stream, int kernel,
+                                    const k_reduce *a, int64_t parts, const char *what)
 {
   launch_grid grid = {(uint32_t)blocks_of(a), (uint32_t)parts, 1};
   return cuda_launch(d, stream, (enum kernel_id)kernel, grid, a, what);
@@ -133,15 +133,15 @@ static weir_status in_two(cuda_device_state *d, void *stream, int kernel, k_redu
   void *room;
   uint64_t bytes = (uint64_t)(a->outputs * parts) * WEIR_PART_BYTES;
   if (cuda_core_calls->allocate(&room, bytes, d->index, stream))
-    return launch(d, stream, kernel, a, 1, what);
+    return launch_reduction(d, stream, kernel, a, 1, what);
   k_reduce second = *a;
   a->parts = room;
   second.in = room;
   second.parts_in = (int32_t)parts;
   second.across = 0;
   second.lanes = lanes_for(parts, WEIR_THREADS);
-  weir_status st = launch(d, stream, kernel, a, parts, what);
-  if (!st) st = launch(d, stream, kernel, &second, 1, what);
+  weir_status st = launch_reduction(d, stream, kernel, a, parts, what);
+  if (!st) st = launch_reduction(d, stream, kernel, &second, 1, what);
   weir_status given_back = cuda_core_calls->release(room);
   return st ? st : given_back;
 }
@@ -164,8 +164,8 @@ weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r)
                 .outputs = r->outputs,
                 .each = r->each};
   take_all(&a, r);
-  spread(d, &a);
+  spread_blocks(d, &a);
   int64_t parts = parts_of(d, &a);
   if (parts > 1) return in_two(d, stream, kernel, &a, parts, rows[r->op].name);
-  return launch(d, stream, kernel, &a, 1, rows[r->op].name);
+  return launch_reduction(d, stream, kernel, &a, 1, rows[r->op].name);
 }

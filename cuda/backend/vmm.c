@@ -68,7 +68,7 @@ static void note_pages(cuda_device_state *d, uint64_t address, uint64_t bytes, b
   }
 }
 
-static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
+static weir_status reserve_addresses(void *self, uint64_t bytes, uint64_t *address)
 {
   CUdeviceptr at = 0;
   WEIR_CUDA_CALL_WITHIN(
@@ -85,7 +85,7 @@ static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
                       (unsigned long long)at);
 }
 
-static weir_status release(void *self, uint64_t address, uint64_t bytes)
+static weir_status release_addresses(void *self, uint64_t address, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemAddressFree(address, bytes));
   if (!r) forget_range(d, address);
@@ -93,7 +93,7 @@ static weir_status release(void *self, uint64_t address, uint64_t bytes)
                      d->index);
 }
 
-static weir_status create(void *self, uint64_t *page)
+static weir_status create_page(void *self, uint64_t *page)
 {
   CUmemGenericAllocationHandle handle;
   WEIR_CUDA_CALL_WITHIN(d, self, r,
@@ -104,7 +104,7 @@ static weir_status create(void *self, uint64_t *page)
                      (unsigned long long)d->backend.source.page_bytes, d->index);
 }
 
-static weir_status destroy(void *self, uint64_t page)
+static weir_status destroy_page(void *self, uint64_t page)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemRelease(page));
   cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)d->backend.source.page_bytes);
@@ -285,10 +285,10 @@ weir_status cuda_vmm(cuda_device_state *d)
   if (r) return driver_fail(r, "cuMemGetAllocationGranularity on cuda:%d", d->index);
   if (!bytes || (bytes & (bytes - 1)) || !works(d, bytes)) return WEIR_OK;
   s->page_bytes = bytes;
-  s->reserve = reserve;
-  s->release = release;
-  s->create = create;
-  s->destroy = destroy;
+  s->reserve = reserve_addresses;
+  s->release = release_addresses;
+  s->create = create_page;
+  s->destroy = destroy_page;
   s->map = vmm_map;
   s->unmap = vmm_unmap;
   s->access = access;

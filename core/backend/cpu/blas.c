@@ -108,7 +108,7 @@ static void open_any(void)
     if (open_one(&candidates[i])) library.is = &candidates[i];
 }
 
-static bool wanted(void)
+static bool blas_wanted(void)
 {
   weir_blas which = weir_get_blas();
   if (which == WEIR_BLAS_BUILTIN) return false;
@@ -118,14 +118,14 @@ static bool wanted(void)
 
 const char *weir_cpu_blas_name(void)
 {
-  return wanted() ? library.is->file : "builtin";
+  return blas_wanted() ? library.is->file : "builtin";
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
 
 void *cpu_blas_library(const char **name)
 {
-  if (!wanted()) return NULL;
+  if (!blas_wanted()) return NULL;
   if (name) *name = library.is->file;
   return library.handle;
 }
@@ -167,7 +167,7 @@ static void call_blas(const weir_gemm *g)
 weir_status cpu_gemm_blas(const weir_gemm *g, bool *done)
 {
   bool types = g->dtype == WEIR_FLOAT32 || g->dtype == WEIR_FLOAT64 || g->dtype == WEIR_COMPLEX64;
-  *done = types && sizes_fit_int(g) && wanted();
+  *done = types && sizes_fit_int(g) && blas_wanted();
   if (*done) {
     cpu_blas_threads(weir_get_num_threads());
     call_blas(g);

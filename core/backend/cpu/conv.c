@@ -14,6 +14,7 @@
  * Words. plane: an image's channel. position: number of an output element, in rows of a phase's
  * length. term: one of what an output is a sum of. chunk: positions that are worked on at a time. */
 #include <string.h>
+#include "core/base/least.h"
 #include "core/base/compiler.h"
 #include "core/backend/cpu/gemm.h"
 #include "core/backend/threads.h"
@@ -56,11 +57,6 @@ typedef struct work {
   char *weights, *images, *results; /* results: a chunk's, for each thread */
   char *gather;                     /* dense: rows of a chunk, for each thread */
 } work;
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
 
 static int64_t in_units(int64_t n, int64_t unit)
 {

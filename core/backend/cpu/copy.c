@@ -66,7 +66,7 @@ static void step_by(copy_place *p, const weir_loop *l, int d, int64_t elements)
   p->in += l->in[0].stride[d] * bytes;
 }
 
-static copy_place place_of(const weir_loop *l, int64_t element)
+static copy_place place_of_copy(const weir_loop *l, int64_t element)
 {
   copy_place p = {.out = l->out.data, .in = l->in[0].data};
   for (int d = l->dims - 1; d >= 0; d--) {
@@ -96,7 +96,7 @@ static void copy_rows(void *arg, int64_t from, int64_t to)
   const weir_loop *l = arg;
   int last = l->dims - 1;
   size_t bytes = cpu_dtype_bytes(l->out.dtype);
-  copy_place p = place_of(l, from);
+  copy_place p = place_of_copy(l, from);
   for (int64_t n; from < to; from += n) {
     n = l->size[last] - p.at[last];
     if (n > to - from) n = to - from;

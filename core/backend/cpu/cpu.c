@@ -15,7 +15,7 @@ enum { ALIGNMENT = 512, COPY_GRAIN = 1 << 20 /* bytes a thread copies at a time 
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+static weir_status cpu_mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   (void)self;
   host_room room;
@@ -31,7 +31,7 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
   return WEIR_OK;
 }
 
-static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
+static weir_status cpu_segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   void *at = NULL;
   (void)self;
@@ -45,7 +45,7 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
   return WEIR_OK;
 }
 
-static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
+static weir_status cpu_segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   (void)self, (void)bytes;
   free((void *)(uintptr_t)address);
@@ -54,7 +54,7 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 
 /* ---- streams and events: nothing is ever pending --------------------------------------------- */
 
-static weir_status event_create(void *self, void **event)
+static weir_status cpu_event_create(void *self, void **event)
 {
   static char one;
   (void)self;
@@ -68,7 +68,7 @@ static weir_status event_only(void *self, void *event)
   return WEIR_OK;
 }
 
-static weir_status event_record(void *self, void *event, void *stream)
+static weir_status cpu_event_record(void *self, void *event, void *stream)
 {
   (void)self, (void)event, (void)stream;
   return WEIR_OK;
@@ -108,8 +108,8 @@ static weir_status backend_copy(void *self, void *stream, enum weir_copy_way way
   return WEIR_OK;
 }
 
-static weir_status copy_peer(void *self, void *stream, void *to, const weir_backend *source,
-                             const void *from, uint64_t count)
+static weir_status cpu_copy_peer(void *self, void *stream, void *to, const weir_backend *source,
+                                 const void *from, uint64_t count)
 {
   (void)source;
   return backend_copy(self, stream, WEIR_COPY_WITHIN, to, from, count);
@@ -205,20 +205,21 @@ static const weir_compute compute = {.map = cpu_map,
                                      .resample = cpu_resample,
                                      .update = cpu_update};
 
-const weir_backend weir_cpu_backend = {
-    .name = "cpu",
-    .source = {.mem_info = mem_info, .segment_alloc = segment_alloc, .segment_free = segment_free},
-    .event_create = event_create,
-    .event_destroy = event_only,
-    .event_record = event_record,
-    .event_query = is_complete,
-    .event_wait = event_record,
-    .event_sync = event_only,
-    .copy_to_host = copy_to_host,
-    .copy_to_device = copy_to_device,
-    .copy = backend_copy,
-    .copy_done = backend_copy,
-    .copy_peer = copy_peer,
-    .stream_sync = event_only,
-    .stream_query = is_complete,
-    .compute = &compute};
+const weir_backend weir_cpu_backend = {.name = "cpu",
+                                       .source = {.mem_info = cpu_mem_info,
+                                                  .segment_alloc = cpu_segment_alloc,
+                                                  .segment_free = cpu_segment_free},
+                                       .event_create = cpu_event_create,
+                                       .event_destroy = event_only,
+                                       .event_record = cpu_event_record,
+                                       .event_query = is_complete,
+                                       .event_wait = cpu_event_record,
+                                       .event_sync = event_only,
+                                       .copy_to_host = copy_to_host,
+                                       .copy_to_device = copy_to_device,
+                                       .copy = backend_copy,
+                                       .copy_done = backend_copy,
+                                       .copy_peer = cpu_copy_peer,
+                                       .stream_sync = event_only,
+                                       .stream_query = is_complete,
+                                       .compute = &compute};

@@ -4,8 +4,8 @@
  * level of processor: cpu_level_in_use() is the table for this machine. What is strided, of another
  * dtype or a number is brought into that form in blocks of CPU_BLOCK elements (cpu/walk.c), which
  * stay in the first cache. Arithmetic is the same at all levels, to the bit. */
-#ifndef WEIR_DEVICE_CPU_H
-#define WEIR_DEVICE_CPU_H
+#ifndef WEIR_BACKEND_CPU_CPU_H
+#define WEIR_BACKEND_CPU_CPU_H
 
 #include <stddef.h>
 #include "core/backend/backend.h"

@@ -394,7 +394,7 @@ static int make_all(dnn_plan *p, dnn_draft *d, const weir_conv *c)
 }
 
 /* NULL: no memory. */
-static dnn_plan *make_plan(const int64_t *key, const weir_conv *c)
+static dnn_plan *make_dnn_plan(const int64_t *key, const weir_conv *c)
 {
   dnn_draft d = {.attr = NULL};
   dnn_plan *p = calloc(1, sizeof *p);
@@ -514,7 +514,7 @@ static bool convolve_planned(const weir_conv *c, int threads)
   share.n = images_of_share(c, threads);
   fill_key(key, &share, threads);
   dnn_plan *p = take_plan(key);
-  if (!p) p = make_plan(key, &share);
+  if (!p) p = make_dnn_plan(key, &share);
   if (!p) return false;
   bool done = !p->refused && calculate(p, c, share.n);
   put_plan(p);

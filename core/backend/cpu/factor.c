@@ -38,7 +38,7 @@ static double dot_lines(const double *x, const double *y, int64_t n)
 }
 
 /* y -= f x. */
-static void take_line(double *y, const double *x, double f, int64_t n)
+static void take_column(double *y, const double *x, double f, int64_t n)
 {
   for (int64_t i = 0; i < n; i++)
     y[i] -= f * x[i];
@@ -60,7 +60,7 @@ static void eliminate(void *arg, int64_t from, int64_t to)
   for (int64_t j = at + 1 + from; j < at + 1 + to; j++) {
     double *column = e->a + j * m;
     swap_lines(column + at, column + e->pivot, 1);
-    take_line(column + at + 1, low + at + 1, column[at], m - at - 1);
+    take_column(column + at + 1, low + at + 1, column[at], m - at - 1);
   }
 }
 
@@ -113,9 +113,9 @@ static void substitute_columns(void *arg, int64_t from, int64_t to)
       double *b = s->b + x * n;
       if (!s->unit) b[i] /= column[i];
       if (s->upper)
-        take_line(b, column, b[i], i);
+        take_column(b, column, b[i], i);
       else
-        take_line(b + i + 1, column + i + 1, b[i], n - i - 1);
+        take_column(b + i + 1, column + i + 1, b[i], n - i - 1);
     }
 }
 
@@ -170,7 +170,7 @@ static void reflect(double *x, int64_t m, int64_t n, int64_t column, const doubl
     double *at = x + j * m + from;
     double sum = tau * (at[0] + dot_lines(v, at + 1, below));
     at[0] -= sum;
-    take_line(at + 1, v, sum, below);
+    take_column(at + 1, v, sum, below);
   }
 }
 
@@ -333,7 +333,7 @@ static void complete_row(double *u, int64_t m, int64_t at)
     row[axis] = 1;
     for (int twice = 0; twice < 2; twice++)
       for (int64_t i = 0; i < at; i++)
-        take_line(row, u + i * m, dot_lines(row, u + i * m, m), m);
+        take_column(row, u + i * m, dot_lines(row, u + i * m, m), m);
     norm = dot_lines(row, row, m);
   }
   norm = sqrt(norm);

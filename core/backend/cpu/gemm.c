@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/least.h"
 #include "core/backend/cpu/gemm.h"
 #include "core/backend/threads.h"
 
@@ -42,7 +43,7 @@ typedef struct product {
   double alpha;
   bool add; /* to C */
   int threads;
-  /* set by multiply() */
+  /* set by multiply_packed() */
   int64_t width;  /* of a tile, elements */
   int64_t size;   /* of an element of the arithmetic, bytes */
   int64_t height; /* of a block of A, rows */
@@ -51,11 +52,6 @@ typedef struct product {
   /* the block of B that is packed */
   int64_t column, columns, step, steps;
 } product;
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
 
 static int64_t in_units(int64_t n, int64_t unit)
 {
@@ -144,7 +140,7 @@ static bool is_shared(int64_t results, int64_t k)
   return results >= FEW || results * k >= MANY || parallel_at_once();
 }
 
-static void measure(product *p)
+static void measure_gemm(product *p)
 {
   int64_t high = p->level->rows;
   p->size = (int64_t)cpu_dtype_bytes(p->type);
@@ -158,10 +154,10 @@ static void measure(product *p)
 }
 
 /* C = alpha A B, or that added to it. k is not 0. */
-static weir_status multiply(product *p)
+static weir_status multiply_packed(product *p)
 {
   p->level = cpu_tile_in_use();
-  measure(p);
+  measure_gemm(p);
   int64_t most = B_BYTES / (STEPS * p->size) / p->width * p->width;
   int64_t wide = least(most, in_units(p->n, p->width) * p->width);
   size_t bytes_a = (size_t)(p->height * STEPS * p->size) * (size_t)p->threads;
@@ -235,7 +231,7 @@ static weir_status real_gemm(const weir_gemm *g)
   p.add = g->beta != 0;
   if (g->beta != 0) scale(g);
   if (cpu_gemm_thin(g)) return WEIR_OK;
-  if (p.k > CPU_SMALL_STEPS || p.m * p.n * p.k > SMALL) return multiply(&p);
+  if (p.k > CPU_SMALL_STEPS || p.m * p.n * p.k > SMALL) return multiply_packed(&p);
   cpu_small s = {.m = p.m, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .c = p.c, .ldc = p.ldc};
   s.a_row = p.a_row, s.a_step = p.a_step, s.b_step = p.b_step, s.b_column = p.b_column;
   s.alpha = p.alpha, s.add = p.add;
@@ -253,7 +249,7 @@ static weir_status half_gemm(const weir_gemm *g)
   p.c = (char *)sum;
   p.ldc = g->n;
   p.alpha = g->alpha;
-  weir_status st = multiply(&p);
+  weir_status st = multiply_packed(&p);
   for (int64_t i = 0; i < g->m && !st; i++) {
     uint16_t *row = (uint16_t *)g->c + i * g->ldc;
     for (int64_t j = 0; j < g->n && g->beta != 0; j++) {
@@ -280,7 +276,7 @@ static weir_status complex_gemm(const weir_gemm *g)
     p.ldc = g->n;
     p.alpha = i == 3 ? -1 : 1;
     p.add = i >= 2;
-    st = multiply(&p);
+    st = multiply_packed(&p);
   }
   if (!st) scale(g);
   for (int64_t i = 0; i < g->m && !st; i++)
@@ -308,8 +304,8 @@ static weir_status multiply_one(const weir_gemm *g)
 
 typedef struct batch {
   const weir_gemm *g;
-  _Atomic int status; /* of the first that failed */
-  char why[512];      /* its sentence, whatever thread it failed in */
+  _Atomic int st; /* of the first that failed */
+  char why[512];  /* its sentence, whatever thread it failed in */
 } batch;
 
 static void some_of_batch(void *arg, int64_t from, int64_t to)
@@ -322,7 +318,7 @@ static void some_of_batch(void *arg, int64_t from, int64_t to)
     g.b = (const char *)g.b + i * g.stepb * size;
     g.c = (char *)g.c + i * g.stepc * size;
     int st = (int)multiply_one(&g), none = WEIR_OK;
-    if (st && atomic_compare_exchange_strong(&b->status, &none, st))
+    if (st && atomic_compare_exchange_strong(&b->st, &none, st))
       (void)snprintf(b->why, sizeof b->why, "%s", weir_error_message());
   }
 }
@@ -346,6 +342,6 @@ weir_status cpu_gemm(void *self, void *stream, const weir_gemm *g)
     parallel_for(g->batch, FEW / (work + 1) + 1, some_of_batch, &b);
   else
     some_of_batch(&b, 0, g->batch);
-  int st = atomic_load(&b.status);
+  int st = atomic_load(&b.st);
   return st ? weir_fail((weir_status)st, "%s", b.why) : WEIR_OK;
 }

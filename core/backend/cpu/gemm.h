@@ -1,6 +1,6 @@
 /* cpu/gemm.h: matrix products on the cpu: what does them. */
-#ifndef WEIR_DEVICE_CPU_GEMM_H
-#define WEIR_DEVICE_CPU_GEMM_H
+#ifndef WEIR_BACKEND_CPU_GEMM_H
+#define WEIR_BACKEND_CPU_GEMM_H
 
 #include "core/backend/cpu/cpu.h"
 #include "core/weir/blas.h"

@@ -60,7 +60,7 @@ static void store_tile(uint64_t *sum, const tile *t)
   }
 }
 
-static void some_tiles(void *arg, int64_t from, int64_t to)
+static void some_int_tiles(void *arg, int64_t from, int64_t to)
 {
   const weir_gemm *g = arg;
   int64_t down = (g->m - 1) / ROWS + 1, across = (g->n - 1) / COLUMNS + 1;
@@ -84,6 +84,6 @@ weir_status cpu_gemm_int(const weir_gemm *g)
   weir_gemm mine = *g;
   int64_t tiles = g->batch * ((g->m - 1) / ROWS + 1) * ((g->n - 1) / COLUMNS + 1);
   int64_t work = g->k * ROWS * (g->n < COLUMNS ? g->n : COLUMNS) + 1;
-  parallel_for(tiles, CPU_GRAIN * 4 / work + 1, some_tiles, &mine);
+  parallel_for(tiles, CPU_GRAIN * 4 / work + 1, some_int_tiles, &mine);
   return WEIR_OK;
 }

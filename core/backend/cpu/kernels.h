@@ -735,7 +735,7 @@ static void real_var(cpu_sum *s, const void *in, int64_t n, int64_t first)
     }
 }
 
-static void add_row(double *sum, double *lost, const double *x, int64_t n)
+static void add_sum_row(double *sum, double *lost, const double *x, int64_t n)
 {
   LOOP add_exactly(&sum[i], &lost[i], x[i]);
 }
@@ -1242,7 +1242,7 @@ const cpu_level CPU_LEVEL = {
     .fold = {WEIR_REDUCE_OPS(FOLD_ENTRY)},
     .narrow_fold = {WEIR_REDUCE_OPS(NARROW_ENTRY)},
     .repeat = repeat_element,
-    .add_row = add_row,
+    .add_row = add_sum_row,
     .add_narrow_row = add_narrow_row,
     .add_four_rows = add_four_rows,
     .add_rows_off = add_rows_off,

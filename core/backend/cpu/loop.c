@@ -288,7 +288,7 @@ static weir_status loop_status(const work *w)
 }
 
 /* As many elements as rooms hold. */
-static int64_t block_of(const work *w)
+static int64_t loop_block(const work *w)
 {
   const weir_loop *l = w->loop;
   size_t most = cpu_dtype_bytes(cpu_kernel_dtype(l->compute)), out = cpu_dtype_bytes(l->out.dtype);
@@ -306,7 +306,7 @@ static weir_status run_parallel(work *w)
   if (part == loop_piece) {
     int op = l->has_alpha ? op_of(l) : (int)l->op;
     const cpu_level *level = cpu_level_in_use();
-    w->block = block_of(w);
+    w->block = loop_block(w);
     w->of_numbers =
         w->kernel && w->kernel == level->op[op][WEIR_FLOAT32] ? level->number_op[op] : NULL;
   }

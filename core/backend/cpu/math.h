@@ -4,8 +4,8 @@
  * float32 is the only error that shows: at most 0.51 units in the last place, everywhere. No
  * branch, no table, no library call. All take a float's value; x + 0x1.8p52 leaves the nearest
  * integer in the low bits. Polynomials without a simple series interpolate at Chebyshev's nodes. */
-#ifndef WEIR_DEVICE_CPU_MATH_H
-#define WEIR_DEVICE_CPU_MATH_H
+#ifndef WEIR_BACKEND_CPU_MATH_H
+#define WEIR_BACKEND_CPU_MATH_H
 
 #include <math.h>
 #include <stdbool.h>

@@ -31,7 +31,7 @@ static int64_t end_of_chunk(const weir_places *p, int64_t chunk)
   return end < p->count ? end : p->count;
 }
 
-static int64_t block_of(int64_t from, int64_t end)
+static int64_t places_block(int64_t from, int64_t end)
 {
   return end - from < CPU_BLOCK ? end - from : CPU_BLOCK;
 }
@@ -43,7 +43,7 @@ static void count_chunks(void *arg, int64_t from, int64_t to)
   for (int64_t c = from; c < to; c++) {
     int64_t sum = 0, end = end_of_chunk(p, c), n;
     for (int64_t i = c * WEIR_PLACES_CHUNK; i < end; i += n) {
-      n = block_of(i, end);
+      n = places_block(i, end);
       read_times(times, p, i, n);
       for (int64_t k = 0; k < n; k++)
         sum += times[k];
@@ -118,7 +118,7 @@ static void write_chunks(void *arg, int64_t from, int64_t to)
     int64_t at = p->sums[c], end = end_of_chunk(p, c), n, count;
     if (at == p->sums[c + 1]) continue;
     for (int64_t i = c * WEIR_PLACES_CHUNK; i < end; i += n) {
-      n = block_of(i, end);
+      n = places_block(i, end);
       read_times(times, p, i, n);
       if (p->times) {
         at += repeat_places(p, &row, times, i, n, at);

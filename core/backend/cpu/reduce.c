@@ -180,7 +180,7 @@ static double real_result(const work *w, int64_t output, const cpu_sum *s)
   return v;
 }
 
-static void finish(const work *w, int64_t output, const cpu_sum *s)
+static void finish_reduction(const work *w, int64_t output, const cpu_sum *s)
 {
   const weir_reduce *r = w->r;
   char *out = place_of_result(&r->out, r, output);
@@ -223,7 +223,7 @@ static void add_sums(cpu_sum *s, const cpu_sum *next)
   s->i = (int64_t)((uint64_t)s->i + (uint64_t)next->i);
 }
 
-static void multiply(cpu_sum *s, const cpu_sum *next)
+static void multiply_items(cpu_sum *s, const cpu_sum *next)
 {
   double real = s->f[0] * next->f[0] - s->f[1] * next->f[1];
   s->f[1] = s->f[0] * next->f[1] + s->f[1] * next->f[0];
@@ -241,7 +241,7 @@ static void combine_sums(const work *w, cpu_sum *s, const cpu_sum *next)
     add_sums(s, next);
     break;
   case FOLD_prod:
-    multiply(s, next);
+    multiply_items(s, next);
     break;
   case FOLD_all:
     s->i &= next->i;
@@ -274,7 +274,7 @@ static void some_results(void *arg, int64_t from, int64_t to)
       cpu_sum next = fold_range(w, o, p, each - p < piece ? each : p + piece);
       combine_sums(w, &s, &next);
     }
-    finish(w, o, &s);
+    finish_reduction(w, o, &s);
   }
 }
 
@@ -288,7 +288,7 @@ static void large_results(work *w)
     parallel_for(pieces, 1, some_pieces, w);
     for (int64_t p = 1; p < pieces; p++)
       combine_sums(w, &sums[0], &sums[p]);
-    finish(w, w->output, &sums[0]);
+    finish_reduction(w, w->output, &sums[0]);
   }
   w->sums = NULL;
 }
@@ -462,7 +462,7 @@ static void finish_tile(const work *w, int64_t output, double *sum, const double
   }
   for (int64_t j = 0; j < n; j++) {
     cpu_sum s = {.f = {sum[j]}, .c = {lost[j]}};
-    finish(w, output + j, &s);
+    finish_reduction(w, output + j, &s);
   }
 }
 
@@ -507,7 +507,7 @@ static void variance_tile(const work *w, const char *at, int64_t output, int64_t
   if (r->mean.data) store_tile(w, &r->mean, output, sum, n);
 }
 
-static void some_tiles(void *arg, int64_t from, int64_t to)
+static void some_reduce_tiles(void *arg, int64_t from, int64_t to)
 {
   const work *w = arg;
   const weir_reduce *r = w->r;
@@ -545,7 +545,7 @@ static void share_tiles(work *w)
     w->tile /= 2;
   int64_t tiles = r->outputs / last * ((last - 1) / w->tile + 1);
   int64_t each = r->each * (last < w->tile ? last : w->tile);
-  parallel_for(tiles, CPU_GRAIN / each + 1, some_tiles, w);
+  parallel_for(tiles, CPU_GRAIN / each + 1, some_reduce_tiles, w);
 }
 
 weir_status cpu_reduce(void *self, void *stream, const weir_reduce *r)

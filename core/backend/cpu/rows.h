@@ -3,8 +3,8 @@
  * cpu/rows_kernels.h is compiled once for each level of processor, as cpu/kernels.h is, and fills a
  * cpu_row_level. A row lies in memory without holes. Sums run in lanes whose number is the same at
  * all levels, so results are the same to the bit; `out` may be the same memory as an input. */
-#ifndef WEIR_DEVICE_CPU_ROWS_H
-#define WEIR_DEVICE_CPU_ROWS_H
+#ifndef WEIR_BACKEND_CPU_ROWS_H
+#define WEIR_BACKEND_CPU_ROWS_H
 
 #include "core/backend/cpu/cpu.h"
 

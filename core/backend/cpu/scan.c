@@ -335,7 +335,7 @@ static void share_line(scan_work *w)
 
 /* ---- lines side by side ---------------------------------------------------------------------- */
 
-static void some_tiles(void *arg, int64_t from, int64_t to)
+static void some_scan_tiles(void *arg, int64_t from, int64_t to)
 {
   const scan_work *w = arg;
   const weir_scan *s = w->s;
@@ -380,7 +380,7 @@ weir_status cpu_scan(void *self, void *stream, const weir_scan *s)
   int64_t tile = s->inner < SCAN_TILE ? s->inner : SCAN_TILE;
   if (s->inner > 1)
     parallel_for(s->outer * ((s->inner - 1) / SCAN_TILE + 1), CPU_GRAIN / (s->length * tile) + 1,
-                 some_tiles, &w);
+                 some_scan_tiles, &w);
   else if (s->outer == 1 && w.pieces > 1 && weir_get_num_threads() > 1)
     share_line(&w);
   else

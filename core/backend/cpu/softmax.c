@@ -41,7 +41,7 @@ static int64_t unit_at(const work *w, int64_t u, int64_t *width)
 }
 
 /* Elements from `at` on, `count` of them `stride` apart, into room as the kernel's type. */
-static void gather(const work *w, char *room, const char *at, int64_t count, int64_t stride)
+static void gather_row(const work *w, char *room, const char *at, int64_t count, int64_t stride)
 {
   weir_operand o = {.data = (void *)at, .dtype = w->s->dtype, .stride = {stride}};
   _Alignas(64) char block[CPU_BLOCK * CPU_ELEMENT];
@@ -58,7 +58,7 @@ static void gather(const work *w, char *room, const char *at, int64_t count, int
   }
 }
 
-static void spread(const work *w, char *at, const char *room, int64_t count, int64_t stride)
+static void spread_row(const work *w, char *at, const char *room, int64_t count, int64_t stride)
 {
   weir_operand o = {.data = at, .dtype = w->s->dtype, .stride = {stride}};
   _Alignas(64) char block[CPU_BLOCK * CPU_ELEMENT];
@@ -85,9 +85,9 @@ static void move_unit(const work *w, char *room, char *at, int64_t width, bool o
     char *memory = at + i * s->inner * w->size, *mine = room + i * width * w->wide_size;
     int64_t stride = by_rows(w) ? s->inner : 1;
     if (out)
-      spread(w, memory, mine, count, stride);
+      spread_row(w, memory, mine, count, stride);
     else
-      gather(w, mine, memory, count, stride);
+      gather_row(w, mine, memory, count, stride);
   }
 }
 
@@ -111,11 +111,11 @@ static void run_batch(const work *w, char *in, char *back, int64_t u, int64_t ro
 {
   const weir_softmax_request *s = w->s;
   int64_t at = u * s->each * w->size, row = s->each * w->wide_size;
-  gather(w, in, (const char *)s->in + at, rows * s->each, 1);
-  if (s->grad) gather(w, back, (const char *)s->grad + at, rows * s->each, 1);
+  gather_row(w, in, (const char *)s->in + at, rows * s->each, 1);
+  if (s->grad) gather_row(w, back, (const char *)s->grad + at, rows * s->each, 1);
   for (int64_t r = 0; r < rows; r++)
     run_unit(w, in + r * row, in + r * row, s->grad ? back + r * row : NULL, 1, 1);
-  spread(w, (char *)s->out + at, in, rows * s->each, 1);
+  spread_row(w, (char *)s->out + at, in, rows * s->each, 1);
 }
 
 static void some_units(void *arg, int64_t from, int64_t to)

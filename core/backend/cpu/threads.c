@@ -223,7 +223,7 @@ static void *worker(void *unused)
   return NULL;
 }
 
-static void fork_child(void)
+static void fork_child_of_threads(void)
 {
   pthread_mutex_init(&pool.busy, NULL);
   pthread_mutex_init(&pool.lock, NULL);
@@ -236,9 +236,9 @@ static void fork_child(void)
   atomic_store(&pool.waiting, false);
 }
 
-static void watch_forks(void)
+static void watch_forks_of_threads(void)
 {
-  (void)pthread_atfork(NULL, NULL, fork_child);
+  (void)pthread_atfork(NULL, NULL, fork_child_of_threads);
 }
 
 /* Starts what is missing; under busy. Where the system gives no more threads, fewer do. */
@@ -246,7 +246,7 @@ static void start_workers(int wanted)
 {
   sigset_t all, before;
   if (pool.workers >= wanted) return;
-  (void)pthread_once(&once, watch_forks);
+  (void)pthread_once(&once, watch_forks_of_threads);
   (void)sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_mutex_lock(&pool.lock);

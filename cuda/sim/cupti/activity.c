@@ -141,7 +141,7 @@ CUPTI_API CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind)
 }
 
 /* The context's place, a free one if it has none; -1: there is no more room. */
-static int place_of(uint32_t context)
+static int place_of_context(uint32_t context)
 {
   int place = -1;
   for (int i = 0; i < CONTEXTS; i++) {
@@ -160,7 +160,7 @@ static CUptiResult for_context(CUcontext context, CUpti_ActivityKind kind, bool 
   uint32_t id = context ? sim_seam()->context_device(context, NULL) : 0;
   if (!id) return CUPTI_ERROR_INVALID_CONTEXT;
   pthread_mutex_lock(&lock);
-  int i = place_of(id);
+  int i = place_of_context(id);
   if (i >= 0 && on)
     atomic_fetch_or(&contexts[i].enabled, bit(kind));
   else if (i >= 0)
@@ -249,15 +249,15 @@ CUPTI_API CUptiResult CUPTIAPI cuptiFinalize(void)
   return CUPTI_SUCCESS;
 }
 
-static void in_child(void)
+static void activity_in_child(void)
 {
   pthread_mutex_init(&lock, NULL);
   nothing_enabled();
 }
 
-__attribute__((constructor)) static void watch_forks(void)
+__attribute__((constructor)) static void watch_forks_of_activity(void)
 {
-  pthread_atfork(NULL, NULL, in_child);
+  pthread_atfork(NULL, NULL, activity_in_child);
 }
 
 /* ---- attributes ------------------------------------------------------------------------------ */

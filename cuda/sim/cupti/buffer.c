@@ -181,7 +181,7 @@ static void ask(struct client *c) /* locked */
   pthread_cond_broadcast(&changed);
 }
 
-static bool make_room(struct client *c, size_t bytes) /* locked */
+static bool make_record_room(struct client *c, size_t bytes) /* locked */
 {
   bool asked = false;
   while (!has_room(c, bytes)) {
@@ -200,7 +200,7 @@ static bool make_room(struct client *c, size_t bytes) /* locked */
 static void put_for_client(struct client *c, const void *record, size_t bytes) /* locked */
 {
   uint32_t every = sim_faults()->drop;
-  if ((every && ++c->offered % every == 0) || !make_room(c, bytes)) {
+  if ((every && ++c->offered % every == 0) || !make_record_room(c, bytes)) {
     c->dropped++;
     return;
   }
@@ -293,7 +293,7 @@ void sim_buffers_end(void)
 }
 
 /* In a forked child there is no thread and no client. */
-static void in_child(void)
+static void buffers_in_child(void)
 {
   pthread_mutex_init(&lock, NULL);
   pthread_cond_init(&changed, NULL);
@@ -302,7 +302,7 @@ static void in_child(void)
   running = false;
 }
 
-__attribute__((constructor)) static void watch_forks(void)
+__attribute__((constructor)) static void watch_forks_of_buffers(void)
 {
-  pthread_atfork(NULL, NULL, in_child);
+  pthread_atfork(NULL, NULL, buffers_in_child);
 }

@@ -50,7 +50,7 @@ static const struct api runtime[] = {
 #undef T
 };
 
-static int compare(const void *name, const void *api)
+static int compare_callbacks(const void *name, const void *api)
 {
   return strcmp(name, ((const struct api *)api)->name);
 }
@@ -59,7 +59,7 @@ static const struct api *search(const struct weir_watch_call *call)
 {
   const struct api *table = call->runtime ? runtime : driver;
   size_t bytes = call->runtime ? sizeof runtime : sizeof driver;
-  return bsearch(call->name, table, bytes / sizeof *table, sizeof *table, compare);
+  return bsearch(call->name, table, bytes / sizeof *table, sizeof *table, compare_callbacks);
 }
 
 /* A program calls few functions again and again, and a name has one address: what was found lies at
@@ -232,15 +232,15 @@ void sim_subscribers_end(void)
   pthread_mutex_unlock(&lock);
 }
 
-static void in_child(void)
+static void callbacks_in_child(void)
 {
   pthread_mutex_init(&lock, NULL);
   sim_subscribers_end();
 }
 
-__attribute__((constructor)) static void watch_forks(void)
+__attribute__((constructor)) static void watch_forks_of_callbacks(void)
 {
-  pthread_atfork(NULL, NULL, in_child);
+  pthread_atfork(NULL, NULL, callbacks_in_child);
 }
 
 /* ---- what is wanted -------------------------------------------------------------------------- */

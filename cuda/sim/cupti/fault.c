@@ -46,7 +46,7 @@ void sim_hang(const char *why)
   X("allocates", allocates)                                                                        \
   X("sharing-stays", sharing_stays)
 
-static bool read_word(const char *word)
+static bool read_fault_word(const char *word)
 {
 #define X(name, field)                                                                             \
   if (strcmp(word, name) == 0) return faults.field = true;
@@ -78,7 +78,7 @@ static int read_list(const char *list)
   copy[sizeof copy - 1] = 0;
   char *rest = copy;
   for (char *word; (word = strsep(&rest, ","));) {
-    if (!*word || read_word(word)) continue;
+    if (!*word || read_fault_word(word)) continue;
     write_line("fault not understood (WEIR_SIM_CUPTI):", word);
     result = CUPTI_ERROR_INVALID_PARAMETER;
   }

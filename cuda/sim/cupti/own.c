@@ -11,7 +11,7 @@ enum { BUFFERS = 3, BUFFER_BYTES = 3200000 };
 static _Atomic bool done;
 static CUcontext context; /* that was current */
 
-static CUresult allocate(unsigned count)
+static CUresult allocate_own(unsigned count)
 {
   CUresult (*f)(CUdeviceptr *, size_t) = NULL;
   CUresult r = CUDA_SUCCESS;
@@ -28,7 +28,7 @@ static void *allocate_in_thread(void *library)
   CUresult (*f)(CUcontext) = NULL;
   void *found = dlsym(library, "cuCtxSetCurrent");
   memcpy(&f, &found, sizeof f);
-  if (f && f(context) == CUDA_SUCCESS) (void)allocate(1);
+  if (f && f(context) == CUDA_SUCCESS) (void)allocate_own(1);
   return NULL;
 }
 
@@ -39,7 +39,8 @@ void sim_allocate_own(void)
   if (!sim_faults()->allocates || atomic_exchange(&done, true)) return;
   void *library = dlopen("libcuda.so.1", RTLD_NOW), *found = dlsym(library, "cuCtxGetCurrent");
   memcpy(&f, &found, sizeof f);
-  if (!f || f(&context) != CUDA_SUCCESS || !context || allocate(BUFFERS) != CUDA_SUCCESS) return;
+  if (!f || f(&context) != CUDA_SUCCESS || !context || allocate_own(BUFFERS) != CUDA_SUCCESS)
+    return;
   if (pthread_create(&thread, NULL, allocate_in_thread, library) == 0)
     (void)pthread_join(thread, NULL);
 }

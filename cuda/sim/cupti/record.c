@@ -86,7 +86,7 @@ static uint8_t copy_kind(uint8_t from, uint8_t to)
   return kinds[places[from]][places[to]];
 }
 
-static void put_copy(const struct weir_watch_work *w)
+static void put_copy_record(const struct weir_watch_work *w)
 {
   CUpti_ActivityMemcpy6 r = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
                              .copyKind = copy_kind(w->from, w->to),
@@ -202,7 +202,7 @@ void sim_record_work(const struct weir_watch_work *work)
   time_it(&w);
   switch (w.kind) {
   case WEIR_WATCH_COPIES:
-    put_copy(&w);
+    put_copy_record(&w);
     break;
   case WEIR_WATCH_PEERS:
     put_peer_copy(&w);

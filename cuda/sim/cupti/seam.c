@@ -11,7 +11,7 @@ static bool found;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what is wanted */
 static _Atomic bool calls_recorded;                      /* or waits */
 
-static void look_up(void *library, const char *name, void *slot)
+static void look_up_seam(void *library, const char *name, void *slot)
 {
   void *function = library ? dlsym(library, name) : NULL;
   memcpy(slot, &function, sizeof function);
@@ -22,12 +22,12 @@ static void find_device(void)
 {
   void *library = dlopen("libcuda.so.1", RTLD_NOW);
   found = true;
-  look_up(library, "weir_sim_watch", &seam.watch);
-  look_up(library, "weir_sim_context_device", &seam.context_device);
-  look_up(library, "weir_sim_stream_id", &seam.stream_id);
-  look_up(library, "weir_sim_node_id", &seam.node_id);
-  look_up(library, "weir_sim_graph_id", &seam.graph_id);
-  look_up(library, "weir_sim_exec_id", &seam.exec_id);
+  look_up_seam(library, "weir_sim_watch", &seam.watch);
+  look_up_seam(library, "weir_sim_context_device", &seam.context_device);
+  look_up_seam(library, "weir_sim_stream_id", &seam.stream_id);
+  look_up_seam(library, "weir_sim_node_id", &seam.node_id);
+  look_up_seam(library, "weir_sim_graph_id", &seam.graph_id);
+  look_up_seam(library, "weir_sim_exec_id", &seam.exec_id);
 }
 
 const struct sim_seam *sim_seam(void)
@@ -68,7 +68,7 @@ static const struct weir_watcher watcher = {.now = sim_client_now,
                                             .work = sim_record_work,
                                             .resource = sim_resource_call_back};
 
-static uint32_t wanted(void)
+static uint32_t seam_wanted(void)
 {
   uint32_t what = sim_wanted_kinds();
   atomic_store(&calls_recorded, what & WEIR_WATCH_CALLS);
@@ -86,6 +86,6 @@ void sim_watch_what_is_wanted(void)
   const struct sim_seam *s = sim_seam();
   if (!s) return;
   pthread_mutex_lock(&lock);
-  s->watch(&watcher, wanted());
+  s->watch(&watcher, seam_wanted());
   pthread_mutex_unlock(&lock);
 }

@@ -11,7 +11,7 @@ static const char *const direction_names[SIM_DIRECTIONS] = {"h2d", "d2h", "d2d",
                                                             "p2p", "h2h", "pageable"};
 
 /* A number with an optional K, M, G, T (powers of `step`); advances *text. */
-static double number_of(const char **text, double step)
+static double number_of_link(const char **text, double step)
 {
   char *end;
   double n = strtod(*text, &end);
@@ -29,7 +29,7 @@ size_t sim_parse_bytes(const char *text, size_t otherwise)
 {
   if (!text || !*text) return otherwise;
   const char *p = text;
-  double n = number_of(&p, 1024);
+  double n = number_of_link(&p, 1024);
   if (*p || n < 0 || n > 1e15) {
     sim_say_once(NULL, "weir sim: not a number of bytes: %s", text);
     return otherwise;
@@ -49,7 +49,7 @@ static bool read_link(char *entry)
   if (d == SIM_DIRECTIONS) return false;
   const char *p = colon + 1;
   struct sim_link link = {0};
-  link.bytes_per_ns = number_of(&p, 1000) / 1e9;
+  link.bytes_per_ns = number_of_link(&p, 1000) / 1e9;
   if (link.bytes_per_ns < 0 || (*p && *p != ':')) return false;
   if (*p == ':') {
     char *unit;

@@ -86,7 +86,7 @@ static void fork_parent(void)
 
 /* The child of a process that had initialised may not use CUDA (CUDA C++ Programming Guide,
  * "Fork"): the gate tells it so, and no lock that another thread may have held is touched again. */
-static void fork_child(void)
+static void fork_child_of_device(void)
 {
   pthread_mutex_unlock(&threads_lock);
   not_forked[0] = threads;
@@ -109,7 +109,7 @@ static void fork_child(void)
 static void init_threads(void)
 {
   pthread_key_create(&thread_key, thread_end);
-  pthread_atfork(fork_begins, fork_parent, fork_child);
+  pthread_atfork(fork_begins, fork_parent, fork_child_of_device);
 }
 
 struct sim_thread *sim_thread_start(void)

@@ -164,7 +164,7 @@ SIM_ASSIGN(cuCtxGetCurrent, SIM_NEED(pctx), *pctx, sim_self->current)
 
 /* ---- contexts of the program's own ----------------------------------------------------------- */
 
-static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned api_version)
+static CUresult create_context(CUcontext *out, unsigned flags, CUdevice dev, unsigned api_version)
 {
   struct sim_device *d = sim_device(dev);
   if (!out || flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
@@ -182,13 +182,13 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned ap
   return CUDA_SUCCESS;
 }
 
-SIM_ENTRY(cuCtxCreate_v2, create(pctx, flags, dev, 3020))
+SIM_ENTRY(cuCtxCreate_v2, create_context(pctx, flags, dev, 3020))
 
 CUresult sim_cuCtxCreate_v3(CUcontext *c, CUexecAffinityParam *affinity, int count,
                             unsigned int flags, CUdevice dev)
 {
   if (affinity || count) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-  return create(c, flags, dev, 3020);
+  return create_context(c, flags, dev, 3020);
 }
 
 CUresult sim_cuCtxCreate_v4(CUcontext *c, CUctxCreateParams *params, unsigned int flags,
@@ -196,7 +196,7 @@ CUresult sim_cuCtxCreate_v4(CUcontext *c, CUctxCreateParams *params, unsigned in
 {
   if (params && params->numExecAffinityParams) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   if (params && params->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
-  return create(c, flags, dev, 3020);
+  return create_context(c, flags, dev, 3020);
 }
 
 CUresult sim_cuCtxDestroy_v2(CUcontext c)

@@ -21,21 +21,21 @@ static CUresult start_devices(void)
   return CUDA_SUCCESS;
 }
 
-static void fork_child(void) /* nobody is initialising there */
+static void fork_child_of_driver(void) /* nobody is initialising there */
 {
   pthread_mutex_init(&lock, NULL);
 }
 
-static void watch_forks(void)
+static void watch_forks_of_driver(void)
 {
-  pthread_atfork(NULL, NULL, fork_child);
+  pthread_atfork(NULL, NULL, fork_child_of_driver);
 }
 
 CUresult sim_cuInit(unsigned int flags)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (flags) return CUDA_ERROR_INVALID_VALUE;
-  pthread_once(&once, watch_forks);
+  pthread_once(&once, watch_forks_of_driver);
   pthread_mutex_lock(&lock);
   CUresult error = CUDA_SUCCESS;
   if (atomic_load(&sim_gate) & SIM_GATE_UNINITIALISED) {

@@ -31,8 +31,8 @@ static void (*best_row(const struct sim_proc *row, int version, int per_thread))
   return best ? best->function : NULL;
 }
 
-static CUresult look_up(const char *symbol, void **function, int version, cuuint64_t flags,
-                        CUdriverProcAddressQueryResult *status)
+static CUresult look_up_function(const char *symbol, void **function, int version, cuuint64_t flags,
+                                 CUdriverProcAddressQueryResult *status)
 {
   const cuuint64_t known =
       CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
@@ -54,11 +54,11 @@ static CUresult look_up(const char *symbol, void **function, int version, cuuint
 /* "The API will return CUDA_SUCCESS and set the returned pfn to NULL if the requested driver
  * function is not supported ..." since 12.0; the four-argument form, which has no status, says
  * NOT_FOUND. */
-SIM_ENTRY(cuGetProcAddress_v2, look_up(symbol, pfn, cudaVersion, flags, symbolStatus))
+SIM_ENTRY(cuGetProcAddress_v2, look_up_function(symbol, pfn, cudaVersion, flags, symbolStatus))
 
 CUresult sim_cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {
-  CUresult error = look_up(symbol, function, version, flags, NULL);
+  CUresult error = look_up_function(symbol, function, version, flags, NULL);
   return error ? error : *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

@@ -15,7 +15,7 @@
  * - sim_capture_bar_context(): waiting for a context with a captured stream;
  * - event_barred(): asking or waiting for an event recorded in a capture;
  * - unsafe(): "potentially unsafe" calls, by the modes of sequences and threads;
- * - wait_for(): an event of another sequence, or of none.
+ * - wait_for_event(): an event of another sequence, or of none.
  *
  * What stands below knows of captures by sim_capture_ops alone. */
 #include "cuda/sim/graph/graph.h"
@@ -237,7 +237,7 @@ static CUresult add_captured(CUstream s, CUgraphNodeParams *params)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void forget(CUevent e)
+static void forget_capture(CUevent e)
 {
   SIM_GRAPH_HOLD();
   struct sim_taken *t = e->taken;
@@ -257,14 +257,14 @@ static CUresult capture_event(struct sim_capture *c, CUstream s, CUevent e)
     free(t);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  forget(e);
+  forget_capture(e);
   t->capture = c;
   c->refs++;
   e->taken = t;
   return CUDA_SUCCESS;
 }
 
-static CUresult record(CUstream s, CUevent e, bool external)
+static CUresult record_node(CUstream s, CUevent e, bool external)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {e}};
   if (external) return add_captured(s, &p);
@@ -298,7 +298,7 @@ static CUresult wait_taken(CUstream s, const struct sim_taken *t)
                                                      : spoil(c, CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static CUresult wait_for(CUstream s, CUevent e, bool external)
+static CUresult wait_for_event(CUstream s, CUevent e, bool external)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {e}};
   if (external) return sim_capturing(s) ? add_captured(s, &p) : CUDA_ERROR_INVALID_VALUE;
@@ -314,8 +314,9 @@ static CUresult wait_for(CUstream s, CUevent e, bool external)
   return recorded ? spoil(c, CUDA_ERROR_STREAM_CAPTURE_ISOLATION) : CUDA_SUCCESS;
 }
 
-static const struct sim_capture_ops ops = {bar,      unsafe, bar_record,   stream_ends, record,
-                                           wait_for, forget, event_barred, add_captured};
+static const struct sim_capture_ops ops = {
+    bar,          unsafe,      bar_record, stream_ends, record_node, wait_for_event, forget_capture,
+    event_barred, add_captured};
 
 __attribute__((constructor)) static void register_ops(void)
 {
@@ -429,7 +430,7 @@ static bool all_marked(const struct sim_nodes *set)
 }
 
 /* Whether every stream's work leads to the origin's, and what destroyed ones left. */
-static bool joined(const struct sim_capture *c)
+static bool joined_streams(const struct sim_capture *c)
 {
   for (CUgraphNode n = c->graph->first; n; n = n->next)
     n->index = 0;
@@ -463,7 +464,7 @@ CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
   if (error) return error;
   if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
     error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  else if (!joined(c))
+  else if (!joined_streams(c))
     error = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
   if (!error) {
     *graph = c->graph;

@@ -349,7 +349,7 @@ static CUresult queue_graph(CUgraphExec e, CUstream s, bool only_maps)
   return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUgraphExec e, CUstream s, bool only_maps)
+static CUresult launch_exec(CUgraphExec e, CUstream s, bool only_maps)
 {
   static uint64_t launches;
   bool auto_free = e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
@@ -383,7 +383,7 @@ CUresult sim_cuGraphLaunch(CUgraphExec e, CUstream stream)
   if (!sim_capturing(s)) sim_spend(SIM_COST_GRAPH, 0);
   SIM_GRAPH_HOLD();
   NEED_EXEC(e);
-  return sim_capturing(s) ? capture_launch(e, s) : launch(e, s, false);
+  return sim_capturing(s) ? capture_launch(e, s) : launch_exec(e, s, false);
 }
 
 /* All an upload does here is to give the graph its memory. */
@@ -392,7 +392,7 @@ CUresult sim_cuGraphUpload(CUgraphExec e, CUstream stream)
   SIM_FIND_STREAM(s, stream);
   SIM_GRAPH_HOLD();
   NEED_EXEC(e);
-  return launch(e, s, true);
+  return launch_exec(e, s, true);
 }
 
 /* ---- updating -------------------------------------------------------------------------------- */

@@ -248,7 +248,7 @@ static struct sim_graph_memory *memory_new(struct sim_range *r)
   return m;
 }
 
-static size_t rounded(size_t bytes)
+static size_t rounded_bytes(size_t bytes)
 {
   return (bytes + SIM_GRANULE - 1) / SIM_GRANULE * SIM_GRANULE;
 }
@@ -260,7 +260,7 @@ CUresult sim_graph_memory_new(struct sim_device *d, size_t bytes, CUdeviceptr *p
   if (d->file < 0) return CUDA_ERROR_NOT_SUPPORTED;
   struct sim_range *r = sim_range_new(SIM_DEVICE, NULL, d, bytes);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
-  r->reserved = rounded(bytes);
+  r->reserved = rounded_bytes(bytes);
   r->absent = true;
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_graph_memory *m = memory_new(r);
@@ -324,7 +324,7 @@ bool sim_graph_memory_reuse(struct sim_graph_memory *m, const struct sim_device 
                             CUgraph graph, CUdeviceptr *p)
 {
   SIM_HOLD(sim_memory_lock);
-  bool fits = m->range->device == d && m->range->reserved == rounded(bytes) &&
+  bool fits = m->range->device == d && m->range->reserved == rounded_bytes(bytes) &&
               m->owner == graph->id && m->freed_by == graph->id;
   if (fits) {
     if (m->range->bytes < bytes) m->range->bytes = bytes;

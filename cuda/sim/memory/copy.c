@@ -206,7 +206,7 @@ static void describe_fill(const struct sim_op *op, CUstream s, struct weir_watch
 /* ---- what memory it is ----------------------------------------------------------------------- */
 
 /* Bytes from the first to one past the last of a box, or 0 when they overflow. */
-static size_t extent(const struct side *s, size_t width, size_t height, size_t depth)
+static size_t copy_extent(const struct side *s, size_t width, size_t height, size_t depth)
 {
   size_t planes, rows, all;
   if (__builtin_mul_overflow(s->slice, depth - 1, &planes)) return 0;
@@ -231,12 +231,12 @@ static enum memory memory_of(enum sim_kind kind)
 
 /* Classifies a side by the range its box lies in. A pointer said to be of a device must be known;
  * one into a device's addresses must be inside an allocation; any other unknown one is pageable. */
-static CUresult classify(struct side *s, bool must_be_known, size_t width, size_t height,
-                         size_t depth)
+static CUresult classify_copy(struct side *s, bool must_be_known, size_t width, size_t height,
+                              size_t depth)
 {
   s->readers = s->writers = UINT32_MAX;
   if (s->device) return CUDA_SUCCESS; /* an array: checked by its own shape */
-  size_t bytes = extent(s, width, height, depth);
+  size_t bytes = copy_extent(s, width, height, depth);
   if (!s->start || !bytes) return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *whole = sim_range_reach((uintptr_t)s->start, bytes, &s->readers, &s->writers);
@@ -303,15 +303,15 @@ static CUresult stage_source(struct sim_op *op)
 
 /* cuMemHostRegister: portable memory "will be considered as pinned memory by all CUDA contexts, not
  * just the one that performed the allocation". */
-static void consider(struct side *side, CUstream s)
+static void consider_side(struct side *side, CUstream s)
 {
   if (side->alone && side->alone != s->context) side->memory = PAGEABLE;
 }
 
 static CUresult submit_copy(struct copy *c, CUstream s, bool async, uint64_t *ticket)
 {
-  consider(&c->dst, s);
-  consider(&c->src, s);
+  consider_side(&c->dst, s);
+  consider_side(&c->src, s);
   enum sim_how how = returns_early(c, async) ? SIM_QUEUE : SIM_AND_WAIT;
   c->async = async;
   c->op.drop = drop_copy;
@@ -413,8 +413,8 @@ static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src
   if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
   c->dst = flat_side((void *)dst, bytes);
   c->src = flat_side((void *)src, bytes);
-  error = classify(&c->dst, dst_known, bytes, 1, 1);
-  if (!error) error = classify(&c->src, src_known, bytes, 1, 1);
+  error = classify_copy(&c->dst, dst_known, bytes, 1, 1);
+  if (!error) error = classify_copy(&c->src, src_known, bytes, 1, 1);
   if (error) {
     sim_op_free(&c->op);
     return error;
@@ -478,7 +478,7 @@ static CUresult pitched_side(struct side *out, const struct box_side *b, const s
                        .pitch = pitch,
                        .slice = slice,
                        .planned = out->planned};
-  return classify(out, b->type == CU_MEMORYTYPE_DEVICE, box->width, box->height, box->depth);
+  return classify_copy(out, b->type == CU_MEMORYTYPE_DEVICE, box->width, box->height, box->depth);
 }
 
 static CUresult box_side(struct side *out, const struct box_side *b, const struct box *box)
@@ -621,8 +621,8 @@ static void set_barrier(CUcontext context, CUstream s, uint64_t seq)
  * and future asynchronous work into the current context, srcContext, and dstContext". The Async
  * form is ordinary work of its stream. Both go the same way whether peer access is enabled or not.
  */
-static CUresult copy_peer(const struct box *box, CUcontext dst, CUcontext src, CUstream stream,
-                          bool async)
+static CUresult driver_copy_peer(const struct box *box, CUcontext dst, CUcontext src,
+                                 CUstream stream, bool async)
 {
   SIM_NEED_CONTEXT(current);
   CUresult error = sim_context_check(dst);
@@ -653,21 +653,21 @@ CUresult sim_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr sr
                           CUcontext src_context, size_t bytes, CUstream stream)
 {
   struct box box = {at_device(dst), at_device(src), bytes, 1, 1};
-  return copy_peer(&box, dst_context, src_context, stream, false);
+  return driver_copy_peer(&box, dst_context, src_context, stream, false);
 }
 
 CUresult sim_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                                CUcontext src_context, size_t bytes, CUstream stream)
 {
   struct box box = {at_device(dst), at_device(src), bytes, 1, 1};
-  return copy_peer(&box, dst_context, src_context, stream, true);
+  return driver_copy_peer(&box, dst_context, src_context, stream, true);
 }
 
 static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
 {
   if (!p || p->srcLOD || p->dstLOD) return CUDA_ERROR_INVALID_VALUE;
   struct box box = {BOX_SIDE_3D(p, dst), BOX_SIDE_3D(p, src), p->WidthInBytes, p->Height, p->Depth};
-  return copy_peer(&box, p->dstContext, p->srcContext, stream, async);
+  return driver_copy_peer(&box, p->dstContext, p->srcContext, stream, async);
 }
 
 SIM_ENTRY(cuMemcpy3DPeer, copy_3d_peer(pCopy, default_stream, false))
@@ -690,7 +690,7 @@ static CUresult fill_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struc
   f->height = p->height;
   f->value = p->value;
   f->element = p->elementSize;
-  CUresult error = classify(&f->dst, true, bytes, p->height, 1);
+  CUresult error = classify_copy(&f->dst, true, bytes, p->height, 1);
   if (error)
     sim_op_free(&f->op);
   else

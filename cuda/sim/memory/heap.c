@@ -283,7 +283,7 @@ void sim_heap_addresses_end(struct sim_device *d, uintptr_t start, size_t bytes)
 }
 
 /* A file in memory, as long as `bytes`; -1: none to be had, or not of that length. */
-static int file_of(size_t bytes, ino_t *inode)
+static int file_of_heap(size_t bytes, ino_t *inode)
 {
   struct rlimit limit;
   struct stat s;
@@ -300,10 +300,10 @@ static int file_of(size_t bytes, ino_t *inode)
 
 /* Reserves the device's range: a few times its capacity, so that addresses do not run out before
  * memory does; less where the address space is limited. */
-static char *reserve(struct sim_device *d, size_t *span)
+static char *reserve_heap(struct sim_device *d, size_t *span)
 {
   uintptr_t hint = UINT64_C(0x7e8200000000) + (uintptr_t)d->index * *span;
-  d->file = file_of(*span + SIM_GRANULE + SIM_EXPORTS_BYTES, &d->inode);
+  d->file = file_of_heap(*span + SIM_GRANULE + SIM_EXPORTS_BYTES, &d->inode);
   int kind = d->file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   while (*span >= 64 * SIM_GRANULE) {
     char *p = mmap((void *)hint, *span + SIM_GRANULE, PROT_NONE, kind | MAP_NORESERVE, d->file, 0);
@@ -322,7 +322,7 @@ CUresult sim_heap_start(struct sim_device *d, size_t capacity)
   if (d->base) return CUDA_SUCCESS;
   size_t span = (capacity / SIM_GRANULE + 1) * SIM_GRANULE * 4;
   if (span > (size_t)1 << 43) span = (size_t)1 << 43;
-  char *base = reserve(d, &span);
+  char *base = reserve_heap(d, &span);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   d->span = span;
   uint32_t n = granule_count(d);

@@ -94,7 +94,7 @@ CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 
 /* ---- memory of others ------------------------------------------------------------------------ */
 
-static struct sim_device *device_of(const struct sim_handle *h)
+static struct sim_device *device_of_ipc(const struct sim_handle *h)
 {
   for (int i = 0; i < sim_device_count; i++)
     if (sim_devices[i].index == h->index) return &sim_devices[i];
@@ -125,7 +125,7 @@ static CUresult map_import(CUcontext c, const struct sim_handle *h, int file, CU
                            CUdeviceptr *p)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = h->offset % page;
-  struct sim_device *d = device_of(h);
+  struct sim_device *d = device_of_ipc(h);
   struct sim_import *m = calloc(1, sizeof *m);
   struct sim_range *r = d && m ? sim_range_new(SIM_IMPORTED, c, d, h->bytes) : NULL;
   void *start = r ? mmap(NULL, h->bytes + skip, PROT_READ | PROT_WRITE, MAP_SHARED, file,

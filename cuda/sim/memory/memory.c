@@ -35,7 +35,7 @@ void sim_overhead_give(struct sim_device *d, size_t bytes)
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 /* Ranges that touch compare as equal, so that one search finds whatever touches a span. */
-static int compare(const void *left, const void *right)
+static int compare_blocks(const void *left, const void *right)
 {
   const struct sim_range *a = left, *b = right;
   if (a->start + a->bytes <= b->start) return -1;
@@ -47,7 +47,7 @@ struct sim_range *sim_range_touching(uintptr_t address, size_t bytes)
 {
   struct sim_range key = {.start = address, .bytes = bytes ? bytes : 1};
   if (key.start + key.bytes < key.start) key.bytes = UINTPTR_MAX - key.start;
-  struct sim_range **found = (struct sim_range **)tfind(&key, &tree, compare);
+  struct sim_range **found = (struct sim_range **)tfind(&key, &tree, compare_blocks);
   return found ? *found : NULL;
 }
 
@@ -77,7 +77,7 @@ struct sim_range *sim_range_reach(uintptr_t address, size_t bytes, uint32_t *rea
 
 bool sim_range_add(struct sim_range *r)
 {
-  if (!tsearch(r, &tree, compare)) return false;
+  if (!tsearch(r, &tree, compare_blocks)) return false;
   r->id = next_id++;
   if (!r->context) return true;
   r->next = r->context->ranges;
@@ -91,7 +91,7 @@ bool sim_range_add(struct sim_range *r)
 void sim_range_detach(struct sim_range *r)
 {
   sim_export_end(r);
-  tdelete(r, &tree, compare);
+  tdelete(r, &tree, compare_blocks);
   if (r->context) {
     *r->link = r->next;
     if (r->next) r->next->link = r->link;

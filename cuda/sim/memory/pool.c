@@ -140,7 +140,7 @@ static struct block *find_block(CUmemoryPool p, size_t reserved, CUstream s, enu
 }
 
 /* The block leaves the pool's list; *wait is what the new owner's stream must wait for. */
-static uintptr_t take_block(struct block *b, CUstream s, struct sim_ticket *wait)
+static uintptr_t take_pool_block(struct block *b, CUstream s, struct sim_ticket *wait)
 {
   uintptr_t start = b->start;
   unlink_block(b);
@@ -156,7 +156,7 @@ static uintptr_t take_block(struct block *b, CUstream s, struct sim_ticket *wait
   return start;
 }
 
-static size_t rounded(const CUmemoryPool p, size_t bytes)
+static size_t rounded_size(const CUmemoryPool p, size_t bytes)
 {
   size_t unit = !p->device                 ? (size_t)sysconf(_SC_PAGESIZE)
                 : bytes <= SIM_GRANULE / 2 ? SIM_UNIT
@@ -186,7 +186,7 @@ static uintptr_t device_memory(CUmemoryPool p, size_t bytes, size_t *reserved)
 /* New memory; what the pool keeps goes before it would pass its own limit. */
 static uintptr_t new_memory(CUmemoryPool p, size_t bytes)
 {
-  size_t reserved = rounded(p, bytes);
+  size_t reserved = rounded_size(p, bytes);
   if (bytes > SIZE_MAX / 2 || (p->most && reserved > p->most)) return 0;
   if (p->most) trim_pool(p, p->most - reserved);
   if (p->most && p->reserved > p->most - reserved) return 0;
@@ -195,17 +195,17 @@ static uintptr_t new_memory(CUmemoryPool p, size_t bytes)
   return start;
 }
 
-static uintptr_t find_memory(CUmemoryPool p, size_t bytes, CUstream s, struct sim_ticket *wait)
+static uintptr_t find_pool_memory(CUmemoryPool p, size_t bytes, CUstream s, struct sim_ticket *wait)
 {
-  size_t reserved = rounded(p, bytes);
+  size_t reserved = rounded_size(p, bytes);
   struct block *b = find_block(p, reserved, s, ANY_DONE);
   if (!b) b = find_block(p, reserved, s, SAME_STREAM);
-  if (b) return take_block(b, s, wait);
+  if (b) return take_pool_block(b, s, wait);
   uintptr_t start = new_memory(p, bytes);
   if (start) return start;
   b = p->policy[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES] ? find_block(p, reserved, s, ANY)
                                                                    : NULL;
-  return b ? take_block(b, s, wait) : 0;
+  return b ? take_pool_block(b, s, wait) : 0;
 }
 
 /* ---- allocating and freeing ------------------------------------------------------------------ */
@@ -229,14 +229,14 @@ static CUresult alloc_from(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstr
   struct sim_range *r = sim_range_new(SIM_DEVICE, s->context, d, bytes);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
   r->pool = p;
-  r->reserved = rounded(p, bytes);
+  r->reserved = rounded_size(p, bytes);
   if (!p->device) {
     r->kind = SIM_PINNED;
     r->flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
   }
   pthread_mutex_lock(&sim_memory_lock);
   size_t had = p->reserved;
-  r->start = find_memory(p, bytes, s, &wait);
+  r->start = find_pool_memory(p, bytes, s, &wait);
   bool grown = p->reserved > had;
   bool there = r->start && sim_range_add(r);
   if (there) count_used(p, r->reserved);

@@ -57,7 +57,7 @@ static void *reservations; /* tree of struct sim_reservation, by address */
 
 /* ---- reservations ---------------------------------------------------------------------------- */
 
-static int compare(const void *left, const void *right)
+static int compare_maps(const void *left, const void *right)
 {
   const struct sim_reservation *a = left, *b = right;
   if (a->start + a->bytes <= b->start) return -1;
@@ -68,7 +68,8 @@ static int compare(const void *left, const void *right)
 static struct sim_reservation *reservation_at(uintptr_t p, size_t bytes)
 {
   struct sim_reservation key = {.start = p, .bytes = 1};
-  struct sim_reservation **found = (struct sim_reservation **)tfind(&key, &reservations, compare);
+  struct sim_reservation **found =
+      (struct sim_reservation **)tfind(&key, &reservations, compare_maps);
   struct sim_reservation *v = found ? *found : NULL;
   return v && bytes <= v->bytes - (p - v->start) ? v : NULL;
 }
@@ -111,7 +112,7 @@ CUresult sim_cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t alignment,
   v->start = (uintptr_t)start;
   v->bytes = bytes;
   pthread_mutex_lock(&sim_memory_lock);
-  bool there = tsearch(v, &reservations, compare) != NULL;
+  bool there = tsearch(v, &reservations, compare_maps) != NULL;
   pthread_mutex_unlock(&sim_memory_lock);
   if (!there) {
     munmap(start, bytes);
@@ -130,7 +131,7 @@ CUresult sim_cuMemAddressFree(CUdeviceptr p, size_t bytes)
   struct sim_reservation *v = reservation_at(p, 1);
   bool mine = v && v->start == p && v->bytes == bytes && !v->maps;
   if (mine) {
-    tdelete(v, &reservations, compare);
+    tdelete(v, &reservations, compare_maps);
     munmap((void *)p, bytes);
     free(v);
   }

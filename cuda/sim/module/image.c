@@ -56,7 +56,7 @@ static const char *skip_blank(const char *p)
 }
 
 /* Bytes of the code at p; 0: not recognised. A wrapper is followed to what it holds. */
-static size_t measure(const char **p, size_t limit)
+static size_t measure_image(const char **p, size_t limit)
 {
   uint32_t magic;
   memcpy(&magic, *p, sizeof magic);
@@ -81,7 +81,7 @@ CUresult sim_image_open(const void *code, struct sim_image **image)
 {
   const char *p = code;
   if (!p) return CUDA_ERROR_INVALID_VALUE;
-  size_t bytes = measure(&p, SIZE_MAX);
+  size_t bytes = measure_image(&p, SIZE_MAX);
   if (!bytes) return CUDA_ERROR_INVALID_IMAGE;
   struct sim_image *i = malloc(sizeof *i + bytes + 1);
   if (!i) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -107,7 +107,7 @@ CUresult sim_image_read(const char *path, struct sim_image **image)
   if (bytes > 0) data = calloc(1, (size_t)bytes + sizeof(Elf64_Ehdr));
   if (data && fread(data, 1, (size_t)bytes, f) == (size_t)bytes) {
     const char *p = data;
-    size_t measured = measure(&p, (size_t)bytes);
+    size_t measured = measure_image(&p, (size_t)bytes);
     if (measured && measured <= (size_t)bytes) error = sim_image_open(data, image);
   }
   free(data);

@@ -355,7 +355,7 @@ static CUresult capture_launch(CUstream s, const CUlaunchConfig *c, CUfunction f
   return sim_capture_add(s, &p);
 }
 
-static CUresult launch(const CUlaunchConfig *c, CUfunction handle, void **params, void **extra)
+static CUresult launch_twin(const CUlaunchConfig *c, CUfunction handle, void **params, void **extra)
 {
   SIM_NEED_CURRENT();
   CUfunction f;
@@ -447,7 +447,7 @@ CUresult sim_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsi
                       .blockDimZ = bz,
                       .sharedMemBytes = shared,
                       .hStream = stream};
-  return launch(&c, f, params, extra);
+  return launch_twin(&c, f, params, extra);
 }
 
 SIM_ENTRY(cuLaunchCooperativeKernel,
@@ -481,7 +481,7 @@ CUresult sim_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void *
   if (error) return error;
   CUlaunchConfig c = *config;
   if (!c.hStream) c.hStream = default_stream;
-  return launch(&c, f, params, extra);
+  return launch_twin(&c, f, params, extra);
 }
 
 /* ---- what a function says of itself ---------------------------------------------------------- */

@@ -238,7 +238,7 @@ CUresult sim_cuLibraryGetKernel(CUkernel *kernel, CUlibrary l, const char *name)
 }
 
 /* The library's module of the current context. */
-static CUmodule module_of(CUlibrary l, CUcontext c) /* lock held */
+static CUmodule module_of_handle(CUlibrary l, CUcontext c) /* lock held */
 {
   for (CUmodule m = c->modules; m; m = m->next)
     if (m->library == l) return m;
@@ -253,7 +253,7 @@ CUresult sim_cuLibraryGetModule(CUmodule *module, CUlibrary l)
   if (!module) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
   SIM_HOLD(sim_modules_lock);
-  *module = module_of(l, c);
+  *module = module_of_handle(l, c);
   return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -263,7 +263,7 @@ CUresult sim_cuKernelGetFunction(CUfunction *function, CUkernel k)
   if (!function) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
   SIM_HOLD(sim_modules_lock);
-  CUmodule m = module_of(k->library, c);
+  CUmodule m = module_of_handle(k->library, c);
   *function = m ? function_get(m, k->name, k) : NULL;
   return *function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -391,7 +391,7 @@ CUresult sim_cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary l, cons
   if ((!p && !bytes) || !name) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
   SIM_HOLD(sim_modules_lock);
-  CUmodule m = module_of(l, c);
+  CUmodule m = module_of_handle(l, c);
   return m ? global_get(p, bytes, m, name) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

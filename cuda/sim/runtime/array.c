@@ -49,8 +49,8 @@ cudaError_t rt_channels_of_driver(const CUDA_ARRAY3D_DESCRIPTOR *a, struct cudaC
   }
 }
 
-static cudaError_t allocate(cudaArray_t *out, const struct cudaChannelFormatDesc *channels,
-                            struct cudaExtent extent, unsigned int flags)
+static cudaError_t allocate_array(cudaArray_t *out, const struct cudaChannelFormatDesc *channels,
+                                  struct cudaExtent extent, unsigned int flags)
 {
   CUDA_ARRAY3D_DESCRIPTOR a = {
       .Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags};
@@ -69,8 +69,8 @@ static cudaError_t allocate(cudaArray_t *out, const struct cudaChannelFormatDesc
   return e;
 }
 
-static cudaError_t describe(struct cudaChannelFormatDesc *channels, struct cudaExtent *extent,
-                            unsigned int *flags, cudaArray_const_t array)
+static cudaError_t describe_array(struct cudaChannelFormatDesc *channels, struct cudaExtent *extent,
+                                  unsigned int *flags, cudaArray_const_t array)
 {
   CUDA_ARRAY3D_DESCRIPTOR a;
   if (!array) return cudaErrorInvalidResourceHandle;
@@ -81,11 +81,11 @@ static cudaError_t describe(struct cudaChannelFormatDesc *channels, struct cudaE
   return channels ? rt_channels_of_driver(&a, channels) : cudaSuccess;
 }
 
-RT_BODY(cudaMallocArray, allocate(array, desc, (struct cudaExtent){width, height, 0}, flags))
-RT_BODY(cudaMalloc3DArray, allocate(array, desc, extent, flags))
+RT_BODY(cudaMallocArray, allocate_array(array, desc, (struct cudaExtent){width, height, 0}, flags))
+RT_BODY(cudaMalloc3DArray, allocate_array(array, desc, extent, flags))
 RT_BODY(cudaFreeArray, array ? rt_result(rt_drv->ArrayDestroy((CUarray)array)) : cudaSuccess)
-RT_BODY(cudaArrayGetInfo, describe(desc, extent, flags, array))
-RT_BODY(cudaGetChannelDesc, desc ? describe(desc, NULL, NULL, array) : cudaErrorInvalidValue)
+RT_BODY(cudaArrayGetInfo, describe_array(desc, extent, flags, array))
+RT_BODY(cudaGetChannelDesc, desc ? describe_array(desc, NULL, NULL, array) : cudaErrorInvalidValue)
 
 RT_API struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w,
                                                                     enum cudaChannelFormatKind f)

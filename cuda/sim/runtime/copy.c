@@ -417,8 +417,8 @@ RT_PAIR(cudaMemset3D, set_3d, pitchedDevPtr, value, extent)
 
 /* ---- between devices ------------------------------------------------------------------------- */
 
-static cudaError_t copy_peer(struct how h, void *dst, int dst_device, const void *src,
-                             int src_device, size_t n)
+static cudaError_t runtime_copy_peer(struct how h, void *dst, int dst_device, const void *src,
+                                     int src_device, size_t n)
 {
   CUcontext to, from;
   cudaError_t e = rt_primary(dst_device, &to);
@@ -429,9 +429,11 @@ static cudaError_t copy_peer(struct how h, void *dst, int dst_device, const void
 }
 
 /* These two have no per-thread flavour. */
-RT_BODY(cudaMemcpyPeer, copy_peer((struct how){.d = rt_drv}, dst, dstDevice, src, srcDevice, count))
-RT_BODY(cudaMemcpyPeerAsync, copy_peer((struct how){.d = rt_drv, .async = true, .stream = stream},
-                                       dst, dstDevice, src, srcDevice, count))
+RT_BODY(cudaMemcpyPeer,
+        runtime_copy_peer((struct how){.d = rt_drv}, dst, dstDevice, src, srcDevice, count))
+RT_BODY(cudaMemcpyPeerAsync,
+        runtime_copy_peer((struct how){.d = rt_drv, .async = true, .stream = stream}, dst,
+                          dstDevice, src, srcDevice, count))
 
 /* ---- variables of device code ---------------------------------------------------------------- */
 

@@ -24,8 +24,8 @@ static CUresult absent(void)
   return (CUresult)cudaErrorCallRequiresNewerDriver;
 }
 
-static void look_up(PFN_cuGetProcAddress_v12000 get, const char *name, int version,
-                    cuuint64_t flags, void *slot)
+static void look_up_driver(PFN_cuGetProcAddress_v12000 get, const char *name, int version,
+                           cuuint64_t flags, void *slot)
 {
   CUresult (*fallback)(void) = absent;
   void *p = NULL;
@@ -44,11 +44,11 @@ static cudaError_t load_driver(void)
   __builtin_memcpy(&get, &p, sizeof p);
   get("", &p, 0, 0, NULL);
 #define D(name, version, per_thread)                                                               \
-  look_up(get, "cu" #name, version, CU_GET_PROC_ADDRESS_DEFAULT, &rt_drv[RT_LEGACY].name);         \
+  look_up_driver(get, "cu" #name, version, CU_GET_PROC_ADDRESS_DEFAULT, &rt_drv[RT_LEGACY].name);  \
   rt_drv[RT_PER_THREAD].name = rt_drv[RT_LEGACY].name;                                             \
   if (per_thread)                                                                                  \
-    look_up(get, "cu" #name, per_thread, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,            \
-            &rt_drv[RT_PER_THREAD].name);
+    look_up_driver(get, "cu" #name, per_thread, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,     \
+                   &rt_drv[RT_PER_THREAD].name);
 #include "driver.gen.h"
 #undef D
   rt_watch_start();

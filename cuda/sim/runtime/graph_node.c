@@ -87,7 +87,7 @@ RT_BODY(cudaGraphExecKernelNodeSetParams, put_kernel(THE_ONE(hGraphExec), pNodeP
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-static cudaError_t put_copy(struct target t, const struct cudaMemcpy3DParms *p)
+static cudaError_t put_copy_node(struct target t, const struct cudaMemcpy3DParms *p)
 {
   CUDA_MEMCPY3D c;
   cudaError_t e = rt_copy_params(p, &c);
@@ -114,7 +114,7 @@ static cudaError_t put_line(struct target t, void *dst, const void *src, size_t 
                                 .dstPtr = {dst, n, n, 1},
                                 .extent = {n, 1, 1},
                                 .kind = kind};
-  return put_copy(t, &p);
+  return put_copy_node(t, &p);
 }
 
 /* A copy to or from a variable is one to or from its address. */
@@ -134,17 +134,17 @@ static cudaError_t put_from(struct target t, void *dst, const void *symbol, size
   return e ? e : put_line(t, dst, src, n, kind);
 }
 
-RT_BODY(cudaGraphAddMemcpyNode, put_copy(A_NEW, pCopyParams))
+RT_BODY(cudaGraphAddMemcpyNode, put_copy_node(A_NEW, pCopyParams))
 RT_BODY(cudaGraphAddMemcpyNode1D, put_line(A_NEW, dst, src, count, kind))
 RT_BODY(cudaGraphAddMemcpyNodeToSymbol, put_to(A_NEW, symbol, src, count, offset, kind))
 RT_BODY(cudaGraphAddMemcpyNodeFromSymbol, put_from(A_NEW, dst, symbol, count, offset, kind))
 RT_BODY(cudaGraphMemcpyNodeGetParams, get_copy(node, pNodeParams))
-RT_BODY(cudaGraphMemcpyNodeSetParams, put_copy(THE_NODE, pNodeParams))
+RT_BODY(cudaGraphMemcpyNodeSetParams, put_copy_node(THE_NODE, pNodeParams))
 RT_BODY(cudaGraphMemcpyNodeSetParams1D, put_line(THE_NODE, dst, src, count, kind))
 RT_BODY(cudaGraphMemcpyNodeSetParamsToSymbol, put_to(THE_NODE, symbol, src, count, offset, kind))
 RT_BODY(cudaGraphMemcpyNodeSetParamsFromSymbol,
         put_from(THE_NODE, dst, symbol, count, offset, kind))
-RT_BODY(cudaGraphExecMemcpyNodeSetParams, put_copy(THE_ONE(hGraphExec), pNodeParams))
+RT_BODY(cudaGraphExecMemcpyNodeSetParams, put_copy_node(THE_ONE(hGraphExec), pNodeParams))
 RT_BODY(cudaGraphExecMemcpyNodeSetParams1D, put_line(THE_ONE(hGraphExec), dst, src, count, kind))
 RT_BODY(cudaGraphExecMemcpyNodeSetParamsToSymbol,
         put_to(THE_ONE(hGraphExec), symbol, src, count, offset, kind))

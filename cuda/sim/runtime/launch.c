@@ -82,9 +82,9 @@ static cudaError_t launch_kernel(const struct rt_driver *d, bool cooperative, CU
   return shape_error(rt_result(r), grid, block);
 }
 
-static cudaError_t launch(const struct rt_driver *d, bool cooperative, const void *function,
-                          dim3 grid, dim3 block, void **arguments, size_t shared,
-                          cudaStream_t stream)
+static cudaError_t launch_runtime(const struct rt_driver *d, bool cooperative, const void *function,
+                                  dim3 grid, dim3 block, void **arguments, size_t shared,
+                                  cudaStream_t stream)
 {
   CUkernel kernel;
   cudaError_t e = rt_kernel(function, &kernel);
@@ -128,9 +128,9 @@ RT_BODY_BOTH_OF(__cudaLaunchKernel, _ptsz,
                  cudaStream_t stream),
                 launch_kernel(d, false, (CUkernel)kernel, grid, block, arguments, shared, stream))
 RT_BODY_BOTH(cudaLaunchKernel, _ptsz,
-             launch(d, false, func, gridDim, blockDim, args, sharedMem, stream))
+             launch_runtime(d, false, func, gridDim, blockDim, args, sharedMem, stream))
 RT_BODY_BOTH(cudaLaunchCooperativeKernel, _ptsz,
-             launch(d, true, func, gridDim, blockDim, args, sharedMem, stream))
+             launch_runtime(d, true, func, gridDim, blockDim, args, sharedMem, stream))
 RT_BODY_BOTH(cudaLaunchKernelExC, _ptsz, launch_ex(d, config, func, args))
 
 /* ---- about a kernel -------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ static cudaError_t give_address(CUresult result, const CUdeviceptr *address, voi
 /* ---- device memory --------------------------------------------------------------------------- */
 
 /* Zero bytes are no allocation and no error, unlike in the driver API. */
-static cudaError_t allocate(void **out, size_t bytes)
+static cudaError_t allocate_memory(void **out, size_t bytes)
 {
   CUdeviceptr p = 0;
   if (!out) return cudaErrorInvalidValue;
@@ -57,16 +57,16 @@ static cudaError_t allocate_managed(void **out, size_t bytes, unsigned int flags
   return give_address(rt_drv->MemAllocManaged(&p, bytes, flags), &p, out);
 }
 
-static cudaError_t release(void *p)
+static cudaError_t release_memory(void *p)
 {
   return p ? rt_result(rt_drv->MemFree(DEVICE(p))) : cudaSuccess;
 }
 
-RT_BODY(cudaMalloc, allocate(devPtr, size))
+RT_BODY(cudaMalloc, allocate_memory(devPtr, size))
 RT_BODY(cudaMallocPitch, allocate_pitch(devPtr, pitch, width, height))
 RT_BODY(cudaMalloc3D, allocate_3d(pitchedDevPtr, extent))
 RT_BODY(cudaMallocManaged, allocate_managed(devPtr, size, flags))
-RT_BODY(cudaFree, release(devPtr)) /* of NULL: only initialises */
+RT_BODY(cudaFree, release_memory(devPtr)) /* of NULL: only initialises */
 
 /* ---- host memory ----------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* register.h: what nvcc's generated code calls at start-up and around a launch. Not in any header a
  * program includes by name; the shapes are those of the Toolkit's crt/host_runtime.h. */
-#ifndef WEIR_SIM_RT_REGISTER_H
-#define WEIR_SIM_RT_REGISTER_H
+#ifndef WEIR_SIM_RUNTIME_REGISTER_H
+#define WEIR_SIM_RUNTIME_REGISTER_H
 
 #include "cuda/sim/runtime/rt.h"
 

@@ -12,8 +12,8 @@
  *
  * Words: primary context: the one context per device that the runtime uses; flavour: an entry point
  * with the legacy default stream (no suffix) or the per-thread one (_ptds, _ptsz). */
-#ifndef WEIR_SIM_RT_H
-#define WEIR_SIM_RT_H
+#ifndef WEIR_SIM_RUNTIME_RT_H
+#define WEIR_SIM_RUNTIME_RT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -9,7 +9,7 @@ static bool created(cudaStream_t stream)
   return stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
 }
 
-static cudaError_t create(cudaStream_t *out, unsigned int flags)
+static cudaError_t create_runtime_stream(cudaStream_t *out, unsigned int flags)
 {
   return out ? rt_result(rt_drv->StreamCreate(out, flags)) : cudaErrorInvalidValue;
 }
@@ -21,8 +21,8 @@ static cudaError_t create_event(cudaEvent_t *out, unsigned int flags)
                                   : cudaErrorInvalidValue;
 }
 
-RT_BODY(cudaStreamCreate, create(pStream, cudaStreamDefault))
-RT_BODY(cudaStreamCreateWithFlags, create(pStream, flags))
+RT_BODY(cudaStreamCreate, create_runtime_stream(pStream, cudaStreamDefault))
+RT_BODY(cudaStreamCreateWithFlags, create_runtime_stream(pStream, flags))
 RT_BODY(cudaStreamCreateWithPriority,
         pStream ? rt_result(rt_drv->StreamCreateWithPriority(pStream, flags, priority))
                 : cudaErrorInvalidValue)

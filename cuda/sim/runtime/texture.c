@@ -127,9 +127,10 @@ _Static_assert(sizeof(struct cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_
                        offsetof(CUDA_RESOURCE_VIEW_DESC, lastLayer),
                "views");
 
-static cudaError_t create(cudaTextureObject_t *object, const struct cudaResourceDesc *resource,
-                          const struct cudaTextureDesc *how,
-                          const struct cudaResourceViewDesc *view)
+static cudaError_t create_texture(cudaTextureObject_t *object,
+                                  const struct cudaResourceDesc *resource,
+                                  const struct cudaTextureDesc *how,
+                                  const struct cudaResourceViewDesc *view)
 {
   CUDA_RESOURCE_DESC r;
   CUDA_TEXTURE_DESC t;
@@ -200,7 +201,7 @@ static cudaError_t linear_width(size_t *texels, const struct cudaChannelFormatDe
       rt_drv->DeviceGetTexture1DLinearMaxWidth(texels, a.Format, a.NumChannels, handle));
 }
 
-RT_BODY(cudaCreateTextureObject, create(pTexObject, pResDesc, pTexDesc, pResViewDesc))
+RT_BODY(cudaCreateTextureObject, create_texture(pTexObject, pResDesc, pTexDesc, pResViewDesc))
 RT_BODY(cudaGetTextureObjectResourceDesc, texture_resource(pResDesc, texObject))
 RT_BODY(cudaGetTextureObjectTextureDesc, texture_how(pTexDesc, texObject))
 RT_BODY(cudaCreateSurfaceObject, create_surface(pSurfObject, pResDesc))

@@ -190,12 +190,12 @@ static void wait_ticket(CUstream s, uint64_t seq)
   pthread_mutex_unlock(&s->lock);
 }
 
-static void run_op(CUstream s, struct sim_op *op)
+static void run_stream_op(CUstream s, struct sim_op *op)
 {
   if (op->always || !atomic_load(&s->context->error)) sim_run_op(op, s);
 }
 
-static void finish(CUstream s, uint64_t seq) /* stream.lock held */
+static void finish_task(CUstream s, uint64_t seq) /* stream.lock held */
 {
   atomic_store_explicit(&s->done, seq, memory_order_release);
   if (s->waiters) pthread_cond_broadcast(&s->progress);
@@ -218,12 +218,12 @@ static void *run_stream(void *argument)
     pthread_mutex_unlock(&s->lock);
     for (uint32_t i = 0; i < op->deps; i++)
       wait_ticket(op->dep[i].stream, op->dep[i].seq);
-    run_op(s, op);
+    run_stream_op(s, op);
     uint64_t seq = op->seq;
     sim_op_free(op);
     pthread_mutex_lock(&s->lock);
     s->running = NULL;
-    finish(s, seq);
+    finish_task(s, seq);
   }
 end:
   pthread_mutex_unlock(&s->lock);
@@ -310,10 +310,10 @@ CUresult sim_submit(CUstream s, struct sim_op *op, enum sim_how how, uint64_t *t
   }
   if (ticket) *ticket = seq;
   if (!here) return how == SIM_AND_WAIT ? sim_wait(s, seq) : CUDA_SUCCESS;
-  run_op(s, op);
+  run_stream_op(s, op);
   sim_op_free(op);
   pthread_mutex_lock(&s->lock);
-  finish(s, seq);
+  finish_task(s, seq);
   if (s->head) pthread_cond_signal(&s->work);
   pthread_mutex_unlock(&s->lock);
   return how == SIM_AND_WAIT ? (CUresult)atomic_load(&context->error) : CUDA_SUCCESS;
@@ -384,7 +384,7 @@ static uint32_t busy_tickets(CUcontext context, bool only_blocking, struct sim_t
   return n;
 }
 
-static CUresult settle(CUcontext context, bool only_blocking, bool ask)
+static CUresult settle_stream(CUcontext context, bool only_blocking, bool ask)
 {
   struct sim_ticket *list;
   uint32_t n = busy_tickets(context, only_blocking, &list);
@@ -399,7 +399,7 @@ static CUresult settle(CUcontext context, bool only_blocking, bool ask)
 
 CUresult sim_context_wait(CUcontext context)
 {
-  return settle(context, false, false);
+  return settle_stream(context, false, false);
 }
 
 /* A reference to a context that may be ending; false when it has ended. */
@@ -425,12 +425,12 @@ void sim_wait_all(void)
 
 bool sim_context_idle(CUcontext context)
 {
-  return settle(context, false, true) != CUDA_ERROR_NOT_READY;
+  return settle_stream(context, false, true) != CUDA_ERROR_NOT_READY;
 }
 
 CUresult sim_stream_settle(CUstream s, bool ask)
 {
-  if (s == s->context->legacy) return settle(s->context, true, ask);
+  if (s == s->context->legacy) return settle_stream(s->context, true, ask);
   uint64_t seq = s->queued;
   if (!ask) return sim_wait(s, seq);
   CUresult error = (CUresult)atomic_load(&s->context->error);
