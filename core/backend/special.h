@@ -12,7 +12,7 @@
 #include "core/backend/half.h"
 
 /* The y of erf(y) = x: a beginning that is right to 2e-3, then two of Halley's steps, each of which
- * cubes the error. Beside 1 what is missing to 1 is compared, which is exact. */
+ * cubes the error. Near 1 what is missing to 1 is compared, which is exact. */
 WEIR_HD double special_erfinv(double x)
 {
   double a = fabs(x), rest = 1 - a;
@@ -58,6 +58,25 @@ WEIR_HD uint64_t special_gcd(uint64_t a, uint64_t b)
     b = rest;
   }
   return a;
+}
+
+/* Without its sign. */
+WEIR_HD uint64_t special_size(int64_t x)
+{
+  return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+}
+
+/* The same of sizes as C's abs() leaves them in their dtype: the least integer keeps its sign, so
+ * remainders do, and the result may, as torch's. */
+WEIR_HD int64_t special_gcd_signed(int64_t x, int64_t y)
+{
+  if (x >= 0 && y >= 0) return (int64_t)special_gcd((uint64_t)x, (uint64_t)y);
+  while (x) {
+    int64_t was = x;
+    x = y % x; /* x is -1 only where y is not the least integer */
+    y = was;
+  }
+  return y;
 }
 
 /* The next float16 or bfloat16 after x on the way to y, both as bits. infinity: its bits. */

@@ -156,35 +156,21 @@ template <typename M> WEIR_FAR M float_rest(M x, M y, bool floored)
 /* ---- integers ---------------------------------------------------------------------------------
  */
 
-WEIR_FN uint64_t size_without_sign(int64_t x)
-{
-  return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-}
-
-/* The size in the dtype, as C's abs() leaves it: the least integer has none. Remainders keep its sign
- * then, and so may the result, as torch's. */
 WEIR_FAR int64_t common_divisor(int64_t x, int64_t y, int compute)
 {
-  x = narrowed((int64_t)size_without_sign(x), compute);
-  y = narrowed((int64_t)size_without_sign(y), compute);
-  if (x >= 0 && y >= 0) return (int64_t)special_gcd((uint64_t)x, (uint64_t)y);
-  while (x) {
-    int64_t was = x;
-    x = y % x; /* x is -1 only where y is not the least integer */
-    y = was;
-  }
-  return y;
+  return special_gcd_signed(narrowed((int64_t)special_size(x), compute),
+                            narrowed((int64_t)special_size(y), compute));
 }
 
 /* Without its sign, where elements are as wide as C's int. */
 WEIR_FAR int64_t common_multiple(int64_t x, int64_t y, int compute)
 {
-  uint64_t divisor = special_gcd(size_without_sign(x), size_without_sign(y));
+  uint64_t divisor = special_gcd(special_size(x), special_size(y));
   if (!divisor) return 0;
-  int64_t r = (int64_t)(size_without_sign(x) / divisor * size_without_sign(y));
+  int64_t r = (int64_t)(special_size(x) / divisor * special_size(y));
   if (compute == WEIR_INT32) r = (int32_t)r;
   bool wide = compute == WEIR_INT32 || compute == WEIR_INT64;
-  return wide ? (int64_t)size_without_sign(r) : r;
+  return wide ? (int64_t)special_size(r) : r;
 }
 
 WEIR_FAR int64_t int_rest(int64_t x, int64_t y, bool floored)
@@ -266,7 +252,7 @@ WEIR_FAR c64 cosh_of(c64 z)
 {
   return cos_of(turned(z));
 }
-/* Beside 1 the size less 1 is calculated from what is off 1. */
+/* Near 1 the size less 1 is calculated from what is off 1. */
 WEIR_FAR c64 log1p_of(c64 z)
 {
   double x = z.re, y = z.im, off = x * (2 + x) + y * y;

@@ -83,32 +83,14 @@ static inline int64_t int_trunc_div(int64_t x, int64_t y, const cpu_args *s)
   return y == 0 ? 0 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
 }
 
-static inline uint64_t int_size(int64_t x)
-{
-  return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-}
-
-/* Of sizes, as C's abs() leaves them: the least integer has none. Remainders keep its sign then, and
- * so may the result, as torch's. */
-static inline int64_t int_gcd(int64_t x, int64_t y)
-{
-  if (x >= 0 && y >= 0) return (int64_t)special_gcd((uint64_t)x, (uint64_t)y);
-  while (x) {
-    int64_t was = x;
-    x = y % x; /* x is -1 only where y is not the least integer */
-    y = was;
-  }
-  return y;
-}
-
 /* What is too large wraps; without its sign where elements are as wide as C's int, as torch's. */
 static inline int64_t int_lcm(int64_t x, int64_t y, size_t bytes)
 {
-  uint64_t divisor = special_gcd(int_size(x), int_size(y));
+  uint64_t divisor = special_gcd(special_size(x), special_size(y));
   if (!divisor) return 0;
-  int64_t r = (int64_t)(int_size(x) / divisor * int_size(y));
+  int64_t r = (int64_t)(special_size(x) / divisor * special_size(y));
   if (bytes == 4) r = (int32_t)r;
-  return bytes >= 4 ? (int64_t)int_size(r) : r;
+  return bytes >= 4 ? (int64_t)special_size(r) : r;
 }
 
 static inline double float_remainder(double x, double y)
@@ -167,7 +149,7 @@ CPU_INLINE double gelu_tanh_slope(double gradient, double x, double sigmoid)
   return gradient * (sigmoid + x * sigmoid * (1 - sigmoid) * inner);
 }
 
-/* Beside 1 the size less 1 is calculated from what is off 1. */
+/* Near 1 the size less 1 is calculated from what is off 1. */
 static inline complex128 complex_log1p(complex128 z)
 {
   double x = creal(z), y = cimag(z), off = x * (2 + x) + y * y;
@@ -201,7 +183,7 @@ static inline complex128 complex_expm1(complex128 z)
   X(E, FMAX, T, x > y ? x : y)                                                                     \
   X(E, FMIN, T, x < y ? x : y)                                                                     \
   X(E, HEAVISIDE, T, x == 0 ? y : (T)(x > 0))                                                      \
-  X(E, GCD, T, (T)int_gcd((T)int_size(x), (T)int_size(y)))                                         \
+  X(E, GCD, T, (T)special_gcd_signed((T)special_size(x), (T)special_size(y)))                      \
   X(E, LCM, T, (T)int_lcm(x, y, sizeof(T)))                                                        \
   X(E, BITWISE_AND, T, (T)(x & y))                                                                 \
   X(E, BITWISE_OR, T, (T)(x | y))                                                                  \
