@@ -1,9 +1,9 @@
 /* weir.h: the public header of libweir.
  *
  * Conventions: outputs first, a weir_status returned; 0 is success. Pointers are *new* (you free
- * them), *borrowed* (ours, valid as long as said) or *steals* (we take yours).
+ * them), *borrowed* (ours, valid as long as stated) or *steals* (we take yours).
  *
- * NULL is good where a function says what it means. Elsewhere it is an error like others: EINVAL,
+ * NULL is good where a function states what it means. Elsewhere it is an error like others: EINVAL,
  * "weir_view: t is NULL"; functions that return something else than a status give nothing: 0, NULL,
  * "", false, no dtype.
  */

@@ -1,7 +1,7 @@
 /* backend.h: the one seam a device implements.
  *
  * A backend is one device: a `self`, a segment source (core/backend/segment.h) and the stream and
- * event functions that tell the allocator when work is complete. Streams and events are the
+ * event functions that notify the allocator when work is complete. Streams and events are the
  * device's own handles, opaque here; the stream NULL is the device's default stream.
  *
  * A marker is an event that the allocator records in a stream: it is complete when everything
@@ -44,13 +44,13 @@ typedef struct weir_backend {
    * and the one handle it has here where it has several. Missing: any handle is a stream. */
   weir_status (*stream_adopt)(void *self, void *native, void **stream);
 
-  /* Optional, both or none: a stream beside all others, the default one included; destroyed when no
-   * block or marker needs it any more. Missing: streams are the program's alone. */
+  /* Optional, both or none: a stream in addition to all others, the default one included; destroyed
+   * when no block or marker needs it any more. Missing: streams are the program's alone. */
   weir_status (*stream_create)(void *self, void **stream);
   weir_status (*stream_destroy)(void *self, void *stream);
 
   /* Optional. The calling thread made this device its current one: the device's own runtime may
-   * follow (cudaSetDevice). Missing: nobody is told. */
+   * follow (cudaSetDevice). Missing: nobody is notified. */
   void (*make_current)(void *self);
   /* Optional, both or none: what is current for the thread in that runtime, which may be none of
    * these devices, and bringing it back. Missing: a guard makes the former device current. */
@@ -63,7 +63,7 @@ typedef struct weir_backend {
   weir_status (*copy_to_host)(void *self, void *to, uint64_t from, uint64_t bytes);
   weir_status (*copy_to_device)(void *self, uint64_t to, const void *from, uint64_t bytes);
 
-  /* Optional, all or none; what tensors need beside memory. Missing: no tensor can be here.
+  /* Optional, all or none; what tensors need in addition to memory. Missing: no tensor can be here.
    *   copy       enqueues a copy of contiguous bytes. From or to page-locked host memory it returns
    *              at once; pageable memory to the device has been read when it returns, and to the
    *              host has been written.
@@ -85,7 +85,8 @@ typedef struct weir_backend {
   const weir_compute *compute;
 
   /* Optional, all or none: streams by priority, and all of them at once. Lower numbers go first;
-   * the device tells those from `least`, 0, down to `greatest` apart, others are the nearest. */
+   * the device distinguishes those from `least`, 0, down to `greatest` apart, others are the
+   * nearest. */
   weir_status (*stream_create_at)(void *self, int priority, void **stream);
   weir_status (*stream_priority)(void *self, void *stream, int *priority);
   weir_status (*stream_priorities)(void *self, int *least, int *greatest);
@@ -98,15 +99,15 @@ typedef struct weir_backend {
 
   /* Optional, all or none: graphs. What is given to the stream (not the default one) between begin
    * and end is recorded, and *graph does it when it is launched. An end that fails has ended the
-   * capture, unless stream_capturing() says otherwise. Destroying waits for nothing. */
+   * capture, unless stream_capturing() states otherwise. Destroying waits for nothing. */
   weir_status (*capture_begin)(void *self, void *stream, enum weir_capture_mode mode);
   weir_status (*capture_end)(void *self, void *stream, void **graph);
   weir_status (*graph_launch)(void *self, void *graph, void *stream);
   weir_status (*graph_destroy)(void *self, void *graph);
 } weir_backend;
 
-/* The host itself (core/backend/cpu/cpu.c): no allocator stands before it, its only stream is NULL, and
- * everything is done when it returns. */
+/* The host itself (core/backend/cpu/cpu.c): no allocator stands before it, its only stream is NULL,
+ * and everything is done when it returns. */
 extern const weir_backend weir_cpu_backend;
 
 #endif

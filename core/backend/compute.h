@@ -95,8 +95,8 @@ typedef struct weir_operand {
   X(WHERE,       "where",        3, SAME,     EVERY,   EVERY,    0, LOOP, caller, "where_%s",       NULL)    \
   WEIR_FUNCTION_OPS(X) WEIR_PARAMETER_OPS(X)
 
-/* More rows of it. A BACKWARD's first input is the gradient, its second the operation's input; of SIGMOID
- * and TANH its result. LERP: x + z (y - x). CLAMP: x, not below y, not above z. */
+/* More rows of it. A BACKWARD's first input is the gradient, its second the operation's input; of
+ * SIGMOID and TANH its result. LERP: x + z (y - x). CLAMP: x, not below y, not above z. */
 #define WEIR_FUNCTION_OPS(X)                                                                                                                \
   X(ERF,                  "erf",                  1, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "erf_vml_%s",              NULL)      \
   X(ERFC,                 "erfc",                 1, FLOATING, ORDERED,  FLOATS,   0, LOOP, function, "erfc_vml_%s",             NULL)      \
@@ -172,12 +172,12 @@ typedef struct weir_operand {
   X(CLAMP,                "clamp",                3, SAME,     REAL,     REAL,     0, LOOP, function, "clamp_%s",                CLAMP)     \
   X(LERP,                 "lerp",                 3, SAME,     FLOATING, FLOATING, 4, LOOP, function, "lerp_kernel_tensor",      NULL)
 
-/* Those that read p, as floating point unless the compute dtype is whole or complex. ADDCMUL, ADDCDIV: x +
- * p[0] y z, x + p[0] y / z. LOGIT: x is brought between p[0] and 1 - p[0], which is below 0: it is not.
- * NAN_TO_NUM: what NaN, infinity and its negative become. ROUND_DECIMALS: p[0] is 10 to the power of
- * |decimals|, p[1] not 0: decimals are negative. LEAKY_RELU: the slope. ELU: x p[1], or p[0] (e^(p[2] x) - 1)
- * where x is not positive. SOFTPLUS: beta, threshold. SOFTSHRINK, HARDSHRINK: lambda. THRESHOLD: the
- * threshold, the value. HARDTANH: the ends. */
+/* Those that read p, as floating point unless the compute dtype is whole or complex. ADDCMUL,
+ * ADDCDIV: x + p[0] y z, x + p[0] y / z. LOGIT: x is brought between p[0] and 1 - p[0], which is
+ * below 0: it is not. NAN_TO_NUM: what NaN, infinity and its negative become. ROUND_DECIMALS: p[0]
+ * is 10 to the power of |decimals|, p[1] not 0: decimals are negative. LEAKY_RELU: the slope. ELU:
+ * x p[1], or p[0] (e^(p[2] x) - 1) where x is not positive. SOFTPLUS: beta, threshold. SOFTSHRINK,
+ * HARDSHRINK: lambda. THRESHOLD: the threshold, the value. HARDTANH: the ends. */
 #define WEIR_PARAMETER_OPS(X)                                                                                                               \
   X(ADDCMUL,              "addcmul",              3, SAME,     NUMBERS,  NUMBERS,  0, LOOP, function, "addcmul_%s_out",          NULL)      \
   X(ADDCDIV,              "addcdiv",              3, SAME,     FLOATING, FLOATING, 0, LOOP, function, "addcdiv_%s_out",          NULL)      \
@@ -274,10 +274,10 @@ typedef struct weir_loop {
  * ARGMAX and ARGMIN give the place in the reduced dimensions, counted row by row, of the first of
  * equals; NaN is larger and smaller than all, as in torch. MAX_INDEX and MIN_INDEX store the value
  * in out and the place in index. Floating point is summed so that the error grows at most with the
- * logarithm of the count (pairwise or in blocks), float16 and bfloat16 in float32. NONZERO: how many
- * are not 0. VAR: the sum of squares of what an element is off the mean, through max(0, each - p),
- * calculated in double; STD its root; both store the mean, too, where it is asked for. NORM: the
- * p-th root of the sum of |x|^p, in double; p is finite, 0: NONZERO. */
+ * logarithm of the count (pairwise or in blocks), float16 and bfloat16 in float32. NONZERO: how
+ * many are not 0. VAR: the sum of squares of what an element is off the mean, through max(0, each -
+ * p), calculated in double; STD its root; both store the mean, too, where it is asked for. NORM:
+ * the p-th root of the sum of |x|^p, in double; p is finite, 0: NONZERO. */
 /* clang-format off */
 #define WEIR_REDUCE_OPS(X)                                                                \
   X(SUM,       "sum",    WIDE,  EVERY,    0, 1, sum,  sum,     "sum",    NULL)            \
@@ -307,8 +307,8 @@ typedef enum weir_reduce_op {
 
 /* The loop's first `kept` dimensions are the result's, the others are reduced; out's and index's
  * strides count for the kept ones only. Any size may be 0: an empty reduction stores the identity
- * (SUM, NANSUM, NONZERO, NORM 0, PROD 1, MEAN, VAR, STD NaN, ALL true, ANY false; the others are never
- * asked). */
+ * (SUM, NANSUM, NONZERO, NORM 0, PROD 1, MEAN, VAR, STD NaN, ALL true, ANY false; the others are
+ * never asked). */
 typedef struct weir_reduce {
   weir_reduce_op op;
   weir_dtype compute;
@@ -333,7 +333,8 @@ typedef struct weir_reduce {
  *
  * out[i] is what elements 0 to i of its line come to. Floating point is accumulated in double,
  * whatever the dtype. CUMMAX and CUMMIN store the place of the extreme, too, the last of equals;
- * NaN is larger and smaller than all. LOGCUMSUMEXP: log(sum(exp(x))) without overflow on the way. */
+ * NaN is larger and smaller than all. LOGCUMSUMEXP: log(sum(exp(x))) without overflow on the
+ * way. */
 /* clang-format off */
 #define WEIR_SCAN_OPS(X)                                                   \
   X(CUMSUM,       "cumsum",       WEIR_DTYPES_WIDE,    sum,  sum)          \
@@ -359,9 +360,9 @@ typedef struct weir_scan {
   int64_t outer, length, inner;
 } weir_scan;
 
-/* Each line in order: the least first, or the largest where `descending`; NaN is the largest, equals
- * stay in their order (core/backend/sort_key.h). Of each line places `from` to from + keep - 1 are
- * stored, values and where they were: outer x keep x inner. */
+/* Each line in order: the least first, or the largest where `descending`; NaN is the largest,
+ * equals stay in their order (core/backend/sort_key.h). Of each line places `from` to from + keep -
+ * 1 are stored, values and where they were: outer x keep x inner. */
 typedef struct weir_sort_rows {
   weir_dtype dtype; /* any but complex64 */
   bool descending;
@@ -443,9 +444,8 @@ typedef struct weir_im2col {
 } weir_im2col;
 
 /* Cross-correlation of n images of groups x `channels` planes: for each image, group and one of its
- * `outs` output planes, out[y][x] = bias + the sum over channels, r and s of
- * in[y stride - pad + r dilation][x stride - pad + s dilation] weight[out][channel][r][s], 0 outside;
- * all contiguous. */
+ * `outs` output planes, out[y][x] = bias + the sum over channels, r and s of in[y stride - pad + r
+ * dilation][x stride - pad + s dilation] weight[out][channel][r][s], 0 outside; all contiguous. */
 typedef struct weir_conv {
   weir_dtype dtype; /* of all: FLOAT16, BFLOAT16 (summed in float32), FLOAT32, FLOAT64 */
   const void *in, *weight;
@@ -457,9 +457,9 @@ typedef struct weir_conv {
   int64_t result[2]; /* of the output */
 } weir_conv;
 
-/* A convolution, or one of its gradients, of two or three axes: of the same x (n, groups x channels,
- * size), w (groups x outs, channels, kernel) and y (n, groups x outs, result), all in one format
- * without holes, a pass writes one from the other two. */
+/* A convolution, or one of its gradients, of two or three axes: of the same x (n, groups x
+ * channels, size), w (groups x outs, channels, kernel) and y (n, groups x outs, result), all in one
+ * format without holes, a pass writes one from the other two. */
 typedef enum weir_conv_pass {
   WEIR_CONV_FORWARD,         /* y */
   WEIR_CONV_BACKWARD_INPUT,  /* x, from y's gradient */
@@ -494,11 +494,11 @@ typedef struct weir_softmax_request {
   bool logarithm;
 } weir_softmax_request;
 
-/* Rows of `each` elements, normalised: LAYER (x - mean) / sqrt(variance + eps) weight + bias, RMS
- * x / sqrt(mean of squares + eps) weight + bias, AFFINE x weight + bias. Element i of row r has element
- * r % groups (each / inner) + i / inner of weight and bias; all contiguous. grad: what comes back for
- * the result of LAYER or RMS; out is what goes on to `in`. Calculated in float32 (float64 in float64),
- * which weight and bias are. */
+/* Rows of `each` elements, normalised: LAYER (x - mean) / sqrt(variance + eps) weight + bias, RMS x
+ * / sqrt(mean of squares + eps) weight + bias, AFFINE x weight + bias. Element i of row r has
+ * element r % groups (each / inner) + i / inner of weight and bias; all contiguous. grad: what
+ * comes back for the result of LAYER or RMS; out is what goes on to `in`. Calculated in float32
+ * (float64 in float64), which weight and bias are. */
 enum weir_norm_kind { WEIR_NORM_LAYER, WEIR_NORM_RMS, WEIR_NORM_AFFINE };
 typedef struct weir_norm_request {
   weir_dtype dtype; /* of in, grad, out: FLOAT16, BFLOAT16, FLOAT32, FLOAT64 */
@@ -543,9 +543,10 @@ typedef struct weir_indices {
   int dim;         /* what the sentence calls it */
 } weir_indices;
 
-/* An index out of bounds: the cpu says "index 5 is out of bounds for dimension 0 with size 3",
- * EINVAL, before it writes to self; *bad is the index. A device whose work is done later leaves such
- * an element alone (READ: stores 0), and says the sentence when its stream is next waited for. */
+/* An index out of bounds: the cpu reports "index 5 is out of bounds for dimension 0 with size 3",
+ * EINVAL, before it writes to self; *bad is the index. A device whose work is done later leaves
+ * such an element alone (READ: stores 0), and reports the sentence when its stream is next waited
+ * for. */
 typedef struct weir_indexing {
   weir_index_op op;
   weir_dtype dtype;        /* of self and values */
@@ -561,10 +562,10 @@ typedef struct weir_indexing {
   int64_t *bad; /* NULL: not asked for */
 } weir_indexing;
 
-/* The places of elements, counted row by row: of each that is not 0, or, `times`, of each as often as
- * it says (integers; negative ones are 0). `sums` is written first, how many come before each chunk
- * of WEIR_PLACES_CHUNK elements, and behind the last all; with `out` sums is read and places are
- * written: coordinate d of number k to out[d room + k], k below room. */
+/* The places of elements, counted row by row: of each that is not 0, or, `times`, of each as often
+ * as it states (integers; negative ones are 0). `sums` is written first, how many come before each
+ * chunk of WEIR_PLACES_CHUNK elements, and after the last all; with `out` sums is read and places
+ * are written: coordinate d of number k to out[d room + k], k below room. */
 enum { WEIR_PLACES_CHUNK = 4096 };
 
 typedef struct weir_places {
@@ -591,9 +592,9 @@ typedef struct weir_axis {
 
 /* AVERAGE: the sum of a window by `divisor`, or where that is 0 by how many places it has (with
  * count_pad also those of the padding). MAX: the largest, NaN if there is one; `index` is its place
- * in the plane, the first of equals, the last NaN. The BACK kinds: `to` is a plane of in: the sum of
- * what `from`, a plane of out, gives to each place; MAX_BACK reads index. Each sum is made by one
- * thread, always in the same order. */
+ * in the plane, the first of equals, the last NaN. The BACK kinds: `to` is a plane of in: the sum
+ * of what `from`, a plane of out, gives to each place; MAX_BACK reads index. Each sum is made by
+ * one thread, always in the same order. */
 typedef enum weir_pool_kind {
   WEIR_POOL_AVERAGE,
   WEIR_POOL_MAX,
@@ -613,10 +614,12 @@ typedef struct weir_pool {
   int64_t divisor;
 } weir_pool;
 
-/* Planes of other sizes. An output place is a place in[i] * scale of the input, and its value made of
+/* Planes of other sizes. An output place is a place in[i] * scale of the input, and its value made
+ * of
  * 1 (NEAREST, EXACT: rounded), 2 (LINEAR) or 4 (CUBIC, Keys 1981 with a = -0.75) places around it, for
- * each axis; at borders the outermost place is repeated. align: the outermost places of both are the
- * same. back: `from` is a plane of out, `to` of in, the sum of what each place was given with. */
+ * each axis; at borders the outermost place is repeated. align: the outermost places of both are
+ * the same. back: `from` is a plane of out, `to` of in, the sum of what each place was given
+ * with. */
 typedef enum weir_resample_kind {
   WEIR_RESAMPLE_NEAREST,
   WEIR_RESAMPLE_EXACT,
@@ -636,7 +639,7 @@ typedef struct weir_resample {
 } weir_resample;
 
 /* ---- factorisations ---------------------------------------------------------------------------
- * Of `batch` matrices of float32 or float64, one behind the other, each column by column as LAPACK
+ * Of `batch` matrices of float32 or float64, one after the other, each column by column as LAPACK
  * has them; all memory is the device's. What is called room holds nothing afterwards.
  *
  * LU          a (m x n) becomes L below the diagonal, where it has 1s, and U, rows exchanged by
@@ -652,9 +655,9 @@ typedef struct weir_resample {
  *             eigenvectors; b (n): eigenvalues, ascending; c (n x n): room
  * SVD         a (m x n), n at most m, becomes U; b (n): singular values, descending; c (n x n): V^T
  *
- * info (1 each), 0 at first: 0; LU and SOLVE: the place of the first 0 on U's diagonal, from 1; CHOLESKY: the
- * order of the first minor that is not positive; EIGH and SVD: -1: an element is not finite; above
- * 0: it has not converged. */
+ * info (1 each), 0 at first: 0; LU and SOLVE: the place of the first 0 on U's diagonal, from 1;
+ * CHOLESKY: the order of the first minor that is not positive; EIGH and SVD: -1: an element is not
+ * finite; above 0: it has not converged. */
 typedef enum weir_factor_op {
   WEIR_FACTOR_LU,
   WEIR_FACTOR_SOLVE,
@@ -735,8 +738,8 @@ typedef struct weir_compute {
    * else it is asked for in float64. */
   bool (*factor_narrow)(void *self, const weir_factor *f);
   weir_status (*update)(void *self, void *stream, const weir_update *u);
-  /* Whether a library of the device's is there for a request without its pointers; then *done false:
-   * not for this one. */
+  /* Whether a library of the device's is there for a request without its pointers; then *done
+   * false: not for this one. */
   bool (*convolves)(void *self, const weir_convolution *c);
   weir_status (*convolve)(void *self, void *stream, const weir_convolution *c, bool *done);
 } weir_compute;

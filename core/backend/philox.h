@@ -143,7 +143,7 @@ WEIR_HD double philox_cos(uint32_t w)
 WEIR_HD double philox_normal(uint32_t w0, uint32_t w1)
 {
   double ln = WEIR_RN_ADD(philox_ln((uint64_t)w0 + 1), -32 * 0x1.62e42fefa39efp-1);
-  ln = ln > 0.0 ? 0.0 : ln; /* rounding, beside 1 */
+  ln = ln > 0.0 ? 0.0 : ln; /* rounding, near 1 */
   return WEIR_RN_MUL(WEIR_RN_SQRT(WEIR_RN_MUL(-2.0, ln)), philox_cos(w1));
 }
 
@@ -195,8 +195,8 @@ WEIR_HD double philox_number(weir_random_kind kind, weir_dtype dtype, double a, 
 /* ---- permutations -----------------------------------------------------------------------------
  * Element i is i enciphered: a Feistel network over as many bits as numbers below n have, its keys
  * the words of the request's first block, again and again until the result is below n ("cycle
- * walking"; Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Any thread can
- * calculate any element; nothing is sorted. Few bits take more rounds. */
+ * walking"; Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Any thread
+ * can calculate any element; nothing is sorted. Few bits take more rounds. */
 
 WEIR_HD uint32_t philox_mix(uint32_t x, uint32_t key)
 {

@@ -1,6 +1,6 @@
 /* plugin.c: opening CUDA at its first use, and what there is.
  *
- * libweir-cuda.so is looked for beside the file this code is in, then by the loader. The outcome,
+ * libweir-cuda.so is looked for next to the file this code is in, then by the loader. The outcome,
  * good or bad, is kept for the process: `state` is stored last, so that who reads it needs no lock.
  * The library is never unloaded: the driver's threads and the allocator's pointers stay. */
 #include <dlfcn.h>

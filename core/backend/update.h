@@ -1,10 +1,9 @@
 /* update.h: what an optimizer's step does with one element: weir_update.
  *
  * The formulas of torch.optim (2.15, one tensor at a time), in its order of operations, calculated
- * in float32 or float64. Compiles as C, C++ and CUDA C++. What is the same for all elements has been
- * worked out in double and stands in update_NAME, rounded once; conditions that are the same for
- * all choose between values, so that a loop over elements vectorises.
- */
+ * in float32 or float64. Compiles as C, C++ and CUDA C++. What is the same for all elements has
+ * been worked out in double and stands in update_NAME, rounded once; conditions that are the same
+ * for all choose between values, so that a loop over elements vectorises. */
 #ifndef WEIR_BACKEND_UPDATE_H
 #define WEIR_BACKEND_UPDATE_H
 

@@ -20,8 +20,8 @@ static int best_kind(void)
   return d & 1u << 8 ? WEIR_CLOCK_TSC : WEIR_CLOCK_MONOTONIC;
 }
 
-/* CPUID 15h: TSC = crystal (ECX, Hz) * EBX / EAX; zeros mean "not told", as under most hypervisors.
- */
+/* CPUID 15h: TSC = crystal (ECX, Hz) * EBX / EAX; zeros mean "not given", as under most
+ * hypervisors. */
 static uint64_t counter_hz(void)
 {
   unsigned a, b, c, d;

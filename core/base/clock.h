@@ -1,6 +1,6 @@
 /* clock.h: what an event's time is counted in, and how ticks become nanoseconds.
  *
- * Ticks are the TSC where the CPU says it is invariant (CPUID 80000007h EDX bit 8), the kernel's
+ * Ticks are the TSC where the CPU states it is invariant (CPUID 80000007h EDX bit 8), the kernel's
  * virtual counter on aarch64, and CLOCK_MONOTONIC nanoseconds elsewhere. A hot path reads ticks and
  * nothing else. The conversion needs two (tick, CLOCK_MONOTONIC) pairs far enough apart; the writer
  * takes one when it opens its spool and later ones whenever it is on a slow path, and any process
@@ -82,7 +82,8 @@ static inline int64_t clock_to_mono_ns(const clock_map *m, uint64_t ticks)
   return (int64_t)(m->base.mono_ns & (UINT64_MAX >> 2)) + (int64_t)delta;
 }
 
-/* Nominal tick rate in Hz if the CPU tells (CPUID 15h, cntfrq_el0, 1e9 for MONOTONIC), else 0. */
+/* Nominal tick rate in Hz if the CPU reports it (CPUID 15h, cntfrq_el0, 1e9 for MONOTONIC), else
+ * 0. */
 uint64_t clock_read_hint_hz(void);
 
 #endif

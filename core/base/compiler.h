@@ -1,4 +1,4 @@
-/* compiler.h: what GCC and clang say differently, once.
+/* compiler.h: what GCC and clang state differently, once.
  *
  *   WEIR_IVDEP      before a loop: its rounds do not depend on one another through memory
  *   WEIR_UNROLL(n)  before a loop of few rounds: written out

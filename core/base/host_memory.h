@@ -9,7 +9,7 @@
 typedef struct host_room {
   uint64_t available;                 /* MemAvailable, bytes */
   uint64_t cgroup_limit, cgroup_used; /* of the group with the least left; used: without files */
-  uint64_t memlock;                   /* RLIMIT_MEMLOCK, bytes: said, not obeyed */
+  uint64_t memlock;                   /* RLIMIT_MEMLOCK, bytes: reported, not obeyed */
   unsigned nodes;                     /* memory nodes, at least 1 */
 } host_room;
 

@@ -1,7 +1,7 @@
 /* image.h: will a library that is preloaded (LD_PRELOAD) be in a program that is about to be
  * exec'd?
  *
- * What says no is the file: it has no dynamic linker, it gains privileges, or it is another
+ * The reason is in the file: it has no dynamic linker, it gains privileges, or it is another
  * processor's. Only system calls and the caller's stack: it may be asked in a vfork()ed child. */
 #ifndef WEIR_BASE_IMAGE_H
 #define WEIR_BASE_IMAGE_H
@@ -30,8 +30,8 @@ unseen_reason image_look(const char *path);
 /* A reason in words, "unknown" for a number that is none. */
 const char *unseen_words(unsigned reason);
 
-/* The processor that a program is built for, "" for one without a name here. NULL: the file at `path`
- * is no ELF image. */
+/* The processor that a program is built for, "" for one without a name here. NULL: the file at
+ * `path` is no ELF image. */
 const char *image_processor(const char *path);
 
 /* Finds `name` as execvp() does, in `search` (a PATH, NULL: the default), in `room` bytes. False:

@@ -127,7 +127,7 @@ static int hex4(json_reader *j)
   return value;
 }
 
-/* The code point behind \u; -1: it is none. */
+/* The code point after \u; -1: it is none. */
 static int unicode(json_reader *j)
 {
   int code = hex4(j);
@@ -139,7 +139,7 @@ static int unicode(json_reader *j)
   return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 }
 
-/* Behind a backslash: puts what is meant at *to. */
+/* After a backslash: puts what is meant at *to. */
 static weir_status escape(json_reader *j, char **to)
 {
   static const char from[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";

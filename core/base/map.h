@@ -1,5 +1,5 @@
-/* map.h: a hash map from 64-bit numbers to 64-bit numbers: open addressing, linear probing, grows by
- * doubling, shifting deletion. For the reading side: it uses malloc. */
+/* map.h: a hash map from 64-bit numbers to 64-bit numbers: open addressing, linear probing, grows
+ * by doubling, shifting deletion. For the reading side: it uses malloc. */
 #ifndef WEIR_BASE_MAP_H
 #define WEIR_BASE_MAP_H
 
@@ -20,8 +20,8 @@ typedef struct hash_map {
 /* The value of `key` (borrowed, valid until the map changes), NULL when it is not there. */
 uint64_t *hash_map_get(const hash_map *map, uint64_t key);
 
-/* Finds or makes `key`; a new value is 0 (*added tells, may be NULL). NULL: out of memory, the map is
- * unchanged. */
+/* Finds or makes `key`; a new value is 0 (*added: whether it is new, may be NULL). NULL: out of
+ * memory, the map is unchanged. */
 uint64_t *hash_map_place(hash_map *map, uint64_t key, bool *added);
 
 /* Stores. Errors: ENOMEM, the map is unchanged. */

@@ -2,7 +2,7 @@
  * value.
  *
  * Every parser takes the option's name as the user wrote it ("WEIR_STACKS", "--mode"), so that its
- * message says which option is wrong, what was given, and what would be right. On failure *out is
+ * message states which option is wrong, what was given, and what would be right. On failure *out is
  * untouched and WEIR_EINVAL is returned. Leading or trailing blanks are errors, as is "". */
 #ifndef WEIR_BASE_OPTIONS_H
 #define WEIR_BASE_OPTIONS_H
@@ -29,8 +29,8 @@ weir_status option_off_or_number(uint64_t *out, const char *name, const char *te
 weir_status option_choice(unsigned *out, const char *name, const char *text,
                           const char *const *choices);
 
-/* Some of `choices` (NULL ends them; 32 at most), with commas between; *out has bit i for choices[i].
- * "none" is no bit. */
+/* Some of `choices` (NULL ends them; 32 at most), with commas between; *out has bit i for
+ * choices[i]. "none" is no bit. */
 weir_status option_choices(unsigned *out, const char *name, const char *text,
                            const char *const *choices);
 

@@ -1,6 +1,6 @@
 /* reroutes.h: what Weir can do for a program, each by itself: the words of WEIR_REROUTE and of
- * `weir run --reroute`. The first four are what the modes strict and relaxed do by default; the others
- * change what a program can ask CUDA for, and are done where they are named. */
+ * `weir run --reroute`. The first four are what the modes strict and relaxed do by default; the
+ * others change what a program can ask CUDA for, and are done where they are named. */
 #ifndef WEIR_BASE_REROUTES_H
 #define WEIR_BASE_REROUTES_H
 
@@ -17,10 +17,10 @@ enum {
   REROUTE_DEFAULT = REROUTE_DEVICE | REROUTE_PINNED | REROUTE_STAGING | REROUTE_PEER
 };
 
-/* Ahead of the remark in a trace that peer access was enabled, that a pool keeps its memory. */
+/* Before the remark in a trace that peer access was enabled, that a pool keeps its memory. */
 #define REROUTE_NOTE "done by Weir: "
 
-/* "device,pool": *out is the union. Errors: EINVAL, which says what would be right. */
+/* "device,pool": *out is the union. Errors: EINVAL, which states what would be right. */
 static inline weir_status reroutes_read(unsigned *out, const char *name, const char *text)
 {
   static const char *const words[] = {"device", "pinned", "staging", "peer",

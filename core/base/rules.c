@@ -1,5 +1,5 @@
 /* rules.c: see rules.h. The text may be anything: it is cut into lines and words by length, never
- * by a NUL, and what is wrong with a word is said with its line and what would be right. */
+ * by a NUL, and what is wrong with a word is reported with its line and what would be right. */
 #include "core/base/rules.h"
 
 #include <ctype.h>

@@ -11,7 +11,7 @@
  * module and function, each once, but a size may have two bounds. The first rule that fits decides,
  * for allocations among passthrough and cache, for copies among the staging ones; where none fits,
  * it is as without rules. A module is a file name without folders, and stands for the same with a
- * version behind it too; a function is named as in the symbol table of its file. Both are those of
+ * version after it too; a function is named as in the symbol table of its file. Both are those of
  * the caller. */
 #ifndef WEIR_BASE_RULES_H
 #define WEIR_BASE_RULES_H

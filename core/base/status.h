@@ -1,4 +1,4 @@
-/* status.h: how a function of Weir says that it failed.
+/* status.h: how a function of Weir states that it failed.
  *
  * A fallible function returns a weir_status; 0 is success. Who detects a failure first words it
  * with weir_fail(): one sentence with the cause and the numbers, kept per thread. Everyone above

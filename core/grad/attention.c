@@ -1,7 +1,8 @@
 /* attention.c: the derivative of attention.
  *
- * What it calculates on the way is larger than its operands, so it is not kept but calculated again:
- * the weights of a block of rows, and which of them dropout took, from the generator's state. */
+ * What it calculates on the way is larger than its operands, so it is not kept but calculated
+ * again: the weights of a block of rows, and which of them dropout took, from the generator's
+ * state. */
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
 

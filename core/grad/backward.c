@@ -1,9 +1,9 @@
 /* backward.c: going back through a graph.
  *
- * First all nodes that can be reached are counted: how many edges lead to each. Then nodes run whose
- * edges have all brought their gradients, the latest made first, as torch's do; what a node's rule
- * gives goes along its edges and is added up where several meet. All of this is the run's own: other
- * threads may go through the same nodes. A leaf's gradient is added to under grad_lock.
+ * First all nodes that can be reached are counted: how many edges lead to each. Then nodes run
+ * whose edges have all brought their gradients, the latest made first, as torch's do; what a node's
+ * rule gives goes along its edges and is added up where several meet. All of this is the run's own:
+ * other threads may go through the same nodes. A leaf's gradient is added to under grad_lock.
  *
  * Words. visit: a node in this run. ready: all its edges have been gone along. */
 #include <pthread.h>
@@ -69,7 +69,7 @@ static weir_status visit_of(size_t *out, grad_run *run, grad_node *n)
   return WEIR_OK;
 }
 
-/* All nodes that can be reached from those that are there: they come behind. */
+/* All nodes that can be reached from those that are there: they come after. */
 static weir_status find_nodes(grad_run *run)
 {
   weir_status st = WEIR_OK;

@@ -1,9 +1,11 @@
-/* complex.c: what is the same for all derivatives of complex numbers; rules.def has which rules they are.
+/* complex.c: what is the same for all derivatives of complex numbers; rules.def has which rules
+ * they are.
  *
- * The gradient of a complex number is that of its real part plus i times that of its imaginary part,
- * as torch's (conjugate Wirtinger): of an analytic function the conjugate of its derivative times the
- * gradient of the result. So the rules of the other files conjugate what they multiply by; a real
- * operand beside complex ones takes the real part, when its gradient is made its dtype. */
+ * The gradient of a complex number is that of its real part plus i times that of its imaginary
+ * part, as torch's (conjugate Wirtinger): of an analytic function the conjugate of its derivative
+ * times the gradient of the result. So the rules of the other files conjugate what they multiply
+ * by; a real operand next to complex ones takes the real part, when its gradient is made its
+ * dtype. */
 #include "core/grad/tape.h"
 
 #define G (k->g[0])

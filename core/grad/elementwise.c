@@ -1,5 +1,5 @@
-/* elementwise.c: rules of arithmetic and choices; functions.c and activation.c have the other rows of
- * WEIR_OPS.
+/* elementwise.c: rules of arithmetic and choices; functions.c and activation.c have the other rows
+ * of WEIR_OPS.
  *
  * A rule gives the gradient as the result has it; backward.c sums what was broadcast and converts
  * back what was converted. */
@@ -224,7 +224,7 @@ void pow_back(rule_run *k)
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-/* Half to each of equals; beside a number, which is a bound, none: so torch's clamp since 2.15. */
+/* Half to each of equals; next to a number, which is a bound, none: so torch's clamp since 2.15. */
 static void extreme_back(rule_run *k, bool largest)
 {
   const weir_tensor *half, *a, *b;

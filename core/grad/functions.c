@@ -1,9 +1,9 @@
 /* functions.c: derivatives of mathematical functions, roundings and remainders: the rows of
  * WEIR_FUNCTION_OPS that are no activations.
  *
- * Where a slope is infinite or none, at the ends of a domain, a rule gives what torch's does. What is
- * left out by a condition is left out of what it is divided by, too, so that a second derivative has
- * no 0 / 0. */
+ * Where a slope is infinite or none, at the ends of a domain, a rule gives what torch's does. What
+ * is left out by a condition is left out of what it is divided by, too, so that a second derivative
+ * has no 0 / 0. */
 #include <math.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
@@ -40,7 +40,7 @@ void steps_back(rule_run *k)
     if (wants_gradient(k, i)) give(k, i, zeros_of(k, &k->n->of[i]));
 }
 
-/* Of the first operand what the result has; of a second, which says where to, 0. */
+/* Of the first operand what the result has; of a second, which states where to, 0. */
 void same_back(rule_run *k)
 {
   if (wants_gradient(k, 0)) give(k, 0, G);
@@ -76,9 +76,9 @@ void lgamma_back(rule_run *k)
   give_times(k, c_digamma(k->c, function_input(k)));
 }
 
-/* The second derivative of log gamma, the sum of 1 / (x + i)^2 for all i: of the first 8, and of the
- * others from 9 on by Euler and Maclaurin: 1 / y + 1 / 2y^2 + 1 / 6y^3 - 1 / 30y^5 + ..., to 1e-14 of
- * it (Abramowitz and Stegun, 6.4.12). x is above 0. */
+/* The second derivative of log gamma, the sum of 1 / (x + i)^2 for all i: of the first 8, and of
+ * the others from 9 on by Euler and Maclaurin: 1 / y + 1 / 2y^2 + 1 / 6y^3 - 1 / 30y^5 + ..., to
+ * 1e-14 of it (Abramowitz and Stegun, 6.4.12). x is above 0. */
 static const weir_tensor *trigamma_above(rule_run *k, const weir_tensor *x)
 {
   static const double terms[] = {7.0 / 6,  -691.0 / 2730, 5.0 / 66, -1.0 / 30,
@@ -141,7 +141,8 @@ void reciprocal_back(rule_run *k)
   give(k, 0, c_neg(k->c, c_mul(k->c, G, square(k, c_conj(k->c, outcome(k, 0))))));
 }
 
-/* number[0]: how far from 0 and 1 x is brought; below 0: it is not, and beyond them there is none. */
+/* number[0]: how far from 0 and 1 x is brought; below 0: it is not, and beyond them there is
+ * none. */
 void logit_back(rule_run *k)
 {
   double eps = scalar_real(k->n->r.number[0]), least = eps < 0 ? 0 : eps;
@@ -305,7 +306,7 @@ void nan_to_num_back(rule_run *k)
   give(k, 0, c_masked(k->c, c_isfinite(k->c, function_input(k)), G));
 }
 
-/* Half to each of equals, all to a number beside NaN. */
+/* Half to each of equals, all to a number next to NaN. */
 static void finite_extreme_back(rule_run *k, bool largest)
 {
   const weir_tensor *t[2] = {function_input(k), operand(k, 1)};
@@ -347,7 +348,7 @@ void lerp_back(rule_run *k)
     give(k, 2, c_mul(k->c, G, c_sub(k->c, operand(k, 1), function_input(k))));
 }
 
-/* Beside tensors half to each of equals; a bound that the other one crosses has none, and of equal
+/* Next to tensors half to each of equals; a bound that the other one crosses has none, and of equal
  * bounds neither has what the operand gives alone. */
 static void clamp_tensors_back(rule_run *k)
 {

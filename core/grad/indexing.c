@@ -183,8 +183,9 @@ static const weir_tensor *joined_parts(rule_run *k, const weir_tensor *a, const 
   return c_call(k->c, weir_cat, (const weir_tensor *[]){a, b}, 2, DIM);
 }
 
-/* s of which s[i] = g[i] + step[i] s[i + 1], the last g itself: by doubling, as each s[i] already has
- * its first `off` terms and step[i] the product of as many. Differentiable, exact where a step is 0. */
+/* s of which s[i] = g[i] + step[i] s[i + 1], the last g itself: by doubling, as each s[i] already
+ * has its first `off` terms and step[i] the product of as many. Differentiable, exact where a step
+ * is 0. */
 static const weir_tensor *carried_back(rule_run *k, const weir_tensor *g, const weir_tensor *step)
 {
   int64_t length = g->size[DIM];

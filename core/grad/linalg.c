@@ -3,11 +3,11 @@
  * X' A = G stands for what is solved on the way back: the matrix turned, its triangle the other.
  *
  * Of factorisations: J. Townsend, "Differentiating the Singular Value Decomposition" (2016); S. F.
- * Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2012, section 3, QR,
- * the symmetric eigenproblem); M. Seeger et al., "Auto-Differentiating Linear Algebra" (2017); G. H.
- * Golub, V. Pereyra, "The Differentiation of Pseudo-Inverses" (1973). Eigenvectors and singular
- * vectors are free in sign, and among equal values altogether: there a derivative through them is
- * infinite or NaN, as PyTorch's; of values alone it is not.
+ * Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2012, section 3,
+ * QR, the symmetric eigenproblem); M. Seeger et al., "Auto-Differentiating Linear Algebra" (2017);
+ * G. H. Golub, V. Pereyra, "The Differentiation of Pseudo-Inverses" (1973). Eigenvectors and
+ * singular vectors are free in sign, and among equal values altogether: there a derivative through
+ * them is infinite or NaN, as PyTorch's; of values alone it is not.
  *
  * Words. skew(X): X - X^T. E: differences of values, l_j - l_i, with 1s as the diagonal. */
 #include "core/grad/tape.h"
@@ -86,7 +86,8 @@ static const weir_tensor *others_product(rule_run *k, const weir_tensor *s)
   return c_masked(k->c, counts, c_div(k->c, all, rest));
 }
 
-/* The derivative of a determinant by the adjugate: det(U) det(V^T) U diag(products of others) V^T. */
+/* The derivative of a determinant by the adjugate: det(U) det(V^T) U diag(products of others)
+ * V^T. */
 static const weir_tensor *adjugate(rule_run *k, const weir_tensor *a)
 {
   weir_tensor *u = NULL, *s = NULL, *vh = NULL;
@@ -335,7 +336,8 @@ static const weir_tensor *solve_right(rule_run *k, const weir_tensor *r, const w
   return c_call(k->c, weir_solve_triangular, low, t, false, false, false);
 }
 
-/* (gQ + Q copyltu(gR R^T - Q^T gQ)) R^-T: of the upper triangle, to which its transpose is added. */
+/* (gQ + Q copyltu(gR R^T - Q^T gQ)) R^-T: of the upper triangle, to which its transpose is
+ * added. */
 static void qr_back_tall(rule_run *k, const weir_tensor *q, const weir_tensor *r)
 {
   const weir_tensor *gq = k->g[0], *gr = k->g[1];
@@ -382,8 +384,8 @@ void qr_back(rule_run *k)
     qr_back_tall(k, q, r);
 }
 
-/* With P the pseudoinverse: -(P G P)^T turned as A is, and what lies outside of its rows and columns:
- * (I - A P) G^T P P^T + P^T P G^T (I - P A). */
+/* With P the pseudoinverse: -(P G P)^T turned as A is, and what lies outside of its rows and
+ * columns: (I - A P) G^T P P^T + P^T P G^T (I - P A). */
 void pinv_back(rule_run *k)
 {
   const weir_tensor *a = operand(k, 0), *p = outcome(k, 0), *g = turned_matrix(k, G),

@@ -1,8 +1,9 @@
 /* product.c: derivatives of products, convolution, softmax and normalised rows.
  *
- * A convolution's with regard to its input is one itself, of the gradient, spread by the stride, with
- * the weights turned; with regard to the weights it is made of products (core/ops/conv.c), or, where
- * it is recorded, of convolutions of the input with the gradient, images and channels exchanged. */
+ * A convolution's with regard to its input is one itself, of the gradient, spread by the stride,
+ * with the weights turned; with regard to the weights it is made of products (core/ops/conv.c), or,
+ * where it is recorded, of convolutions of the input with the gradient, images and channels
+ * exchanged. */
 #include <string.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
@@ -44,7 +45,8 @@ static const weir_tensor *scaled_by(rule_run *k, const weir_tensor *t, double al
   return alpha == 1 ? t : c_mul_s(k->c, t, alpha);
 }
 
-/* a through g's rows, as b lies in memory: what a leaf's transposed view gets is then the leaf's own. */
+/* a through g's rows, as b lies in memory: what a leaf's transposed view gets is then the leaf's
+ * own. */
 static const weir_tensor *right_factor(rule_run *k, const weir_tensor *a, const weir_tensor *g,
                                        bool turned)
 {

@@ -1,5 +1,5 @@
-/* rule.c: what rules of derivatives are made of: the operands and results that were kept, and expressions
- * (core/tensor/calc.h) that only derivatives need. */
+/* rule.c: what rules of derivatives are made of: the operands and results that were kept, and
+ * expressions (core/tensor/calc.h) that only derivatives need. */
 #include <string.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
@@ -28,7 +28,7 @@ static __attribute__((cold)) weir_status say_changed(const grad_kept *kept, cons
 {
   char by[96] = "";
   text_buffer shape;
-  int length = 0; /* torch says "Add" of "AddBackward0" */
+  int length = 0; /* torch writes "Add" of "AddBackward0" */
   while (made_by && made_by[length] && strncmp(made_by + length, "Backward", 8) != 0)
     length++;
   if (made_by)

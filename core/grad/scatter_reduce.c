@@ -100,8 +100,8 @@ static const weir_tensor *without(rule_run *k, const weir_tensor *self, const we
   return c_gather(k->c, product, DIM, c_narrow(k->c, index, DIM, at, 1));
 }
 
-/* For each of the source the product of the others, whose derivative is right where several are 0: a
- * product for each place of the dimension. */
+/* For each of the source the product of the others, whose derivative is right where several are 0:
+ * a product for each place of the dimension. */
 static const weir_tensor *products_of_others(rule_run *k, const weir_tensor *self,
                                              const weir_tensor *source)
 {
@@ -147,7 +147,8 @@ static void product_back(rule_run *k)
   give_written(k, c_where(k->c, single, gathered(k, c_mul(k->c, G, rest)), through));
 }
 
-/* Shared by all that are equal to it, self among them even where it does not count, as torch has it. */
+/* Shared by all that are equal to it, self among them even where it does not count, as torch has
+ * it. */
 static void largest_back(rule_run *k)
 {
   const weir_tensor *self = operand(k, 0), *source = used_source(k), *result = outcome(k, 0);

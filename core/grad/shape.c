@@ -28,7 +28,8 @@ void permute_back(rule_run *k)
   give(k, 0, c_permute(k->c, G, order));
 }
 
-/* The gradient, made of G by changes in place that were not recorded: `kind` says what they were. */
+/* The gradient, made of G by changes in place that were not recorded: `kind` states what they
+ * were. */
 static void give_linear(rule_run *k, weir_tensor *made, enum record_kind kind)
 {
   if (!k->c->st && k->create_graph && G->node) {
@@ -52,7 +53,7 @@ static void give_part(rule_run *k, weir_tensor *zeros, weir_status st, weir_tens
   give_linear(k, zeros, kind);
 }
 
-/* Behind the last of `count` elements of a slice, whatever its operand has beyond them. */
+/* After the last of `count` elements of a slice, whatever its operand has beyond them. */
 static int64_t end_of_slice(const rule_run *k, int64_t count)
 {
   return count ? N[1] + (count - 1) * N[2] + 1 : N[1];

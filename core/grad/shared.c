@@ -2,10 +2,10 @@
  *
  * What was calculated of one tensor of a memory changes when another is written. As torch's
  * CopySlices, a change of a view is one of the whole: the memory gets a history, the node that has
- * all its elements in a row as its result. A change in place of t adds a node to it, which takes the
- * gradient of the whole apart: what lies in t goes through the operation's own rule, the rest to what
- * was there before. Tensors of the memory learn of it when they are next asked (history_refresh):
- * their node becomes t's part of the whole.
+ * all its elements in a row as its result. A change in place of t adds a node to it, which takes
+ * the gradient of the whole apart: what lies in t goes through the operation's own rule, the rest
+ * to what was there before. Tensors of the memory learn of it when they are next asked
+ * (history_refresh): their node becomes t's part of the whole.
  *
  * Before the first change each tensor of a memory has its own node, or none. They are views of one
  * base: up the nodes of views from any of them is the base's, and where it lies was written down by
@@ -173,7 +173,8 @@ void strided_scatter_back(rule_run *k)
 static weir_status part_node(grad_node **out, grad_node *whole, const int64_t *n, weir_dtype dtype,
                              weir_device device);
 
-/* Runs the operation's own rule of the part of the gradient; found: what the rule gives, counted. */
+/* Runs the operation's own rule of the part of the gradient; found: what the rule gives,
+ * counted. */
 static void run_inner(rule_run *k, weir_tensor **found)
 {
   grad_node *inner = k->n->inner, *as = NULL;
@@ -359,7 +360,8 @@ void shared_changed(grad_node *n, weir_tensor *self)
   node_release(before);
 }
 
-/* ---- tensors of a memory with a history ------------------------------------------------------- */
+/* ---- tensors of a memory with a history
+ * ------------------------------------------------------- */
 
 weir_status history_refresh(weir_tensor *t)
 {

@@ -1,4 +1,4 @@
-/* tape.c: nodes made of records, and what tensors say of theirs.
+/* tape.c: nodes made of records, and what tensors state of theirs.
  *
  * A node is made before an operation in place runs, and after one that makes something new: only
  * then is there a result to be kept. Of operands that an operation in place is about to write, what
@@ -187,14 +187,15 @@ weir_status node_of(grad_node **out, const record *r, const grad_rule *rule)
   return st;
 }
 
-/* torch says "View" of "ViewBackward0" in sentences. */
+/* torch writes "View" of "ViewBackward0" in sentences. */
 static int stem_length(const char *name)
 {
   const char *end = strstr(name, "Backward");
   return (int)(end ? (size_t)(end - name) : strlen(name));
 }
 
-/* The operation in words: the public function that was called, or the row of a table; NULL: neither. */
+/* The operation in words: the public function that was called, or the row of a table; NULL:
+ * neither. */
 static const char *name_of_operation(const record *r)
 {
 #define NAME_ROW(name, text, ...) text,
@@ -224,8 +225,8 @@ static bool has_gradient(const weir_tensor *t)
   return dtype_is_floating((weir_dtype)t->dtype) || t->dtype == WEIR_COMPLEX64;
 }
 
-/* Of a view: where its operand lies. What a library function made with recording off is one that the
- * caller made with it on. */
+/* Of a view: where its operand lies. What a library function made with recording off is one that
+ * the caller made with it on. */
 static void note_operand(grad_node *n, const record *r)
 {
   const weir_tensor *t = r->in[0];
@@ -286,8 +287,9 @@ static const char one_of_views[] =
     "the output views to be modified inplace. You should replace the inplace operation by an "
     "out-of-place one.";
 
-/* A view made in no_grad requires no gradient here. torch's says that it does where its base does, has no
- * node, and its gradient goes nowhere; torch refuses to use it once its base was changed, in no_grad too. */
+/* A view made in no_grad requires no gradient here. torch's states that it does where its base
+ * does, has no node, and its gradient goes nowhere; torch refuses to use it once its base was
+ * changed, in no_grad too. */
 weir_status check_created(const weir_tensor *t, bool indirect)
 {
   static const char *const makers[] = {
@@ -370,7 +372,8 @@ static __attribute__((constructor)) void set_recorder(void)
   tensor_recorder = &tape;
 }
 
-/* ---- what tensors say ------------------------------------------------------------------------ */
+/* ---- what tensors state
+ * ------------------------------------------------------------------------ */
 
 static weir_status make_leaf(weir_tensor *t)
 {

@@ -6,8 +6,8 @@
  * point to, tensors count their node; nothing points the other way: results that a rule needs are
  * kept as aliases, tensors without a node.
  *
- * Words. edge: to one result of another node. meta: shape, dtype and device of an operand or result.
- * kept: elements that a rule needs; with the version they had. */
+ * Words. edge: to one result of another node. meta: shape, dtype and device of an operand or
+ * result. kept: elements that a rule needs; with the version they had. */
 #ifndef WEIR_GRAD_TAPE_H
 #define WEIR_GRAD_TAPE_H
 
@@ -20,7 +20,7 @@ typedef struct grad_meta {
   weir_shape shape;
   weir_dtype dtype;
   weir_device device;
-  bool turned; /* a matrix whose columns lie one behind the other */
+  bool turned; /* a matrix whose columns lie one after the other */
 } grad_meta;
 
 typedef struct grad_edge {
@@ -73,9 +73,9 @@ struct grad_node {
   int inputs, outputs;
   record r; /* without in and out */
   grad_meta meta[RECORD_OUTS];
-  grad_meta *of;                  /* behind the node: of the operands that are tensors */
-  grad_edge *edge;                /* behind the node, one an operand */
-  grad_kept *kept;                /* behind the node: operands, then results */
+  grad_meta *of;                  /* after the node: of the operands that are tensors */
+  grad_edge *edge;                /* after the node, one an operand */
+  grad_kept *kept;                /* after the node: operands, then results */
   uint32_t numbers;               /* bit i: operand i is none, or a number */
   weir_tensor *grad[RECORD_OUTS]; /* owned: of a leaf [0]; of results that retain it */
   grad_hook *hooks;               /* owned */
@@ -84,7 +84,7 @@ struct grad_node {
   grad_node *next;                /* while it is freed */
 };
 
-/* What a node of a view says behind its own arguments: where the operand lies in memory that they
+/* What a node of a view has after its own arguments: where the operand lies in memory that they
  * share. */
 enum { VIEW_STRIDES = WEIR_MAX_DIMS, VIEW_OFFSET = 2 * WEIR_MAX_DIMS, VIEW_SHARES };
 static inline bool is_view_node(const grad_node *n)
@@ -93,7 +93,8 @@ static inline bool is_view_node(const grad_node *n)
          n->r.n[VIEW_SHARES];
 }
 
-/* ---- rules.c ---------------------------------------------------------------------------------- */
+/* ---- rules.c
+ * ---------------------------------------------------------------------------------- */
 
 /* The rule of an operation; NULL: it has no derivative; its run is NULL: results have none. */
 const grad_rule *rule_of(const record *r);
@@ -132,7 +133,8 @@ extern pthread_mutex_t grad_lock; /* over gradients and hooks of leaves */
 weir_status grad_hook_owned(weir_tensor *t, weir_grad_hook hook, void *context,
                             void (*destroy)(void *context));
 
-/* ---- shared.c: changes in place of memory that tensors share ---------------------------------- */
+/* ---- shared.c: changes in place of memory that tensors share
+ * ---------------------------------- */
 
 /* Whether a change in place of t is one of other tensors, too. */
 bool memory_is_shared(const weir_tensor *t);
@@ -146,8 +148,8 @@ weir_status check_created(const weir_tensor *t, bool indirect);
 weir_status history_refresh(weir_tensor *t);
 void history_view_gone(weir_tensor *t);
 void history_memory_gone(tensor_storage *s);
-/* t's node is what its memory's history says. Errors: also EINVAL: t is one of several views, and its
- * base was changed. */
+/* t's node is what its memory's history states. Errors: also EINVAL: t is one of several views, and
+ * its base was changed. */
 static inline weir_status node_current(const weir_tensor *t)
 {
   if (t->created >= VIEW_OF_PARTS && t->node && t->seen != t->storage->version)
@@ -155,7 +157,8 @@ static inline weir_status node_current(const weir_tensor *t)
   return t->storage->history ? history_refresh((weir_tensor *)t) : WEIR_OK;
 }
 
-/* ---- rule.c: what rules are made of ------------------------------------------------------------ */
+/* ---- rule.c: what rules are made of
+ * ------------------------------------------------------------ */
 
 struct rule_run {
   calc *c; /* borrowed: of this rule; after an error all that follows does nothing */
@@ -172,8 +175,8 @@ static inline bool wants_gradient(const rule_run *k, int i)
 }
 /* The gradient of operand i. */
 void give(rule_run *k, int i, const weir_tensor *t);
-/* The gradient of operand 1, which was written somewhere: in its shape, which may have more than was
- * read. */
+/* The gradient of operand 1, which was written somewhere: in its shape, which may have more than
+ * was read. */
 void give_written(rule_run *k, const weir_tensor *t);
 /* What was kept of operand i, of result i. Errors: EINVAL: it was changed, or given back. */
 const weir_tensor *operand(rule_run *k, int i);

@@ -3,10 +3,10 @@
  *
  * Opening reads headers alone. Each file is mapped at once, which takes addresses and no memory,
  * privately, so that what is written to a tensor goes into pages of its own; the mapping is counted
- * by the tensors over it and by the opened file. Where a mapping cannot be had, mapping says so and
- * reading still works.
+ * by the tensors over it and by the opened file. Where a mapping cannot be had, mapping reports it
+ * and reading still works.
  *
- * Words. shard: one of the files. index: the JSON text that says which tensor is in which shard
+ * Words. shard: one of the files. index: the JSON text that states which tensor is in which shard
  * (its weight_map). found: a tensor of the index, and where it is. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -222,7 +222,7 @@ static weir_status read_index(shard_index *x)
 
 /* ---- shards by the index --------------------------------------------------------------------- */
 
-/* A file beside the index (new). NULL: no memory. */
+/* A file next to the index (new). NULL: no memory. */
 static char *path_beside(const char *index, const char *name)
 {
   const char *slash = strrchr(index, '/');
@@ -254,7 +254,7 @@ static weir_status check_shards_there(const shard_index *x)
                    at < sizeof missing ? "" : "...");
 }
 
-/* The tensors of shard `i` that the index says are there. */
+/* The tensors of shard `i` that the index states are there. */
 static weir_status find_in_shard(weir_safetensors *f, const shard_index *x, size_t i)
 {
   const st_header *h = &f->shard[i].header;
@@ -395,7 +395,7 @@ static weir_status find_named(const st_found **out, const weir_safetensors *f, c
   return *out ? WEIR_OK : weir_fail(WEIR_EINVAL, "no tensor is called '%.100s'", name);
 }
 
-/* Whether a tensor can be made of it as the options say. */
+/* Whether a tensor can be made of it as the options state. */
 static bool can_be_read(const st_found *found, const weir_options *options)
 {
   return found->entry->dtype || foreign_asked(found->entry->foreign, options);

@@ -215,7 +215,7 @@ static weir_status shape_of_dlpack(weir_shape *out, int64_t *numel, const weir_d
   return shape_numel(numel, *out, dtype);
 }
 
-/* Elements from the first to behind the last. */
+/* Elements from the first to after the last. */
 static weir_status extent_of(uint64_t *out, const weir_dlpack_tensor *d, int64_t numel, size_t item)
 {
   int64_t last = 0, step, bytes;
@@ -284,7 +284,7 @@ static weir_status import_tensor(weir_tensor **out, const weir_dlpack_tensor *d,
   s->pinned = d->device.type == WEIR_DLPACK_CUDA_HOST;
   st = tensor_make(out, s, dtype, shape, d->strides, 0);
   if (st) return st;
-  s->release = release; /* only now: of what fails, nobody is told */
+  s->release = release; /* only now: of what fails, nobody is notified */
   s->context = context;
   return WEIR_OK;
 }

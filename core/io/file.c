@@ -5,7 +5,7 @@
  * locked, through plain memory. Nothing is mapped: a mapped file that somebody shortens is a
  * SIGBUS.
  *
- * A new file is made beside the old one, with the old one's mode, and is on the disk before it
+ * A new file is made next to the old one, with the old one's mode, and is on the disk before it
  * takes its name: after a crash there is the old file or the new one. */
 #include "core/io/file.h"
 
@@ -82,7 +82,7 @@ static weir_status no_file_memory(void)
   return weir_fail(WEIR_ENOMEM, "no host memory left for a file's name");
 }
 
-/* Where the file is to be: behind symbolic links, so that these stay. */
+/* Where the file is to be: through symbolic links, so that these stay. */
 static weir_status find_target(tensor_file *f, mode_t *mode)
 {
   struct stat s;

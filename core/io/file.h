@@ -12,7 +12,7 @@ typedef struct tensor_file {
   const void
       *memory;      /* reading: borrowed, a window of bytes that are in memory already; else NULL */
   const char *path; /* borrowed: the caller's */
-  char *target;     /* writing, owned: the path behind symbolic links */
+  char *target;     /* writing, owned: the path, through symbolic links */
   char *beside;     /* writing, owned: the file that takes its place */
 } tensor_file;
 
@@ -21,7 +21,7 @@ weir_status file_open(tensor_file *out, const char *path);
 /* Exactly `bytes` from `at`. Errors: EIO, ECORRUPT: the file ends before. */
 weir_status file_read(const tensor_file *f, void *to, uint64_t at, uint64_t bytes);
 
-/* Begins a file beside `path`. */
+/* Begins a file next to `path`. */
 weir_status file_begin(tensor_file *out, const char *path);
 weir_status file_write(tensor_file *f, const void *from, uint64_t bytes);
 /* `st` is what the writing came to: WEIR_OK puts the file in its place, else it is removed. Closes
@@ -52,8 +52,8 @@ weir_status file_put(tensor_file *f, const weir_tensor *t, bool fortran);
 
 enum { NPY_HEADER = 512, NPY_KIND = 32 };
 
-/* The array that the file, or the window of one, begins with. Where no tensor can be made of it, nor
- * one is asked for (ENOTSUP), `kind` is what it is of, and else empty. */
+/* The array that the file, or the window of one, begins with. Where no tensor can be made of it,
+ * nor one is asked for (ENOTSUP), `kind` is what it is of, and else empty. */
 weir_status npy_read_file(weir_tensor **out, const tensor_file *f, const weir_options *options,
                           char kind[NPY_KIND]);
 /* The header for t, its length; and how its elements are to be put. Errors: EINVAL: a dtype the

@@ -1,10 +1,10 @@
 /* foreign.c: see foreign.h.
  *
  * Elements are converted on the cpu, in two steps: to the nearest dtype of ours that loses nothing
- * for the dtype that is asked for, then by weir_to(). Of uint64 there is none for all: integers take
- * its bits, as a cast in C does, and floats are rounded once, to the float that the narrow ones are
- * rounded from in PyTorch as well. Formats: "FP8 Formats for Deep Learning" (Micikevicius et al.,
- * 2022). */
+ * for the dtype that is asked for, then by weir_to(). Of uint64 there is none for all: integers
+ * take its bits, as a cast in C does, and floats are rounded once, to the float that the narrow
+ * ones are rounded from in PyTorch as well. Formats: "FP8 Formats for Deep Learning" (Micikevicius
+ * et al., 2022). */
 #include "core/io/foreign.h"
 
 #include <math.h>
@@ -170,7 +170,7 @@ static weir_status convert_dense(weir_tensor **out, const weir_tensor *bytes, we
   return st;
 }
 
-/* Steals t: where the options say, as they say. */
+/* Steals t: where the options state, as they state. */
 static weir_status put_foreign(weir_tensor **out, weir_tensor *t, const weir_options *options)
 {
   weir_options o = {.dtype = options->dtype, .device = device_resolve(options->device)};

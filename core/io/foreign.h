@@ -1,6 +1,6 @@
 /* foreign.h: elements in files of dtypes that no tensor of Weir's has: unsigned integers of several
- * bytes, floats of 8 bits, and what else a format names. They are converted to a dtype that is asked
- * for, had as bytes where these are asked for (weir_options), and else left in the file. */
+ * bytes, floats of 8 bits, and what else a format names. They are converted to a dtype that is
+ * asked for, had as bytes where these are asked for (weir_options), and else left in the file. */
 #ifndef WEIR_IO_FOREIGN_H
 #define WEIR_IO_FOREIGN_H
 
@@ -28,8 +28,8 @@ bool foreign_asked(enum foreign_kind kind, const weir_options *options);
 /* ENOTSUP: what the elements are ("tensor 'a' of x.safetensors") and how they can be asked for. */
 weir_status foreign_refused(enum foreign_kind kind, const char *what, const char *name);
 
-/* The array, whose dtype is WEIR_DTYPE_NONE, as file_tensor() makes one. They are asked for. Errors:
- * those, ENOTSUP (bytes of an array of as many dimensions as there can be). */
+/* The array, whose dtype is WEIR_DTYPE_NONE, as file_tensor() makes one. They are asked for.
+ * Errors: those, ENOTSUP (bytes of an array of as many dimensions as there can be). */
 weir_status foreign_tensor(weir_tensor **out, const tensor_file *f, const file_array *array,
                            const weir_options *options);
 /* Of its bytes, a tensor on any device whose last dimension is one element's: in options->dtype. */

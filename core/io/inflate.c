@@ -23,7 +23,7 @@ typedef struct inflater {
   size_t at, room;                  /* bytes written; bytes there are */
   uint64_t bits;                    /* next bit of the input lowest */
   unsigned have;                    /* bits in `bits` */
-  unsigned beyond;                  /* bytes of zeros taken behind the end */
+  unsigned beyond;                  /* bytes of zeros taken after the end */
 } inflater;
 
 /* At least 48 bits are there afterwards. */
@@ -125,7 +125,7 @@ static bool stored_block(inflater *z)
   refill_bits(z);
   unsigned length = take_bits(z, 16), check = take_bits(z, 16);
   if (length != (~check & 0xffff) || used_too_much(z)) return false;
-  z->in -= z->have / 8 - z->beyond; /* whole bytes that were taken ahead */
+  z->in -= z->have / 8 - z->beyond; /* whole bytes that were taken in advance */
   z->bits = 0;
   z->have = z->beyond = 0;
   if (length > (size_t)(z->in_end - z->in) || length > z->room - z->at) return false;

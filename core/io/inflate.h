@@ -11,7 +11,7 @@ enum { INFLATE_MOST = 1032 };
 
 /* Exactly `room` bytes come from all `bytes`; else false, with some of `out` written. */
 bool inflate_all(unsigned char *out, size_t room, const unsigned char *in, size_t bytes);
-/* The CRC-32 of what `crc` is of (0: nothing) with `bytes` more behind it. */
+/* The CRC-32 of what `crc` is of (0: nothing) with `bytes` more after it. */
 uint32_t crc32_of(uint32_t crc, const void *data, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* named.h: what is behind a weir_tensors (core/weir/io.h). */
+/* named.h: what a weir_tensors is (core/weir/io.h). */
 #ifndef WEIR_IO_NAMED_H
 #define WEIR_IO_NAMED_H
 
@@ -27,7 +27,7 @@ weir_status tensors_skip(weir_tensors *set, const char *name, const char *kind);
 
 /* NULL: there is none (borrowed, until the next named_add). */
 named_item *named_find(const named_list *l, const char *name);
-/* Behind all others; the name is new and is copied, `value` is stolen unless it fails. Errors:
+/* After all others; the name is new and is copied, `value` is stolen unless it fails. Errors:
  * ENOMEM. */
 weir_status named_add(named_list *l, const char *name, void *value);
 /* Names and tables; values are the caller's. */

@@ -3,7 +3,7 @@
  *
  * The header is a Python literal, a dict with three keys: descr, fortran_order and shape. Only that
  * is read, not Python: what does not look like it is an error that names the byte. Structured and
- * object types, and numbers that no tensor has, are told from damage by WEIR_ENOTSUP. */
+ * object types, and numbers that no tensor has, are distinguished from damage by WEIR_ENOTSUP. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/io/foreign.h"

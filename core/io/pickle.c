@@ -1,8 +1,10 @@
-/* pickle.c: see pickle.h. Written from the description of the opcodes in Python's pickletools module.
+/* pickle.c: see pickle.h. Written from the description of the opcodes in Python's pickletools
+ * module.
  *
  * Values are taken from chunks and all end together, so that lists may hold each other, or
- * themselves, without a count. Every opcode makes at most one value and their number is bounded; a stack never sinks below the last mark; a memo's index is at most one beyond its end, as
- * picklers number them. */
+ * themselves, without a count. Every opcode makes at most one value and their number is bounded; a
+ * stack never sinks below the last mark; a memo's index is at most one beyond its end, as picklers
+ * number them. */
 #include "core/io/pickle.h"
 
 #include <stdio.h>
@@ -368,8 +370,8 @@ static weir_status refer(pickle *p)
   return st ? st : push_value(p, made);
 }
 
-/* Attributes that a dict is to have beside its items (a state_dict's _metadata), and the state of
- * what is unknown: let be. */
+/* Attributes that a dict is to have in addition to its items (a state_dict's _metadata), and the
+ * state of what is unknown: let be. */
 static weir_status build_object(pickle *p)
 {
   if (!pop_value(p) || p->depth <= floor_of_stack(p)) return wrong_pickle(p, "a state is missing");

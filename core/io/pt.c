@@ -141,7 +141,7 @@ static weir_status pt_global(void *user, const char *module, const char *name, p
 
 /* ---- storages -------------------------------------------------------------------------------- */
 
-/* Text of a pickle with a NUL behind it (new). NULL: no memory, or a NUL within. */
+/* Text of a pickle with a NUL after it (new). NULL: no memory, or a NUL within. */
 static char *text_of(const pickle_value *v)
 {
   return memchr(v->text, 0, v->count) || !utf8_valid(v->text, v->count)
@@ -424,7 +424,8 @@ static void pt_end(void *user, pickle_value *v)
   if (v->which == PT_IS_TENSOR) weir_tensor_release(v->object);
 }
 
-/* ---- what the file says ---------------------------------------------------------------------- */
+/* ---- what the file states
+ * ---------------------------------------------------------------------- */
 
 /* As Python prints it: the fewest digits that are this number. */
 static void print_float(char *out, size_t room, double f)
@@ -528,7 +529,7 @@ static weir_status put_tensor(pt_reader *r, const char *path, const pickle_value
   return st;
 }
 
-/* The path of an item behind `length` bytes of the one it is in; its length, 0: its key is neither
+/* The path of an item after `length` bytes of the one it is in; its length, 0: its key is neither
  * text nor a number. */
 static weir_status extend_path(const pt_reader *r, char *path, size_t length,
                                const pickle_value *key, size_t *out)

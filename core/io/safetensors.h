@@ -4,7 +4,7 @@
 
 #include "core/io/file.h"
 
-/* A tensor as the header says, checked on its own. */
+/* A tensor as the header states, checked on its own. */
 typedef struct st_entry {
   char *name;       /* borrowed: the header's text */
   char *code;       /* borrowed: of its dtype */

@@ -1,9 +1,9 @@
 /* shared.c: see core/weir/shared.h.
  *
- * A shared tensor is a file without a name (memfd_create): a page that says what the tensor is, and
- * its elements. The file's size is sealed when it is made, and what is opened must be sealed so:
- * no process can shorten it under another's hands. A process has a descriptor and a mapping of it with
- * its storage; the kernel ends the memory with the last of all. */
+ * A shared tensor is a file without a name (memfd_create): a page that states what the tensor is,
+ * and its elements. The file's size is sealed when it is made, and what is opened must be sealed
+ * so: no process can shorten it under another's hands. A process has a descriptor and a mapping of
+ * it with its storage; the kernel ends the memory with the last of all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ typedef struct shared_head {
 /* A storage's context. */
 typedef struct shared_block {
   int fd;
-  char *at;     /* the head; elements are HEAD_BYTES behind it */
+  char *at;     /* the head; elements are HEAD_BYTES after it */
   size_t bytes; /* of the mapping */
   shared_head head;
 } shared_block;
@@ -88,7 +88,7 @@ static const shared_block *shared_block_of(const weir_tensor *t)
   return s->kind == STORAGE_OVER && s->release == end_shared ? s->context : NULL;
 }
 
-/* Whether t is all of the block, as its head says. */
+/* Whether t is all of the block, as its head states. */
 static bool is_whole(const weir_tensor *t, const shared_block *b)
 {
   bool same = t->dense && t->data == b->at + HEAD_BYTES && t->dtype == b->head.dtype &&

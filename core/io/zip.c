@@ -48,7 +48,7 @@ typedef struct zip_end {
   uint64_t entries, bytes, at; /* of the directory */
 } zip_end;
 
-/* Where the end's record says otherwise, in the larger record before it. */
+/* Where the end's record states otherwise, in the larger record before it. */
 static weir_status read_end64(const zip_archive *z, zip_end *end, uint64_t end_at)
 {
   unsigned char locator[LOCATOR_BYTES], record[END64_BYTES];
@@ -290,7 +290,8 @@ static uint64_t narrow(uint64_t v)
   return v < UINT32_MAX ? v : UINT32_MAX;
 }
 
-/* What the local header and the directory say alike, from the version to the length of the name. */
+/* What the local header and the directory state alike, from the version to the length of the
+ * name. */
 static char *put_common(char *p, uint32_t crc, uint64_t bytes, size_t name, bool wide)
 {
   p = put_zip_number(p, wide ? 45 : 20, 2); /* version needed */

@@ -25,11 +25,11 @@ typedef struct zip_archive {
 weir_status zip_open(zip_archive *out, const tensor_file *file);
 void zip_close(zip_archive *z);
 /* The entry's bytes as a file of their own: a window of the archive, or memory. check: its sum must
- * be right. *owned (NULL: nothing) is to be freed behind the last use of *out. */
+ * be right. *owned (NULL: nothing) is to be freed after the last use of *out. */
 weir_status zip_window(tensor_file *out, void **owned, const zip_archive *z, const char *name,
                        bool check);
 
-/* Writing: entries one behind the other, then the directory. */
+/* Writing: entries one after the other, then the directory. */
 typedef struct zip_writer {
   tensor_file *file; /* borrowed */
   char *directory;   /* owned: as it will be written */

@@ -3,7 +3,7 @@
  * With VMM the pool reserves address space once, four times the device (twice where the driver has
  * no more: WSL 2 refuses tens of GiB; where it has not even that, segments serve), and all of it is
  * blocks: what has no memory is a hole. Growing turns the piece of a hole into a free block,
- * preferably a piece beside free memory, or between two, so that only the difference is mapped.
+ * preferably a piece next to free memory, or between two, so that only the difference is mapped.
  * Trimming turns idle pages into holes; a page that is mapped nowhere is spare, or destroyed.
  * Without VMM a segment is a chain of its own.
  *
@@ -284,7 +284,7 @@ static weir_status map_plan(mem_pool *p, mem_heap *h, const grow_plan *pl)
   return st ? st : open;
 }
 
-/* An idle block becomes h's, so that what is mapped beside it joins it. */
+/* An idle block becomes h's, so that what is mapped next to it joins it. */
 static void adopt_idle(mem_heap *h, block_id *id)
 {
   mem_heap *idle = idle_of(h);

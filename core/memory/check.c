@@ -137,7 +137,7 @@ static const char *check_pages(const mem_pool *p, uint64_t mapped, uint64_t leav
   return NULL;
 }
 
-/* Every piece away serves in one place, beside a foreign piece of the same page. */
+/* Every piece away serves in one place, next to a foreign piece of the same page. */
 static const char *check_stitched(const mem_pool *p, uint64_t away)
 {
   uint64_t page = p->backend->source.page_bytes;

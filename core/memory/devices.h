@@ -1,9 +1,9 @@
 /* devices.h: the devices that have a pool, by index, and how a call finds its pool and its stream.
  *
- * A thread's current streams are one array behind one pointer (core/stream/current.c), NULL for a
- * thread that never set one. An entry is believed as long as its device's generation is what it was
- * when the entry was looked at; detaching a device and releasing a stream move the generation on.
- */
+ * A thread's current streams are one array that one pointer leads to (core/stream/current.c), NULL
+ * for a thread that never set one. An entry is believed as long as its device's generation is what
+ * it was when the entry was looked at; detaching a device and releasing a stream move the
+ * generation on. */
 #ifndef WEIR_MEMORY_DEVICES_H
 #define WEIR_MEMORY_DEVICES_H
 

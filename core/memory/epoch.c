@@ -5,10 +5,10 @@
  * recorded when somebody needs to know, never at every free. When it is complete, `done` moves up.
  * A stream has a few markers on their way, so that a burst of frees is learnt of in steps.
  *
- * Somebody who is short now needs to know of the work before, and a marker recorded now tells him
+ * Somebody who is short now needs to know of the work before, and a marker recorded now shows it
  * later. So while memory is short (alert: somebody grew, or found memory only by asking, less than
- * a turnover of the pool ago) markers are recorded ahead, 64 a turnover. A program that repeats
- * itself is not short, and records none.
+ * a turnover of the pool ago) markers are recorded in advance, 64 a turnover. A program that
+ * repeats itself is not short, and records none.
  *
  * known[n] of a heap is the same for order instead of completion: its stream runs after heap n's
  * work of those epochs, because a wait was inserted.
@@ -30,7 +30,7 @@ static bool closed(const mem_heap *h)
 }
 
 /* Records a marker. Where all are on their way, the latest is recorded again: it is complete later
- * then, but the one before it tells meanwhile. */
+ * then, but the one before it shows it meanwhile. */
 static weir_status record_epoch(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
@@ -252,7 +252,7 @@ void epoch_pending(mem_pool *p)
     }
     history_free(p, id, true);
     pool_count_pending(p, b, -1);
-    /* Only ordered, not complete: then it is the own stream's next marker that tells. */
+    /* Only ordered, not complete: then it is the own stream's next marker that shows it. */
     const mem_heap *own = heap_table[b->heap]->clock;
     pool_release_at(id, complete ? b->stamp : own->epoch);
   }

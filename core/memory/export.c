@@ -1,11 +1,11 @@
 /* export.c: what holds a block back after it was freed: work of other streams (weir_record_stream)
  * and exports.
  *
- * Both are USE records of the block. One with a stream says which stream's work to wait for; one of
- * an export says that somebody we do not know (another process by IPC, another library by DLPack)
- * has the block, as often as it was exported. A block with a USE record is freed under the lock and
- * waits in pool->pending; an exported one is there until its last export ends, so that its memory
- * is never given out, moved, unmapped or paused meanwhile. */
+ * Both are USE records of the block. One with a stream states which stream's work to wait for; one
+ * of an export states that somebody we do not know (another process by IPC, another library by
+ * DLPack) has the block, as often as it was exported. A block with a USE record is freed under the
+ * lock and waits in pool->pending; an exported one is there until its last export ends, so that its
+ * memory is never given out, moved, unmapped or paused meanwhile. */
 #include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/memory/devices.h"

@@ -4,12 +4,12 @@
  * freed while it was captured. So what is allocated during a capture comes from a private pool, and
  * its memory serves nobody else as long as a graph may use it.
  *
- * A private pool has a heap for each stream that allocates in it, and an idle heap, beside those of
- * the device's pool. Blocks of different heaps never merge, growing takes whole pages or segments,
- * and trimming looks at the common idle heap only: that is all it takes to keep the memory apart.
- * A private heap has no epochs: its stream's ordinary heap is its `clock`, and says when what was
- * freed is complete. Until then a block is reused by its own stream only, afterwards by all streams
- * of the pool.
+ * A private pool has a heap for each stream that allocates in it, and an idle heap, in addition to
+ * those of the device's pool. Blocks of different heaps never merge, growing takes whole pages or
+ * segments, and trimming looks at the common idle heap only: that is all it takes to keep the
+ * memory apart. A private heap has no epochs: its stream's ordinary heap is its `clock`, and states
+ * when what was freed is complete. Until then a block is reused by its own stream only, afterwards
+ * by all streams of the pool.
  *
  * Uses. One for the handle, one for each capture begun: a graph's. When the last is released the
  * pool is dying: replays may still run, in any stream. Every stream's epoch is noted, and when all

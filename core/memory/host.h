@@ -38,7 +38,7 @@ typedef struct host_job {
   char *at; /* NULL: the device makes it */
   uint64_t bytes;
   int node;    /* memory node it shall be on, -1: any */
-  bool bound;  /* the kernel was told so */
+  bool bound;  /* the kernel was given the node */
   block_id id; /* its record, spoken for */
   uint64_t us; /* that it took */
 } host_job;
@@ -53,7 +53,7 @@ typedef struct host_pool {
   uint64_t making;   /* bytes of the chunk for all that is being locked, 0: none */
   pthread_cond_t made;
   bool closing;   /* begin nothing in the background */
-  uint64_t ahead; /* address of the chunk that was made ahead and not used yet, 0: none */
+  uint64_t ahead; /* address of the chunk that was made in advance and not used yet, 0: none */
   host_job job;   /* the background's */
   host_timing allocs, frees;
   char why[160]; /* why no more could be locked, the last time */

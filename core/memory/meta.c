@@ -5,15 +5,15 @@
  * space that is committed in steps; records are recycled and never given back.
  *
  * The page map takes an address to the block that starts there: a hash table of 8-byte entries, in
- * segments of 512. An entry holds the block's number, its class, and 30 bits of the hash that tell
- * it from its neighbours; the block's own address has the last word. Within its segment an entry is
- * at its slot or, where that is taken, elsewhere in that cache line, or in a line behind; it stays
- * where it was put until its block goes, or its segment is divided. The table grows by one segment
- * at a time (linear hashing): when segment n comes, the entries of the one segment whose names end
- * in the same bits are shared out between the two, so that no operation waits for more than a few
- * hundred of them to move. SEGMENT_FILL keeps the table at 29 bytes a block, and the fullest
- * segment about half full; what does not fit into a full one all the same, by a freak of the
- * hash, is in a list of its own.
+ * segments of 512. An entry holds the block's number, its class, and 30 bits of the hash that
+ * distinguish it from its neighbours; the block's own address has the last word. Within its segment
+ * an entry is at its slot or, where that is taken, elsewhere in that cache line, or in a line
+ * after; it stays where it was put until its block goes, or its segment is divided. The table grows
+ * by one segment at a time (linear hashing): when segment n comes, the entries of the one segment
+ * whose names end in the same bits are shared out between the two, so that no operation waits for
+ * more than a few hundred of them to move. SEGMENT_FILL keeps the table at 29 bytes a block, and
+ * the fullest segment about half full; what does not fit into a full one all the same, by a freak
+ * of the hash, is in a list of its own.
  *
  * Readers take no lock. They only look up the starts of blocks that stay there meanwhile, so what
  * they find is right; but an entry that is moving to another segment may be missed, so who has

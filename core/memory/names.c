@@ -143,7 +143,7 @@ static void keep_functions(object *o, const ElfW(Sym) * table, size_t count, uin
   qsort(o->symbols, o->count, sizeof *o->symbols, by_range_start);
 }
 
-/* The section of symbols with the most to say; 0: none. */
+/* The section of symbols with the most content; 0: none. */
 static unsigned choose_symbol_table(const ElfW(Shdr) * sections, unsigned count)
 {
   unsigned best = 0;
@@ -211,7 +211,7 @@ static const char *function_at(const object *o, uint64_t offset)
   return s->end == s->start || offset < s->end ? o->strings + s->name : NULL;
 }
 
-/* A C++ name as people write it, where somebody can tell. */
+/* A C++ name as people write it, where a demangler is loaded. */
 static const char *readable(code_names *n, const char *name)
 {
   int status = -1;
@@ -228,7 +228,7 @@ static const char *readable(code_names *n, const char *name)
 }
 
 /* The allocator's functions that a stack can go through. In a program that holds the allocator they
- * stand beside its own. */
+ * stand next to its own. */
 static bool is_our_function(const char *function)
 {
   static const char *const begin[] = {"weir_callers_", "weir_history_", "weir_tcache_",

@@ -19,7 +19,7 @@ typedef struct code_name {
   const char *function; /* borrowed from the names; "??": unknown */
   const char *object;   /* borrowed; path of the object, "": unknown */
   uint64_t offset;      /* of the address in the object, bytes */
-  bool ours;            /* the allocator's own code, as far as that can be told */
+  bool ours;            /* the allocator's own code, as far as that can be known */
 } code_name;
 
 /* Of the objects loaded now; NULL: no host memory. */

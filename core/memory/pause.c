@@ -1,8 +1,8 @@
 /* pause.c: memory of live blocks goes back to the device while their addresses stay.
  *
  * What can be paused is a VMM page that lies wholly in paused blocks; a page shared with anything
- * else stays. A paused block has a USE record of that kind, which says its tag and whether its
- * contents are saved. pool->copies says of each place of the address space whether its page is
+ * else stays. A paused block has a USE record of that kind, which states its tag and whether its
+ * contents are saved. pool->copies states of each place of the address space whether its page is
  * paused (pause.h): NULL: no; &pause_lost: yes, its contents are gone; else yes, and there is
  * its copy (owned).
  *

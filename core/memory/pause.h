@@ -36,7 +36,7 @@ static inline bool paused(const mem_pool *p, uint64_t address)
   return p->copies && p->copies[page_place_of(p, address)];
 }
 
-/* Paused, and the page has left: true of all paused places but those a failed resume left behind.
+/* Paused, and the page has left: true of all paused places but those a failed resume left.
  */
 static inline bool page_is_gone(const mem_pool *p, uint64_t address)
 {
@@ -53,7 +53,8 @@ static inline void forget_copy(mem_pool *p, uint64_t address)
   *copy = NULL;
 }
 
-/* Whatever the state: a thread that frees a block says so (REMOTE) before it waits for our lock. */
+/* Whatever the state: a thread that frees a block reports it (REMOTE) before it waits for our
+ * lock. */
 static inline block_id pause_of(const mem_block *b)
 {
   return b->uses ? block_use_find(b, USE_PAUSE, 0) : 0;

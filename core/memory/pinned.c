@@ -5,9 +5,9 @@
  * them.
  *
  * In a forked child nothing of this is used: locks may be taken by threads that do not exist there,
- * and the device cannot be reached. The handler that says so is set with the first pool. So is one
- * for the end of the process, which waits until nothing is being locked in the background: it is
- * set after the driver was started, so it runs before the driver ends, whose calls must not be
+ * and the device cannot be reached. The handler that reports it is set with the first pool. So is
+ * one for the end of the process, which waits until nothing is being locked in the background: it
+ * is set after the driver was started, so it runs before the driver ends, whose calls must not be
  * underway then. */
 #include <stdio.h>
 #include <stdlib.h>

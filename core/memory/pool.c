@@ -1,13 +1,20 @@
 /* pool.c: the slow path: the reuse order, and a pool's life.
  *
  * A request that no thread cache serves goes down these steps until one gives a block; each is
- * tried only when all before it have nothing: 1 the stream's own free blocks        (stream order
- * makes them safe) 2 idle blocks                         (their work is known to be complete) 3
- * blocks of other streams whose work this stream already runs after 4 grow, below the soft limit 5
- * insert a wait for another stream that has enough 6 grow, up to the limit 7 trim and stitch: idle
- * pieces become one (pieces below a page from 7/8 of the limit on) 8 sync with all streams, then 2
- * and 7 again 9 the out-of-memory callback, then all of it again; else an error that says why What
- * threads keep in their thread caches is taken back before anything costs a call to the device. */
+ * tried only when all before it have nothing:
+ *
+ *   1  the stream's own free blocks: the order of the stream makes them safe
+ *   2  idle blocks, whose work is known to be complete
+ *   3  blocks of other streams whose work this stream already runs after
+ *   4  grow, below the soft limit
+ *   5  insert a wait for another stream that has enough
+ *   6  grow, up to the limit
+ *   7  trim and stitch: idle pieces become one (pieces below a page from 7/8 of the limit on)
+ *   8  wait for all streams, then 2 and 7 again
+ *   9  the out-of-memory callback, then all of it again; else an error that gives the reason
+ *
+ * What threads keep in their thread caches is taken back before anything costs a call to the
+ * device. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/clock.h"
@@ -279,7 +286,7 @@ weir_status pool_alloc_slow(mem_heap *h, uint64_t bytes, thread_cache *f, void *
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* The only heap of a host pool: no stream's work is ever behind what is in it. */
+/* The only heap of a host pool: no stream's work is ever after what is in it. */
 static void make_host_heap(mem_heap *idle)
 {
   idle->clock = idle;

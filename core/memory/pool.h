@@ -10,16 +10,16 @@
  * work that may touch it was submitted to the heap's stream before that epoch's marker. 0: none.
  *
  * Who may touch what. A pool's lock guards its heaps, blocks' chains, pages and counters. A thread
- * cache belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds
- * the pool's lock may stop all thread caches (tcache_reclaim). A live block belongs to its
+ * cache belongs to its thread, which sets `busy` while it is in it and takes no lock; whoever
+ * holds the pool's lock may stop all thread caches (tcache_reclaim). A live block belongs to its
  * user, whose free finds it by the page map without a lock. The records and the page map are shared
  * by all pools and guarded by a lock of their own, taken last and never held across a call. A pool
  * of host memory (host.h) may be held when a device's pool is taken, never the other way round.
  *
  * Invariants (check.c proves them in the tests): neighbours touch; no two neighbours are free in
  * the same heap; every free block is in exactly one heap, in the bin of its size; the page map
- * knows exactly the blocks that are neither free nor holes; the counters equal what a walk finds.
- */
+ * knows exactly the blocks that are neither free nor holes; the counters equal what a walk
+ * finds. */
 #ifndef WEIR_MEMORY_POOL_H
 #define WEIR_MEMORY_POOL_H
 
@@ -141,7 +141,8 @@ typedef struct tcache_tally {
 /* What a thread has of a heap. `live` is what it allocated less what it freed, whosever the blocks
  * were: LIVE_ONE a block, plus their units. It may be below 0; the sum over all thread caches and
  * the pool is what lives. What the bins hold is the units that came to the thread cache and did not
- * leave, less `live`: `least` says how low `live` may fall before they hold more than they may. */
+ * leave, less `live`: `least` states how low `live` may fall before they hold more than they
+ * may. */
 typedef struct thread_cache {
   _Atomic bool busy;                     /* its thread is inside */
   _Atomic bool stop;                     /* its thread shall take the pool's lock */
@@ -233,7 +234,7 @@ typedef struct mem_pool {
   uint64_t spare_count;
   uint64_t stuck;          /* VMM: pages that an ended pause left in holes, for trim to unmap */
   block_id leaving;        /* VMM: holes that are mapped until old work is complete, in no heap */
-  block_id stitched;       /* VMM: the foreign pieces beside memory that serves away from home */
+  block_id stitched;       /* VMM: the foreign pieces next to memory that serves away from home */
   uint64_t alert;          /* bytes of frees for which epoch_after_frees() goes on */
   uint64_t unmarked;       /* bytes freed since the last epoch_after_frees() */
   uint64_t total;          /* bytes of the device */
@@ -311,7 +312,7 @@ void class_forget(void); /* all that was learned; no pool is open */
 /* back.c: memory from the source and to it. Pool's lock held. */
 weir_status back_init(mem_pool *p);
 weir_status back_fini(mem_pool *p);
-/* Unmaps what no work can touch any more; a failure is told, and tried again. */
+/* Unmaps what no work can touch any more; a failure is reported, and tried again. */
 weir_status back_settle(mem_pool *p);
 bool back_empty(const mem_pool *p); /* no block has memory */
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
@@ -338,7 +339,7 @@ weir_status epoch_wait(mem_heap *waiter, mem_heap *waited); /* inserts a wait */
 void epoch_depend(mem_heap *waiter, mem_heap *waited);      /* the user inserted one */
 /* The same in two steps, for waits of ours: the epoch that covers all now freed in the stream,
  * before what is waited for is recorded; and that the wait was inserted, at once (ordered: then
- * also behind all that `waited` waits for) or later. */
+ * also after all that `waited` waits for) or later. */
 uint64_t epoch_close(mem_heap *h);
 void epoch_learn(mem_heap *waiter, const mem_heap *waited, uint64_t epoch, bool ordered);
 void epoch_pending(mem_pool *p);

@@ -1,8 +1,8 @@
 /* report.c: why the allocator is out of memory.
  *
  * One walk over all blocks counts them by state, stream, tag and size; the reason follows from the
- * sums, each of which says how far the request would get if that, too, could be used. The sentence
- * and weir_oom_info tell the same; the latter is kept for the thread. */
+ * sums, each of which states how far the request would get if that, too, could be used. The
+ * sentence and weir_oom_info have the same; the latter is kept for the thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* slab.c: where a host pool's memory comes from: slabs, chunks, registration.
  *
  * A slab is 64 MiB of address space, aligned to 2 MiB so that the kernel may back it with huge
- * pages. Chunks are cut off its front: half of what is in use, from 2 to 32 MiB, so that a
- * program that pins little pins little more than it asked for. Requests above 32 MiB get a chunk of
- * their own size. A chunk is made in three steps with no lock held: say which memory node it shall
- * be on, touch its pages (several threads where it is large; page faults are most of the cost),
- * lock it by one host_register. Who asks first makes the first chunk and waits for that alone; the
- * next one is made in the background, and again the next when that is first used. Who wants memory
+ * pages. Chunks are cut off its front: half of what is in use, from 2 to 32 MiB, so that a program
+ * that pins little pins little more than it asked for. Requests above 32 MiB get a chunk of their
+ * own size. A chunk is made in three steps with no lock held: name the memory node it shall be
+ * on, touch its pages (several threads where it is large; page faults are most of the cost), lock
+ * it by one host_register. Who asks first makes the first chunk and waits for that alone; the next
+ * one is made in the background, and again the next when that is first used. Who wants memory
  * meanwhile waits for the chunk that is being made if it is large enough; if making it fails, who
  * waits tries for itself and gets the error. All that a chunk needs in our tables is spoken for
  * before it is made, so that nothing can fail afterwards.
@@ -182,7 +182,7 @@ typedef struct crew {
   host_job *job;
   _Atomic uint64_t next; /* piece */
   _Atomic int error;     /* errno */
-  bool move;             /* run on the node's processors: the kernel was not told of the node */
+  bool move;             /* run on the node's processors: the kernel was not notified of the node */
 } crew;
 
 static int populate_pages(char *at, uint64_t bytes)
@@ -412,8 +412,8 @@ static void make_ahead(host_pool *s)
   finish_making(s);
 }
 
-/* The next chunk is begun when the one that was made ahead is needed. It is not if only nobody had
- * asked whether recorded work is over. */
+/* The next chunk is begun when the one that was made in advance is needed. It is not if only nobody
+ * had asked whether recorded work is over. */
 void host_pool_used(mem_pool *p, uint64_t address)
 {
   host_pool *s = p->host;

@@ -204,7 +204,7 @@ static void put_stat_sums(sums s, int64_t small, int64_t large, int kind)
   s[LARGE][kind] = large;
 }
 
-/* What comes to the thread caches' blocks, and what was counted beside. */
+/* What comes to the thread caches' blocks, and what was counted separately. */
 static void put_both(sums s, int64_t in, int64_t out, const pool_stat *by)
 {
   put_stat_sums(s, in + by[0].allocated, by[1].allocated, ALLOCATED);

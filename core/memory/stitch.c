@@ -1,6 +1,6 @@
 /* stitch.c: pieces of pages put together.
  *
- * Only whole pages move (back.c), so what is free in a page beside something live would be lost to
+ * Only whole pages move (back.c), so what is free in a page next to something live would be lost to
  * whatever does not fit there. But a page may be mapped at a second place as well, for such a piece
  * only: one that begins a page (low) may follow free memory that ends with a page, one that ends a
  * page (high) may precede free memory that begins with one. So a request that would need another
@@ -122,7 +122,7 @@ static weir_status move_piece(mem_heap *h, block_id hole, uint64_t at, const pie
   return WEIR_OK;
 }
 
-/* The free block that holds what serves beside a foreign block; 0: it is in use. */
+/* The free block that holds what serves next to a foreign block; 0: it is in use. */
 static block_id serving(const mem_pool *p, block_id foreign, uint64_t *from, uint64_t *bytes)
 {
   const mem_block *f = block(foreign);
@@ -197,7 +197,7 @@ unsigned stitch_undo(mem_pool *p, const mem_heap *h, uint32_t before)
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
-/* A way to grow: whole pages beside a free block, or at an end of a hole, and then a piece. */
+/* A way to grow: whole pages next to a free block, or at an end of a hole, and then a piece. */
 typedef struct way {
   grow_plan plan;
   uint64_t piece; /* bytes that a piece must have; its place follows the pages */
@@ -279,8 +279,8 @@ static weir_status go(mem_heap *h, way *w, uint64_t limit)
   return move_piece(h, hole, at, &x, w->plan.at_end);
 }
 
-/* A high piece first, at the beginning of a hole; then it is free memory like other. The plan says
- * where the pages come: after the piece's place. bytes 0: pieces are of no use. */
+/* A high piece first, at the beginning of a hole; then it is free memory like other. The plan
+ * states where the pages come: after the piece's place. bytes 0: pieces are of no use. */
 static way two_pieces(const mem_heap *h, uint64_t bytes, const most *m)
 {
   const mem_pool *p = h->pool;

@@ -240,7 +240,7 @@ static __attribute__((noinline)) weir_status free_remote(thread_cache *owner, bl
   return WEIR_OK;
 }
 
-/* Something else has the block, too. Two threads may free it at once; one of them is told. */
+/* Something else has the block, too. Two threads may free it at once; one of them gets an error. */
 static __attribute__((noinline)) weir_status free_held(void *ptr, block_id id)
 {
   uint8_t live = BLOCK_LIVE;
@@ -279,7 +279,7 @@ static __attribute__((noinline)) weir_status free_other(void *ptr, bool host)
     tcache_thread_mine->recent[host] = f;
     if (tcache_enter(f)) return free_own(f, id, b->class);
   }
-  /* Two threads may free the same block at once; one of them is told. */
+  /* Two threads may free the same block at once; one of them gets an error. */
   if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE))
     return not_ours(ptr, id, host);
   return f ? free_remote(f, id) : weir_tcache_free_slow(id);

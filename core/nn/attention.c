@@ -1,8 +1,9 @@
 /* attention.c: MultiheadAttention.
  *
- * Weights and biases of the three inputs lie in one parameter each, one below the other, as torch's:
- * attention to itself is then one product. What a call takes and gives beside tensors goes by the
- * thread (`multihead_extra`), since a module's forward has room for inputs and one output. */
+ * Weights and biases of the three inputs lie in one parameter each, one below the other, as
+ * torch's: attention to itself is then one product. What a call takes and gives in addition to
+ * tensors goes by the thread (`multihead_extra`), since a module's forward has room for inputs and
+ * one output. */
 #include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/tensor/calc.h"
@@ -25,7 +26,7 @@ typedef struct multihead {
   bool batch_first, apart; /* apart: q, k and v have weights of their own */
 } multihead;
 
-/* What a call is given beside its inputs. */
+/* What a call is given in addition to its inputs. */
 typedef struct multihead_extra {
   const weir_multihead_options *options; /* borrowed; NULL: none */
   weir_tensor **weights;                 /* NULL: not asked for */
@@ -128,7 +129,7 @@ static weir_status check_mask(const weir_tensor *mask, const char *name)
   return weir_fail(WEIR_EINVAL, "only bool and floating types of %s are supported", name);
 }
 
-/* t's sizes as torch says them: the first `count` of (length, N, features). */
+/* t's sizes as torch prints them: the first `count` of (length, N, features). */
 static const char *sequence_shape(text_buffer *out, const weir_tensor *t, int count)
 {
   weir_shape shape = weir_shape(t->size[1], t->size[0], t->size[2]);

@@ -73,7 +73,7 @@ void loader_load(const weir_loader *l, loader_slot *s)
 {
   int64_t got = 0;
   weir_batch *items = calloc((size_t)s->count, sizeof *items);
-  (void)weir_fail(WEIR_OK, "%s", ""); /* a callback that fails may say nothing */
+  (void)weir_fail(WEIR_OK, "%s", ""); /* a callback that fails may state nothing */
   if (!items) {
     fail(s, weir_fail(WEIR_ENOMEM, "no host memory for %lld items", (long long)s->count));
     return;

@@ -1,4 +1,5 @@
-/* convolution.c: Conv1d, Conv3d and the transposed convolutions: a row each. Conv2d is in layers.c. */
+/* convolution.c: Conv1d, Conv3d and the transposed convolutions: a row each. Conv2d is in
+ * layers.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

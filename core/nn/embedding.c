@@ -53,7 +53,7 @@ static weir_status add_embedding_rows(weir_module *m, int64_t count, int64_t siz
   return c->st ? c->st : weir_module_add_parameter(m, "weight", weir_tensor_retain(weight));
 }
 
-/* A padding_idx that is negative counts from the end; refusal: what is said of one beyond it. */
+/* A padding_idx that is negative counts from the end; refusal: the error for one beyond it. */
 static weir_status check_padding(embedding_data *out, int64_t count, const char *refusal)
 {
   if (!out->padded) return WEIR_OK;
@@ -95,7 +95,8 @@ weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings, int
   return st ? st : rows_layer(out, &kind, &e, num_embeddings, embedding_dim, &o->tensor);
 }
 
-/* ---- EmbeddingBag ----------------------------------------------------------------------------- */
+/* ---- EmbeddingBag
+ * ----------------------------------------------------------------------------- */
 
 /* Indices, offsets (may be NULL), weights of samples. */
 static weir_status embedding_bag_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,

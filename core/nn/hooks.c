@@ -1,9 +1,9 @@
 /* hooks.c: hooks of modules: what the program has called before and after a module's forward, and
  * as gradients go back through it (torch.nn.Module's register_forward_pre_hook and its kin).
  *
- * A module has its hooks in one list, which its replicas have, too; a module without costs a test of
- * a pointer for each call. One that is taken away while hooks are called is marked, and freed when
- * none is.
+ * A module has its hooks in one list, which its replicas have, too; a module without costs a test
+ * of a pointer for each call. One that is taken away while hooks are called is marked, and freed
+ * when none is.
  *
  * Gradients. Where a gradient is asked for, what goes into the module and what comes out are views
  * (nodes of the tape of their own), whose hooks wait there: the output's keeps the gradient that
@@ -34,7 +34,8 @@ struct module_hooks {
 
 static _Atomic uint64_t next_module_hook = 1;
 
-/* ---- the list --------------------------------------------------------------------------------- */
+/* ---- the list
+ * --------------------------------------------------------------------------------- */
 
 static void free_module_hook(module_hook *h)
 {
@@ -124,7 +125,8 @@ static bool has_hook(const module_hooks *list, weir_module_hook_kind kind)
   return false;
 }
 
-/* ---- calling ---------------------------------------------------------------------------------- */
+/* ---- calling
+ * ---------------------------------------------------------------------------------- */
 
 /* *t was `before`; what a hook has put in its place stays, nothing is no change. */
 static void take_replacement(weir_tensor **t, weir_tensor *before)
@@ -171,7 +173,8 @@ static void release_list(weir_tensor **list, int count)
   free(list);
 }
 
-/* ---- gradients -------------------------------------------------------------------------------- */
+/* ---- gradients
+ * -------------------------------------------------------------------------------- */
 
 /* A call of a module whose gradients hooks see. */
 typedef struct module_pass {
@@ -236,7 +239,7 @@ static weir_status split_gradient(weir_tensor **out, const module_pass *p, const
   return st;
 }
 
-/* Tensors as one row of their elements; those that p says. */
+/* Tensors as one row of their elements; those of p. */
 static weir_status join_rows(weir_tensor **out, const module_pass *p, weir_tensor *const *in)
 {
   weir_tensor **row = calloc((size_t)p->count + 1, sizeof(weir_tensor *));
@@ -267,8 +270,8 @@ static weir_status show_gradients(weir_tensor **out, module_pass *p, weir_tensor
   return WEIR_OK;
 }
 
-/* A weir_grad_hook: all that the module did has contributed. Without a gradient of the output it did
- * not come through the module. */
+/* A weir_grad_hook: all that the module did has contributed. Without a gradient of the output it
+ * did not come through the module. */
 static weir_status inputs_gradient(weir_tensor **out, const weir_tensor *grad, void *context)
 {
   module_pass *p = context;
@@ -351,7 +354,8 @@ static weir_status hook_output(module_pass *p, weir_tensor **out)
   return WEIR_OK;
 }
 
-/* ---- a call ----------------------------------------------------------------------------------- */
+/* ---- a call
+ * ----------------------------------------------------------------------------------- */
 
 /* In torch's order: hooks before, the inputs' views, the forward, hooks after, the output's view.
  * in: counts, which change. */

@@ -1,4 +1,5 @@
-/* hooks.h: hooks of modules, as module.c sees them: a list that a module shares with its replicas. */
+/* hooks.h: hooks of modules, as module.c sees them: a list that a module shares with its
+ * replicas. */
 #ifndef WEIR_NN_HOOKS_H
 #define WEIR_NN_HOOKS_H
 

@@ -1,4 +1,4 @@
-/* loader.c: loaders and their iterations: threads and whose turn it is. loader.h says how a batch
+/* loader.c: loaders and their iterations: threads and whose turn it is. loader.h states how a batch
  * goes its way. Nobody waits but on a condition variable, and every change that somebody may wait
  * for is followed by a broadcast. */
 #include "core/base/require.h"

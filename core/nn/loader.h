@@ -13,7 +13,7 @@
  * slot carries the status and the sentence to weir_loader_next().
  *
  * Words. window: slots. last: the number of batches, as soon as the sampler has ended. All that is
- * not said to be otherwise is under `lock`. */
+ * not stated to be otherwise is under `lock`. */
 #ifndef WEIR_NN_LOADER_H
 #define WEIR_NN_LOADER_H
 

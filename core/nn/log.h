@@ -1,10 +1,10 @@
-/* log.h: how the library says something beside its results (core/weir/log.h). */
+/* log.h: how the library reports in addition to its results (core/weir/log.h). */
 #ifndef WEIR_NN_LOG_H
 #define WEIR_NN_LOG_H
 
 #include "core/weir/log.h"
 
-/* Tells the program's callback. Not for hot paths (formats, where there is a callback). */
+/* Calls the program's callback. Not for hot paths (formats, where there is a callback). */
 void log_message(weir_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

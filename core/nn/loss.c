@@ -1,12 +1,14 @@
 /* loss.c: losses as layers: a row each, of the function (losses.h) and what it keeps of torch's
- * arguments. Weights are buffers, slots WEIGHT and POS_WEIGHT, so that they move with the module. */
+ * arguments. Weights are buffers, slots WEIGHT and POS_WEIGHT, so that they move with the
+ * module. */
 #include "core/base/require.h"
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
 
 enum { WEIGHT, POS_WEIGHT };
 
-/* ---- without weights -------------------------------------------------------------------------- */
+/* ---- without weights
+ * -------------------------------------------------------------------------- */
 
 PLAIN_OF(2, l1_loss, "L1Loss", NULL, (weir_module * *out, weir_reduction reduction),
          DATA(.reduction = reduction), weir_l1_loss(out, in[0], in[1], d->reduction))
@@ -20,7 +22,7 @@ PLAIN_OF(2, kl_div_loss, "KLDivLoss", NULL,
          DATA(.reduction = reduction, .flag = log_target),
          weir_kl_div(out, in[0], in[1], d->reduction, d->flag))
 
-/* One number, before or behind the reduction. */
+/* One number, before or after the reduction. */
 #define BEHIND(function, name, title, argument)                                                    \
   PLAIN_OF(2, name, title, NULL, (weir_module * *out, weir_reduction reduction, double argument),  \
            DATA(.reduction = reduction, .number = {argument}),                                     \
@@ -55,7 +57,8 @@ weir_status weir_module_triplet_margin_loss(weir_module **out, double margin, do
   return plain_layer(out, &triplet_margin_loss_class, &d);
 }
 
-/* ---- with weights ----------------------------------------------------------------------------- */
+/* ---- with weights
+ * ----------------------------------------------------------------------------- */
 
 static weir_status add_weight(weir_module *m, const char *name, const weir_tensor *weight)
 {

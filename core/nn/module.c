@@ -200,8 +200,8 @@ static weir_status contains(bool *out, const weir_module *m, const weir_module *
   return st;
 }
 
-/* What calls of a child are called: its name, behind that of a module which is never called itself, as a
- * ModuleList. For messages and traces, so that one that cannot be is no failure. */
+/* What calls of a child are called: its name, after that of a module which is never called itself,
+ * as a ModuleList. For messages and traces, so that one that cannot be is no failure. */
 static void label_child(const weir_module *m, weir_module *child, const char *name)
 {
   const char *above = m->label && !m->kind->forward ? m->label : "";
@@ -219,7 +219,8 @@ static void label_child(const weir_module *m, weir_module *child, const char *na
   }
 }
 
-/* Tensors below the child are called by their paths from `m` on, with its own label; the same holds. */
+/* Tensors below the child are called by their paths from `m` on, with its own label; the same
+ * holds. */
 static void name_tensors(const weir_module *m, const weir_module *child, const char *name)
 {
   module_walk w;
@@ -260,7 +261,7 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
 
 /* ---- calling --------------------------------------------------------------------------------- */
 
-/* A forward of the program's own that says that all went well. */
+/* A forward of the program's own that states that all went well. */
 static __attribute__((cold)) weir_status no_output(const weir_module *m)
 {
   char path[WEIR_TENSOR_TEXT];

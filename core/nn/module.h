@@ -40,7 +40,7 @@ struct weir_module {
 
 extern const weir_module_class module_list_class; /* ModuleList's */
 
-/* What a list has, beside WEIR_PARAMETERS and WEIR_BUFFERS. */
+/* What a list has, in addition to WEIR_PARAMETERS and WEIR_BUFFERS. */
 enum {
   WALK_STATE = 4,         /* of them only those that are part of the state */
   WALK_MODULES = 8,       /* the modules themselves, no slots */

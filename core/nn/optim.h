@@ -1,4 +1,4 @@
-/* optim.h: what a schedule does with an optimizer, beside the public functions. */
+/* optim.h: what a schedule does with an optimizer, in addition to the public functions. */
 #ifndef WEIR_NN_OPTIM_H
 #define WEIR_NN_OPTIM_H
 
@@ -7,8 +7,8 @@
 /* A group's lr before its first schedule: torch's initial_lr. Set by the first that asks, and by
  * one that brings its own: first, if that is not NAN. */
 double optimizer_initial_rate(weir_optimizer *o, int group, double first);
-/* Sets a group's lr, and its momentum, or beta1, if that is not NAN. As torch's schedules, it refuses
- * no value. */
+/* Sets a group's lr, and its momentum, or beta1, if that is not NAN. As torch's schedules, it
+ * refuses no value. */
 void optimizer_set_rate(weir_optimizer *o, int group, double lr, double momentum);
 
 /* Parameter number i of all groups (borrowed); NULL: there are fewer. */

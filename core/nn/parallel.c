@@ -5,8 +5,8 @@
  * fetched; copies between two devices are ordered by weir_copy_(). So nothing here waits for a
  * device, and memory that is released goes back in the order of the stream it was used in.
  *
- * Where the module requires gradients, a replica's parameters are recorded as copies of its own: going
- * back, what each replica finds is brought to the module's parameters and added up there. */
+ * Where the module requires gradients, a replica's parameters are recorded as copies of its own:
+ * going back, what each replica finds is brought to the module's parameters and added up there. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,7 +306,7 @@ typedef struct plan {
 
 typedef struct part {
   weir_module **replica;
-  weir_tensor **in, **out; /* in: of each replica `each`, one behind the other */
+  weir_tensor **in, **out; /* in: of each replica `each`, one after the other */
   int count, each;
 } part;
 

@@ -32,7 +32,8 @@ weir_status plain_inputs(const weir_module *m, int count, int wanted)
                          m->kind->name, wanted, count);
 }
 
-/* ---- dropout ---------------------------------------------------------------------------------- */
+/* ---- dropout
+ * ---------------------------------------------------------------------------------- */
 
 static void dropout_describe(char *out, size_t room, const weir_module *m)
 {
@@ -68,7 +69,8 @@ DROPOUT(dropout1d, "Dropout1d", feature_dropout)
 DROPOUT(dropout2d, "Dropout2d", feature_dropout)
 DROPOUT(dropout3d, "Dropout3d", feature_dropout)
 
-/* ---- pooling ---------------------------------------------------------------------------------- */
+/* ---- pooling
+ * ---------------------------------------------------------------------------------- */
 
 static void avg_pool_describe(char *out, size_t room, const weir_module *m)
 {
@@ -142,7 +144,8 @@ ADAPTIVE(1, max, "AdaptiveMaxPool1d")
 ADAPTIVE(2, max, "AdaptiveMaxPool2d")
 ADAPTIVE(3, max, "AdaptiveMaxPool3d")
 
-/* ---- functions of one tensor ------------------------------------------------------------------ */
+/* ---- functions of one tensor
+ * ------------------------------------------------------------------ */
 
 static void dim_describe(char *out, size_t room, const weir_module *m)
 {
@@ -214,7 +217,8 @@ PLAIN(pixel_unshuffle, "PixelUnshuffle", down_describe, (weir_module * *out, int
 PLAIN(channel_shuffle, "ChannelShuffle", groups_describe, (weir_module * *out, int64_t groups),
       DATA(.factor = groups), weir_channel_shuffle(out, x, d->factor))
 
-/* ---- containers ------------------------------------------------------------------------------- */
+/* ---- containers
+ * ------------------------------------------------------------------------------- */
 
 static const weir_module_class module_dict_class = {.name = "ModuleDict"};
 

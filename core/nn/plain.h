@@ -20,7 +20,7 @@ typedef struct plain_data {
   weir_reduction reduction;
   weir_class_options classes; /* their weight is a buffer, which a call puts here */
   weir_interpolate_options resize;
-  int64_t padding[6]; /* before and behind the last dimension, then the one before it, ... */
+  int64_t padding[6]; /* before and after the last dimension, then the one before it, ... */
   weir_scalar value;  /* of ConstantPad */
 } plain_data;
 
@@ -30,8 +30,8 @@ weir_status plain_layer(weir_module **out, const weir_module_class *kind, const 
 weir_status plain_input(const weir_module *m, int count);
 weir_status plain_inputs(const weir_module *m, int count, int wanted);
 
-/* Weight and bias (outputs), uniform as torch's; fan_in: inputs of an output. Steals m where it fails,
- * and gives it to *out where it does not. */
+/* Weight and bias (outputs), uniform as torch's; fan_in: inputs of an output. Steals m where it
+ * fails, and gives it to *out where it does not. */
 weir_status layer_parameters(weir_module **out, weir_module *m, weir_shape weight, int64_t outputs,
                              double fan_in, const weir_options *tensor, bool no_bias);
 

@@ -2,9 +2,9 @@
  *
  * What a gate takes from the inputs is one product for all steps of a layer; a step adds what it
  * takes from the state. Outputs of steps are put together at the end. All is made of public
- * operations. Parameters of a layer and a direction are SLOTS slots in torch's order; those that are
- * not there are NULL. What a call takes and gives beside tensors goes by the thread, since a
- * module's forward has room for one output.
+ * operations. Parameters of a layer and a direction are SLOTS slots in torch's order; those that
+ * are not there are NULL. What a call takes and gives in addition to tensors goes by the thread,
+ * since a module's forward has room for one output.
  *
  * Words. walk: one direction of one layer. state: h, and c of an LSTM. */
 #include "core/base/require.h"

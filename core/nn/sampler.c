@@ -1,8 +1,8 @@
-/* sampler.c: which items a batch has: in order, shuffled, or as the program's sampler says.
+/* sampler.c: which items a batch has: in order, shuffled, or as the program's sampler states.
  *
  * Shuffling is Fisher and Yates' (Knuth, volume 2, algorithm P), on splitmix64 (Steele, Lea, Flood,
  * "Fast splittable pseudorandom number generators", OOPSLA 2014) started from seed and epoch:
- * nothing else has a say, so that an epoch can be repeated. */
+ * nothing else takes part, so that an epoch can be repeated. */
 #include <stdlib.h>
 #include "core/nn/loader.h"
 

@@ -1,10 +1,10 @@
 /* scaler.c: losses scaled for gradients of float16: see core/weir/amp.h.
  *
- * The scale is a number of the host's, rounded to float32 as torch's tensor is. What is on devices is
- * a flag for each that an optimizer has gradients on: 0, or NaN once a gradient was infinite or NaN.
- * It comes of the largest magnitudes, which such an element makes infinite or NaN: times 0 they are 0
- * or NaN. step() reads the flags; update() those alone that no step has read, so that an iteration has
- * one read a device.
+ * The scale is a number of the host's, rounded to float32 as torch's tensor is. What is on devices
+ * is a flag for each that an optimizer has gradients on: 0, or NaN once a gradient was infinite or
+ * NaN. It comes of the largest magnitudes, which such an element makes infinite or NaN: times 0
+ * they are 0 or NaN. step() reads the flags; update() those alone that no step has read, so that an
+ * iteration has one read a device.
  *
  * Words. stage: what was done for an optimizer since the last update. flag: as above. found: a
  * gradient was infinite or NaN. */
@@ -29,7 +29,7 @@ typedef struct scaler_entry {
   weir_tensor *
       *flag; /* owned, each of them, too: float32 without dimensions, on different devices */
   int flags;
-  bool read, found; /* the flags have been read, and what they say */
+  bool read, found; /* the flags have been read, and what they state */
 } scaler_entry;
 
 struct weir_grad_scaler {
@@ -211,7 +211,7 @@ weir_status weir_grad_scaler_unscale_(weir_grad_scaler *s, weir_optimizer *o)
   return unscale_entry(e, s, o);
 }
 
-/* What the flags say; once an iteration. */
+/* What the flags state; once an iteration. */
 static weir_status read_flags(scaler_entry *e)
 {
   weir_status st = WEIR_OK;

@@ -1,6 +1,6 @@
 /* summary.c: a model as a table: its layers, the shapes of what they calculate, their parameters.
  *
- * Shapes come from one call of the model, whose modules say what they made to the watcher of the
+ * Shapes come from one call of the model, whose modules state what they made to the watcher of the
  * calling thread (module.h). The call is made as in evaluation, so that no layer learns from it;
  * each module is as it was afterwards. */
 #include "core/base/require.h"

@@ -1,4 +1,4 @@
-/* text.h: numbers as Python prints them, for what layers say of themselves. */
+/* text.h: numbers as Python prints them, for what layers state of themselves. */
 #ifndef WEIR_NN_TEXT_H
 #define WEIR_NN_TEXT_H
 

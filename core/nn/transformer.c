@@ -1,11 +1,12 @@
 /* transformer.c: TransformerEncoderLayer, TransformerDecoderLayer, stacks of them, and Transformer
- * (Vaswani et al., "Attention is all you need", NIPS 2017; with norm_first Xiong et al., ICML 2020).
+ * (Vaswani et al., "Attention is all you need", NIPS 2017; with norm_first Xiong et al., ICML
+ * 2020).
  *
  * A layer is a row of blocks: attention to itself, of a decoder attention to memory, and the two
  * Linears; block b has norm b and dropout b. Parts are found by place, in the order of torch's
- * names: attentions, linear1, dropout, linear2, norms, dropouts. What a call takes beside its
- * tensors goes by the thread (`masks_of_call`) to the module that it names, as in attention.c. The
- * layers of a stack are copies of one another at first: of its layer's options, then of its
+ * names: attentions, linear1, dropout, linear2, norms, dropouts. What a call takes in addition to
+ * its tensors goes by the thread (`masks_of_call`) to the module that it names, as in attention.c.
+ * The layers of a stack are copies of one another at first: of its layer's options, then of its
  * elements. */
 #include <inttypes.h>
 #include <math.h>
@@ -33,7 +34,7 @@ typedef struct transformer_layer {
   int blocks; /* OF_ENCODER or OF_DECODER */
 } transformer_layer;
 
-/* What a call takes beside its tensors, by attention. All borrowed. */
+/* What a call takes in addition to its tensors, by attention. All borrowed. */
 typedef struct attention_masks {
   const weir_module *of; /* who takes it */
   const weir_tensor *mask[2], *padding[2];
@@ -242,7 +243,8 @@ static weir_status layer_of_options(transformer_layer *e, const weir_transformer
 TRANSFORMER_LAYER(transformer_encoder_layer, OF_ENCODER)
 TRANSFORMER_LAYER(transformer_decoder_layer, OF_DECODER)
 
-/* ---- TransformerEncoder, TransformerDecoder --------------------------------------------------- */
+/* ---- TransformerEncoder, TransformerDecoder
+ * --------------------------------------------------- */
 
 static weir_status stack_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                  int count)
@@ -339,7 +341,8 @@ static weir_status make_stack(weir_module **out, const weir_module_class *kind,
 TRANSFORMER_STACK(transformer_encoder, &encoder_class, &encoder_layer_class)
 TRANSFORMER_STACK(transformer_decoder, &decoder_class, &decoder_layer_class)
 
-/* ---- calls with masks ------------------------------------------------------------------------- */
+/* ---- calls with masks
+ * ------------------------------------------------------------------------- */
 
 static attention_masks encoder_masks(const weir_transformer_encode_options *o)
 {
@@ -379,7 +382,8 @@ weir_status weir_transformer_decode(weir_tensor **out, weir_module *m, weir_tens
   return call_masked(out, m, (weir_tensor *[]){tgt, memory}, 2, decoder_masks(options));
 }
 
-/* ---- Transformer ------------------------------------------------------------------------------ */
+/* ---- Transformer
+ * ------------------------------------------------------------------------------ */
 
 /* torch's words; sizes of a tensor that has too few dimensions are 0. */
 static weir_status check_transformer(const transformer_layer *e, const weir_tensor *src,

@@ -1,4 +1,5 @@
-/* activation.c: activations: elementwise operations with numbers of their own, and a few made of others. */
+/* activation.c: activations: elementwise operations with numbers of their own, and a few made of
+ * others. */
 #include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"

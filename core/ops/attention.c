@@ -1,13 +1,14 @@
 /* attention.c: scaled dot products, their softmax, and what it weighs.
  *
- * Rows of the query are taken in blocks: the products of a block with all keys are the largest thing
- * that lies in memory, and stay in the second cache on the cpu. A causal block leaves out the keys
- * that none of its rows sees. All is made of public operations, so that devices need nothing more.
+ * Rows of the query are taken in blocks: the products of a block with all keys are the largest
+ * thing that lies in memory, and stay in the second cache on the cpu. A causal block leaves out the
+ * keys that none of its rows sees. All is made of public operations, so that devices need nothing
+ * more.
  *
- * It is one operation to the tape, which keeps query, key, value, the mask and where the generator's
- * numbers for dropout began: the way back makes the weights of each block again, and draws the same
- * numbers again. Where the mask itself requires a gradient, weights are asked for or the work is captured
- * in a graph with dropout, derivatives are those of its parts. */
+ * It is one operation to the tape, which keeps query, key, value, the mask and where the
+ * generator's numbers for dropout began: the way back makes the weights of each block again, and
+ * draws the same numbers again. Where the mask itself requires a gradient, weights are asked for or
+ * the work is captured in a graph with dropout, derivatives are those of its parts. */
 #include <math.h>
 #include <stdlib.h>
 #include "core/backend/philox.h"
@@ -130,7 +131,7 @@ static weir_status added_mask(weir_tensor **out, const weir_tensor *mask, weir_d
   return c->st ? c->st : weir_where(out, mask, all, none);
 }
 
-/* Rows from `from` on of `keys` keys: -infinity behind the diagonal. */
+/* Rows from `from` on of `keys` keys: -infinity after the diagonal. */
 static weir_status causal_mask(weir_tensor **out, const weir_tensor *like, int64_t from,
                                int64_t rows, int64_t keys)
 {
@@ -140,7 +141,8 @@ static weir_status causal_mask(weir_tensor **out, const weir_tensor *like, int64
   return c->st ? c->st : added_mask(out, seen, (weir_dtype)like->dtype);
 }
 
-/* Which rows of a mask that is added are -infinity alone; NULL: none, or on a device those that may be. */
+/* Which rows of a mask that is added are -infinity alone; NULL: none, or on a device those that may
+ * be. */
 static weir_status unseen_rows(weir_tensor **out, const weir_tensor *mask)
 {
   CALC(c);
@@ -157,8 +159,8 @@ static weir_status unseen_rows(weir_tensor **out, const weir_tensor *mask)
   return c->st;
 }
 
-/* What is added for a mask. Rows that see nothing are *unseen, and see all: their softmax is of numbers,
- * and its derivative. unseen NULL: they remain -infinity. */
+/* What is added for a mask. Rows that see nothing are *unseen, and see all: their softmax is of
+ * numbers, and its derivative. unseen NULL: they remain -infinity. */
 static weir_status prepare_mask(weir_tensor **out, weir_tensor **unseen, const weir_tensor *mask,
                                 weir_dtype dtype)
 {
@@ -241,7 +243,8 @@ static weir_status weights_of_block(weir_tensor **out, const attention *a,
   return c->st ? c->st : weir_masked_fill(out, weight, rows, weir_float(0));
 }
 
-/* 1 where dropout leaves a weight of rows `from` on, else 0: drawn by blocks, of the keys that each sees. */
+/* 1 where dropout leaves a weight of rows `from` on, else 0: drawn by blocks, of the keys that each
+ * sees. */
 static weir_status draw_kept(weir_tensor **out, const attention *a, const weir_tensor *weights,
                              int64_t from)
 {
@@ -371,8 +374,8 @@ static weir_status turned_product(weir_tensor **t, const weir_tensor *a, const w
   return c->st ? c->st : weir_matmul(t, turned, b);
 }
 
-/* The same of what dropout left of weights; *grad, which is exchanged, becomes that of what remains,
- * scaled. */
+/* The same of what dropout left of weights; *grad, which is exchanged, becomes that of what
+ * remains, scaled. */
 static weir_status kept_back(weir_tensor **keep, weir_tensor **kept, weir_tensor **grad,
                              const attention *a, const weir_tensor *weight, int64_t from)
 {
@@ -493,7 +496,7 @@ static weir_status gradients_of(weir_tensor *out[3], const attention *a, const w
   return st ? st : blocks_back(out, a, grad, block);
 }
 
-/* A generator that begins where `state` says. */
+/* A generator that begins where `state` states. */
 static weir_status generator_at(weir_generator **out, const weir_tensor *t,
                                 weir_generator_state state)
 {

@@ -1,7 +1,7 @@
 /* bag.c: rows of a table by index, summed by bag.
  *
- * Which bag an index is of follows from where bags begin: their lengths, each number as often as its
- * bag is long. Rows are then summed, or their largest taken, by that. */
+ * Which bag an index is of follows from where bags begin: their lengths, each number as often as
+ * its bag is long. Rows are then summed, or their largest taken, by that. */
 #include <math.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
@@ -13,7 +13,7 @@ typedef struct bags {
   const weir_tensor *weight, *offsets, *weights; /* borrowed; weights NULL: 1 each */
   weir_embedding_bag_options how;
   int64_t count; /* of bags that are the result */
-  int64_t all;   /* with what lies behind the last offset */
+  int64_t all;   /* with what lies after the last offset */
 } bags;
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -232,8 +232,8 @@ static weir_status taken_rows(weir_tensor **out, const bags *b, const weir_tenso
   return c->st ? c->st : weir_masked_fill_(*out, column, weir_int(0));
 }
 
-/* 0 in a bag of nothing. To be differentiated it is the elements themselves that are taken: of equals
- * one has the gradient, as in torch. */
+/* 0 in a bag of nothing. To be differentiated it is the elements themselves that are taken: of
+ * equals one has the gradient, as in torch. */
 static weir_status largest_of_bags(weir_tensor **out, const bags *b, const weir_tensor *number,
                                    weir_tensor *rows, const weir_tensor *padding)
 {

@@ -1,6 +1,6 @@
 /* compose.c: small things made of other operations: covariances, integrals by trapezoids, bounded
- * norms, matrices along a diagonal, products of sets, channels dealt out. They have derivatives where
- * those have. */
+ * norms, matrices along a diagonal, products of sets, channels dealt out. They have derivatives
+ * where those have. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"

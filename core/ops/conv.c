@@ -7,7 +7,7 @@
  *
  * Pooling takes, for each place of the window that sees an element of some window, the elements it
  * covers as a strided view, and the larger of them and what is there: exact, whatever the device.
- * Where it is recorded it is the request of pool.c, which says where the largest are.
+ * Where it is recorded it is the request of pool.c, which states where the largest are.
  *
  * The gradient of the weights is, summed over the images, that of the output times the image's
  * columns.
@@ -23,8 +23,8 @@
 #include "core/tensor/record.h"
 #include "core/tensor/autocast.h"
 
-/* Bytes of columns at a time, where more than one image fits: as many as half of input and output have,
- * and from LEAST to MOST. */
+/* Bytes of columns at a time, where more than one image fits: as many as half of input and output
+ * have, and from LEAST to MOST. */
 enum { WINDOWS_LEAST = 256 << 10, WINDOWS_MOST = 32 << 20 };
 
 typedef struct conv {
@@ -440,8 +440,8 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
 
 /* ---- the gradient of the weights ------------------------------------------------------------- */
 
-/* Of images `first` on, `count` of them: part (count, outs, rows) is the gradient (outs, area) of each
- * times its columns, transposed. */
+/* Of images `first` on, `count` of them: part (count, outs, rows) is the gradient (outs, area) of
+ * each times its columns, transposed. */
 static weir_status weigh_images(const compute_target *t, const conv *c, const weir_tensor *part,
                                 const char *columns, int64_t first, int64_t count)
 {

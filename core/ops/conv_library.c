@@ -1,8 +1,8 @@
 /* conv_library.c: convolutions and their gradients by a library that the device has (cuDNN on CUDA
  * devices), where it is there and takes the request; else by conv.c and convolve.c.
  *
- * Operands go in the result's format: contiguous, or channels last where an operand has its channels
- * there, and are copied where they lie otherwise. */
+ * Operands go in the result's format: contiguous, or channels last where an operand has its
+ * channels there, and are copied where they lie otherwise. */
 #include <stdint.h>
 #include <string.h>
 #include "core/ops/ops.h"

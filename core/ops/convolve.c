@@ -1,12 +1,12 @@
 /* convolve.c: convolutions of one and three axes, and transposed ones of one to three: made of
- * two-dimensional ones (conv.c), so that they run wherever those do and have derivatives where those
- * have.
+ * two-dimensional ones (conv.c), so that they run wherever those do and have derivatives where
+ * those have.
  *
- * One axis is two of which the first has one place. Three: the places of the first axis that a window
- * sees become channels. A transposed convolution writes, for each place of the input, a window of the
- * output: output places that lie a multiple of the stride apart (a phase) see the same part of the
- * kernel, backwards, so that each phase is a convolution of stride 1, and the output their places
- * taken in turns.
+ * One axis is two of which the first has one place. Three: the places of the first axis that a
+ * window sees become channels. A transposed convolution writes, for each place of the input, a
+ * window of the output: output places that lie a multiple of the stride apart (a phase) see the
+ * same part of the kernel, backwards, so that each phase is a convolution of stride 1, and the
+ * output their places taken in turns.
  *
  * Words. axes: of a window; spatial dimensions. phase: an output place modulo the stride. */
 #include <stdio.h>
@@ -57,7 +57,8 @@ static convolution convolution_of(const char *name, int axes, const weir_tensor 
   return c;
 }
 
-/* ---- what is refused -------------------------------------------------------------------------- */
+/* ---- what is refused
+ * -------------------------------------------------------------------------- */
 
 static weir_status check_convolution_dims(const convolution *c)
 {
@@ -192,7 +193,7 @@ static weir_status check_reach_of(const convolution *c)
                    times_text(&x, padded, c->axes), times_text(&y, covers, c->axes));
 }
 
-/* conv2d says it of a kind of device and a dtype. */
+/* conv2d states it of a kind of device and a dtype. */
 static weir_status check_conv_types(const convolution *c)
 {
   const weir_tensor *other[2] = {c->weight, c->bias};
@@ -216,7 +217,8 @@ static weir_status check_convolution(const convolution *c)
   return st ? st : check_reach_of(c);
 }
 
-/* ---- convolutions ----------------------------------------------------------------------------- */
+/* ---- convolutions
+ * ----------------------------------------------------------------------------- */
 
 /* *out (new) is t with `before` and `behind` places more, or fewer, along its last dimensions. */
 static weir_status padded_by(weir_tensor **out, const weir_tensor *t, const int64_t *before,
@@ -234,7 +236,7 @@ static weir_status padded_by(weir_tensor **out, const weir_tensor *t, const int6
   return WEIR_OK;
 }
 
-/* padding='same': what there is before and behind. */
+/* padding='same': what there is before and after. */
 static weir_status same_padded(weir_tensor **out, convolution *c)
 {
   int64_t before[MOST_AXES], behind[MOST_AXES];
@@ -361,7 +363,8 @@ static weir_status run_convolution(weir_tensor **out, convolution *c)
 CONVOLUTION(1)
 CONVOLUTION(3)
 
-/* ---- transposed convolutions ------------------------------------------------------------------ */
+/* ---- transposed convolutions
+ * ------------------------------------------------------------------ */
 
 /* One axis of a phase: kernel places first, first + step, ..., count of them, seen `shift` places
  * before. */

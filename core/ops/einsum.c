@@ -324,7 +324,7 @@ static void sort_places(sum_of_two *s, const weir_tensor *a, const weir_tensor *
   }
 }
 
-/* Places of these kinds, one kind behind the other; all others behind them. */
+/* Places of these kinds, one kind after the other; all others after them. */
 static void order_places(int *order, const sum_of_two *s, const int kinds[KINDS])
 {
   int n = 0;

@@ -466,7 +466,8 @@ static enum autocast_row row_of(weir_op op)
   }
 }
 
-/* elementwise_run() while autocast is on; another function that calls this one has had its casts. */
+/* elementwise_run() while autocast is on; another function that calls this one has had its
+ * casts. */
 static __attribute__((cold)) weir_status run_autocast(weir_tensor **out, const elementwise_call *e)
 {
   elementwise_call c = *e;

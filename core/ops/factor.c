@@ -2,8 +2,8 @@
  *
  * A device factorises what lies column by column (weir_factor), in the operands' dtype or in
  * float64, as it likes best: operands are copied into that form, and results, views that turn it,
- * are copied from it. Whether a matrix could be factorised is read back (info), for torch says it as
- * an error: these functions wait for the device.
+ * are copied from it. Whether a matrix could be factorised is read back (info), for torch reports
+ * it as an error: these functions wait for the device.
  *
  * Words. columns: matrices as a device factorises them: a tensor of the turned shape. thin: of a
  * factorisation as small as it can be. */
@@ -182,7 +182,7 @@ static weir_status narrowed_columns(weir_tensor **out, const weir_tensor *t,
   return c->st ? c->st : narrowed(out, view, like);
 }
 
-/* Says what was made of a and b, or NULL, where one of them requires a gradient. */
+/* Records what was made of a and b, or NULL, where one of them requires a gradient. */
 static weir_status record_matrix(weir_tensor **out, weir_status st, enum record_kind kind,
                                  const weir_tensor *a, const weir_tensor *b, const bool how[3])
 {
@@ -526,7 +526,7 @@ weir_status weir_lu_factor(weir_tensor **lu, weir_tensor **pivots, const weir_te
                    batch_element(batch, a, at), (long long)first, (long long)first);
 }
 
-/* Row i of P^T A is row order[i] of A: exchanged as `count` pivots of each of `batch` say. */
+/* Row i of P^T A is row order[i] of A: exchanged as `count` pivots of each of `batch` state. */
 static weir_status exchange_rows(int64_t *order, const int32_t *pivots, int64_t batch,
                                  int64_t count, int64_t rows)
 {
@@ -1346,8 +1346,8 @@ static weir_status condition_by_norm(weir_tensor **out, const weir_tensor *a, co
   return c->st ? c->st : weir_masked_fill(out, whole, singular, weir_float(INFINITY));
 }
 
-/* By singular values s: order 2 (-2): the largest through the smallest (or the reverse); 3: sums of s and of
- * reciprocals. */
+/* By singular values s: order 2 (-2): the largest through the smallest (or the reverse); 3: sums of
+ * s and of reciprocals. */
 static weir_status condition_by_values(weir_tensor **out, const weir_tensor *a, double order)
 {
   CALC(c);

@@ -1,8 +1,8 @@
 /* fold.c: sliding blocks of images as columns, and back; pools of powers.
  *
  * A block's places in the padded plane, counted row by row, are the same for all planes: a row of
- * indices, in the order in which columns hold them. Columns are what index_select() reads there, and
- * to fold is to add them up there again: each is the other's derivative.
+ * indices, in the order in which columns hold them. Columns are what index_select() reads there,
+ * and to fold is to add them up there again: each is the other's derivative.
  *
  * Words. block: what a kernel covers at one place. column: a block of all channels. */
 #include "core/base/require.h"
@@ -59,8 +59,8 @@ static weir_status count_blocks(blocks *b)
 
 #define PAIR(v) (long long)(v)[0], (long long)(v)[1]
 
-/* Whether all but a first dimension of `batched` have elements, and there are that many or one less.
- */
+/* Whether all but a first dimension of `batched` have elements, and there are that many or one
+ * less. */
 static bool filled_images(const weir_tensor *a, int batched)
 {
   bool good = a->dims == batched || a->dims == batched - 1;

@@ -1,5 +1,5 @@
-/* functions.c: functions of each element: the public forms of what WEIR_FUNCTION_OPS calculates, and
- * the few that are made of others. */
+/* functions.c: functions of each element: the public forms of what WEIR_FUNCTION_OPS calculates,
+ * and the few that are made of others. */
 #include <math.h>
 #include <string.h>
 #include "core/base/require.h"

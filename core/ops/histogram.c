@@ -70,7 +70,8 @@ weir_status weir_bincount(weir_tensor **out, const weir_tensor *a, const weir_te
 
 /* ---- histc ----------------------------------------------------------------------------------- */
 
-/* The range that is meant by both ends being alike: that of the elements; of one value, 1 beside. */
+/* The range that is meant by both ends being alike: that of the elements; of one value, 1 to each
+ * side. */
 static weir_status range_of(double *least, double *most, const weir_tensor *a)
 {
   weir_scalar low, high;

@@ -1,5 +1,5 @@
-/* indexing.c: elements of one dimension chosen by an index tensor: whole slices (index_select and its
- * kin), element by element (gather and its kin), and by their number (take, put_).
+/* indexing.c: elements of one dimension chosen by an index tensor: whole slices (index_select and
+ * its kin), element by element (gather and its kin), and by their number (take, put_).
  *
  * All of it is one request: a loop over the index's elements, and over what it does not choose.
  * Functions that write check everything first, so that an error leaves what they write to as it
@@ -89,8 +89,8 @@ static weir_status drop_failed(weir_tensor **out, weir_status st)
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-/* Slices of t by a row of places: with `values`, whose dimension `dim` goes with the index; one that
- * has no dimensions goes with no other. */
+/* Slices of t by a row of places: with `values`, whose dimension `dim` goes with the index; one
+ * that has no dimensions goes with no other. */
 static void slice_loop(weir_indexing *r, const weir_tensor *t, int dim, const weir_tensor *index,
                        const weir_tensor *values)
 {

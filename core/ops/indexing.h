@@ -9,8 +9,8 @@
 void indexing_begin(weir_indexing *r, weir_index_op op, const weir_tensor *t);
 /* A dimension more, the innermost so far; strides in elements. */
 void indexing_dim(weir_indexing *r, int64_t size, int64_t self_stride, int64_t values_stride);
-/* An index more: of places of t's dimension `dim`; its strides along the loop's dimensions are to be
- * set, they are 0. */
+/* An index more: of places of t's dimension `dim`; its strides along the loop's dimensions are to
+ * be set, they are 0. */
 weir_operand *indexing_index(weir_indexing *r, const weir_tensor *index, const weir_tensor *t,
                              int dim);
 /* Runs it on t's device. `name`: torch's. An empty loop is nothing. */
@@ -42,9 +42,9 @@ static inline weir_status index_dim(int *out, int dim, const weir_tensor *t)
 /* dst and what `fill` does to it: a new tensor that is a dense copy of a. */
 weir_status indexing_copy(weir_tensor **out, const weir_tensor *a);
 
-/* Places of elements of `a` that are not 0, or, times, each as often as it says: int64 [dims, n], of
- * which total is n; shape: what coordinates are of, count 0: numbers. total -1: is not known, and is
- * waited for. */
+/* Places of elements of `a` that are not 0, or, times, each as often as it says: int64 [dims, n],
+ * of which total is n; shape: what coordinates are of, count 0: numbers. total -1: is not known,
+ * and is waited for. */
 weir_status places_of(weir_tensor **out, const weir_tensor *a, bool times, weir_shape shape,
                       int64_t total, const char *name);
 

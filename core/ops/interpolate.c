@@ -1,5 +1,5 @@
-/* interpolate.c: images, sequences and volumes of other sizes. One request, weir_resample, on planes
- * of three axes; `area` is adaptive averaging. */
+/* interpolate.c: images, sequences and volumes of other sizes. One request, weir_resample, on
+ * planes of three axes; `area` is adaptive averaging. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,8 @@ static const struct mode_row {
                  [WEIR_INTERPOLATE_TRILINEAR] = {"trilinear", 3, WEIR_RESAMPLE_LINEAR},
                  [WEIR_INTERPOLATE_AREA] = {"area", 0, WEIR_RESAMPLE_NEAREST}};
 
-/* ---- what is refused -------------------------------------------------------------------------- */
+/* ---- what is refused
+ * -------------------------------------------------------------------------- */
 
 static bool says_size(const weir_interpolate_options *o)
 {
@@ -98,7 +99,8 @@ static weir_status check_resample(const weir_tensor *a, const weir_resample *r)
   return WEIR_OK;
 }
 
-/* ---- the work --------------------------------------------------------------------------------- */
+/* ---- the work
+ * --------------------------------------------------------------------------------- */
 
 /* Sizes and scales, the first axes of fewer than three being of one place. Errors: EINVAL. */
 static weir_status fill_resample(weir_resample *r, const weir_tensor *a,

@@ -1,4 +1,4 @@
-/* join.c: tensors one behind the other: cat and stack. */
+/* join.c: tensors one after the other: cat and stack. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"

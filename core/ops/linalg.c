@@ -54,7 +54,7 @@ static weir_status contract_sizes(contracted *x, contracted *y, int64_t *csize)
   return WEIR_OK;
 }
 
-/* (free, csize) or, `first`, (csize, free); the free sizes go behind those of `shape`. */
+/* (free, csize) or, `first`, (csize, free); the free sizes go after those of `shape`. */
 static weir_status contract_matrix(weir_tensor **out, const contracted *x, bool first,
                                    int64_t csize, int64_t shape[2 * WEIR_DIMS], int *count)
 {

@@ -1,8 +1,8 @@
 /* loss.c: losses: made of other operations, so that they run wherever those do and have derivatives
  * where those have.
  *
- * Words. class dimension: the one that has a place for each class: 1, or 0 of a single result. valid:
- * a target that counts. */
+ * Words. class dimension: the one that has a place for each class: 1, or 0 of a single result.
+ * valid: a target that counts. */
 #include <math.h>
 #include <string.h>
 #include "core/base/require.h"
@@ -26,7 +26,8 @@ static weir_status check_reduction(weir_reduction r)
   return weir_fail(WEIR_EINVAL, "%d is not a valid value for reduction", (int)r);
 }
 
-/* ---- classes ---------------------------------------------------------------------------------- */
+/* ---- classes
+ * ---------------------------------------------------------------------------------- */
 
 /* What is asked for, with the defaults in their places. */
 typedef struct class_loss {
@@ -62,7 +63,7 @@ static weir_status size_mismatch(const class_loss *c)
                    shape_format(&t, weir_shape_of(c->target->dims, c->target->size)));
 }
 
-/* Results of more than one target: all behind the class dimension is as in the targets. */
+/* Results of more than one target: all after the class dimension is as in the targets. */
 static weir_status check_places(const class_loss *c)
 {
   const weir_tensor *a = c->a, *t = c->target;
@@ -132,7 +133,7 @@ static weir_status check_class_dtypes(const class_loss *c)
   return check_same_device(c->a, c->target);
 }
 
-/* On the cpu; elsewhere weir_gather() says what is wrong. */
+/* On the cpu; elsewhere weir_gather() states what is wrong. */
 static weir_status check_bounds(const class_loss *c, const weir_tensor *dense)
 {
   const int64_t *t = (const int64_t *)(const void *)dense->data;
@@ -143,8 +144,8 @@ static weir_status check_bounds(const class_loss *c, const weir_tensor *dense)
   return WEIR_OK;
 }
 
-/* The targets, int64 and without a dimension of their own for one: which of them are valid, and each
- * as a place to look at. */
+/* The targets, int64 and without a dimension of their own for one: which of them are valid, and
+ * each as a place to look at. */
 static weir_status valid_targets(weir_tensor **valid, weir_tensor **safe, const class_loss *c)
 {
   CALC(k);
@@ -239,7 +240,8 @@ weir_status weir_nll_loss(weir_tensor **out, const weir_tensor *a, const weir_te
   return st ? st : losses_of_classes(out, &c, false);
 }
 
-/* ---- cross_entropy ---------------------------------------------------------------------------- */
+/* ---- cross_entropy
+ * ---------------------------------------------------------------------------- */
 
 static weir_status check_probabilities(const class_loss *c, const weir_class_options *o)
 {
@@ -313,7 +315,8 @@ weir_status weir_cross_entropy(weir_tensor **out, const weir_tensor *a, const we
   return c.smoothing > 0 ? smoothed_entropy(out, &c) : losses_of_classes(out, &c, false);
 }
 
-/* ---- differences ------------------------------------------------------------------------------ */
+/* ---- differences
+ * ------------------------------------------------------------------------------ */
 
 /* a - b, of floating point. */
 static weir_status difference(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -401,7 +404,8 @@ weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a, const weir_
   return c->st ? c->st : reduced(out, losses, reduction);
 }
 
-/* ---- probabilities ---------------------------------------------------------------------------- */
+/* ---- probabilities
+ * ---------------------------------------------------------------------------- */
 
 static bool same_sizes(const weir_tensor *a, const weir_tensor *b)
 {
@@ -569,7 +573,8 @@ weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tens
   return st ? st : reduced(out, losses, reduction);
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------ */
+/* ---- pairs
+ * ------------------------------------------------------------------------------------ */
 
 /* *out (new) is max(0, x). */
 static weir_status clamp_positive(weir_tensor **out, const weir_tensor *x)

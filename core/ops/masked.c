@@ -39,7 +39,7 @@ static weir_status run_places(weir_tensor **out, weir_places *p, const weir_tens
   c->st = compute_target_done(&target, target.compute->places(target.self, target.stream, p), name);
   if (!c->st && total < 0) c->st = read_sum(&total, &target, sums, name);
   c_do(c, tensor_new(out, WEIR_INT64, device, false, weir_shape(p->dims, total)));
-  if (known) c_do(c, weir_zero_(*out)); /* it may not be as it was said */
+  if (known) c_do(c, weir_zero_(*out)); /* it may not be as it was stated */
   if (c->st || !total) return c->st;
   p->out = (int64_t *)(void *)(*out)->data;
   p->room = total;

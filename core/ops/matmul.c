@@ -2,7 +2,7 @@
  *
  * A matrix can be handed to a device if one of its strides is 1 and the other spans a row (or, seen
  * transposed, a column); others are copied first. Batches need one step from matrix to matrix: the
- * batch dimensions of both operands and the result are merged as far as they lie one behind the
+ * batch dimensions of both operands and the result are merged as far as they lie one after the
  * other, and what is left outside is a loop of requests. Vectors are matrices of one row or column.
  *
  * Words. side: an operand as the request wants it. batch: the dimensions before the last two. */

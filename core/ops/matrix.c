@@ -194,7 +194,7 @@ static weir_status fill_part(const weir_tensor *t, int64_t at, int way, int64_t 
   return loop_run(device_of_tensor(t), &l);
 }
 
-/* An end as it is once stored: of integers without what is behind the point. */
+/* An end as it is once stored: of integers without what is after the point. */
 static weir_status end_of(double *out, weir_scalar v, weir_dtype dtype)
 {
   weir_scalar stored;
@@ -214,8 +214,8 @@ static weir_status fill_between(const weir_tensor *t, double start, double end)
   return st ? st : fill_part(t, n - 1, -1, n - half, end, -step);
 }
 
-/* The element of a range of one, which must fit, but where a short floating point dtype has an infinity
- * for it. */
+/* The element of a range of one, which must fit, but where a short floating point dtype has an
+ * infinity for it. */
 static weir_status fill_one(weir_tensor *t, weir_scalar v)
 {
   double number = v.dtype == WEIR_FLOAT64 ? v.f : (double)v.i;

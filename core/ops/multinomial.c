@@ -6,9 +6,9 @@
  * exponential with rate p[i]; the first to arrive is i with probability p[i] / sum(p), and who
  * arrives next is so among the rest. The largest of p / e are the first, as torch does it.
  *
- * With replacement: where a uniform number of [0, sum(p)) falls in the running sums. u sum(p) is less
- * than sum(p) for every u below 1 of 53 bits, so that there is always a sum above it, and the first
- * sum above it belongs to a category that is not 0.
+ * With replacement: where a uniform number of [0, sum(p)) falls in the running sums. u sum(p) is
+ * less than sum(p) for every u below 1 of 53 bits, so that there is always a sum above it, and the
+ * first sum above it belongs to a category that is not 0.
  *
  * The host reads three numbers, to refuse what is no distribution. */
 #include <math.h>

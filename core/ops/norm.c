@@ -1,9 +1,10 @@
 /* norm.c: normalisation; dropout, distances, pixels, which are made of other operations.
  *
- * layer_norm, rms_norm and group_norm are rows, contiguous, and one request (weir_norm_request), whose
- * derivative is in core/grad/product.c. batch_norm's channels are no rows: what its mean and variance
- * are found by other operations, in float32 where the dtype is shorter, and then is x * scale + shift,
- * scale and shift being small: the request again, or where it is recorded operations, too.
+ * layer_norm, rms_norm and group_norm are rows, contiguous, and one request (weir_norm_request),
+ * whose derivative is in core/grad/product.c. batch_norm's channels are no rows: what its mean and
+ * variance are found by other operations, in float32 where the dtype is shorter, and then is x *
+ * scale + shift, scale and shift being small: the request again, or where it is recorded
+ * operations, too.
  *
  * Words. wide: the dtype that is calculated in. affine: weight and bias, which may be missing. */
 #include <float.h>
@@ -33,7 +34,7 @@ static weir_status widened(weir_tensor **out, const weir_tensor *t, weir_shape s
   return calc_give(c, out, c_to_dtype(c, c_reshape(c, t, shape), wide));
 }
 
-/* torch's rule for the dtypes of parameters: all as the input, or float32 beside a shorter one. */
+/* torch's rule for the dtypes of parameters: all as the input, or float32 next to a shorter one. */
 static weir_status check_mixed(const weir_tensor *a, const weir_tensor *const *parameter, int count)
 {
   int first = 0;
@@ -251,7 +252,7 @@ static int64_t values_of_channel(const weir_tensor *a)
   return values;
 }
 
-/* One number for each channel, beside an input of `dims` dimensions: (channels, 1, 1, ...). */
+/* One number for each channel, next to an input of `dims` dimensions: (channels, 1, 1, ...). */
 static weir_shape beside_channels(int64_t channels, int dims)
 {
   weir_shape s = {.count = dims > 1 ? dims - 1 : 1};
@@ -289,7 +290,8 @@ static weir_status check_batch_norm(const weir_tensor *a, const weir_batch_norm_
   return st ? st : check_mixed(a, parameter, 4);
 }
 
-/* *out (new; NULL where there is no running) is (1 - momentum) running + momentum now times `more`. */
+/* *out (new; NULL where there is no running) is (1 - momentum) running + momentum now times
+ * `more`. */
 static weir_status moved(weir_tensor **out, const weir_tensor *running, const weir_tensor *now,
                          double momentum, double more)
 {

@@ -78,14 +78,16 @@ dim_lines lines_of(const weir_tensor *t, int dim);
 
 /* ---- arrange.c ------------------------------------------------------------------------------- */
 
-/* Copies `length` places of dimension `dim` of `in`, from `from` on, to those of `out` from `to` on;
- * their other sizes are the same. step: 1; -1: backwards; 0: the one at `from` again and again. */
+/* Copies `length` places of dimension `dim` of `in`, from `from` on, to those of `out` from `to`
+ * on; their other sizes are the same. step: 1; -1: backwards; 0: the one at `from` again and
+ * again. */
 weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, int64_t from,
                      int dim, int64_t length, int step);
 
 /* ---- conv.c ---------------------------------------------------------------------------------- */
 
-/* What comes back to the weights (of this shape) of a conv2d of `a`, 4D, grad being its result's. */
+/* What comes back to the weights (of this shape) of a conv2d of `a`, 4D, grad being its
+ * result's. */
 weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, const weir_tensor *grad,
                                    weir_shape weight, const weir_conv2d_options *o);
 
@@ -94,8 +96,8 @@ weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, cons
 /* A request without tensors; `axes` numbers each. */
 weir_convolution conv_request(weir_conv_pass pass, int axes, const int64_t *stride,
                               const int64_t *pad, const int64_t *dilation, int64_t groups);
-/* *out (new, of `shape`) by the device's library, and the bias (or NULL) added; NULL: not by it. a, b:
- * with a batch; x and w of FORWARD, w and y's gradient of BACKWARD_INPUT, x and y's gradient of
+/* *out (new, of `shape`) by the device's library, and the bias (or NULL) added; NULL: not by it. a,
+ * b: with a batch; x and w of FORWARD, w and y's gradient of BACKWARD_INPUT, x and y's gradient of
  * BACKWARD_WEIGHT. Fills the rest of q. Not recorded by itself. */
 weir_status conv_by_library(weir_tensor **out, weir_convolution *q, const weir_tensor *a,
                             const weir_tensor *b, const weir_tensor *bias, weir_shape shape);
@@ -138,8 +140,8 @@ weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_ten
 /* p from the numbers of its record. */
 void pool_of_record(pooling *p, const int64_t *n);
 
-/* Refuses an average of these sizes (depth, height, width), one of which is below 0, of an input of `dims`
- * dimensions with its batch: EINVAL, as torch has it. */
+/* Refuses an average of these sizes (depth, height, width), one of which is below 0, of an input of
+ * `dims` dimensions with its batch: EINVAL, as torch has it. */
 weir_status refused_average_size(const int64_t size[3], int dims);
 
 /* ---- interpolate.c --------------------------------------------------------------------------- */
@@ -169,8 +171,8 @@ typedef struct attention_saved {
   double scale, dropout;
   weir_generator_state drawn; /* where the numbers of dropout begin */
 } attention_saved;
-/* What comes back through attention: `grad` came for the result. out: new, one of each of in. graph:
- * made of operations that have a derivative. */
+/* What comes back through attention: `grad` came for the result. out: new, one of each of in.
+ * graph: made of operations that have a derivative. */
 weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
                                const attention_saved *saved, bool graph);
 /* Elements of *t, which is exchanged, become 0 with probability p, the others are scaled by 1 / (1
@@ -179,8 +181,8 @@ weir_status drop_elements(weir_tensor **t, double p);
 
 /* ---- random.c -------------------------------------------------------------------------------- */
 
-/* The next `blocks` blocks (core/backend/philox.h) of the default generator of device are the caller's:
- * the state that they begin with. Errors: EINVAL. */
+/* The next `blocks` blocks (core/backend/philox.h) of the default generator of device are the
+ * caller's: the state that they begin with. Errors: EINVAL. */
 weir_status reserve_numbers(weir_generator_state *out, weir_device device, uint64_t blocks);
 
 #endif

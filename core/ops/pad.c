@@ -176,7 +176,8 @@ static weir_status check_reach(const weir_tensor *t, const border *b, int d, wei
   return WEIR_OK;
 }
 
-/* That what check_reach() let through leaves something: of all dimensions, after all their reach. */
+/* That what check_reach() let through leaves something: of all dimensions, after all their
+ * reach. */
 static weir_status check_rest(const weir_tensor *t, const border *b, int d)
 {
   text_buffer text;

@@ -159,8 +159,8 @@ static int64_t in_of_axis(const weir_axis *x)
   return x->in;
 }
 
-/* What is asked before an output's size can be. In ceil_mode a window may begin inside and end where it
- * likes: that place must be a number, too. */
+/* What is asked before an output's size can be. In ceil_mode a window may begin inside and end
+ * where it likes: that place must be a number, too. */
 static weir_status check_axis(const pooling *p, const weir_axis *x, bool ceil_mode)
 {
   int64_t span;
@@ -431,7 +431,7 @@ weir_status weir_max_pool3d(weir_tensor **out, const weir_tensor *a,
   return pool_windows(out, NULL, a, &p, options);
 }
 
-/* max_pool1d() says all in words of its own. */
+/* max_pool1d() states all in words of its own. */
 static weir_status check_max_pool1d(const weir_tensor *a, const weir_axis *x)
 {
   text_buffer text;

@@ -6,7 +6,7 @@
  * seeded themselves.
  *
  * Graphs. Captured work counts the blocks that one replay uses, and reads the generator's seed and
- * place from memory of the graph's, written ahead of each replay: a replay takes the generator's
+ * place from memory of the graph's, written before each replay: a replay takes the generator's
  * next blocks, as the same calls would without a graph. */
 #include <math.h>
 #include <stdatomic.h>

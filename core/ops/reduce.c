@@ -1,7 +1,7 @@
 /* reduce.c: operations that make one element of many.
  *
  * A request's loop has the kept dimensions first, then the reduced ones; neighbours within each
- * part that lie one behind the other become one, so that sums over whole tensors or over leading or
+ * part that lie one after the other become one, so that sums over whole tensors or over leading or
  * trailing dimensions are loops of one or two dimensions. Where the place of an element counts
  * (argmax), reduced dimensions stay in their order.
  *
@@ -53,7 +53,7 @@ static weir_status check_empty(const reduction *r)
   for (int i = 0; i < r->count; i++) {
     int d = r->dims[i], at = d < 0 ? d + r->a->dims : d;
     bool there = at >= 0 && at < r->a->dims;
-    if (there && !r->a->size[at]) /* torch says them as they came, one it counts */
+    if (there && !r->a->size[at]) /* torch prints them as they came, one it counts */
       return weir_fail(WEIR_EINVAL, "%s(): Expected reduction dim %d to have non-zero size.",
                        r->name, value ? d : at);
   }
@@ -110,7 +110,7 @@ static weir_shape result_shape(const reduction *r)
   return s;
 }
 
-/* Adds dimension d of a behind those that are there since `from`, or to the last of them. */
+/* Adds dimension d of a after those that are there since `from`, or to the last of them. */
 static int append(weir_reduce *q, int from, int to, const reduction *r, int d, int64_t out)
 {
   const weir_tensor *a = r->a;

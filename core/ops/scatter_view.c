@@ -24,7 +24,7 @@ static weir_status fill_part_with(const weir_tensor *view, const weir_tensor *sr
 }
 
 /* What a clone of a becomes: src is put into its part `view`, which is released; `st`: what making
- * both said. n: the numbers of the record. */
+ * both returned. n: the numbers of the record. */
 static weir_status scatter_into(weir_tensor **out, weir_tensor *view, weir_status st,
                                 const weir_tensor *a, const weir_tensor *src, enum record_kind kind,
                                 const int64_t *n)

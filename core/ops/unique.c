@@ -208,7 +208,8 @@ UNIQUE_DIM(unique_consecutive_dim, true)
 
 /* ---- the most frequent ----------------------------------------------------------------------- */
 
-/* Of the last dimension of `sorted`, kept: the first place where a run is as long as the longest. */
+/* Of the last dimension of `sorted`, kept: the first place where a run is as long as the
+ * longest. */
 static weir_status longest_run(weir_tensor **out, const weir_tensor *sorted)
 {
   CALC(c);

@@ -104,7 +104,7 @@ static bool open_note(const mem_pool *p, const note *n, uint64_t number)
   return true;
 }
 
-/* ", add x3" behind what is in `text`, which has room for LIST. False: no room. */
+/* ", add x3" after what is in `text`, which has room for LIST. False: no room. */
 static bool add_name(char *text, const char *op, unsigned times)
 {
   char one[80];

@@ -1,13 +1,13 @@
 /* async_error.h: which operation a device's error is of.
  *
  * An operation enqueues its work and returns, so an error of that work shows at some later call.
- * Whoever enqueues says so with op_done(), whoever waits for a stream does it with
+ * Whoever enqueues reports it with op_done(), whoever waits for a stream does it with
  * async_sync(); an error that was met then names where it was first seen and what had been
  * enqueued since the last wait that went well. Under launch blocking (CUDA_LAUNCH_BLOCKING=1,
  * weir_set_launch_blocking()) every operation is waited for, and the error is its own.
  *
  * Words. asynchronous: of an error that stays with the device's context ("sticky"), so that all
- * calls meet it; told from a refused call by asking the stream again. note: the name of an
+ * calls meet it; distinguished from a refused call by asking the stream again. note: the name of an
  * operation, kept for the last 64 of a device. */
 #ifndef WEIR_STREAM_ASYNC_ERROR_H
 #define WEIR_STREAM_ASYNC_ERROR_H
@@ -38,8 +38,8 @@ static inline void op_leave(const char **before)
 weir_status op_note(weir_stream *stream, const char *op, weir_status st);
 
 /* After every operation: `op` (static, torch's name of it) was enqueued in `stream`, and enqueueing
- * it said `st`. stream NULL: the cpu, whose work is done. Returns what the operation shall return,
- * worded. */
+ * it returned `st`. stream NULL: the cpu, whose work is done. Returns what the operation shall
+ * return, worded. */
 static inline weir_status op_done(weir_stream *stream, const char *op, weir_status st)
 {
   return stream ? op_note(stream, op, st) : st;

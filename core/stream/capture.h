@@ -1,8 +1,8 @@
-/* capture.h: what takes part in a graph, beside the work that is recorded.
+/* capture.h: what takes part in a graph, in addition to the work that is recorded.
  *
  * A replay does recorded work with recorded arguments. What is to differ from replay to replay (the
  * place in a generator's stream) is read from device memory, which its part of the graph writes, in
- * the replay's stream, ahead of each replay. */
+ * the replay's stream, before each replay. */
 #ifndef WEIR_STREAM_CAPTURE_H
 #define WEIR_STREAM_CAPTURE_H
 

@@ -49,7 +49,7 @@ static const weir_backend *backend_of(int index)
   return p ? p->backend : NULL;
 }
 
-/* Tells the device's own runtime, where the backend wants to know. */
+/* Notifies the device's own runtime, where the backend wants to know. */
 static void make_current(int index)
 {
   thread_current.device = index;

@@ -1,8 +1,9 @@
 /* stream.c: streams as programs make them, and waiting for them (core/weir/stream.h).
  *
  * A weir_stream is a heap of its device's pool (core/memory/pool.h): a stream's memory and its
- * order are one thing to the allocator. Waits that are inserted here are told to it, unless one of
- * the two streams is being captured: then the wait is the graph's, and orders nothing that is live.
+ * order are one thing to the allocator. Waits that are inserted here are reported to it, unless one
+ * of the two streams is being captured: then the wait is the graph's, and orders nothing that is
+ * live.
  *
  * Side streams are made once for each device, priority and place, and shared by all who ask: an
  * entry is believed when the pool still has a heap of that serial number. */
@@ -14,7 +15,7 @@
 #include "core/stream/async_error.h"
 #include "core/stream/stream.h"
 
-enum { SIDES = 32, LEVELS = 8 }; /* of each priority, as torch; priorities told apart */
+enum { SIDES = 32, LEVELS = 8 }; /* of each priority, as torch; priorities distinguished */
 
 static struct side {
   mem_heap *heap;

@@ -1,7 +1,7 @@
 /* announce.c: see announce.h; and where in its modules a thread is.
  *
  * The path is kept as the names themselves, borrowed, and only put together when somebody listens.
- * Memory of somebody else's (STORAGE_OVER) is not told of: it is not ours to count. */
+ * Memory of somebody else's (STORAGE_OVER) is not announced: it is not ours to count. */
 #include "core/tensor/announce.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* announce.h: tensors tell whoever listens (core/trace/notify.h) that they are made, named and
+/* announce.h: tensors notify whoever listens (core/trace/notify.h) that they are made, named and
  * gone. For storage.c and tensor.c. */
 #ifndef WEIR_TENSOR_ANNOUNCE_H
 #define WEIR_TENSOR_ANNOUNCE_H

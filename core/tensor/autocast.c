@@ -1,10 +1,10 @@
 /* autocast.c: see autocast.h, and core/weir/amp.h for what the program sees.
  *
- * Casts of parameters are kept by the thread from its first scope to its last: a map from a parameter
- * to its cast, which counts both, so that an address is never another tensor's. A cast serves while it
- * is of the dtype that is asked for and the parameter's elements have not changed, and, where
- * recording is on, if it was recorded: one that was made without would give the parameter no
- * gradient. What has no memory for the map is cast each time. */
+ * Casts of parameters are kept by the thread from its first scope to its last: a map from a
+ * parameter to its cast, which counts both, so that an address is never another tensor's. A cast
+ * serves while it is of the dtype that is asked for and the parameter's elements have not changed,
+ * and, where recording is on, if it was recorded: one that was made without would give the
+ * parameter no gradient. What has no memory for the map is cast each time. */
 #include <stdlib.h>
 #include "core/base/map.h"
 #include "core/base/require.h"
@@ -128,7 +128,7 @@ static weir_status cast_tensor(weir_tensor **out, const weir_tensor *t, weir_dty
   return st;
 }
 
-/* Whether autocast says which dtype t has; float64 is never changed. */
+/* Whether autocast states which dtype t has; float64 is never changed. */
 static bool is_eligible(const weir_tensor *t)
 {
   return t && dtype_is_floating((weir_dtype)t->dtype) && t->dtype != WEIR_FLOAT64 &&

@@ -1,18 +1,18 @@
 /* autocast.h: in which dtype an operation calculates while autocast is on (core/weir/amp.h).
  *
- * A public function that one of torch's lists names says its row at its start, with the operands that
- * the list is about: WEIR_CASTS(MATMUL, a, b). Where autocast is on for the kind of device that an
- * operand is on, the variable then is a cast of it, released at the end of the block. Elementwise
- * operations say nothing: elementwise_run() finds their row by the operation.
+ * A public function that one of torch's lists names states its row at its start, with the operands
+ * that the list is about: WEIR_CASTS(MATMUL, a, b). Where autocast is on for the kind of device
+ * that an operand is on, the variable then is a cast of it, released at the end of the block.
+ * Elementwise operations state nothing: elementwise_run() finds their row by the operation.
  *
- * Only the outermost public function casts (op_called, core/stream/async_error.h): what an operation
- * is made of is its own affair. One that torch makes of listed operations, and lists nowhere, has the
- * row of those here.
+ * Only the outermost public function casts (op_called, core/stream/async_error.h): what an
+ * operation is made of is its own affair. One that torch makes of listed operations, and lists
+ * nowhere, has the row of those here.
  *
  * Where it is off everywhere this costs a test of a byte of the thread's.
  *
  * Words. row: an operation, or several that torch treats alike. lower: float16 or bfloat16, as the
- * scope says. widest: of the tensors' dtypes float32 if one is, else lower. */
+ * scope states. widest: of the tensors' dtypes float32 if one is, else lower. */
 #ifndef WEIR_TENSOR_AUTOCAST_H
 #define WEIR_TENSOR_AUTOCAST_H
 
@@ -155,8 +155,8 @@ static inline void autocast_end(autocast_held *held)
 #define WEIR_CASTS_LIST(row, tensors, count)                                                       \
   WEIR_CASTS_HELD WEIR_CASTS_OF(autocast_list, row, &(tensors), count)
 
-/* Another thread's state becomes the calling one's, which owns what it keeps of it from then on; and
- * back. */
+/* Another thread's state becomes the calling one's, which owns what it keeps of it from then on;
+ * and back. */
 autocast_state autocast_adopt(const autocast_state *other);
 void autocast_back(const autocast_state *before);
 

@@ -4,12 +4,14 @@
  *   const weir_tensor *off = c_sub(c, a, b);
  *   return calc_give(c, out, c_mean(c, c_mul(c, off, off)));
  *
- * A calc keeps what its calls make until the block ends, and the first error: after it each call returns NULL
- * and does nothing, so that it is looked at once, where the result is given. No call allocates for it.
+ * A calc keeps what its calls make until the block ends, and the first error: after it each call
+ * returns NULL and does nothing, so that it is looked at once, where the result is given. No call
+ * allocates for it.
  *
- * c_NAME(c, ...) is weir_NAME(&new, ...) and evaluates its operands first, so that they may be calls
- * themselves. c_call(c, f, ...) is the same of any function f(&new, ...); its arguments are not evaluated after an
- * error, so that they may look into what was made (x->dims), and may be no such calls. */
+ * c_NAME(c, ...) is weir_NAME(&new, ...) and evaluates its operands first, so that they may be
+ * calls themselves. c_call(c, f, ...) is the same of any function f(&new, ...); its arguments are
+ * not evaluated after an error, so that they may look into what was made (x->dims), and may be no
+ * such calls. */
 #ifndef WEIR_TENSOR_CALC_H
 #define WEIR_TENSOR_CALC_H
 
@@ -40,10 +42,11 @@ static inline void calc_begin(calc *c)
   calc name[1] __attribute__((cleanup(calc_end)));                                                 \
   calc_begin(name)
 
-/* Keeps *made, which a call that returned `st` has made, and returns it; after an error releases it and
- * returns NULL. */
+/* Keeps *made, which a call that returned `st` has made, and returns it; after an error releases it
+ * and returns NULL. */
 weir_tensor *calc_keep(calc *c, weir_status st, weir_tensor **made);
-/* *out is a count of t, which was made or is anyone's. Returns the first error; then out is not touched. */
+/* *out is a count of t, which was made or is anyone's. Returns the first error; then out is not
+ * touched. */
 weir_status calc_give(const calc *c, weir_tensor **out, const weir_tensor *t);
 
 #define c_call(c, function, ...)                                                                   \

@@ -11,7 +11,8 @@
 /* ---- like another ---------------------------------------------------------------------------- */
 
 /* Dense strides of t's shape, with t's dimensions in their order, the largest strides first. Where
- * two cannot be told apart (a dimension that is repeated, or sizes of 1) they keep their order. */
+ * two cannot be distinguished (a dimension that is repeated, or sizes of 1) they keep their
+ * order. */
 static void strides_like(const weir_tensor *t, int64_t *stride)
 {
   int order[WEIR_MAX_DIMS]; /* the fastest first */
@@ -87,7 +88,7 @@ static tensor_spec spec_of_tensor(const weir_tensor *t)
   return (tensor_spec){.dtype = (weir_dtype)t->dtype, .device = device_of_tensor(t)};
 }
 
-/* Whether t is what `s` says. */
+/* Whether t is what `s` states. */
 static bool is_already(const weir_tensor *t, const tensor_spec *s)
 {
   return s->dtype == (weir_dtype)t->dtype && weir_device_equal(s->device, device_of_tensor(t)) &&

@@ -12,14 +12,14 @@
  * devices it runs in the destination's current stream, after all that is now in the source's and
  * before all that comes there (in torch's it is the source's, with the same order seen from
  * outside: aten/src/ATen/native/cuda/Copy.cu). Temporaries are
- * freed in the order of the streams they were made for, which by these rules is behind their last
+ * freed in the order of the streams they were made for, which by these rules is after their last
  * use.
  *
  * Whether the host waits. A copy with the host is complete when the function returns, unless it is
  * non_blocking. Then from pageable memory everything has been read, and to it everything has been
- * written; of page-locked memory the copy is only enqueued, and the allocator is told which stream
- * uses the block, so that it is not handed out again before the copy is done. Copies on and between
- * devices never wait. */
+ * written; of page-locked memory the copy is only enqueued, and the allocator is notified of which
+ * stream uses the block, so that it is not handed out again before the copy is done. Copies on and
+ * between devices never wait. */
 #include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"

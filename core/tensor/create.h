@@ -1,4 +1,4 @@
-/* create.h: what factories share: what a new tensor is to be, all of it said. */
+/* create.h: what factories share: what a new tensor is to be, all of it given. */
 #ifndef WEIR_TENSOR_CREATE_H
 #define WEIR_TENSOR_CREATE_H
 

@@ -1,4 +1,4 @@
-/* default.c: what a tensor is where nobody says: the process's default dtype and device.
+/* default.c: what a tensor is where nobody chooses: the process's default dtype and device.
  *
  * Both are read at every creation, so each is one atomic word. */
 #include "core/base/require.h"

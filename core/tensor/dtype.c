@@ -1,7 +1,7 @@
 /* dtype.c: the dtypes and the tensor types, by name.
  *
  * A tensor type is a dtype on a kind of device ("weir.cuda.FloatTensor"): PyTorch's older way to
- * say both. Everything here is a table made of WEIR_DTYPE_MAP. */
+ * name both. Everything here is a table made of WEIR_DTYPE_MAP. */
 #include <stdio.h>
 #include <string.h>
 #include "core/base/require.h"
@@ -52,7 +52,7 @@ const char *weir_type_name(weir_dtype dtype, weir_device_type device)
 
 /* ---- from text ------------------------------------------------------------------------------- */
 
-/* What is behind `prefix`, or NULL. */
+/* What is after `prefix`, or NULL. */
 static const char *behind(const char *text, const char *prefix)
 {
   size_t n = strlen(prefix);
@@ -128,7 +128,7 @@ weir_status weir_type_parse(weir_dtype *dtype, weir_device *device, const char *
 /* ---- promotion --------------------------------------------------------------------------------
  * torch.promote_types(), complex64 with float64 excepted: there is no complex128 here. */
 
-/* Order of the signed integers; uint8 is beside int8. */
+/* Order of the signed integers; uint8 is next to int8. */
 static int signed_rank(weir_dtype dtype)
 {
   return dtype == WEIR_UINT8 ? WEIR_INT8 : (int)dtype;

@@ -1,7 +1,8 @@
 /* format.c: see format.h, and weir_memory_format in core/weir/tensor.h.
  *
  * A format is an order of dimensions from the innermost outwards; a tensor is in it where its
- * strides are those of that order. Nothing of a format is stored: as in PyTorch, strides say it. */
+ * strides are those of that order. Nothing of a format is stored: as in PyTorch, strides state
+ * it. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/announce.h"
@@ -35,7 +36,8 @@ weir_status format_from(weir_memory_format *out, const weir_options *options)
   return weir_fail(WEIR_EINVAL, "%d is not a memory format", (int)*out);
 }
 
-/* ---- what strides say ------------------------------------------------------------------------ */
+/* ---- what strides state
+ * ------------------------------------------------------------------------ */
 
 bool format_holds(const weir_tensor *t, weir_memory_format format)
 {

@@ -2,7 +2,7 @@
  *
  * A loop over broadcast tensors has as many dimensions as the result. Before it runs, dimensions
  * are sorted so that the last one has the smallest strides, those of size 1 are taken out, and
- * neighbours that lie one behind the other in all operands become one: operands that are dense in
+ * neighbours that lie one after the other in all operands become one: operands that are dense in
  * the same order, whatever that order is, are one run of elements.
  *
  * Words. fast dimension: the last one of the loop. order: the loop's dimensions by how fast they

@@ -1,6 +1,7 @@
 /* parts.c: views that are parts of a tensor, or show its dimensions in other ways.
  *
- * Beside view.c, which has what a shape alone decides. Checks are PyTorch's, in its order. */
+ * In addition to view.c, which has what a shape alone decides. Checks are PyTorch's, in its
+ * order. */
 #include "core/base/least.h"
 #include "core/base/require.h"
 #include "core/stream/async_error.h"

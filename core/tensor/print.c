@@ -297,7 +297,7 @@ static void put_tensor(printer *p, const weir_tensor *t, char **text)
     put_element(p, 0);
   else
     put_slices(p, 0, 0, indent);
-  if (fflush(p->f)) return; /* fclose() says so again */
+  if (fflush(p->f)) return; /* fclose() reports it again */
   put_suffixes(p, t, last_line(*text), indent);
   (void)fputc(')', p->f);
 }

@@ -34,7 +34,7 @@ weir_status categories_number(categories *c, weir_scalar number)
   return promote_to(&c->number, d == WEIR_FLOAT64 ? weir_get_default_dtype() : d);
 }
 
-/* What `higher` becomes beside `lower`, which decides nothing but the kind. */
+/* What `higher` becomes next to `lower`, which decides nothing but the kind. */
 static weir_status combine(weir_dtype *out, weir_dtype higher, weir_dtype lower)
 {
   *out = higher;

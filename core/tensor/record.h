@@ -1,13 +1,14 @@
-/* record.h: what operations say to whoever differentiates them (core/grad).
+/* record.h: what operations report to whoever differentiates them (core/grad).
  *
- * An operation that is made of public ones says nothing: these do. One that hands a device a request
- * of its own says, where recorded() holds of an operand, which operation it was, of which tensors,
- * with which arguments: a `record`. New results are said once they are there (record_made); what is
- * changed in place is said before (record_before), so that what the derivative needs of the old
- * elements is kept and nothing can fail any more, and after (record_after).
+ * An operation that is made of public ones records nothing: these do. One that hands a device a
+ * request of its own reports, where recorded() holds of an operand, which operation it was, of
+ * which tensors, with which arguments: a `record`. New results are reported once they are there
+ * (record_made); what is changed in place is reported before (record_before), so that what the
+ * derivative needs of the old elements is kept and nothing can fail any more, and after
+ * (record_after).
  *
- * While an operation calls public functions for work that it records itself, recording pauses in its
- * thread: WEIR_UNRECORDED; at the start of a block holds to the block's end.
+ * While an operation calls public functions for work that it records itself, recording pauses in
+ * its thread: WEIR_UNRECORDED; at the start of a block holds to the block's end.
  *
  * Where no operand requires a gradient all this costs a test of a pointer for each.
  *
@@ -46,8 +47,8 @@ enum record_kind {
   RECORD_REPEAT,      /* how often along each dimension of the result */
   RECORD_TRIANGLE,    /* diagonal; whether it is the lower one */
   RECORD_DIAG_EMBED,  /* offset, the two dimensions */
-  RECORD_PAD,         /* before and behind, of each dimension */
-  RECORD_PAD_EDGE,    /* dimension, before, behind, weir_pad_mode */
+  RECORD_PAD,         /* before and after, of each dimension */
+  RECORD_PAD_EDGE,    /* dimension, before, after, weir_pad_mode */
   /* operands: what is read or changed, what is written or NULL, where */
   RECORD_INDEX_SELECT, /* dimension */
   RECORD_INDEX_ADD,    /* dimension */
@@ -93,7 +94,7 @@ enum record_kind {
   RECORD_STRIDED,      /* some of them: strides of the result, first element, how many there are */
   RECORD_STRIDED_BACK, /* the same arguments: zeros with the operand there */
   RECORD_STRIDED_SCATTER, /* the same: the first operand with the second there */
-  RECORD_COPY_SLICES,     /* the same: an operation in place on those; others' operands behind it */
+  RECORD_COPY_SLICES,     /* the same: an operation in place on those; others' operands after it */
   RECORD_VIEW_AS_REAL,
   RECORD_VIEW_AS_COMPLEX,
   /* what the derivatives of these give, with the same arguments */
@@ -134,14 +135,15 @@ typedef struct recorder {
   /* It was done, or failed. */
   void (*after)(grad_node *node, weir_tensor *self, bool done);
   void (*release)(grad_node *node);
-  /* A tensor of memory with a history: its node becomes what recorded changes in place of the memory
-   * left. Errors: ENOMEM; EINVAL: a view of which torch knows no history any more. */
+  /* A tensor of memory with a history: its node becomes what recorded changes in place of the
+   * memory left. Errors: ENOMEM; EINVAL: a view of which torch knows no history any more. */
   weir_status (*refresh)(weir_tensor *t);
   /* A tensor of such memory that goes; the memory itself. */
   void (*view_gone)(weir_tensor *t);
   void (*memory_gone)(tensor_storage *s);
   bool (*is_leaf)(const weir_tensor *t);
-  /* What an operation says that has no derivative; self: what it would change in place, or NULL. */
+  /* What an operation reports that has no derivative; self: what it would change in place, or
+   * NULL. */
   weir_status (*refuse)(const char *function, const weir_tensor *self);
 } recorder;
 
@@ -150,8 +152,8 @@ extern const recorder *tensor_recorder; /* core/grad sets it as the library is l
 /* Recording is off in this thread: weir_set_grad_enabled(), or it pauses. */
 extern __thread bool thread_grad_off __attribute__((tls_model("initial-exec")));
 
-/* Whether t requires a gradient, where it, or its memory, has a history; then also where that cannot
- * be said: recording fails. */
+/* Whether t requires a gradient, where it, or its memory, has a history; then also where that
+ * cannot be said: recording fails. */
 bool requires_gradient(const weir_tensor *t);
 
 /* Whether what is calculated from t is recorded. */
@@ -164,9 +166,9 @@ static inline bool recorded(const weir_tensor *t)
 /* The same of a list; NULLs are none. */
 bool recorded_any(const weir_tensor *const *list, int count);
 
-/* In an operation without a derivative: it is refused where one of its tensors, up to two, requires a
- * gradient.
- * `self`: what it changes in place, or NULL. Errors: ENOTSUP; EINVAL: a leaf in place. */
+/* In an operation without a derivative: it is refused where one of its tensors, up to two, requires
+ * a gradient. `self`: what it changes in place, or NULL. Errors: ENOTSUP; EINVAL: a leaf in
+ * place. */
 weir_status check_unrecorded(const char *function, const weir_tensor *self,
                              const weir_tensor *const *list, int count);
 #define WEIR_NO_DERIVATIVE_AS(function, self, ...)                                                 \
@@ -194,7 +196,7 @@ static inline void record_resume(const bool *was)
 #define WEIR_UNRECORDED                                                                            \
   bool unrecorded_ __attribute__((cleanup(record_resume), unused)) = record_pause()
 
-/* Views that one function gave say so. */
+/* Views that one function gave report it. */
 static inline void number_parts(weir_tensor *const *out, int count, enum view_created created)
 {
   for (int i = 0; i < count && !thread_grad_off; i++) {
@@ -203,7 +205,7 @@ static inline void number_parts(weir_tensor *const *out, int count, enum view_cr
   }
 }
 
-/* Records what made *out, its one result; dropped where that fails. `st`: what making it said,
+/* Records what made *out, its one result; dropped where that fails. `st`: what making it returned,
  * returned where it is an error. */
 static inline weir_status record_made(weir_tensor **out, record *r, weir_status st)
 {
@@ -227,13 +229,13 @@ static inline __attribute__((cold)) weir_status record_of(weir_tensor **out, con
   return record_made(out, &r, WEIR_OK);
 }
 
-/* Of what chooses elements of a, by an index or a mask; src: what is written, or NULL. `st` as above.
- */
+/* Of what chooses elements of a, by an index or a mask; src: what is written, or NULL. `st` as
+ * above. */
 weir_status record_choice(weir_tensor **out, weir_status st, enum record_kind kind,
                           const weir_tensor *a, const weir_tensor *src, const weir_tensor *index,
                           int64_t n0, int64_t n1);
 
-/* The same of what changes t in place: before, and with what the change said, after. */
+/* The same of what changes t in place: before, and with what the change returned, after. */
 weir_status change_begin(grad_node **node, enum record_kind kind, weir_tensor *t,
                          const weir_tensor *src, const weir_tensor *index, int64_t n0);
 weir_status change_end(grad_node *node, weir_tensor *t, weir_status st);

@@ -1,9 +1,9 @@
 /* scope.c: see core/weir/scope.h.
  *
  * Open scopes are a list from the innermost outwards, in the stacks of the functions that opened
- * them; the thread knows the innermost. What is kept is a count of its own beside the scope's, so
- * that keeping looks for nothing. The first failure's sentence is copied: calls that fail after it,
- * and releasing, may word others. */
+ * them; the thread knows the innermost. What is kept is a count of its own in addition to the
+ * scope's, so that keeping looks for nothing. The first failure's sentence is copied: calls that
+ * fail after it, and releasing, may word others. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/require.h"

@@ -1,10 +1,10 @@
 /* storage.c: the memory of tensors, and where work on a device goes.
  *
- * Memory of the cpu lies right behind its tensor_storage: one allocation, one free. Up to SMALL bytes
- * it is as aligned as malloc()'s; beyond, data begins at a multiple of 64. From LARGE bytes on the
- * kernel is asked for huge pages, and blocks are kept when they are released (host_cache.h). Page-locked and
- * device memory come from their pools (weir_pinned_malloc, weir_malloc), which know when what is
- * freed may be used again. */
+ * Memory of the cpu lies right after its tensor_storage: one allocation, one free. Up to SMALL
+ * bytes it is as aligned as malloc()'s; beyond, data begins at a multiple of 64. From LARGE bytes
+ * on the kernel is asked for huge pages, and blocks are kept when they are released (host_cache.h).
+ * Page-locked and device memory come from their pools (weir_pinned_malloc, weir_malloc), which know
+ * when what is freed may be used again. */
 #include <stdlib.h>
 #include "core/base/compiler.h"
 #include "core/memory/devices.h"
@@ -58,7 +58,7 @@ static weir_status no_storage_memory(uint64_t bytes)
                    (unsigned long long)bytes);
 }
 
-/* With `room` bytes of data behind it; NULL: no memory. */
+/* With `room` bytes of data after it; NULL: no memory. */
 static tensor_storage *storage_alloc(uint64_t room)
 {
   tensor_storage *s;

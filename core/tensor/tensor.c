@@ -1,4 +1,4 @@
-/* tensor.c: tensors' life, and what they say of themselves.
+/* tensor.c: tensors' life, and what they state of themselves.
  *
  * A tensor that one count holds is its holder's alone, so giving the last count back needs no
  * atomic subtraction: nobody else could be adding one. Sizes and strides beyond `dims` are not
@@ -172,7 +172,7 @@ weir_status tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, 
   return st;
 }
 
-/* What a view says of how it came to be. */
+/* What a view states of how it came to be. */
 static inline void note_view(weir_tensor *view, const weir_tensor *of)
 {
   uint8_t created = of->created > VIEW_OF_PARTS ? VIEW_OF_PARTS : of->created;

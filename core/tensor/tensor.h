@@ -15,7 +15,7 @@
 
 /* Who takes a storage's memory back. */
 enum storage_kind {
-  STORAGE_INLINE, /* the cpu: right behind the struct, with it */
+  STORAGE_INLINE, /* the cpu: right after the struct, with it */
   STORAGE_PINNED, /* weir_pinned_free() */
   STORAGE_DEVICE, /* weir_free(), which knows the stream */
   STORAGE_OVER    /* release(context) */
@@ -36,7 +36,7 @@ typedef struct tensor_storage {
                                    * (record.h); NULL: none */
 } tensor_storage;
 
-/* How a tensor came to share another's memory, where that says whether it may be changed in place
+/* How a tensor came to share another's memory, where that states whether it may be changed in place
  * by an operation that is recorded. */
 enum view_created {
   VIEW_PLAIN,    /* a view, or none */
@@ -126,7 +126,7 @@ void storage_release(tensor_storage *s);
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */
 
-/* A tensor over `storage` (one of its counts is stolen, also on failure), `offset` elements behind
+/* A tensor over `storage` (one of its counts is stolen, also on failure), `offset` elements after
  * its start. strides NULL: dense. The shape has been checked. Errors: ENOMEM. */
 weir_status tensor_make(weir_tensor **out, tensor_storage *storage, weir_dtype dtype,
                         weir_shape shape, const int64_t *strides, int64_t offset);

@@ -3,7 +3,7 @@
  * Each thread has a pen of its own and hands its chunk over when it ends. A pen from before a fork
  * or of an earlier trace is known by its epoch and begun anew. The spool is opened under the name
  * the writer gives it and renamed at once: readers and the writer's own growth go by the path, so
- * the spool lies in a folder beside `path` until the end. */
+ * the spool lies in a folder next to `path` until the end. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -146,7 +146,7 @@ static const engine_listener listener = {.end = block_done, .tensor = tensor_fac
 
 /* ---- on and off ------------------------------------------------------------------------------ */
 
-/* "DIR/.weir-trace-XXXXXX" beside the path. */
+/* "DIR/.weir-trace-XXXXXX" next to the path. */
 static weir_status make_folder(const char *path)
 {
   const char *slash = path ? strrchr(path, '/') : NULL;
@@ -210,7 +210,7 @@ weir_status weir_trace_start(const char *path)
   return st;
 }
 
-/* From the folder beside to the path. */
+/* From the folder next to the path to the path. */
 static weir_status put_spool(void)
 {
   char from[PATH_MAX + 64];

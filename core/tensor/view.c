@@ -89,7 +89,7 @@ static weir_status infer_size(weir_shape *s, const weir_tensor *t)
 }
 
 /* Strides that show t's elements, in order, in the shape; false: there are none. t has elements.
- * Runs of t's dimensions that lie behind each other are filled with the new dimensions, from the
+ * Runs of t's dimensions that lie after each other are filled with the new dimensions, from the
  * last on. */
 static bool strides_for(const weir_tensor *t, view *v)
 {

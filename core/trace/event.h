@@ -374,7 +374,7 @@ _Static_assert(sizeof(device_operation) == 64, "an operation is one slot");
 /* What became of the hash of a copy: identifier, value, name in traces. Append only. */
 #define WEIR_HASH_OUTCOME_MAP(X)                                                                   \
   X(HASHED, 1, "hashed")                                                                           \
-  X(PENDING, 2, "pending")         /* another record with its number will tell its end */          \
+  X(PENDING, 2, "pending")         /* another record with its number will give its end */          \
   X(TOO_LONG, 3, "too_long")       /* longer than the user wants hashed */                         \
   X(UNREADABLE, 4, "unreadable")   /* the memory could not be read */                              \
   X(SHAPE, 5, "shape")             /* of three dimensions */                                       \

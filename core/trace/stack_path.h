@@ -29,7 +29,7 @@ void stack_path_init(void *library, void *(*real_dlsym)(void *, const char *));
 /* The id remembered for the stack of which `frame` is the innermost frame address, 0: not known. */
 uint32_t stack_path_find(stack_paths *paths, const uintptr_t *frame);
 
-/* Tells that the stack at `frame`, just unwound, has this id and these addresses. */
+/* Notes that the stack at `frame`, just unwound, has this id and these addresses. */
 void stack_path_learn(stack_paths **paths, const uintptr_t *frame, uint32_t id,
                       const uint64_t *addresses, uint32_t count);
 

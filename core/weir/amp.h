@@ -1,12 +1,12 @@
-/* amp.h: mixed precision: operations in float16 or bfloat16 where that is safe, losses scaled so that
- * small gradients stay. Included by weir.h.
+/* amp.h: mixed precision: operations in float16 or bfloat16 where that is safe, losses scaled so
+ * that small gradients stay. Included by weir.h.
  *
- * As torch.amp. While autocast is on for a kind of device, in a thread, operations choose the dtype of
- * their operands there: products and convolutions the scope's dtype, what needs range or precision
- * float32, what takes several tensors the widest of them; which is which are torch's lists of 2.15,
- * one for each kind of device (core/tensor/autocast.h). float64 and what is no floating point stays.
- * Everything else promotes as ever. Casts are recorded, so that gradients arrive in the dtype of the
- * parameters. What is in place is never cast.
+ * As torch.amp. While autocast is on for a kind of device, in a thread, operations choose the dtype
+ * of their operands there: products and convolutions the scope's dtype, what needs range or
+ * precision float32, what takes several tensors the widest of them; which is which are torch's
+ * lists of 2.15, one for each kind of device (core/tensor/autocast.h). float64 and what is no
+ * floating point stays. Everything else promotes as ever. Casts are recorded, so that gradients
+ * arrive in the dtype of the parameters. What is in place is never cast.
  *
  *   WEIR_AUTOCAST(st, WEIR_DEVICE_CUDA, WEIR_FLOAT16) {
  *     st = forward(&loss, model, x);
@@ -14,8 +14,7 @@
  *   if (!st) st = weir_grad_scaler_scale(&scaled, scaler, loss);
  *   if (!st) st = weir_backward(scaled, NULL, false);
  *   if (!st) st = weir_grad_scaler_step(scaler, optimizer);
- *   if (!st) st = weir_grad_scaler_update(scaler);
- */
+ *   if (!st) st = weir_grad_scaler_update(scaler); */
 #ifndef WEIR_AMP_H
 #define WEIR_AMP_H
 
@@ -31,7 +30,8 @@
 extern "C" {
 #endif
 
-/* ---- autocast --------------------------------------------------------------------------------- */
+/* ---- autocast
+ * --------------------------------------------------------------------------------- */
 
 /* Zero-initialised: torch's defaults. */
 typedef struct weir_autocast_options {
@@ -51,12 +51,13 @@ typedef struct weir_autocast {
 } weir_autocast;
 
 /* Autocast for one kind of device in the calling thread, until weir_autocast_exit(); scopes nest.
- * options may be NULL. While scopes are open, parameters (leaves of float32 that require a gradient)
- * are cast once: the results are kept until the thread's outermost scope is left, and made anew
- * where the parameter has changed. Threads that weir_parallel_apply() starts do as the caller's.
- * Derivatives are calculated as if it was off. Errors: EINVAL: "In CPU autocast, but the target dtype
- * is not supported. CPU Autocast only supports dtype of weir.bfloat16, weir.float16 currently.",
- * what is no kind of device; *out then is what weir_autocast_exit() takes for nothing. */
+ * options may be NULL. While scopes are open, parameters (leaves of float32 that require a
+ * gradient) are cast once: the results are kept until the thread's outermost scope is left, and
+ * made anew where the parameter has changed. Threads that weir_parallel_apply() starts do as the
+ * caller's. Derivatives are calculated as if it was off. Errors: EINVAL: "In CPU autocast, but the
+ * target dtype is not supported. CPU Autocast only supports dtype of weir.bfloat16, weir.float16
+ * currently.", what is no kind of device; *out then is what weir_autocast_exit() takes for
+ * nothing. */
 WEIR_PUBLIC weir_status weir_autocast_enter(weir_autocast *out, weir_device_type device_type,
                                             const weir_autocast_options *options);
 /* The reverse, the latest first. */
@@ -75,16 +76,18 @@ WEIR_PUBLIC void weir_clear_autocast_cache(void);
 #define WEIR_AUTOCAST_JOIN_(a, b) a##b
 #define WEIR_AUTOCAST_NAME_(line) WEIR_AUTOCAST_JOIN_(weir_autocast_at_, line)
 
-/* WEIR_AUTOCAST(st, WEIR_DEVICE_CUDA, WEIR_FLOAT16) { ... }: the block under autocast, however it is
- * left (its end, break, return, goto); not run where st, what entering it said, is an error. */
+/* WEIR_AUTOCAST(st, WEIR_DEVICE_CUDA, WEIR_FLOAT16) { ... }: the block under autocast, however it
+ * is left (its end, break, return, goto); not run where st, what entering it returned, is an
+ * error. */
 #define WEIR_AUTOCAST(st, device_type, dtype)                                                      \
   WEIR_AUTOCAST_LOOP_(WEIR_AUTOCAST_NAME_(__LINE__), st, device_type, dtype)
 
-/* ---- gradients --------------------------------------------------------------------------------- */
+/* ---- gradients
+ * --------------------------------------------------------------------------------- */
 
 /* torch.amp.GradScaler: multiplies losses so that gradients of float16 do not vanish, divides
- * gradients before a step, leaves out steps whose gradients are infinite or NaN, and follows with the
- * scale: down at once, up after growth_interval steps without. For one thread at a time. */
+ * gradients before a step, leaves out steps whose gradients are infinite or NaN, and follows with
+ * the scale: down at once, up after growth_interval steps without. For one thread at a time. */
 typedef struct weir_grad_scaler weir_grad_scaler;
 
 /* torch's arguments; also what state_dict() has. */
@@ -116,27 +119,27 @@ static inline void weir_grad_scaler_drop(weir_grad_scaler **s)
 /* t times the scale, as torch multiplies by a float32 tensor without dimensions; recorded. */
 WEIR_PUBLIC weir_status weir_grad_scaler_scale(weir_tensor **out, weir_grad_scaler *s,
                                                const weir_tensor *t);
-/* Divides the gradients of an optimizer's parameters by the scale, in place, and notes whether one is
- * infinite or NaN, on its device: nothing waits. step() does it where it was not done: it is for who
- * clips gradients between. Errors: EINVAL: "Attempting to unscale FP16 gradients.", "unscale_() has
- * already been called on this optimizer since the last update().", "unscale_() is being called after
- * step()."; "Attempted unscale_ but _scale is None.  This may indicate your script did not use
- * scaler.scale(loss or outputs) earlier in the iteration."; ENOMEM, EOOM. */
+/* Divides the gradients of an optimizer's parameters by the scale, in place, and notes whether one
+ * is infinite or NaN, on its device: nothing waits. step() does it where it was not done: it is for
+ * who clips gradients between. Errors: EINVAL: "Attempting to unscale FP16 gradients.", "unscale_()
+ * has already been called on this optimizer since the last update().", "unscale_() is being called
+ * after step()."; "Attempted unscale_ but _scale is None.  This may indicate your script did not
+ * use scaler.scale(loss or outputs) earlier in the iteration."; ENOMEM, EOOM. */
 WEIR_PUBLIC weir_status weir_grad_scaler_unscale_(weir_grad_scaler *s, weir_optimizer *o);
 /* The optimizer's step, unless a gradient is infinite or NaN: the host reads one number a device.
  * Errors: as unscale_; "step() has already been called since the last update()."; "No inf checks
  * were recorded for this optimizer."; those of weir_optimizer_step(). */
 WEIR_PUBLIC weir_status weir_grad_scaler_step(weir_grad_scaler *s, weir_optimizer *o);
-/* Ends the iteration: the next scale. Errors: EINVAL: "No inf checks were recorded prior to update.",
- * "Attempted update but _scale is None.  ...". */
+/* Ends the iteration: the next scale. Errors: EINVAL: "No inf checks were recorded prior to
+ * update.", "Attempted update but _scale is None.  ...". */
 WEIR_PUBLIC weir_status weir_grad_scaler_update(weir_grad_scaler *s);
 /* The same, with a new scale instead. */
 WEIR_PUBLIC weir_status weir_grad_scaler_update_to(weir_grad_scaler *s, double new_scale);
 
 /* torch's get_scale(): 1 where it is disabled. */
 WEIR_PUBLIC double weir_grad_scaler_get_scale(const weir_grad_scaler *s);
-/* What state_dict() has: options with the scale as it is now in init_scale, and how many steps in a row
- * were without infinite gradients. Either may be NULL. */
+/* What state_dict() has: options with the scale as it is now in init_scale, and how many steps in a
+ * row were without infinite gradients. Either may be NULL. */
 WEIR_PUBLIC void weir_grad_scaler_state(weir_grad_scaler_options *out, int64_t *growth_tracker,
                                         const weir_grad_scaler *s);
 /* The reverse; `disabled` is not looked at. As torch, it refuses no value. */

@@ -1,7 +1,7 @@
 /* cuda.h: the CUDA devices of this machine. Included by weir.h.
  *
  * CUDA is opened at its first use, in three steps, each of which may be missing: libweir-cuda.so
- * (looked for beside libweir.so, then by the loader), NVIDIA's driver (libcuda.so.1, of CUDA 12.0
+ * (looked for next to libweir.so, then by the loader), NVIDIA's driver (libcuda.so.1, of CUDA 12.0
  * or newer; to calculate, as new as the CUDA Toolkit of the build), a device. Whoever asks learns
  * from weir_error_message() which one was missing and why. The outcome is kept: a process looks
  * once.
@@ -60,7 +60,7 @@ WEIR_PUBLIC bool weir_cuda_is_initialized(void);
 
 typedef struct weir_cuda_device_properties {
   char name[256];        /* "NVIDIA H100 80GB HBM3" */
-  uint8_t uuid[16];      /* as nvidia-smi -L prints it behind "GPU-" */
+  uint8_t uuid[16];      /* as nvidia-smi -L prints it after "GPU-" */
   uint64_t total_memory; /* bytes */
 #define WEIR_CUDA_PROPERTIES_FIELD(field, attribute) int field;
   WEIR_CUDA_PROPERTIES_MAP(WEIR_CUDA_PROPERTIES_FIELD)

@@ -1,4 +1,4 @@
-/* data.h: datasets and loaders: batches from items, made ahead by threads. Included by weir.h.
+/* data.h: datasets and loaders: batches from items, made in advance by threads. Included by weir.h.
  *
  * Semantics are torch.utils.data's (its documentation as of 2.8), with threads in the place of
  * worker processes. A loader is what is to be loaded and how; an iteration of it is one epoch. What
@@ -40,7 +40,7 @@ WEIR_PUBLIC void weir_batch_drop(weir_batch *batch);
 
 /* Items by number. With workers, get is called from several threads at once. */
 typedef struct weir_dataset {
-  int64_t (*length)(void *user); /* items; below 0: it failed, and has said why (weir_fail) */
+  int64_t (*length)(void *user); /* items; below 0: it failed, with a reason (weir_fail) */
   /* Fills *out, which is empty, with the tensors of an item; what a failed call has put there is
    * dropped. */
   weir_status (*get)(weir_batch *out, void *user, int64_t index);
@@ -73,9 +73,9 @@ typedef struct weir_loader_options {
   weir_collate collate; /* NULL: each tensor is those of the items on a new first dimension */
   void *collate_user;   /* the program's */
   int workers;          /* threads that load; 0: weir_loader_next() does it */
-  int prefetch_factor;  /* batches a worker is ahead, at most; 0: 2 */
+  int prefetch_factor;  /* batches a worker makes in advance, at most; 0: 2 */
   bool pin_memory;      /* copied to page-locked memory, by a thread where there are workers */
-  weir_device device;   /* copied there, beside other work; type not given: stays */
+  weir_device device;   /* copied there, during other work; type not given: stays */
 } weir_loader_options;
 
 typedef struct weir_loader weir_loader;

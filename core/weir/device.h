@@ -1,8 +1,8 @@
 /* device.h: devices by name, and what is current for a thread: its device and a stream of each
  * device. Included by weir.h.
  *
- * Every thread starts on device 0 with every device's default stream. What is current says where a
- * call goes that names no index (cuda without a number) or no stream. Semantics follow
+ * Every thread starts on device 0 with every device's default stream. What is current states where
+ * a call goes that names no index (cuda without a number) or no stream. Semantics follow
  * torch.cuda.device, torch.cuda.set_device and torch.cuda.stream. */
 #ifndef WEIR_DEVICE_H
 #define WEIR_DEVICE_H
@@ -133,7 +133,7 @@ static inline weir_guard weir_guard_of_stream(weir_stream *stream)
 #define WEIR_WITH_DEVICE(device)                                                                   \
   WEIR_GUARD_LOOP_(WEIR_GUARD_NAME_(__LINE__), weir_guard_of_device(device))
 /* The same for a stream and its device. Without host memory to note the stream the block is not
- * run, and weir_error_message() says so. */
+ * run, and weir_error_message() reports it. */
 #define WEIR_WITH_STREAM(stream)                                                                   \
   WEIR_GUARD_LOOP_(WEIR_GUARD_NAME_(__LINE__), weir_guard_of_stream(stream))
 

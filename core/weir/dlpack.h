@@ -5,7 +5,7 @@
  * cast to a DLManagedTensorVersioned * or a DLManagedTensor * and back. A Python capsule holds them
  * under the names "dltensor_versioned" and "dltensor".
  *
- * Streams. Who takes a tensor says in which stream it will use it, and who gives it makes that
+ * Streams. Who takes a tensor states in which stream it will use it, and who gives it makes that
  * stream wait for the work on it: the rules of __dlpack__(stream=...) in the array API standard,
  * 2024.12. The other way round, weir_dlpack_stream() is what to ask a producer for. What the
  * consumer submitted must be complete, or waited for by the stream that the tensor's memory was
@@ -67,7 +67,7 @@ typedef struct weir_dlpack { /* DLManagedTensorVersioned */
     uint32_t major, minor;
   } version;
   void *manager_ctx;                         /* the producer's */
-  void (*deleter)(struct weir_dlpack *self); /* NULL: nobody is told */
+  void (*deleter)(struct weir_dlpack *self); /* NULL: nobody is notified */
   uint64_t flags;                            /* WEIR_DLPACK_ bits */
   weir_dlpack_tensor tensor;
 } weir_dlpack;
@@ -80,7 +80,7 @@ typedef struct weir_dlpack_unversioned { /* DLManagedTensor */
 
 /* The consumer's stream, where it is not a handle. Anything above 2 is a cudaStream_t. */
 enum {
-  WEIR_DLPACK_STREAM_NONE = 0,   /* not said: the legacy default stream */
+  WEIR_DLPACK_STREAM_NONE = 0,   /* not given: the legacy default stream */
   WEIR_DLPACK_STREAM_LEGACY = 1, /* of the tensor's device */
   WEIR_DLPACK_STREAM_PER_THREAD = 2,
   WEIR_DLPACK_STREAM_NO_SYNC = -1 /* nothing is to wait */
@@ -98,7 +98,7 @@ typedef struct weir_dlpack_options {
  * stream. Errors: EINVAL (a stream for the cpu), ENOMEM, the device's. */
 WEIR_PUBLIC weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
                                        const weir_dlpack_options *options);
-/* For consumers that know only the unversioned struct, which cannot say that it is read-only.
+/* For consumers that know only the unversioned struct, which cannot state that it is read-only.
  * Errors: also EINVAL (read_only). */
 WEIR_PUBLIC weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out,
                                                    const weir_tensor *t,

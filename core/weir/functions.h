@@ -1,7 +1,8 @@
-/* functions.h: more functions of each element, and activations, beside ops.h. Included by weir.h.
+/* functions.h: more functions of each element, and activations, in addition to ops.h. Included by
+ * weir.h.
  *
- * What ops.h says of all operations holds here, too. Functions of floating point give integers and
- * bool the default dtype; complex64 is there where torch has it. Errors: "\"erf_vml_cpu\" not
+ * What ops.h states of all operations holds here, too. Functions of floating point give integers
+ * and bool the default dtype; complex64 is there where torch has it. Errors: "\"erf_vml_cpu\" not
  * implemented for 'ComplexFloat'", "floor is not supported for complex inputs". */
 #ifndef WEIR_FUNCTIONS_H
 #define WEIR_FUNCTIONS_H
@@ -68,7 +69,7 @@ WEIR_PUBLIC weir_status weir_isnan(weir_tensor **out, const weir_tensor *a);
 WEIR_PUBLIC weir_status weir_isinf(weir_tensor **out, const weir_tensor *a);
 WEIR_PUBLIC weir_status weir_signbit(weir_tensor **out, const weir_tensor *a);
 
-/* To `decimals` places behind the point, before it where that is negative. Floating point. */
+/* To `decimals` places after the point, before it where that is negative. Floating point. */
 WEIR_PUBLIC weir_status weir_round_decimals(weir_tensor **out, const weir_tensor *a, int decimals);
 WEIR_PUBLIC weir_status weir_round_decimals_(weir_tensor *a, int decimals);
 /* ln(a / (1 - a)); eps not negative: a is brought between eps and 1 - eps first; else NaN beyond 0
@@ -82,10 +83,10 @@ WEIR_PUBLIC weir_status weir_nan_to_num_(weir_tensor *a, double nan, const doubl
                                          const double *neginf);
 
 /* ---- two operands -----------------------------------------------------------------------------
- * All forms of ops.h's: weir_fmod(&out, a, b), weir_fmod_scalar(), weir_scalar_fmod(), weir_fmod_(),
- * weir_fmod_scalar_(). remainder has b's sign, fmod a's; of integers by zero as floor_divide.
- * xlogy is a ln b, 0 where a is 0. bitwise_ are of integers and bool, shifts of integers: by a
- * negative number, or by more bits than there are, as by all bits. */
+ * All forms of ops.h's: weir_fmod(&out, a, b), weir_fmod_scalar(), weir_scalar_fmod(),
+ * weir_fmod_(), weir_fmod_scalar_(). remainder has b's sign, fmod a's; of integers by zero as
+ * floor_divide. xlogy is a ln b, 0 where a is 0. bitwise_ are of integers and bool, shifts of
+ * integers: by a negative number, or by more bits than there are, as by all bits. */
 #define WEIR_FUNCTION2_MAP(X)                                                                      \
   X(remainder, REMAINDER)                                                                          \
   X(fmod, FMOD)                                                                                    \
@@ -108,10 +109,10 @@ WEIR_PUBLIC weir_status weir_nan_to_num_(weir_tensor *a, double nan, const doubl
   WEIR_PUBLIC weir_status weir_##name##_scalar_(weir_tensor *a, weir_scalar b);
 WEIR_FUNCTION2_MAP(WEIR_FUNCTION2_DECLARE)
 
-/* Of tensors: weir_atan2(&out, a, b) and weir_atan2_(a, b). hypot nextafter logaddexp logaddexp2 are
- * of floating point, gcd lcm of integers; fmax fmin take what is not NaN. heaviside: b where a is 0,
- * else whether a is positive; both of one dtype. ldexp: a 2^b, of
- * floating point and integers exact, in the dtype of a. */
+/* Of tensors: weir_atan2(&out, a, b) and weir_atan2_(a, b). hypot nextafter logaddexp logaddexp2
+ * are of floating point, gcd lcm of integers; fmax fmin take what is not NaN. heaviside: b where a
+ * is 0, else whether a is positive; both of one dtype. ldexp: a 2^b, of floating point and integers
+ * exact, in the dtype of a. */
 #define WEIR_PAIR_MAP(X)                                                                           \
   X(atan2, ATAN2)                                                                                  \
   X(hypot, HYPOT)                                                                                  \

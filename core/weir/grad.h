@@ -10,14 +10,15 @@
  * have leaves in common.
  *
  * Gradients are where their tensors are, of their dtype and shape. Floating point has them, and
- * complex64: the gradient of the real part plus i times that of the imaginary one, as torch's; there
- * an operation that has none for complex numbers is refused (ENOTSUP). Words of errors are torch's.
+ * complex64: the gradient of the real part plus i times that of the imaginary one, as torch's;
+ * there an operation that has none for complex numbers is refused (ENOTSUP). Words of errors are
+ * torch's.
  *
  * Changes in place are recorded, of views too: all tensors that share the memory have then been
  * changed, but for what detach() made. Refused as in torch, with its words: a leaf that requires a
- * gradient, a view of one, a view made while nothing was recorded, one of several that a function gave
- * (unbind, split, chunk). One view more may be changed than in torch: one that was made before its
- * base had a history. */
+ * gradient, a view of one, a view made while nothing was recorded, one of several that a function
+ * gave (unbind, split, chunk). One view more may be changed than in torch: one that was made before
+ * its base had a history. */
 #ifndef WEIR_GRAD_H
 #define WEIR_GRAD_H
 
@@ -44,16 +45,17 @@ WEIR_PUBLIC bool weir_tensor_is_leaf(const weir_tensor *t);
 WEIR_PUBLIC const char *weir_tensor_grad_fn(const weir_tensor *t);
 /* How often its elements, or those of tensors that share its memory, were changed in place. */
 WEIR_PUBLIC uint32_t weir_tensor_version(const weir_tensor *t);
-/* The gradient that has gathered (borrowed, until the next backward or change of it); NULL: none. */
+/* The gradient that has gathered (borrowed, until the next backward or change of it); NULL:
+ * none. */
 WEIR_PUBLIC weir_tensor *weir_tensor_grad(const weir_tensor *t);
-/* Sets it (counted once more); NULL takes it away. Errors: EINVAL (another shape, dtype or device; t
- * requires no gradient). */
+/* Sets it (counted once more); NULL takes it away. Errors: EINVAL (another shape, dtype or device;
+ * t requires no gradient). */
 WEIR_PUBLIC weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad);
 /* Of what is no leaf, too, backward leaves the gradient. Errors: EINVAL, "can't retain_grad on
  * Tensor that has requires_grad=False". */
 WEIR_PUBLIC weir_status weir_retain_grad(weir_tensor *t);
-/* The same elements in the same memory, with no history; changes of it in place are not recorded for
- * t, whose version counts them. */
+/* The same elements in the same memory, with no history; changes of it in place are not recorded
+ * for t, whose version counts them. */
 WEIR_PUBLIC weir_status weir_detach(weir_tensor **out, const weir_tensor *t);
 
 /* Is called with t's gradient as soon as it is whole (borrowed); *out, NULL before, may be set to
@@ -102,12 +104,12 @@ static inline weir_grad_guard weir_guard_of_grad(bool enabled)
 /* ---- going back -------------------------------------------------------------------------------
  */
 
-/* Adds to the gradients of the leaves that t was calculated from. gradient: that of t, borrowed; NULL:
- * 1, of a t with one element. retain_graph: it may be gone through again. Errors: EINVAL, "element 0
- * of tensors does not require grad and does not have a grad_fn"; "grad can be implicitly created
- * only for scalar outputs"; "Trying to backward through the graph a second time ..."; "one of the
- * variables needed for gradient computation has been modified by an inplace operation: ...". After
- * an error some leaves may have theirs already; no other tensor has changed. */
+/* Adds to the gradients of the leaves that t was calculated from. gradient: that of t, borrowed;
+ * NULL: 1, of a t with one element. retain_graph: it may be gone through again. Errors: EINVAL,
+ * "element 0 of tensors does not require grad and does not have a grad_fn"; "grad can be implicitly
+ * created only for scalar outputs"; "Trying to backward through the graph a second time ..."; "one
+ * of the variables needed for gradient computation has been modified by an inplace operation: ...".
+ * After an error some leaves may have theirs already; no other tensor has changed. */
 WEIR_PUBLIC weir_status weir_backward(const weir_tensor *t, const weir_tensor *gradient,
                                       bool retain_graph);
 
@@ -118,11 +120,11 @@ typedef struct weir_grad_options {
   bool allow_unused; /* an input that no output depends on has the gradient NULL */
 } weir_grad_options;
 
-/* The gradients of `count` outputs with regard to `inputs`, of which there are `of`; the leaves' own
- * gradients stay. out: room for `of`, each new. options NULL: all 0. As torch.autograd.grad. Errors:
- * also "One of the differentiated Tensors does not require grad"; "One of the differentiated
- * Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired
- * behavior." */
+/* The gradients of `count` outputs with regard to `inputs`, of which there are `of`; the leaves'
+ * own gradients stay. out: room for `of`, each new. options NULL: all 0. As torch.autograd.grad.
+ * Errors: also "One of the differentiated Tensors does not require grad"; "One of the
+ * differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this
+ * is the desired behavior." */
 WEIR_PUBLIC weir_status weir_grad(weir_tensor **out, const weir_tensor *const *outputs, int count,
                                   const weir_tensor *const *inputs, int of,
                                   const weir_grad_options *options);

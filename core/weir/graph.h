@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-/* What the program may do beside a capture (values as CUstreamCaptureMode's): nothing that may be
+/* What the program may do during a capture (values as CUstreamCaptureMode's): nothing that may be
  * unsafe, in no thread; not in the capturing thread; anything, and the end may be in another
  * thread. Calls of Weir's are safe in all modes. */
 typedef enum weir_capture_mode {

@@ -6,7 +6,7 @@
  *
  * Off, history costs nothing. On, a device's threads leave their own caches and every call takes
  * the device's lock and, by the context chosen, captures its stack (libunwind where it is
- * installed, else glibc's backtrace(); weir_memory_history_info says which). */
+ * installed, else glibc's backtrace(); weir_memory_history_info states which). */
 #ifndef WEIR_HISTORY_H
 #define WEIR_HISTORY_H
 

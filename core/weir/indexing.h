@@ -1,10 +1,10 @@
 /* indexing.h: elements chosen by index tensors and by masks. Included by weir.h.
  *
- * Names, arguments, shapes and errors are PyTorch's. What ops.h says of all operations holds here,
- * too; a function whose name ends in _ writes to its first argument, the others make new tensors.
- * Dimensions may be negative: -1 is the last. `index` is int64, or int32 where it says so; negative
- * indices count from the end only where it says so. A tensor without dimensions counts as one of one
- * element.
+ * Names, arguments, shapes and errors are PyTorch's. What ops.h states of all operations holds
+ * here, too; a function whose name ends in _ writes to its first argument, the others make new
+ * tensors. Dimensions may be negative: -1 is the last. `index` is int64, or int32 where it is
+ * stated; negative indices count from the end only where it is stated. A tensor without dimensions
+ * counts as one of one element.
  *
  * Bounds. On the cpu an index that is out of bounds is the call's error, EINVAL: "index 5 is out of
  * bounds for dimension 0 with size 3", and nothing is written. On a CUDA device the call has
@@ -62,11 +62,11 @@ WEIR_PUBLIC weir_status weir_index_fill_(weir_tensor *t, int dim, const weir_ten
 
 /* ---- element by element -----------------------------------------------------------------------
  * `index` (int64 or int32) has a's number of dimensions, and no larger sizes but along `dim`; it
- * stands for a's element at its own coordinates, with what it says in place of the one of `dim`.
+ * stands for a's element at its own coordinates, with what it states in place of the one of `dim`.
  * Errors: "gather(): Expected dtype int32/int64 for index"; "Index tensor must have the same number
  * of dimensions as self tensor"; "Expected index [3, 1] to be no larger than self [2, 3] apart from
- * dimension 1 and to be no larger size than src [2, 3]"; "scatter(): Expected self.dtype to be equal
- * to src.dtype". */
+ * dimension 1 and to be no larger size than src [2, 3]"; "scatter(): Expected self.dtype to be
+ * equal to src.dtype". */
 
 /* out, of index's shape, is those elements. */
 WEIR_PUBLIC weir_status weir_gather(weir_tensor **out, const weir_tensor *a, int dim,
@@ -126,20 +126,21 @@ WEIR_PUBLIC weir_status weir_put_(weir_tensor *t, const weir_tensor *index,
 
 /* ---- a[i, :, mask] ----------------------------------------------------------------------------
  * indices[d] is for a's dimension d: NULL, all of it; int64 or int32, places (negative ones count
- * from the end); bool (or uint8), a mask for as many dimensions as it has, which is as weir_nonzero()
- * of it, and waits for the device as that does. Those that are tensors are broadcast; the result has
- * their dimensions where the first of them stands or, where a NULL stands between them, before all
- * others. There may be fewer indices than dimensions. Errors: "too many indices for tensor of
- * dimension 2 (got 3)"; "shape mismatch: indexing tensors could not be broadcast together with shapes
- * [2], [3]"; "The shape of the mask [2, 2] at index 1 does not match the shape of the indexed tensor
- * [2, 3] at index 1"; "tensors used as indices must be long, int, byte or bool tensors". */
+ * from the end); bool (or uint8), a mask for as many dimensions as it has, which is as
+ * weir_nonzero() of it, and waits for the device as that does. Those that are tensors are
+ * broadcast; the result has their dimensions where the first of them stands or, where a NULL stands
+ * between them, before all others. There may be fewer indices than dimensions. Errors: "too many
+ * indices for tensor of dimension 2 (got 3)"; "shape mismatch: indexing tensors could not be
+ * broadcast together with shapes [2], [3]"; "The shape of the mask [2, 2] at index 1 does not match
+ * the shape of the indexed tensor [2, 3] at index 1"; "tensors used as indices must be long, int,
+ * byte or bool tensors". */
 
 WEIR_PUBLIC weir_status weir_index(weir_tensor **out, const weir_tensor *a,
                                    const weir_tensor *const *indices, int count);
 /* What weir_index() gives becomes, or `accumulate` grows by, values (a's dtype), broadcast. Errors
  * also "shape mismatch: value tensor of shape [3] cannot be broadcast to indexing result of shape
- * [2, 4]"; "Index put requires the source and destination dtypes match, got Float for the destination
- * and Long for the source." */
+ * [2, 4]"; "Index put requires the source and destination dtypes match, got Float for the
+ * destination and Long for the source." */
 WEIR_PUBLIC weir_status weir_index_put(weir_tensor **out, const weir_tensor *a,
                                        const weir_tensor *const *indices, int count,
                                        const weir_tensor *values, bool accumulate);
@@ -163,8 +164,8 @@ WEIR_PUBLIC weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tens
 /* The elements where mask is true, in order: one dimension. Waits. */
 WEIR_PUBLIC weir_status weir_masked_select(weir_tensor **out, const weir_tensor *a,
                                            const weir_tensor *mask);
-/* Where mask is true, source's elements in their order. Waits. Errors: "Number of elements of source
- * < number of ones in mask". */
+/* Where mask is true, source's elements in their order. Waits. Errors: "Number of elements of
+ * source < number of ones in mask". */
 WEIR_PUBLIC weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a,
                                             const weir_tensor *mask, const weir_tensor *source);
 WEIR_PUBLIC weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask,
@@ -173,7 +174,7 @@ WEIR_PUBLIC weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *
  * column by column. Waits. argwhere is the same. */
 WEIR_PUBLIC weir_status weir_nonzero(weir_tensor **out, const weir_tensor *a);
 WEIR_PUBLIC weir_status weir_argwhere(weir_tensor **out, const weir_tensor *a);
-/* torch.where(condition): the same by dimension, out[d] [n]; out has room for `room`, *count says
+/* torch.where(condition): the same by dimension, out[d] [n]; out has room for `room`, *count states
  * how many there are. */
 WEIR_PUBLIC weir_status weir_nonzero_tuple(weir_tensor **out, int *count, int room,
                                            const weir_tensor *a);
@@ -185,10 +186,11 @@ WEIR_PUBLIC weir_status weir_repeat_interleave(weir_tensor **out, const weir_ten
 WEIR_PUBLIC weir_status weir_repeat_interleave_tensor(weir_tensor **out, const weir_tensor *a,
                                                       const weir_tensor *repeats, int dim);
 
-/* ---- made of numbers -------------------------------------------------------------------------- */
+/* ---- made of numbers
+ * -------------------------------------------------------------------------- */
 
-/* 1 in a new last dimension of num_classes at what a (int64) says, 0 elsewhere; num_classes -1: as
- * many as there are. Waits. Errors: "Class values must be smaller than num_classes." */
+/* 1 in a new last dimension of num_classes at what a (int64) states, 0 elsewhere; num_classes -1:
+ * as many as there are. Waits. Errors: "Class values must be smaller than num_classes." */
 WEIR_PUBLIC weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_classes);
 /* Coordinates of the triangle on and below (above) diagonal `offset` of a matrix: int64 (or what
  * options give) [2, n], row by row. Errors: "row must be non-negative, got-1". */
@@ -205,7 +207,7 @@ WEIR_PUBLIC weir_status weir_randperm(weir_tensor **out, int64_t n, const weir_o
 /* ---- embeddings -------------------------------------------------------------------------------
  * weight is [num_embeddings, size], indices int64 or int32. */
 
-/* weight's rows: indices' shape and size behind it. Errors: "'weight' must be 2-D"; "index out of
+/* weight's rows: indices' shape and size after it. Errors: "'weight' must be 2-D"; "index out of
  * range in self" (cpu). */
 WEIR_PUBLIC weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices,
                                        const weir_tensor *weight);
@@ -218,17 +220,18 @@ typedef struct weir_embedding_with_options {
   bool scale_grad_by_freq; /* gradients of rows are through how often they are named */
 } weir_embedding_with_options;
 
-/* torch.nn.functional.embedding() with its arguments; NULL: none. Errors also "Padding_idx must be within
- * num_embeddings". */
+/* torch.nn.functional.embedding() with its arguments; NULL: none. Errors also "Padding_idx must be
+ * within num_embeddings". */
 WEIR_PUBLIC weir_status weir_embedding_with(weir_tensor **out, const weir_tensor *indices,
                                             weir_tensor *weight,
                                             const weir_embedding_with_options *options);
-/* In place, unrecorded: rows of weight that indices name are made smaller where their norm_type-norm
- * is above max_norm: what torch.nn.functional.embedding() does first where it has a max_norm. */
+/* In place, unrecorded: rows of weight that indices name are made smaller where their
+ * norm_type-norm is above max_norm: what torch.nn.functional.embedding() does first where it has a
+ * max_norm. */
 WEIR_PUBLIC weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indices,
                                                double max_norm, double norm_type);
-/* The gradient of weight [num_weights, size]: sums of grad's rows by index; those of padding_idx (-1:
- * none) are left out; scale_grad_by_freq: through how often the index is there. */
+/* The gradient of weight [num_weights, size]: sums of grad's rows by index; those of padding_idx
+ * (-1: none) are left out; scale_grad_by_freq: through how often the index is there. */
 WEIR_PUBLIC weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *grad,
                                                       const weir_tensor *indices,
                                                       int64_t num_weights, int64_t padding_idx,
@@ -244,8 +247,8 @@ typedef struct weir_embedding_bag_options {
 } weir_embedding_bag_options;
 
 /* Rows of weight (floating point), the mean (sum, largest) of each bag; of a bag of nothing 0.
- * indices [bags, n], each row a bag; or a row, whose bags begin at `offsets` (a row of indices' kind
- * that begins with 0 and grows), else NULL. per_sample_weights (NULL: none): what each row is
+ * indices [bags, n], each row a bag; or a row, whose bags begin at `offsets` (a row of indices'
+ * kind that begins with 0 and grows), else NULL. per_sample_weights (NULL: none): what each row is
  * multiplied with first, for sums. options NULL: the mean. float16 and bfloat16 are summed in
  * float32. Errors: "offsets[0] has to be 0, ..." (cpu); "input has to be 1D or 2D Tensor, but got
  * Tensor of dimension 3"; "per_sample_weights is only supported for mode='sum'". */
@@ -254,10 +257,10 @@ WEIR_PUBLIC weir_status weir_embedding_bag(weir_tensor **out, const weir_tensor 
                                            const weir_tensor *per_sample_weights,
                                            const weir_embedding_bag_options *options);
 
-/* ---- parts replaced ---------------------------------------------------------------------------
- * A copy of `a` in which a part (weir_diagonal(), weir_select(), weir_slice() say which) is src, cast
- * to a's dtype. Errors: "expected src to have a size equal to the slice of self. src size = [2],
- * slice size = [3]". */
+/* ---- parts replaced --------------------------------------------------------------------------- A
+ * copy of `a` in which a part (weir_diagonal(), weir_select(), weir_slice() state which) is src,
+ * cast to a's dtype. Errors: "expected src to have a size equal to the slice of self. src size =
+ * [2], slice size = [3]". */
 WEIR_PUBLIC weir_status weir_diagonal_scatter(weir_tensor **out, const weir_tensor *a,
                                               const weir_tensor *src, int64_t offset, int dim1,
                                               int dim2);

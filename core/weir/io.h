@@ -1,9 +1,9 @@
 /* io.h: tensors in files: one as .npy, many by name as .safetensors. Included by weir.h.
  *
  * What is read may have been made to do harm: every number of a file is checked before it is used,
- * and a file that is not what its format says is an error that names the place. Bytes are read by
+ * and a file that is not what its format states is an error that names the place. Bytes are read by
  * pread straight into the tensor's memory, never mapped: a file that somebody shortens meanwhile is
- * an error as well. What is written stands in a file of its own beside the path until it is whole,
+ * an error as well. What is written stands in a file of its own next to the path until it is whole,
  * and takes the path's place then: where writing fails, the old file is still there.
  *
  * Formats: NumPy's "numpy.lib.format" (versions 1.0, 2.0 and 3.0), and safetensors' "Format" as of
@@ -13,10 +13,10 @@
  *
  * Elements of uint16, uint32 and uint64, and floats of 8 bits (e4m3 and e5m2), which no tensor has,
  * are converted where options have a dtype: integers to floats with one rounding, to integers as
- * C's casts do. Where options have as_bytes and no dtype they are uint8, in one more dimension where
- * an element has several bytes, least significant first; so are elements of other dtypes, where the
- * file has their size. Where neither is asked for, such a tensor alone is ENOTSUP, and one among
- * others is skipped and listed: weir_tensors_skipped_count(). */
+ * C's casts do. Where options have as_bytes and no dtype they are uint8, in one more dimension
+ * where an element has several bytes, least significant first; so are elements of other dtypes,
+ * where the file has their size. Where neither is asked for, such a tensor alone is ENOTSUP, and
+ * one among others is skipped and listed: weir_tensors_skipped_count(). */
 #ifndef WEIR_IO_H
 #define WEIR_IO_H
 
@@ -30,7 +30,7 @@ extern "C" {
 
 /* The array in an .npy file: C order or Fortran order (which gives a tensor with such strides) of
  * either byte order. options as those of a creation, but a dtype not given is the file's and a
- * device not given the default device; NULL gives none. Bytes behind the array are not looked at,
+ * device not given the default device; NULL gives none. Bytes after the array are not looked at,
  * as numpy.load() does not. */
 WEIR_PUBLIC weir_status weir_npy_read(weir_tensor **out, const char *path,
                                       const weir_options *options);
@@ -72,16 +72,16 @@ WEIR_PUBLIC size_t weir_tensors_metadata_count(const weir_tensors *set);
 /* The key by place, from 0; NULL beyond the last (borrowed). */
 WEIR_PUBLIC const char *weir_tensors_metadata_key(const weir_tensors *set, size_t place);
 
-/* What a file held beside the tensors that were read from it, and no tensor was made of: by place,
- * from 0, its name in the file and what it is ("F8_E4M3", "argparse.Namespace"); NULL beyond the
- * last (borrowed). */
+/* What a file held in addition to the tensors that were read from it, and no tensor was made of: by
+ * place, from 0, its name in the file and what it is ("F8_E4M3", "argparse.Namespace"); NULL beyond
+ * the last (borrowed). */
 WEIR_PUBLIC size_t weir_tensors_skipped_count(const weir_tensors *set);
 WEIR_PUBLIC const char *weir_tensors_skipped_name(const weir_tensors *set, size_t place);
 WEIR_PUBLIC const char *weir_tensors_skipped_kind(const weir_tensors *set, size_t place);
 
 /* All tensors of a .safetensors file (*out is new), in the order of their bytes; each has its name
- * (weir_tensor_name). options as of weir_npy_read(): a dtype is given to all of them. path may be an
- * index of shards or a folder, too: weir_safetensors_open() of checkpoint.h. */
+ * (weir_tensor_name). options as of weir_npy_read(): a dtype is given to all of them. path may be
+ * an index of shards or a folder, too: weir_safetensors_open() of checkpoint.h. */
 WEIR_PUBLIC weir_status weir_safetensors_load(weir_tensors **out, const char *path,
                                               const weir_options *options);
 /* Writes all of the set (any devices, any strides); waits for the devices, and takes host memory

@@ -1,9 +1,9 @@
-/* layers.h: the layers of torch.nn beside those of module.h: normalisation, dropout, pooling, and
- * what has no parameters. Included by weir.h.
+/* layers.h: the layers of torch.nn in addition to those of module.h: normalisation, dropout,
+ * pooling, and what has no parameters. Included by weir.h.
  *
- * What module.h says of all modules holds here, too. Names of parameters and buffers, their order,
- * first values and what weir_module_to_string() prints are torch's. Options that are NULL are
- * torch's usual ones, as is each that is 0. */
+ * What module.h states of all modules holds here, too. Names of parameters and buffers, their
+ * order, first values and what weir_module_to_string() prints are torch's. Options that are NULL
+ * are torch's usual ones, as is each that is 0. */
 #ifndef WEIR_LAYERS_H
 #define WEIR_LAYERS_H
 
@@ -20,7 +20,8 @@
 extern "C" {
 #endif
 
-/* ---- normalisation ---------------------------------------------------------------------------- */
+/* ---- normalisation
+ * ---------------------------------------------------------------------------- */
 
 typedef struct weir_norm_layer_options {
   weir_options tensor;  /* dtype and device of parameters and buffers */
@@ -60,7 +61,8 @@ WEIR_PUBLIC weir_status weir_module_rms_norm(weir_module **out, weir_shape shape
 WEIR_PUBLIC weir_status weir_module_group_norm(weir_module **out, int64_t groups, int64_t channels,
                                                const weir_norm_layer_options *options);
 
-/* ---- convolution ------------------------------------------------------------------------------ */
+/* ---- convolution
+ * ------------------------------------------------------------------------------ */
 
 typedef struct weir_conv_layer_options {
   weir_options tensor;    /* dtype and device of the parameters */
@@ -68,9 +70,9 @@ typedef struct weir_conv_layer_options {
   weir_conv_options conv; /* stride, padding, dilation, groups, output_padding */
 } weir_conv_layer_options;
 
-/* weight (out, in / groups, kernel...), of transposed ones (in, out / groups, kernel...); bias (out);
- * first values as module.h says. kernel: a size an axis. Errors: EINVAL "in_channels must be
- * divisible by groups"; those of weir_conv1d() and its kin. Conv2d is in module.h. */
+/* weight (out, in / groups, kernel...), of transposed ones (in, out / groups, kernel...); bias
+ * (out); first values as module.h states. kernel: a size an axis. Errors: EINVAL "in_channels must
+ * be divisible by groups"; those of weir_conv1d() and its kin. Conv2d is in module.h. */
 WEIR_PUBLIC weir_status weir_module_conv1d(weir_module **out, int64_t in_channels,
                                            int64_t out_channels, const int64_t *kernel,
                                            const weir_conv_layer_options *options);
@@ -87,7 +89,8 @@ WEIR_PUBLIC weir_status weir_module_conv_transpose3d(weir_module **out, int64_t 
                                                      int64_t out_channels, const int64_t *kernel,
                                                      const weir_conv_layer_options *options);
 
-/* ---- without parameters ----------------------------------------------------------------------- */
+/* ---- without parameters
+ * ----------------------------------------------------------------------- */
 
 /* While it trains; by the default generator of the input's device. Errors: "dropout probability has
  * to be between 0 and 1, but got 1.5". */
@@ -135,7 +138,7 @@ WEIR_PUBLIC weir_status weir_module_pairwise_distance(weir_module **out, double 
 /* ---- other sizes ------------------------------------------------------------------------------
  * padding (copied): left, right, then of the last dimension but one top, bottom, then front, back:
  * weir_module_reflection_pad2d(&m, (const int64_t[]){1, 1, 2, 2}). A CircularPad wants an image
- * with as many axes as its name says ("expected 3D or 4D input (got 2D input)"). */
+ * with as many axes as its name states ("expected 3D or 4D input (got 2D input)"). */
 #define WEIR_PAD_LAYERS(X)                                                                         \
   X(reflection_pad1d, "ReflectionPad1d", 1, REFLECT)                                               \
   X(reflection_pad2d, "ReflectionPad2d", 2, REFLECT)                                               \
@@ -237,7 +240,8 @@ WEIR_PUBLIC weir_status weir_module_glu(weir_module **out, int dim);
 WEIR_PUBLIC weir_status weir_module_prelu(weir_module **out, int64_t num_parameters, double init,
                                           const weir_options *options);
 
-/* ---- embedding -------------------------------------------------------------------------------- */
+/* ---- embedding
+ * -------------------------------------------------------------------------------- */
 
 typedef struct weir_embedding_options {
   weir_options tensor; /* dtype and device of the weight */
@@ -259,14 +263,15 @@ typedef struct weir_embedding_bag_layer_options {
   weir_embedding_bag_options bag; /* mode, include_last_offset, padding */
 } weir_embedding_bag_layer_options;
 
-/* weight (num_embeddings, embedding_dim), normal at first; called with indices, behind them
- * offsets (or NULL), behind these per_sample_weights: weir_embedding_bag(). options NULL: the mean.
+/* weight (num_embeddings, embedding_dim), normal at first; called with indices, after them
+ * offsets (or NULL), after these per_sample_weights: weir_embedding_bag(). options NULL: the mean.
  * Errors: EINVAL "padding_idx must be within num_embeddings". */
 WEIR_PUBLIC weir_status weir_module_embedding_bag(weir_module **out, int64_t num_embeddings,
                                                   int64_t embedding_dim,
                                                   const weir_embedding_bag_layer_options *options);
 
-/* ---- containers -------------------------------------------------------------------------------- */
+/* ---- containers
+ * -------------------------------------------------------------------------------- */
 
 /* Modules named "0", "1", ... and modules by name, which the program calls itself. Both steal the
  * modules, also where they fail; more come by weir_module_append() and weir_module_add(). */

@@ -43,7 +43,8 @@ WEIR_PUBLIC weir_status weir_inner(weir_tensor **out, const weir_tensor *a, cons
 WEIR_PUBLIC weir_status weir_outer(weir_tensor **out, const weir_tensor *a, const weir_tensor *b);
 /* torch.linalg.multi_dot(), torch.chain_matmul(): the product of `count` matrices (borrowed), of
  * which the first may be a row and the last a column without a dimension of 1, in the order that
- * takes the fewest multiplications. Errors: "multi_dot(): expected at least 2 tensors but got 1". */
+ * takes the fewest multiplications. Errors: "multi_dot(): expected at least 2 tensors but got
+ * 1". */
 WEIR_PUBLIC weir_status weir_multi_dot(weir_tensor **out, const weir_tensor *const *tensors,
                                        int count);
 
@@ -79,18 +80,18 @@ WEIR_PUBLIC weir_status weir_cross(weir_tensor **out, const weir_tensor *a, cons
                                    int dim);
 /* Covariances of rows, whose columns are observations, each sum of products through observations -
  * correction (usual: 1); of integers the default dtype. weir_corrcoef(): through both deviations.
- * Errors: "cov(): expected input to have two or fewer dimensions but got an input with 3 dimensions".
- */
+ * Errors: "cov(): expected input to have two or fewer dimensions but got an input with 3
+ * dimensions". */
 WEIR_PUBLIC weir_status weir_cov(weir_tensor **out, const weir_tensor *a, int64_t correction);
 WEIR_PUBLIC weir_status weir_corrcoef(weir_tensor **out, const weir_tensor *a);
-/* Areas below y along `dim` (usual: -1) by trapezoids that are dx wide (usual: 1): the whole one, or up
- * to each place but the first. Errors: "trapezoid: received a bool input for `y`, but bool is not
- * supported". */
+/* Areas below y along `dim` (usual: -1) by trapezoids that are dx wide (usual: 1): the whole one,
+ * or up to each place but the first. Errors: "trapezoid: received a bool input for `y`, but bool is
+ * not supported". */
 WEIR_PUBLIC weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, int dim);
 WEIR_PUBLIC weir_status weir_cumulative_trapezoid(weir_tensor **out, const weir_tensor *y,
                                                   double dx, int dim);
-/* a, its parts along `dim` made smaller whose p-norm is above maxnorm. Errors: "renorm: input needs at
- * least 2 dimensions, got 1 dimensions", "renorm: non-positive-norm not supported". */
+/* a, its parts along `dim` made smaller whose p-norm is above maxnorm. Errors: "renorm: input needs
+ * at least 2 dimensions, got 1 dimensions", "renorm: non-positive-norm not supported". */
 WEIR_PUBLIC weir_status weir_renorm(weir_tensor **out, const weir_tensor *a, double p, int dim,
                                     double maxnorm);
 /* Powers of a vector's elements as rows of n columns, from n - 1 down to 0, or, increasing, from 0
@@ -102,14 +103,14 @@ WEIR_PUBLIC weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int
 /* ---- factorisations ---------------------------------------------------------------------------
  * Of float32 and float64, batched over the dimensions before the last two. On the cpu by LAPACK
  * where OpenBLAS or MKL is installed and matrices are large enough to gain (from 16 to 40 rows;
- * weir_set_blas(), weir_cpu_lapack_name()), else by the engine's own algorithms in float64; on a CUDA
- * device by cuSOLVER (triangles by cuBLAS), opened at run time: where it is missing ENOTSUP says so,
- * and nothing moves unasked. They wait for the device, as torch's do. Results lie row by row, where
- * torch's lie column by column; signs of vectors are as free as they are in torch. Derivatives go
- * through all but matrix_rank, where torch's do; through vectors of equal values they are NaN or
- * infinite, as torch's. Errors of all: "linalg.inv: A must be batches of square matrices, but they
- * are 3 by 2 matrices", "linalg.inv: Expected a floating point or complex tensor as input. Got
- * Long"; of complex64 ENOTSUP. */
+ * weir_set_blas(), weir_cpu_lapack_name()), else by the engine's own algorithms in float64; on a
+ * CUDA device by cuSOLVER (triangles by cuBLAS), opened at run time: where it is missing ENOTSUP
+ * reports it, and nothing moves unasked. They wait for the device, as torch's do. Results lie row
+ * by row, where torch's lie column by column; signs of vectors are as free as they are in torch.
+ * Derivatives go through all but matrix_rank, where torch's do; through vectors of equal values
+ * they are NaN or infinite, as torch's. Errors of all: "linalg.inv: A must be batches of square
+ * matrices, but they are 3 by 2 matrices", "linalg.inv: Expected a floating point or complex tensor
+ * as input. Got Long"; of complex64 ENOTSUP. */
 
 /* torch.linalg.det(); the sign and the logarithm of the size of it. Where the determinant is 0 its
  * derivative is that of the cofactors (torch's only with create_graph, else 0), and that of the
@@ -133,16 +134,17 @@ WEIR_PUBLIC weir_status weir_solve_triangular(weir_tensor **out, const weir_tens
  * positive-definite (the leading minor of order 1 is not positive-definite)." */
 WEIR_PUBLIC weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper);
 /* x of a x = b, b (..., n, k), where l is a's triangle from weir_cholesky(); and a's inverse. One
- * triangle of l is read; its gradient is of all of it, as torch's. Errors: "Incompatible matrix sizes for
- * cholesky_solve: each A matrix is 3 by 3 but each b matrix is 4 by 2"; "cholesky_inverse: The diagonal
- * element 1 is zero, the inversion could not be completed because the input matrix is singular." */
+ * triangle of l is read; its gradient is of all of it, as torch's. Errors: "Incompatible matrix
+ * sizes for cholesky_solve: each A matrix is 3 by 3 but each b matrix is 4 by 2";
+ * "cholesky_inverse: The diagonal element 1 is zero, the inversion could not be completed because
+ * the input matrix is singular." */
 WEIR_PUBLIC weir_status weir_cholesky_solve(weir_tensor **out, const weir_tensor *b,
                                             const weir_tensor *l, bool upper);
 WEIR_PUBLIC weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool upper);
-/* L below the diagonal, where it has 1s, and U, (..., m, n) in one, of a = P L U, and pivots, int32 (...,
- * min(m, n)): with which row, from 1, each was exchanged in turn. pivot false: ENOTSUP, as on torch's
- * cpu. Errors: EINVAL "weir.linalg.lu_factor: U[2,2] is zero and using it on lu_solve would result in a
- * division by zero. ..." */
+/* L below the diagonal, where it has 1s, and U, (..., m, n) in one, of a = P L U, and pivots, int32
+ * (..., min(m, n)): with which row, from 1, each was exchanged in turn. pivot false: ENOTSUP, as on
+ * torch's cpu. Errors: EINVAL "weir.linalg.lu_factor: U[2,2] is zero and using it on lu_solve would
+ * result in a division by zero. ..." */
 WEIR_PUBLIC weir_status weir_lu_factor(weir_tensor **lu, weir_tensor **pivots, const weir_tensor *a,
                                        bool pivot);
 /* torch.lu_unpack(): P (m, m), L (m, k) and U (k, n), k the smaller of m and n. weir_lu():
@@ -151,9 +153,9 @@ WEIR_PUBLIC weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_te
                                        const weir_tensor *lu, const weir_tensor *pivots);
 WEIR_PUBLIC weir_status weir_lu(weir_tensor **p, weir_tensor **l, weir_tensor **u,
                                 const weir_tensor *a, bool pivot);
-/* x of a x = b by what weir_lu_factor() has made of a: b (..., n, k); left false: of x a = b, b (..., k,
- * n); adjoint: of a transposed. Batches broadcast. Errors: "linalg.lu_solve: pivots should be a Tensor of
- * scalar type weir.int32". */
+/* x of a x = b by what weir_lu_factor() has made of a: b (..., n, k); left false: of x a = b, b
+ * (..., k, n); adjoint: of a transposed. Batches broadcast. Errors: "linalg.lu_solve: pivots should
+ * be a Tensor of scalar type weir.int32". */
 WEIR_PUBLIC weir_status weir_lu_solve(weir_tensor **out, const weir_tensor *lu,
                                       const weir_tensor *pivots, const weir_tensor *b, bool left,
                                       bool adjoint);
@@ -178,16 +180,17 @@ WEIR_PUBLIC weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, doubl
 WEIR_PUBLIC weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rtol);
 /* The x of least norm among those for which a x - b is shortest: torch.linalg.lstsq().solution. */
 WEIR_PUBLIC weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tensor *b);
-/* Of square matrices of any dtype that multiplies: a to the power n; of negative n the inverse's. */
+/* Of square matrices of any dtype that multiplies: a to the power n; of negative n the
+ * inverse's. */
 WEIR_PUBLIC weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n);
 /* Of the matrices of dimensions dims[0] and dims[1] (NULL: the last two): ord "fro", "nuc", "1",
  * "-1", "inf", "-inf", "2" or "-2"; of the first of these of all floating point and complex64.
  * Errors: "linalg.matrix_norm: Order 3 not supported." */
 WEIR_PUBLIC weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char *ord,
                                          const int *dims, bool keepdim);
-/* How much of a's relative errors its inverse has at most, by a norm: p NULL: "2"; "-2", of which a may
- * have any shape; "fro", "nuc", "1", "-1", "inf", "-inf", of square ones. Infinite of singular matrices; 0 of
- * matrices without elements. Errors: "linalg.cond got an invalid norm type: 3". */
+/* How much of a's relative errors its inverse has at most, by a norm: p NULL: "2"; "-2", of which a
+ * may have any shape; "fro", "nuc", "1", "-1", "inf", "-inf", of square ones. Infinite of singular
+ * matrices; 0 of matrices without elements. Errors: "linalg.cond got an invalid norm type: 3". */
 WEIR_PUBLIC weir_status weir_cond(weir_tensor **out, const weir_tensor *a, const char *p);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 /* losses.h: how far results are off what they should be. Included by weir.h.
  *
- * Names, arguments, shapes, dtypes and errors are those of torch.nn.functional. What ops.h says of
- * all operations holds here, too. A reduction says what becomes of the losses of single elements. */
+ * Names, arguments, shapes, dtypes and errors are those of torch.nn.functional. What ops.h states
+ * of all operations holds here, too. A reduction states what becomes of the losses of single
+ * elements. */
 #ifndef WEIR_LOSSES_H
 #define WEIR_LOSSES_H
 
@@ -23,7 +24,8 @@ typedef enum weir_reduction {
   WEIR_REDUCTION_BATCH_MEAN /* their sum through the size of dimension 0; of kl_div */
 } weir_reduction;
 
-/* ---- classes ---------------------------------------------------------------------------------- */
+/* ---- classes
+ * ---------------------------------------------------------------------------------- */
 
 typedef struct weir_class_options {
   const weir_tensor *weight; /* (classes), borrowed; NULL: 1 each */
@@ -58,13 +60,14 @@ WEIR_PUBLIC weir_status weir_l1_loss(weir_tensor **out, const weir_tensor *a, co
 WEIR_PUBLIC weir_status weir_smooth_l1_loss(weir_tensor **out, const weir_tensor *a,
                                             const weir_tensor *b, weir_reduction reduction,
                                             double beta);
-/* (a - b)^2 / 2 up to delta, delta (|a - b| - delta / 2) above; usual: 1. Errors: "huber_loss does not
- * support non-positive values for delta." */
+/* (a - b)^2 / 2 up to delta, delta (|a - b| - delta / 2) above; usual: 1. Errors: "huber_loss does
+ * not support non-positive values for delta." */
 WEIR_PUBLIC weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a,
                                         const weir_tensor *b, weir_reduction reduction,
                                         double delta);
 
-/* ---- probabilities ---------------------------------------------------------------------------- */
+/* ---- probabilities
+ * ---------------------------------------------------------------------------- */
 
 /* -weight (target ln a + (1 - target) ln(1 - a)), logarithms at least -100; weight (broadcasts) may
  * be NULL. Errors: "all elements of input should be between 0 and 1" (on the cpu). */
@@ -82,7 +85,8 @@ WEIR_PUBLIC weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a,
                                     const weir_tensor *target, weir_reduction reduction,
                                     bool log_target);
 
-/* ---- pairs ------------------------------------------------------------------------------------ */
+/* ---- pairs
+ * ------------------------------------------------------------------------------------ */
 
 /* 1 - cosine where target is 1, max(0, cosine - margin) where it is -1; a, b (n, length) or
  * (length), target (n) or none; usual margin: 0. */

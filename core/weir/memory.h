@@ -2,7 +2,7 @@
  *
  * Memory is allocated for a stream and freed in that stream's order: a free never waits, and what
  * is freed may be handed out on the same stream at once. Work of other streams that uses a block
- * must be told with weir_record_stream(). Semantics and the names of figures follow PyTorch's
+ * must be named with weir_record_stream(). Semantics and the names of figures follow PyTorch's
  * CUDACachingAllocator. All functions may be called from any thread.
  *
  * A CUDA device is opened at the first use of its index (device.h), unless another backend was
@@ -30,7 +30,7 @@ WEIR_PUBLIC weir_status weir_memory_attach(const struct weir_backend *backend, c
 WEIR_PUBLIC weir_status weir_memory_detach(weir_device device);
 
 /* *out is new: weir_free() it; NULL for 0 bytes. `stream` NULL: the thread's current stream of the
- * device. Alignment 512. Errors: EOOM with a sentence that says why, EINVAL. */
+ * device. Alignment 512. Errors: EOOM with a sentence that gives the reason, EINVAL. */
 WEIR_PUBLIC weir_status weir_malloc(void **out, size_t bytes, weir_device device,
                                     weir_stream *stream);
 /* Steals ptr; NULL is nothing. Errors: EINVAL (freed before, not ours), nothing has changed. */
@@ -47,16 +47,17 @@ static inline void weir_device_memory_drop(void **block)
 /* After ptr is freed, it is not reused before the work now in `stream` is complete. */
 WEIR_PUBLIC weir_status weir_record_stream(void *ptr, weir_stream *stream);
 
-/* Gives all cached memory back to the device. Where queued work may still touch some of it, that work
- * is waited for, as torch.cuda.empty_cache() does; during a capture nothing is waited for, and that
- * memory stays. */
+/* Gives all cached memory back to the device. Where queued work may still touch some of it, that
+ * work is waited for, as torch.cuda.empty_cache() does; during a capture nothing is waited for, and
+ * that memory stays. */
 WEIR_PUBLIC weir_status weir_memory_empty_cache(weir_device device);
 /* The same until at most `keep_bytes` are reserved. */
 WEIR_PUBLIC weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes);
 /* Share of the device that may be reserved, 0 to 1. Errors: EINVAL. */
 WEIR_PUBLIC weir_status weir_memory_set_fraction(weir_device device, double fraction);
-/* Names what this thread allocates from now on in out-of-memory messages; at most 31 tags are told
- * apart in a process. NULL: none. */
+/* Names what this thread allocates from now on in out-of-memory messages; at most 31 tags are
+ * distinguished
+ *  in a process. NULL: none. */
 WEIR_PUBLIC weir_status weir_memory_set_tag(const char *tag);
 /* Called without locks before an allocation fails; true: memory was freed, try again. NULL: none.
  */
@@ -83,9 +84,9 @@ typedef void (*weir_memory_callback)(void *user, const weir_memory_event *event)
 
 /* Calls `callback` from now on for every block and segment of every device, in the thread that did
  * it, after an allocation and after a free; NULL: nobody any more, when this returns, but by calls
- * that are under way. Of segments it is told while the allocator's lock is held, so it may call
- * nothing of Weir's then; nor may it allocate or free there at any time, since it would be told of
- * that. `user` (borrowed) is the callback's. One callback a process. Errors: ENOMEM. */
+ * that are under way. Of segments it is notified while the allocator's lock is held, so it may call
+ * nothing of Weir's then; nor may it allocate or free there at any time, since it would be notified
+ * of that. `user` (borrowed) is the callback's. One callback a process. Errors: ENOMEM. */
 WEIR_PUBLIC weir_status weir_memory_set_callback(weir_memory_callback callback, void *user);
 
 /* Figures, with the names of PyTorch's torch.cuda.memory_stats() (its documentation as of 2.8).
@@ -101,7 +102,7 @@ WEIR_PUBLIC weir_status weir_memory_set_callback(weir_memory_callback callback, 
  *                                is free as a whole
  * Where this allocator is not PyTorch's:
  *   - There is no wall between small and large: what is reserved serves both. segment and
- *     reserved_bytes are all large_pool, and a pool is told by a block's size.
+ *     reserved_bytes are all large_pool, and a pool is recognised by a block's size.
  *   - allocated_bytes' peaks are exact for one thread on one stream, and an upper bound for more:
  *     each thread's share has its own peak. The other peaks of small_pool (and with it of all) are
  *     the highest seen when a thread went past its own cache or figures were read; while history is
@@ -181,8 +182,8 @@ WEIR_PUBLIC uint64_t weir_max_memory_reserved(weir_device device);
 /* The reserved ones, by the names that PyTorch had for them first. */
 WEIR_PUBLIC uint64_t weir_memory_cached(weir_device device);
 WEIR_PUBLIC uint64_t weir_max_memory_cached(weir_device device);
-/* What the device itself says, bytes: free for anybody, and in all (cudaMemGetInfo). Errors: EINVAL
- * and the device's. */
+/* What the device itself states, bytes: free for anybody, and in all (cudaMemGetInfo). Errors:
+ * EINVAL and the device's. */
 WEIR_PUBLIC weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes,
                                           weir_device device);
 
@@ -195,7 +196,7 @@ WEIR_PUBLIC weir_status weir_memory_summary(char **out, weir_device device, bool
 
 /* ---- pinned host memory -------------------------------------------------------------------------
  * Page-locked memory that devices copy from and to at full speed. A block is free for everybody as
- * soon as it is freed and the work recorded with weir_record_stream() is complete: tell every
+ * soon as it is freed and the work recorded with weir_record_stream() is complete: name every
  * stream, of any device, that reads or writes it. Alignment 512. Sizes are rounded up to one of 8
  * steps a doubling, from 64 MiB on to 4 KiB. A block can be copied from and to as a whole: it lies
  * within one registration. After fork() the child sees zeros in it and cannot allocate any. */
@@ -209,8 +210,8 @@ enum {
 };
 
 /* *out is new: weir_pinned_free() it; NULL for 0 bytes. Of the current device. Errors: EOOM with a
- * sentence that says why; those of weir_malloc() where there is no device: only a device can lock
- * memory. */
+ * sentence that gives the reason; those of weir_malloc() where there is no device: only a device
+ * can lock memory. */
 WEIR_PUBLIC weir_status weir_pinned_malloc(void **out, size_t bytes);
 /* Locked by `device`, with WEIR_PINNED_ flags. Errors: also ENOTSUP, EINVAL (unknown flags). */
 WEIR_PUBLIC weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device,
@@ -282,9 +283,9 @@ WEIR_PUBLIC weir_status weir_pinned_get_stats(weir_pinned_stats *out);
 
 /* ---- host memory of tensors -------------------------------------------------------------------
  * Memory of tensors on the cpu is the C library's. Blocks of 32 KiB and more are kept when the last
- * tensor of them is gone, and used again for the same size: new memory costs a fault for each of its
- * pages. At most an eighth of the machine's memory is kept, and 512 MiB; nothing under valgrind or
- * AddressSanitizer. */
+ * tensor of them is gone, and used again for the same size: new memory costs a fault for each of
+ * its pages. At most an eighth of the machine's memory is kept, and 512 MiB; nothing under valgrind
+ * or AddressSanitizer. */
 
 typedef struct weir_host_cache_stats {
   uint64_t kept_bytes, kept_bytes_peak; /* that no tensor has */

@@ -41,7 +41,7 @@ typedef struct weir_module_class {
   /* *out is data for a replica (new: destroy ends it). Missing: replicas use the same data, which
    * is then read by several threads at once, and live at most as long as the module itself. */
   weir_status (*clone)(void **out, const void *data);
-  /* What stands behind the name in weir_module_to_string(): "1, 20, kernel_size=(5, 5)"; cut at
+  /* What stands after the name in weir_module_to_string(): "1, 20, kernel_size=(5, 5)"; cut at
    * `room` bytes. Missing: nothing. */
   void (*describe)(char *out, size_t room, const weir_module *self);
 } weir_module_class;
@@ -72,9 +72,9 @@ WEIR_PUBLIC void *weir_module_data(const weir_module *m);       /* (borrowed) */
  * ("attribute 'weight' already exists", "parameter name can't contain "."", a module within
  * itself), ENOMEM. */
 
-/* One of floating point requires a gradient from now on (grad.h). NULL: a parameter that could be and
- * is not, such as the bias of a layer without one. Errors: also "Cannot assign non-leaf Tensor to
- * parameter 'weight'. ..." */
+/* One of floating point requires a gradient from now on (grad.h). NULL: a parameter that could be
+ * and is not, such as the bias of a layer without one. Errors: also "Cannot assign non-leaf Tensor
+ * to parameter 'weight'. ..." */
 WEIR_PUBLIC weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_tensor *t);
 /* persistent: saved and loaded with the module. NULL as of a parameter. */
 WEIR_PUBLIC weir_status weir_module_add_buffer(weir_module *m, const char *name, weir_tensor *t,
@@ -98,9 +98,9 @@ WEIR_PUBLIC void weir_module_eval(weir_module *m);
 
 /* ---- hooks ------------------------------------------------------------------------------------
  * What the program has called around a module's forward, as torch's register_forward_pre_hook(),
- * register_forward_hook(), register_full_backward_pre_hook(), register_full_backward_hook(). Hooks of
- * a kind are called in the order in which they were registered; replicas of a module call its hooks.
- */
+ * register_forward_hook(), register_full_backward_pre_hook(), register_full_backward_hook(). Hooks
+ * of a kind are called in the order in which they were registered; replicas of a module call its
+ * hooks. */
 typedef enum weir_module_hook_kind {
   WEIR_HOOK_FORWARD_PRE,  /* before the forward: may put others in the place of inputs */
   WEIR_HOOK_FORWARD,      /* after it: may put another in the place of *out */
@@ -109,15 +109,15 @@ typedef enum weir_module_hook_kind {
 } weir_module_hook_kind;
 
 /* in: `count` tensors (inputs, or their gradients; NULL: it requires none; none before a backward);
- * out NULL before a forward. All are borrowed; one that the hook puts in a place is new, and stolen. A
- * status but WEIR_OK ends the call, or the backward, with it. */
+ * out NULL before a forward. All are borrowed; one that the hook puts in a place is new, and
+ * stolen. A status but WEIR_OK ends the call, or the backward, with it. */
 typedef weir_status (*weir_module_hook)(weir_module *m, weir_tensor **in, int count,
                                         weir_tensor **out, void *user);
 
 /* Registers a hook; *id (may be NULL) names it. user is the hook's from now on, also where this
- * fails: destroy (may be NULL) ends it when the hook is taken away, or with the module. Gradients of
- * several inputs (of one dtype, on one device) are shown when all are there; one that the module did
- * not use is zeros. Where no input requires a gradient, WEIR_HOOK_BACKWARD is called with the
+ * fails: destroy (may be NULL) ends it when the hook is taken away, or with the module. Gradients
+ * of several inputs (of one dtype, on one device) are shown when all are there; one that the module
+ * did not use is zeros. Where no input requires a gradient, WEIR_HOOK_BACKWARD is called with the
  * output's, and may give none: "Backward hook for Modules where no input requires gradient should
  * always return None or None for all gradients." Errors: ENOMEM, EINVAL. */
 WEIR_PUBLIC weir_status weir_module_register_hook(uint64_t *id, weir_module *m,
@@ -157,16 +157,16 @@ WEIR_PUBLIC weir_status weir_module_visit_modules(weir_module *m,
 /* Elements of all parameters. Errors: ENOMEM. */
 WEIR_PUBLIC weir_status weir_module_count_parameters(int64_t *out, const weir_module *m);
 /* A table of the model's layers: the shapes of what they make of the inputs (`count` of them,
- * borrowed; 0: without shapes), their own parameters, and all of them together in bytes. It
- * is called with them once, in evaluation mode; modules are as before afterwards. *out is new: free() it.
- * Errors: the call's; ENOMEM. */
+ * borrowed; 0: without shapes), their own parameters, and all of them together in bytes. It is
+ * called with them once, in evaluation mode; modules are as before afterwards. *out is new: free()
+ * it. Errors: the call's; ENOMEM. */
 WEIR_PUBLIC weir_status weir_summary(char **out, weir_module *m, weir_tensor *const *in, int count);
 /* torch's print(model), lines of "(conv1): Conv2d(...)". *out is new: free() it. */
 WEIR_PUBLIC weir_status weir_module_to_string(char **out, const weir_module *m);
 
 /* ---- training ---------------------------------------------------------------------------------
  * A module calculates as all does: what its parameters require a gradient for is recorded, unless a
- * block says WEIR_NO_GRAD, which is what one that only asks for results wants. */
+ * block states WEIR_NO_GRAD, which is what one that only asks for results wants. */
 
 /* All parameters, each once, in the order of weir_module_visit(): what an optimizer (optim.h) and
  * weir_clip_grad_norm_() want. *out (free() it; never NULL) has *count tensors, borrowed until the
@@ -182,9 +182,9 @@ WEIR_PUBLIC void weir_module_zero_grad(weir_module *m);
 /* ---- moving -----------------------------------------------------------------------------------
  * In place: the module has other tensors afterwards, where something changes; who held one of the
  * old ones still has it. Parameters that require gradients are leaves that require them afterwards,
- * too (not as complex numbers), and what has gathered moves with them. All of them are made before the first is exchanged: a
- * failure leaves the module whole, and both are held for a moment. Only floating-point and complex
- * tensors are converted to a dtype, integers keep theirs. */
+ * too (not as complex numbers), and what has gathered moves with them. All of them are made before
+ * the first is exchanged: a failure leaves the module whole, and both are held for a moment. Only
+ * floating-point and complex tensors are converted to a dtype, integers keep theirs. */
 
 /* options: dtype, device, non_blocking. Errors: EINVAL "nn.Module.to only accepts floating point or
  * complex dtypes, but got desired dtype=weir.int64"; those of weir_to(). */
@@ -204,7 +204,7 @@ WEIR_PUBLIC weir_status weir_module_double(weir_module *m);
  * copies. Module.state_dict(). */
 WEIR_PUBLIC weir_status weir_module_state(weir_tensors **out, const weir_module *m);
 /* Copies a state into the module's tensors, which keep their dtype and device. strict: every name
- * of either must be in both. Errors: EINVAL, "Error(s) in loading state_dict for Net:" and behind
+ * of either must be in both. Errors: EINVAL, "Error(s) in loading state_dict for Net:" and after
  * it "Missing key(s) in state_dict: ...", "Unexpected key(s) in state_dict: ...", "size mismatch
  * for conv1.weight: copying a param with shape weir.Size([20, 1, 5, 5]) from checkpoint, the shape
  * in current model is weir.Size([20, 1, 3, 3])." Module.load_state_dict(). */

@@ -1,9 +1,10 @@
 /* nn.h: what neural networks are made of: pooling, normalisation, dropout, convolutions of other
  * dimensions, interpolation, distances, losses. Included by weir.h.
  *
- * Names, arguments, shapes, dtypes and errors are those of torch.nn.functional. What ops.h says of
- * all operations holds here, too: a result is new, on the device of the operands; a function that
- * failed leaves *out NULL. Images are (n, channels, ...) or, without a batch, (channels, ...). */
+ * Names, arguments, shapes, dtypes and errors are those of torch.nn.functional. What ops.h states
+ * of all operations holds here, too: a result is new, on the device of the operands; a function
+ * that failed leaves *out NULL. Images are (n, channels, ...) or, without a batch, (channels,
+ * ...). */
 #ifndef WEIR_NN_H
 #define WEIR_NN_H
 
@@ -75,8 +76,8 @@ WEIR_PUBLIC weir_status weir_adaptive_max_pool3d(weir_tensor **out, const weir_t
 
 /* ---- normalisation ----------------------------------------------------------------------------
  * Calculated in float32 where the dtype is shorter; parameters are of the input's dtype, or float32
- * beside a shorter one ("mixed dtype (CPU): expect parameter to have scalar type of Float"). weight
- * and bias may be NULL: 1 and 0. */
+ * next to a shorter one ("mixed dtype (CPU): expect parameter to have scalar type of Float").
+ * weight and bias may be NULL: 1 and 0. */
 
 /* Over the last dimensions, which are `shape`, as weight and bias are: (x - mean) / sqrt(var + eps)
  * weight + bias. Errors: "Given normalized_shape=[4], expected input with shape [*, 4], but got
@@ -95,8 +96,8 @@ typedef struct weir_batch_norm_options {
   double eps;
 } weir_batch_norm_options;
 
-/* Over all but dimension 1, the channels: a (n, channels, ...). Running statistics (channels;
- * NULL: none) are changed where it trains, the variance's with Bessel's correction. Errors: "Expected
+/* Over all but dimension 1, the channels: a (n, channels, ...). Running statistics (channels; NULL:
+ * none) are changed where it trains, the variance's with Bessel's correction. Errors: "Expected
  * more than 1 value per channel when training, got input size weir.Size([1, 3])"; "running_mean
  * should contain 3 elements not 2"; "running_mean must be defined in evaluation mode". */
 WEIR_PUBLIC weir_status weir_batch_norm(weir_tensor **out, const weir_tensor *a,
@@ -110,24 +111,25 @@ WEIR_PUBLIC weir_status weir_instance_norm(weir_tensor **out, const weir_tensor 
                                            const weir_tensor *weight, const weir_tensor *bias,
                                            const weir_batch_norm_options *options);
 /* Over groups of channels of an image: a (n, channels, ...), weight and bias (channels). Errors:
- * "Expected number of channels in input to be divisible by num_groups, but got input of shape [2, 3,
- * 4] and num_groups=2". */
+ * "Expected number of channels in input to be divisible by num_groups, but got input of shape [2,
+ * 3, 4] and num_groups=2". */
 WEIR_PUBLIC weir_status weir_group_norm(weir_tensor **out, const weir_tensor *a, int64_t groups,
                                         const weir_tensor *weight, const weir_tensor *bias,
                                         double eps);
 
 /* ---- dropout ----------------------------------------------------------------------------------
  * Elements are 0 with probability p and the others larger by 1 / (1 - p); g (borrowed) NULL: the
- * default generator of the device. Not training, or p 0: a itself once more. Which are 0 is the same
- * on every device, and not as in torch. Errors: "dropout probability has to be between 0 and 1, but
- * got 1.5". */
+ * default generator of the device. Not training, or p 0: a itself once more. Which are 0 is the
+ * same on every device, and not as in torch. Errors: "dropout probability has to be between 0 and
+ * 1, but got 1.5". */
 WEIR_PUBLIC weir_status weir_dropout(weir_tensor **out, const weir_tensor *a, double p,
                                      bool training, weir_generator *g);
 /* Whole channels: torch's dropout1d, dropout2d, dropout3d of (n, channels, ...). */
 WEIR_PUBLIC weir_status weir_feature_dropout(weir_tensor **out, const weir_tensor *a, double p,
                                              bool training, weir_generator *g);
 
-/* ---- distances -------------------------------------------------------------------------------- */
+/* ---- distances
+ * -------------------------------------------------------------------------------- */
 
 /* Vectors along dim through their p-norm, at least eps. torch's usual ones: 2, 1, 1e-12. */
 WEIR_PUBLIC weir_status weir_normalize(weir_tensor **out, const weir_tensor *a, double p, int dim,
@@ -153,18 +155,18 @@ typedef struct weir_conv_options {
 } weir_conv_options;
 
 /* Cross-correlation: a (n, channels, ...) or (channels, ...), weight (out, channels / groups, ...),
- * bias (out) or NULL; options NULL: the defaults. Errors: those of weir_conv2d(); "padding='same' is
- * not supported for strided convolutions". */
+ * bias (out) or NULL; options NULL: the defaults. Errors: those of weir_conv2d(); "padding='same'
+ * is not supported for strided convolutions". */
 WEIR_PUBLIC weir_status weir_conv1d(weir_tensor **out, const weir_tensor *a,
                                     const weir_tensor *weight, const weir_tensor *bias,
                                     const weir_conv_options *options);
 WEIR_PUBLIC weir_status weir_conv3d(weir_tensor **out, const weir_tensor *a,
                                     const weir_tensor *weight, const weir_tensor *bias,
                                     const weir_conv_options *options);
-/* What a convolution gives back: weight (channels, out / groups, ...). Errors: "output padding must be
- * smaller than either stride or dilation, but got ..."; "Given transposed=1, weight of size [2, 4,
- * 3], expected input[1, 3, 8] to have 2 channels, but got 3 channels instead"; "... Output size is too
- * small", also of float32, of which torch's cpu sometimes makes an empty result. */
+/* What a convolution gives back: weight (channels, out / groups, ...). Errors: "output padding must
+ * be smaller than either stride or dilation, but got ..."; "Given transposed=1, weight of size [2,
+ * 4, 3], expected input[1, 3, 8] to have 2 channels, but got 3 channels instead"; "... Output size
+ * is too small", also of float32, of which torch's cpu sometimes makes an empty result. */
 WEIR_PUBLIC weir_status weir_conv_transpose1d(weir_tensor **out, const weir_tensor *a,
                                               const weir_tensor *weight, const weir_tensor *bias,
                                               const weir_conv_options *options);
@@ -175,7 +177,8 @@ WEIR_PUBLIC weir_status weir_conv_transpose3d(weir_tensor **out, const weir_tens
                                               const weir_tensor *weight, const weir_tensor *bias,
                                               const weir_conv_options *options);
 
-/* ---- interpolation ---------------------------------------------------------------------------- */
+/* ---- interpolation
+ * ---------------------------------------------------------------------------- */
 
 typedef enum weir_interpolate_mode {
   WEIR_INTERPOLATE_NEAREST,
@@ -208,8 +211,8 @@ WEIR_PUBLIC weir_status weir_interpolate(weir_tensor **out, const weir_tensor *a
 WEIR_PUBLIC weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t factor);
 WEIR_PUBLIC weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a,
                                              int64_t factor);
-/* Channels (dimension 1 of at least three) dealt out to `groups` in turn. Errors: "Number of channels
- * must be divisible by groups. Got 3 channels and 2 groups." */
+/* Channels (dimension 1 of at least three) dealt out to `groups` in turn. Errors: "Number of
+ * channels must be divisible by groups. Got 3 channels and 2 groups." */
 WEIR_PUBLIC weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a,
                                              int64_t groups);
 
@@ -223,14 +226,16 @@ typedef struct weir_unfold_options {
 } weir_unfold_options;
 
 /* Blocks of ([n,] channels, h, w) as columns: [n,] channels kernel[0] kernel[1], blocks. Floating
- * point, complex64 and bool, as torch. Errors: "Given input with spatial size (2, 2), kernel_size=(3,
- * 3), ..., calculated shape of the array of sliding blocks as (0, 0), but its components must be at
- * least one."; "kernel size should be greater than zero, but got kernel_height: 0 kernel_width: 1". */
+ * point, complex64 and bool, as torch. Errors: "Given input with spatial size (2, 2),
+ * kernel_size=(3, 3), ..., calculated shape of the array of sliding blocks as (0, 0), but its
+ * components must be at least one."; "kernel size should be greater than zero, but got
+ * kernel_height: 0 kernel_width: 1". */
 WEIR_PUBLIC weir_status weir_unfold_blocks(weir_tensor **out, const weir_tensor *a,
                                            const weir_unfold_options *options);
 /* The sums of those columns where their blocks were: [n,] channels, output_size[0], output_size[1].
- * Errors: "Expected size of input's dimension 1 to be divisible by the product of kernel_size, ...";
- * "... expected size of input's dimension 2 to match the calculated number of sliding blocks ...". */
+ * Errors: "Expected size of input's dimension 1 to be divisible by the product of kernel_size,
+ * ..."; "... expected size of input's dimension 2 to match the calculated number of sliding blocks
+ * ...". */
 WEIR_PUBLIC weir_status weir_fold(weir_tensor **out, const weir_tensor *a,
                                   const int64_t *output_size, const weir_unfold_options *options);
 

@@ -126,10 +126,10 @@ WEIR_PUBLIC weir_status weir_equal(bool *out, const weir_tensor *a, const weir_t
 /* ---- reductions -------------------------------------------------------------------------------
  * Of all elements, to a tensor without dimensions; or over `count` dimensions `dims` (negative ones
  * count from the end, none: all), which disappear or, keepdim, have size 1 in the result. sum and
- * prod of integers and bool are int64; nansum counts NaN as 0. argmax and argmin give places (int64), the first of equals;
- * max_dim and min_dim values and places; amax and amin values only. Errors: "Dimension out of range
- * (expected to be in range of [-2, 1], but got 2)", "dim 0 appears multiple times in the list of
- * dims", mean of integers, an empty max. */
+ * prod of integers and bool are int64; nansum counts NaN as 0. argmax and argmin give places
+ * (int64), the first of equals; max_dim and min_dim values and places; amax and amin values only.
+ * Errors: "Dimension out of range (expected to be in range of [-2, 1], but got 2)", "dim 0 appears
+ * multiple times in the list of dims", mean of integers, an empty max. */
 #define WEIR_REDUCE_MAP(X)                                                                         \
   X(sum, SUM)                                                                                      \
   X(mean, MEAN)                                                                                    \
@@ -213,7 +213,7 @@ WEIR_PUBLIC weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
  * Errors: "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4 for
  * tensor number 1 in the list." */
 
-/* One behind the other along `dim`; dtypes are promoted. */
+/* One after the other along `dim`; dtypes are promoted. */
 WEIR_PUBLIC weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count,
                                  int dim);
 /* Along a new dimension. */
@@ -265,11 +265,11 @@ WEIR_PUBLIC weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, w
 /* 1 with probability p, else 0. */
 WEIR_PUBLIC weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g);
 /* num_samples categories, drawn by their probabilities (up to a factor): (categories) or (rows,
- * categories) to int64 of (num_samples) or (rows, num_samples). Without replacement no category comes
- * twice. In float64, on the device of the probabilities; the host reads three numbers of it. The
- * numbers drawn are not torch's. Errors: "prob_dist must be 1 or 2 dim", "cannot sample n_sample >
- * prob_dist.size(-1) samples without replacement", "probability tensor contains either `inf`, `nan`
- * or element < 0", "invalid multinomial distribution (sum of probabilities <= 0)". */
+ * categories) to int64 of (num_samples) or (rows, num_samples). Without replacement no category
+ * comes twice. In float64, on the device of the probabilities; the host reads three numbers of it.
+ * The numbers drawn are not torch's. Errors: "prob_dist must be 1 or 2 dim", "cannot sample
+ * n_sample > prob_dist.size(-1) samples without replacement", "probability tensor contains either
+ * `inf`, `nan` or element < 0", "invalid multinomial distribution (sum of probabilities <= 0)". */
 WEIR_PUBLIC weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities,
                                          int64_t num_samples, bool replacement, weir_generator *g);
 
@@ -277,8 +277,8 @@ WEIR_PUBLIC weir_status weir_multinomial(weir_tensor **out, const weir_tensor *p
  * Of the process. Matrix products of float32 may be rounded to TF32 (at first not); partial sums of
  * float16 and bfloat16 products may be rounded to their dtype (at first they may); only algorithms
  * that give the same bits every time (at first others, too). As torch.backends.cuda.matmul and
- * torch.use_deterministic_algorithms(). TF32 of convolutions by cuDNN goes by the same: at first not,
- * where torch.backends.cudnn.allow_tf32 is True at first. */
+ * torch.use_deterministic_algorithms(). TF32 of convolutions by cuDNN goes by the same: at first
+ * not, where torch.backends.cudnn.allow_tf32 is True at first. */
 WEIR_PUBLIC void weir_set_allow_tf32(bool allow);
 WEIR_PUBLIC bool weir_get_allow_tf32(void);
 WEIR_PUBLIC void weir_set_allow_reduced_precision(bool allow);

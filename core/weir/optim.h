@@ -49,10 +49,11 @@ WEIR_PUBLIC weir_optim_options weir_optim_defaults(weir_optim kind);
 /* For one thread at a time. */
 typedef struct weir_optimizer weir_optimizer;
 
-/* *out is new, with one group of `count` parameters (borrowed: counted once more). options NULL: the
- * defaults. Errors: EINVAL: torch's sentences, "optimizer got an empty parameter list", "Invalid
- * learning rate: -1.0", "Nesterov momentum requires a momentum and zero dampening", "can't optimize
- * a non-leaf Tensor", "some parameters appear in more than one parameter group"; ENOMEM. */
+/* *out is new, with one group of `count` parameters (borrowed: counted once more). options NULL:
+ * the defaults. Errors: EINVAL: torch's sentences, "optimizer got an empty parameter list",
+ * "Invalid learning rate: -1.0", "Nesterov momentum requires a momentum and zero dampening", "can't
+ * optimize a non-leaf Tensor", "some parameters appear in more than one parameter group";
+ * ENOMEM. */
 WEIR_PUBLIC weir_status weir_optimizer_create(weir_optimizer **out, weir_optim kind,
                                               weir_tensor *const *parameters, int count,
                                               const weir_optim_options *options);
@@ -83,12 +84,12 @@ WEIR_PUBLIC weir_status weir_optimizer_get_options(weir_optim_options *out, cons
 WEIR_PUBLIC weir_status weir_optimizer_set_options(weir_optimizer *o, int group,
                                                    const weir_optim_options *options);
 
-/* What an optimizer knows beside parameters, by torch's names: "state.0.exp_avg", with parameters
- * counted through all groups, "state.0.step", "param_groups.0.lr". *out is new; its tensors are the
- * optimizer's own, which the next step changes. Errors: ENOMEM. */
+/* What an optimizer knows in addition to parameters, by torch's names: "state.0.exp_avg", with
+ * parameters counted through all groups, "state.0.step", "param_groups.0.lr". *out is new; its
+ * tensors are the optimizer's own, which the next step changes. Errors: ENOMEM. */
 WEIR_PUBLIC weir_status weir_optimizer_state(weir_tensors **out, const weir_optimizer *o);
-/* The reverse: elements are copied (any dtype, any device). A parameter that has none in `state` has
- * none then. Errors: EINVAL (a shape that is not the parameter's, a name nothing here has); the
+/* The reverse: elements are copied (any dtype, any device). A parameter that has none in `state`
+ * has none then. Errors: EINVAL (a shape that is not the parameter's, a name nothing here has); the
  * optimizer is as it was. */
 WEIR_PUBLIC weir_status weir_optimizer_load_state(weir_optimizer *o, const weir_tensors *state);
 

@@ -1,13 +1,13 @@
-/* order.h: running reductions; elements in order, the largest, the middle ones; places in what is in
- * order. Included by weir.h.
+/* order.h: running reductions; elements in order, the largest, the middle ones; places in what is
+ * in order. Included by weir.h.
  *
- * What ops.h says of all operations holds here, too. Dimensions that are negative count from the
+ * What ops.h states of all operations holds here, too. Dimensions that are negative count from the
  * end. NaN is larger than all else. Where a function has two results, the second is int64: places
  * in the dimension. Functions without `dim` are of all elements. Of equals their order is kept
- * wherever there is one, on every device: places are those of torch's stable sort, which its topk(),
- * kthvalue() and median() do not promise. Errors, beside those that are named: "Dimension out of
- * range (expected to be in range of [-2, 1], but got 2)"; "\"kthvalue_cpu\" not implemented for
- * 'Bool'"; out of memory. */
+ * wherever there is one, on every device: places are those of torch's stable sort, which its
+ * topk(), kthvalue() and median() do not promise. Errors, in addition to those that are named:
+ * "Dimension out of range (expected to be in range of [-2, 1], but got 2)"; "\"kthvalue_cpu\" not
+ * implemented for 'Bool'"; out of memory. */
 #ifndef WEIR_ORDER_H
 #define WEIR_ORDER_H
 
@@ -32,8 +32,8 @@ WEIR_PUBLIC weir_status weir_cumsum_(weir_tensor *a, int dim);
 WEIR_PUBLIC weir_status weir_cumprod(weir_tensor **out, const weir_tensor *a, int dim);
 WEIR_PUBLIC weir_status weir_cumprod_(weir_tensor *a, int dim);
 
-/* log(sum(exp(x))), which may each be too large. Of floating point; torch has it of complex numbers,
- * too. */
+/* log(sum(exp(x))), which may each be too large. Of floating point; torch has it of complex
+ * numbers, too. */
 WEIR_PUBLIC weir_status weir_logcumsumexp(weir_tensor **out, const weir_tensor *a, int dim);
 
 /* The largest, or the smallest, so far, and the place of the last of equals; NaN stays. */
@@ -65,8 +65,8 @@ WEIR_PUBLIC weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indice
                                       const weir_tensor *a, int64_t k, int dim, bool keepdim);
 
 /* The middle one, of an even number the smaller of both; NaN where there is one, its first. Of all
- * of nothing NaN, or the least integer. Errors: "median(): Expected reduction dim 0 to have non-zero
- * size.", "\"median_cpu\" not implemented for 'Bool'", of a dimension "median_out". */
+ * of nothing NaN, or the least integer. Errors: "median(): Expected reduction dim 0 to have
+ * non-zero size.", "\"median_cpu\" not implemented for 'Bool'", of a dimension "median_out". */
 WEIR_PUBLIC weir_status weir_median(weir_tensor **out, const weir_tensor *a);
 WEIR_PUBLIC weir_status weir_median_dim(weir_tensor **values, weir_tensor **indices,
                                         const weir_tensor *a, int dim, bool keepdim);
@@ -95,16 +95,16 @@ WEIR_PUBLIC weir_status weir_diff(weir_tensor **out, const weir_tensor *a, int64
 /* ---- places in what is in order ---------------------------------------------------------------
  */
 
-/* Where each value would go into the last dimension of `sorted`, which is in order: before the first
- * that is not less or, right, before the first that is greater; NaN at the end. sorted has one
- * dimension, or values' dimensions but for the last. int64, or int32. Errors: "weir.searchsorted():
- * boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input
- * value tensor must match, but we got boundaries tensor [2, 3] and input value tensor [3]", and its
- * like for tensors without dimensions. */
+/* Where each value would go into the last dimension of `sorted`, which is in order: before the
+ * first that is not less or, right, before the first that is greater; NaN at the end. sorted has
+ * one dimension, or values' dimensions but for the last. int64, or int32. Errors:
+ * "weir.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of
+ * boundaries tensor and input value tensor must match, but we got boundaries tensor [2, 3] and
+ * input value tensor [3]", and its like for tensors without dimensions. */
 WEIR_PUBLIC weir_status weir_searchsorted(weir_tensor **out, const weir_tensor *sorted,
                                           const weir_tensor *values, bool right, bool out_int32);
-/* The same with boundaries of one dimension. Errors: "boundaries tensor must be 1 dimension, but got
- * dim(2)". */
+/* The same with boundaries of one dimension. Errors: "boundaries tensor must be 1 dimension, but
+ * got dim(2)". */
 WEIR_PUBLIC weir_status weir_bucketize(weir_tensor **out, const weir_tensor *a,
                                        const weir_tensor *boundaries, bool right, bool out_int32);
 
@@ -114,8 +114,8 @@ WEIR_PUBLIC weir_status weir_isin(weir_tensor **out, const weir_tensor *elements
                                   const weir_tensor *test, bool invert);
 
 /* ---- what is there, how often -----------------------------------------------------------------
- * Functions whose result has as many elements as there are different ones, or as the largest says,
- * wait for the device; while it is captured they fail. */
+ * Functions whose result has as many elements as there are different ones, or as the largest
+ * states, wait for the device; while it is captured they fail. */
 
 /* The different elements, in order: of one dimension; of each NaN all. inverse, of a's shape: which
  * of them each element is; counts: how many are alike. Both int64; NULL: not asked for. torch's
@@ -126,10 +126,11 @@ WEIR_PUBLIC weir_status weir_unique(weir_tensor **out, weir_tensor **inverse, we
 WEIR_PUBLIC weir_status weir_unique_consecutive(weir_tensor **out, weir_tensor **inverse,
                                                 weir_tensor **counts, const weir_tensor *a);
 
-/* torch's unique() with `dim`: a's different parts along it, in the order of their elements, the first
- * foremost, with a's other sizes; inverse: which of them each part is, in one dimension; counts. Parts
- * with NaN are each unlike all. Errors: "There are 0 sized dimensions, and they aren't selected, so
- * unique cannot be applied", "\"unique_dim\" not implemented for 'ComplexFloat'". */
+/* torch's unique() with `dim`: a's different parts along it, in the order of their elements, the
+ * first foremost, with a's other sizes; inverse: which of them each part is, in one dimension;
+ * counts. Parts with NaN are each unlike all. Errors: "There are 0 sized dimensions, and they
+ * aren't selected, so unique cannot be applied", "\"unique_dim\" not implemented for
+ * 'ComplexFloat'". */
 WEIR_PUBLIC weir_status weir_unique_dim(weir_tensor **out, weir_tensor **inverse,
                                         weir_tensor **counts, const weir_tensor *a, int dim);
 /* The same of neighbours, in their order. */
@@ -142,8 +143,8 @@ WEIR_PUBLIC weir_status weir_unique_consecutive_dim(weir_tensor **out, weir_tens
 WEIR_PUBLIC weir_status weir_mode(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
                                   int dim, bool keepdim);
 
-/* How often each of 0, 1, ... is there, to the largest or to minlength - 1: int64; weights: the sums
- * of theirs, float32 or else float64. a has one dimension. Errors: "bincount only supports 1-d
+/* How often each of 0, 1, ... is there, to the largest or to minlength - 1: int64; weights: the
+ * sums of theirs, float32 or else float64. a has one dimension. Errors: "bincount only supports 1-d
  * non-negative integral inputs.", "minlength should be >= 0", "weights should be 1-d and have the
  * same length as input", "\"bincount_cpu\" not implemented for 'Float'". */
 WEIR_PUBLIC weir_status weir_bincount(weir_tensor **out, const weir_tensor *a,

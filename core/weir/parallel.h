@@ -37,7 +37,7 @@ WEIR_PUBLIC weir_status weir_data_parallel(weir_module **out, weir_module *m,
  * not copied. All or none. Errors: ENOMEM, EOOM, those of the device. */
 WEIR_PUBLIC weir_status weir_replicate(weir_module **out, weir_module *m,
                                        const weir_device *devices, int count);
-/* At most `count` parts of t along dimension 0, out[i] (new) on devices[i]; *parts says how many
+/* At most `count` parts of t along dimension 0, out[i] (new) on devices[i]; *parts states how many
  * there are. Errors: EINVAL (no dimensions), EOOM, those of the device. */
 WEIR_PUBLIC weir_status weir_parallel_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
                                               const weir_device *devices, int count);
@@ -46,7 +46,7 @@ WEIR_PUBLIC weir_status weir_parallel_scatter(weir_tensor **out, int *parts, con
 WEIR_PUBLIC weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
                                             weir_tensor *const *inputs, int each,
                                             const weir_device *devices, int count);
-/* The tensors one behind the other along dimension 0, on `device`; those without dimensions become
+/* The tensors one after the other along dimension 0, on `device`; those without dimensions become
  * a row of numbers, and the log callback gets a warning. Errors: EINVAL "Input tensor at index 1
  * has invalid shape [2, 3], but expected [2, 4]". */
 WEIR_PUBLIC weir_status weir_parallel_gather(weir_tensor **out, weir_tensor *const *tensors,

@@ -1,11 +1,11 @@
-/* reduce.h: what is made of many elements, beside sum, mean and their like (ops.h). Included by
- * weir.h.
+/* reduce.h: what is made of many elements, in addition to sum, mean and their like (ops.h).
+ * Included by weir.h.
  *
- * What ops.h says of all operations holds here, too. A function is of all elements, its _dim of one
- * dimension and its _dims of `count` dimensions `dims` (none: all); negative ones count from the
- * end, and what is reduced disappears or, keepdim, has size 1 in the result. Errors: "Dimension out
- * of range (expected to be in range of [-2, 1], but got 2)", "dim 0 appears multiple times in the
- * list of dims". */
+ * What ops.h states of all operations holds here, too. A function is of all elements, its _dim of
+ * one dimension and its _dims of `count` dimensions `dims` (none: all); negative ones count from
+ * the end, and what is reduced disappears or, keepdim, has size 1 in the result. Errors: "Dimension
+ * out of range (expected to be in range of [-2, 1], but got 2)", "dim 0 appears multiple times in
+ * the list of dims". */
 #ifndef WEIR_REDUCE_H
 #define WEIR_REDUCE_H
 

@@ -1,8 +1,8 @@
 /* schedule.h: learning rates that follow the epochs. Included by weir.h.
  *
  * As torch.optim.lr_scheduler: a schedule changes the lr of every group of an optimizer, once as it
- * is created (for epoch 0) and then with each step. Formulas are torch's of 2.15, in their recursive
- * form: several schedules of one optimizer multiply. Options are torch's arguments. */
+ * is created (for epoch 0) and then with each step. Formulas are torch's of 2.15, in their
+ * recursive form: several schedules of one optimizer multiply. Options are torch's arguments. */
 #ifndef WEIR_SCHEDULE_H
 #define WEIR_SCHEDULE_H
 

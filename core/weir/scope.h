@@ -56,7 +56,7 @@ WEIR_PUBLIC weir_status weir_scope_check(weir_status st);
 /* t (stolen) becomes the scope's. Returns t, borrowed until the scope ends; NULL where the scope
  * has failed, or none is open. */
 WEIR_PUBLIC weir_tensor *weir_scope_take(weir_tensor *t);
-/* weir_scope_take() of what a call that said `st` made: what weir_call() does. */
+/* weir_scope_take() of what a call that returned `st` made: what weir_call() does. */
 WEIR_PUBLIC weir_tensor *weir_scope_made(weir_tensor **made, weir_status st);
 /* At the end of the scope *out is t, with a count of the caller's, if nothing has failed, else
  * NULL; until then it is NULL. Errors: EINVAL (t is NULL, no scope is open), ENOMEM: the scope's,

@@ -55,7 +55,7 @@ WEIR_PUBLIC weir_status
 weir_module_multihead_attention(weir_module **out, int64_t embed_dim, int64_t num_heads,
                                 const weir_multihead_attention_options *options);
 
-/* What a call of a MultiheadAttention takes beside its tensors. */
+/* What a call of a MultiheadAttention takes in addition to its tensors. */
 typedef struct weir_multihead_options {
   const weir_tensor
       *key_padding_mask;        /* borrowed; (N, S), bool: where true is left out; else added */
@@ -88,17 +88,17 @@ typedef struct weir_transformer_options {
 } weir_transformer_options;
 
 /* TransformerEncoderLayer(d_model, nhead): self_attn, linear1, dropout, linear2, norm1, norm2,
- * dropout1, dropout2. options NULL: none. Errors: EINVAL "activation should be relu/gelu, not tanh";
- * those of weir_module_multihead_attention(). */
+ * dropout1, dropout2. options NULL: none. Errors: EINVAL "activation should be relu/gelu, not
+ * tanh"; those of weir_module_multihead_attention(). */
 WEIR_PUBLIC weir_status weir_module_transformer_encoder_layer(
     weir_module **out, int64_t d_model, int64_t nhead, const weir_transformer_options *options);
-/* TransformerEncoder(layer, num_layers, norm): layers (a ModuleList of `layer` and copies of it) and
- * norm, behind them (NULL: none). Steals layer and norm, also where it fails. Errors: EINVAL, layer
- * is no TransformerEncoderLayer. */
+/* TransformerEncoder(layer, num_layers, norm): layers (a ModuleList of `layer` and copies of it)
+ * and norm, after them (NULL: none). Steals layer and norm, also where it fails. Errors: EINVAL,
+ * layer is no TransformerEncoderLayer. */
 WEIR_PUBLIC weir_status weir_module_transformer_encoder(weir_module **out, weir_module *layer,
                                                         int64_t num_layers, weir_module *norm);
 
-/* What a call of either takes beside src; masks as those of weir_multihead_options. */
+/* What a call of either takes in addition to src; masks as those of weir_multihead_options. */
 typedef struct weir_transformer_encode_options {
   const weir_tensor *mask;                 /* borrowed; (L, L) or (N heads, L, L) */
   const weir_tensor *src_key_padding_mask; /* borrowed; (N, L) */
@@ -116,12 +116,13 @@ WEIR_PUBLIC weir_status weir_transformer_encode(weir_tensor **out, weir_module *
  * as of an encoder's layer. */
 WEIR_PUBLIC weir_status weir_module_transformer_decoder_layer(
     weir_module **out, int64_t d_model, int64_t nhead, const weir_transformer_options *options);
-/* TransformerDecoder(layer, num_layers, norm): as weir_module_transformer_encoder(). Errors: EINVAL,
- * layer is no TransformerDecoderLayer. */
+/* TransformerDecoder(layer, num_layers, norm): as weir_module_transformer_encoder(). Errors:
+ * EINVAL, layer is no TransformerDecoderLayer. */
 WEIR_PUBLIC weir_status weir_module_transformer_decoder(weir_module **out, weir_module *layer,
                                                         int64_t num_layers, weir_module *norm);
 
-/* What a call of either takes beside tgt and memory; masks as those of weir_multihead_options. */
+/* What a call of either takes in addition to tgt and memory; masks as those of
+ * weir_multihead_options. */
 typedef struct weir_transformer_decode_options {
   const weir_tensor *tgt_mask;                /* borrowed; (T, T) or (N heads, T, T) */
   const weir_tensor *memory_mask;             /* borrowed; (T, S) or (N heads, T, S) */
@@ -137,7 +138,7 @@ WEIR_PUBLIC weir_status weir_transformer_decode(weir_tensor **out, weir_module *
                                                 const weir_transformer_decode_options *options);
 
 /* Transformer(d_model, nhead, num_encoder_layers, num_decoder_layers): encoder and decoder, each
- * with a norm behind its layers; all matrices are xavier_uniform_ at first. Called with two tensors,
+ * with a norm after its layers; all matrices are xavier_uniform_ at first. Called with two tensors,
  * src and tgt. torch's usual: 512, 8, 6, 6. options NULL: none. */
 WEIR_PUBLIC weir_status weir_module_transformer(weir_module **out, int64_t d_model, int64_t nhead,
                                                 int64_t num_encoder_layers,
@@ -169,9 +170,9 @@ typedef struct weir_recurrent_options {
 } weir_recurrent_options;
 
 /* LSTM, GRU and RNN: parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 (weight_hr_l0),
- * those of the other direction with _reverse behind, layer by layer; gates in torch's order.
+ * those of the other direction with _reverse at the end, layer by layer; gates in torch's order.
  * Uniform in [-b, b) at first, b = 1 / sqrt(hidden_size). Called with an input (L, N, features) or
- * (L, features), behind it, or not, the state it begins with (h_0, and c_0 of an LSTM): gives the
+ * (L, features), after it, or not, the state it begins with (h_0, and c_0 of an LSTM): gives the
  * last layer's outputs. options NULL: none. Errors: EINVAL "hidden_size must be greater than zero",
  * "proj_size has to be smaller than hidden_size". */
 WEIR_PUBLIC weir_status weir_module_lstm(weir_module **out, int64_t input_size, int64_t hidden_size,

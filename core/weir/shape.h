@@ -1,10 +1,10 @@
 /* shape.h: tensors cut, turned, repeated and padded. Included by weir.h.
  *
  * Names, arguments, shapes and errors are PyTorch's. Dimensions may be negative: -1 is the last.
- * Where it says "view" the result shares t's storage; all other results are new. Of functions that
- * give several tensors all are made or none. A function that failed leaves *out NULL. Errors of
- * all: EINVAL, "Dimension out of range (expected to be in range of [-2, 1], but got 2)" and torch's
- * others; ENOMEM, EOOM and those of the device. */
+ * Where it states "view" the result shares t's storage; all other results are new. Of functions
+ * that give several tensors all are made or none. A function that failed leaves *out NULL. Errors
+ * of all: EINVAL, "Dimension out of range (expected to be in range of [-2, 1], but got 2)" and
+ * torch's others; ENOMEM, EOOM and those of the device. */
 #ifndef WEIR_SHAPE_H
 #define WEIR_SHAPE_H
 
@@ -21,11 +21,11 @@ extern "C" {
 /* ---- parts ------------------------------------------------------------------------------------
  * Views. */
 
-/* All t[i] of dimension `dim`; out has room for `room`, *count says how many there are. Errors:
+/* All t[i] of dimension `dim`; out has room for `room`, *count states how many there are. Errors:
  * "Dimension specified as 0 but tensor has no dimensions". */
 WEIR_PUBLIC weir_status weir_unbind(weir_tensor **out, int *count, int room, const weir_tensor *t,
                                     int dim);
-/* Pieces of the given sizes (borrowed), one behind the other; out has room for `count`. Errors:
+/* Pieces of the given sizes (borrowed), one after the other; out has room for `count`. Errors:
  * "split_with_sizes expects split_sizes to sum exactly to 4 (input tensor's size at dimension 1),
  * but got split_sizes=[1, 2]". */
 WEIR_PUBLIC weir_status weir_split_with_sizes(weir_tensor **out, const weir_tensor *t,
@@ -54,18 +54,18 @@ WEIR_PUBLIC weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, i
  * repeated dim in `source` ([0, 0])". */
 WEIR_PUBLIC weir_status weir_movedim(weir_tensor **out, const weir_tensor *t, const int *source,
                                      const int *destination, int count);
-/* Complex numbers as pairs of real ones in a last dimension of size 2, and the reverse: views of t. Of
- * complex64; of float32. Errors: "view_as_real is only supported for complex tensors"; "Tensor must
- * have a last dimension of size 2", its stride other than 1, other strides or the offset odd; ENOTSUP
- * (float16 and float64, whose complex numbers are not here). */
+/* Complex numbers as pairs of real ones in a last dimension of size 2, and the reverse: views of t.
+ * Of complex64; of float32. Errors: "view_as_real is only supported for complex tensors"; "Tensor
+ * must have a last dimension of size 2", its stride other than 1, other strides or the offset odd;
+ * ENOTSUP (float16 and float64, whose complex numbers are not here). */
 WEIR_PUBLIC weir_status weir_view_as_real(weir_tensor **out, const weir_tensor *t);
 WEIR_PUBLIC weir_status weir_view_as_complex(weir_tensor **out, const weir_tensor *t);
-/* The parts of complex numbers: views of t; the real part of other tensors is t itself. Errors: "imag
- * is not implemented for tensors with non-complex dtypes." */
+/* The parts of complex numbers: views of t; the real part of other tensors is t itself. Errors:
+ * "imag is not implemented for tensors with non-complex dtypes." */
 WEIR_PUBLIC weir_status weir_real(weir_tensor **out, const weir_tensor *t);
 WEIR_PUBLIC weir_status weir_imag(weir_tensor **out, const weir_tensor *t);
-/* With the imaginary parts negated: a new tensor (torch's is one that is read so); of tensors that are
- * not complex t itself. */
+/* With the imaginary parts negated: a new tensor (torch's is one that is read so); of tensors that
+ * are not complex t itself. */
 WEIR_PUBLIC weir_status weir_conj(weir_tensor **out, const weir_tensor *t);
 /* Dimensions a and b exchanged: weir_transpose() by another name. */
 WEIR_PUBLIC weir_status weir_swapaxes(weir_tensor **out, const weir_tensor *t, int a, int b);
@@ -92,8 +92,8 @@ WEIR_PUBLIC weir_status weir_cartesian_prod(weir_tensor **out, const weir_tensor
 
 enum { WEIR_BLOCKS_MAX = 64 }; /* matrices that weir_block_diag() takes */
 
-/* Matrices one behind the other along a diagonal, 0 elsewhere; dtypes are promoted; a vector is a row.
- * Errors: "weir.block_diag: Input tensors must have 2 or fewer dimensions. Input 0 has 3
+/* Matrices one after the other along a diagonal, 0 elsewhere; dtypes are promoted; a vector is a
+ * row. Errors: "weir.block_diag: Input tensors must have 2 or fewer dimensions. Input 0 has 3
  * dimensions". */
 WEIR_PUBLIC weir_status weir_block_diag(weir_tensor **out, const weir_tensor *const *tensors,
                                         int count);
@@ -133,7 +133,7 @@ WEIR_PUBLIC weir_status weir_roll(weir_tensor **out, const weir_tensor *t, const
 WEIR_PUBLIC weir_status weir_repeat(weir_tensor **out, const weir_tensor *t, weir_shape repeats);
 WEIR_PUBLIC weir_status weir_tile(weir_tensor **out, const weir_tensor *t, weir_shape repeats);
 
-/* What stands in the border: a number; what lies behind the edge, mirrored at it; the edge; what
+/* What stands in the border: a number; what lies after the edge, mirrored at it; the edge; what
  * lies at the opposite edge. */
 typedef enum weir_pad_mode {
   WEIR_PAD_CONSTANT,
@@ -142,9 +142,9 @@ typedef enum weir_pad_mode {
   WEIR_PAD_CIRCULAR
 } weir_pad_mode;
 
-/* torch.nn.functional.pad: padding[0] places before and padding[1] behind the last dimension, [2]
+/* torch.nn.functional.pad: padding[0] places before and padding[1] after the last dimension, [2]
  * and [3] the one before it, ...; `count` of them; negative ones cut. Modes but CONSTANT pad the
- * last one to three dimensions, behind one or two others. `value` is CONSTANT's. Errors: "Padding
+ * last one to three dimensions, after one or two others. `value` is CONSTANT's. Errors: "Padding
  * length must be divisible by 2"; "Argument #4: Padding size should be less than the corresponding
  * input dimension, but got: padding (4, 1) at dimension 1 of input [3, 4]". */
 WEIR_PUBLIC weir_status weir_pad(weir_tensor **out, const weir_tensor *t, const int64_t *padding,

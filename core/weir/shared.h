@@ -2,7 +2,7 @@
  *
  * A shared tensor is on the cpu, in memory that other processes can map: what one writes all see,
  * and they order their work as threads do. The kernel counts who has it: the memory goes with the
- * last tensor, of whatever process, and nothing is left behind by a process that dies. A forked
+ * last tensor, of whatever process, and nothing is left by a process that dies. A forked
  * child has its parent's shared tensors; other processes open them by a descriptor that was passed
  * to them, or by name. As torch.multiprocessing's, with the file descriptors' strategy. */
 #ifndef WEIR_SHARED_H
@@ -28,7 +28,7 @@ WEIR_PUBLIC weir_status weir_shared_fd(int *out, const weir_tensor *t);
 /* A name by which processes of the same user find it as long as this process has the tensor, into
  * `room` bytes (64 are enough). Errors: as weir_shared_fd(); EINVAL (no room). */
 WEIR_PUBLIC weir_status weir_shared_name(char *out, size_t room, const weir_tensor *t);
-/* The tensor behind a descriptor (borrowed) or a name; *out is new. What is there is checked: it may
+/* The tensor of a descriptor (borrowed) or a name; *out is new. What is there is checked: it may
  * be another's. Errors: EINVAL, ENOENT, EIO, ENOMEM; ECORRUPT (no tensor, or memory that could be
  * taken away). */
 WEIR_PUBLIC weir_status weir_shared_open(weir_tensor **out, int fd);

@@ -2,7 +2,7 @@
  *
  * Work in one stream is done in its order; work of different streams is not ordered, unless one
  * waits for the other. Each device has a default stream and any number of side streams; which is
- * current is said in device.h. Semantics follow torch.cuda.Stream and torch.cuda.Event.
+ * current is stated in device.h. Semantics follow torch.cuda.Stream and torch.cuda.Event.
  *
  * Data that was made in one stream may be used in another once that other waits for it
  * (weir_stream_wait_stream, weir_event_wait); nothing does this by itself. Within the default
@@ -66,13 +66,13 @@ static inline void weir_stream_drop(weir_stream **stream)
 WEIR_PUBLIC weir_status weir_stream_device(weir_device *out, weir_stream *stream);
 /* Errors: ENOTSUP (a backend without priorities), ECUDA. */
 WEIR_PUBLIC weir_status weir_stream_priority(int *out, weir_stream *stream);
-/* The priorities that the device tells apart: from `least`, 0, down to `greatest`. */
+/* The priorities that the device distinguishes: from `least`, 0, down to `greatest`. */
 WEIR_PUBLIC weir_status weir_stream_priority_range(int *least, int *greatest, weir_device device);
 
 /* All of the following take NULL for the current stream of the current CUDA device. */
 
 /* Work given to `stream` from now on waits for the work now in `other`, of any device. The host
- * does not wait. The allocator is told. Errors: ECUDA. */
+ * does not wait. The allocator is notified. Errors: ECUDA. */
 WEIR_PUBLIC weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other);
 /* *out: all work in the stream is complete. Errors: ECUDA (a late error, see below), EINVAL (the
  * stream is being captured). */
@@ -82,17 +82,17 @@ WEIR_PUBLIC weir_status weir_stream_synchronize(weir_stream *stream);
 /* The host waits for all work of all streams of the device, as torch.cuda.synchronize(). On the cpu
  * nothing. Errors: as weir_stream_query(). */
 WEIR_PUBLIC weir_status weir_synchronize(weir_device device);
-/* For programs that make streams wait by other means: tells the allocator that `waiter` waits for
- * everything now in `waited`, of the same device. */
+/* For programs that make streams wait by other means: notifies the allocator that `waiter` waits
+ * for everything now in `waited`, of the same device. */
 WEIR_PUBLIC weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited);
 
 /* ---- errors that come late --------------------------------------------------------------------
  * Operations enqueue and return, so an error of the device shows at a later call, which is not the
- * one it is of. Its message says where it was first seen and what had been enqueued since the last
- * wait. It stays: CUDA cannot be used in the process any more. */
+ * one it is of. Its message states where it was first seen and what had been enqueued since the
+ * last wait. It stays: CUDA cannot be used in the process any more. */
 
 /* Every operation waits until it is done, so that errors show where they are. At first as the
- * environment's CUDA_LAUNCH_BLOCKING says (1: on). Of the process. */
+ * environment's CUDA_LAUNCH_BLOCKING states (1: on). Of the process. */
 WEIR_PUBLIC void weir_set_launch_blocking(bool on);
 WEIR_PUBLIC bool weir_launch_blocking(void);
 
@@ -125,7 +125,7 @@ static inline void weir_event_drop(weir_event **event)
  * options ask for), ECUDA. */
 WEIR_PUBLIC weir_status weir_event_record(weir_event *event, weir_stream *stream);
 /* Work given to the stream, of any device, from now on waits for the event; NULL: the current
- * stream. Never recorded: nothing. The allocator is told. Errors: ECUDA. */
+ * stream. Never recorded: nothing. The allocator is notified. Errors: ECUDA. */
 WEIR_PUBLIC weir_status weir_event_wait(weir_event *event, weir_stream *stream);
 /* *out: complete, or never recorded. Errors: ECUDA. */
 WEIR_PUBLIC weir_status weir_event_query(bool *out, weir_event *event);

@@ -64,10 +64,11 @@ extern "C" {
                 (const int64_t[]){__VA_ARGS__})
 #endif
 
-/* In which order the elements of images lie in memory: row by row, channel after channel; or with an
- * element's channels side by side, as convolutions on GPUs like them: of tensors of 4 dimensions (n,
- * channels, h, w), of 5 (n, channels, d, h, w). Sizes stay as they are, strides change. Operations
- * by element, convolutions and pools give their result the format of what they are of. */
+/* In which order the elements of images lie in memory: row by row, channel after channel; or with
+ * an element's channels side by side, as convolutions on GPUs like them: of tensors of 4 dimensions
+ * (n, channels, h, w), of 5 (n, channels, d, h, w). Sizes stay as they are, strides change.
+ * Operations by element, convolutions and pools give their result the format of what they are
+ * of. */
 typedef enum weir_memory_format {
   WEIR_PRESERVE_FORMAT, /* as it is in the other tensor; without another, row by row */
   WEIR_CONTIGUOUS_FORMAT,
@@ -99,7 +100,7 @@ WEIR_PUBLIC weir_device weir_get_default_device(void);
 WEIR_PUBLIC weir_status weir_set_default_tensor_type(const char *type);
 
 /* ---- creation ---------------------------------------------------------------------------------
- * Errors of all: EINVAL (shape, sizes that overflow, dtype, device: said with numbers), ENOMEM,
+ * Errors of all: EINVAL (shape, sizes that overflow, dtype, device: reported with numbers), ENOMEM,
  * EOOM and those of the device. */
 
 /* Copies `values` (borrowed: as many as the shape has, of dtype `of`, row by row). options' dtype
@@ -197,14 +198,14 @@ WEIR_PUBLIC const char *weir_tensor_type(const weir_tensor *t);
 /* A name for messages and traces, copied, cut at 63 bytes; NULL takes it away. */
 WEIR_PUBLIC weir_status weir_tensor_set_name(weir_tensor *t, const char *name);
 WEIR_PUBLIC const char *weir_tensor_name(const weir_tensor *t); /* borrowed; "" where it has none */
-/* Tells the allocator that work in `stream` uses the tensor's memory: Tensor.record_stream. */
+/* Notifies the allocator that work in `stream` uses the tensor's memory: Tensor.record_stream. */
 WEIR_PUBLIC weir_status weir_tensor_record_stream(const weir_tensor *t, weir_stream *stream);
 
 /* The one element, converted; waits for the device. Errors: EINVAL, "a Tensor with 3 elements
  * cannot be converted to Scalar". */
 WEIR_PUBLIC weir_status weir_item(weir_scalar *out, const weir_tensor *t);
 /* All elements, row by row, as `dtype`, into host memory of `bytes` (borrowed); waits. Errors:
- * EINVAL (another size than needed, said). */
+ * EINVAL (another size than needed, reported). */
 WEIR_PUBLIC weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype,
                                          const weir_tensor *t);
 
@@ -217,8 +218,8 @@ WEIR_PUBLIC weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dty
  * it is not 0, so that NaN is true. Of complex numbers the real part. To floating point: to the
  * nearest, ties to even; to float16 and bfloat16 by way of float32. */
 
-/* Of another dtype, on another device, in a copy: as options say. Errors: those of creation, and of
- * the devices' copies. */
+/* Of another dtype, on another device, in a copy: as options state. Errors: those of creation, and
+ * of the devices' copies. */
 WEIR_PUBLIC weir_status weir_to(weir_tensor **out, const weir_tensor *t,
                                 const weir_options *options);
 /* To the current CUDA device, or the one given: a device whose type is not given is that too.
@@ -285,7 +286,7 @@ WEIR_PUBLIC weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, 
 /* Dimensions of size 1 repeated to the sizes of `shape`, without memory; -1: the size it has; new
  * ones come first. */
 WEIR_PUBLIC weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shape);
-/* At most `chunks` pieces along `dim`; out has room for that many, *count says how many came. */
+/* At most `chunks` pieces along `dim`; out has room for that many, *count states how many came. */
 WEIR_PUBLIC weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int chunks,
                                    int dim);
 /* Pieces of `size` along `dim`, the last one smaller; out has room for `room`. */

@@ -28,7 +28,7 @@ extern "C" {
 
 /* New memory of device cuda:`device` for `stream` (a cudaStream_t; NULL: the legacy default one):
  * give it to weir_torch_free(). NULL for 0 bytes; and where it failed: EOOM, EINVAL (a negative
- * size, no such device, cudaStreamPerThread), and what opening CUDA says. */
+ * size, no such device, cudaStreamPerThread), and those of opening CUDA. */
 WEIR_PUBLIC void *weir_torch_malloc(ssize_t size, int device, void *stream);
 /* Steals ptr, in the order of the stream that it was allocated for; NULL is nothing. The other
  * arguments are what PyTorch remembers of it, and are not needed. */

@@ -1,8 +1,8 @@
-/* backend.c: a CUDA device behind the engine's seam (core/backend/backend.h), by the driver API.
+/* backend.c: a CUDA device as the engine's seam has it (core/backend/backend.h), by the driver API.
  *
  * Streams. NULL and CU_STREAM_LEGACY are one stream. CU_STREAM_PER_THREAD is one handle and a
- * stream of its own in every thread: "freed on that stream" would not say which, so it is refused.
- */
+ * stream of its own in every thread: "freed on that stream" would not state which, so it is
+ * refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static weir_status cuda_mem_info(void *self, uint64_t *free_bytes, uint64_t *tot
   return driver_fail(r, "cuMemGetInfo on cuda:%d", d->index);
 }
 
-/* Calls that take memory and give it back, and those who listen told which. Within the context. */
+/* Calls that take memory and give it back, and those who listen are notified of which. Within the
+ * context. */
 
 static CUresult device_take(const cuda_device_state *d, CUdeviceptr *at, uint64_t bytes)
 {
@@ -133,7 +134,7 @@ static weir_status cuda_host_free(void *self, void *memory, uint64_t bytes)
                      memory, d->index);
 }
 
-/* Of memory that CUDA does not know it says CUDA_ERROR_INVALID_VALUE, which here is an answer.
+/* Of memory that CUDA does not know it states CUDA_ERROR_INVALID_VALUE, which here is an answer.
  * Managed memory moves, so it is not locked. */
 static weir_status host_is_pinned(void *self, const void *memory, bool *pinned)
 {

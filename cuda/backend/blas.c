@@ -3,7 +3,7 @@
  * The library is looked for at the first product that is worth it, for it takes a second and some
  * hundred MiB: by the loader, newest first. Where it is missing, or refuses a handle for a device
  * (a driver that is too old for it, a driver that is not NVIDIA's), products are the engine's own;
- * so is one that it says the device cannot do (CUBLAS_STATUS_NOT_SUPPORTED, ARCH_MISMATCH), of
+ * so is one that it states the device cannot do (CUBLAS_STATUS_NOT_SUPPORTED, ARCH_MISMATCH), of
  * which it has enqueued nothing. Who asked for cuBLAS (WEIR_BLAS_VENDOR) gets the reason as an
  * error. A handle that cannot be had now may be had later: the device has no memory left, or a
  * capture is underway, in which what making one takes may be forbidden (pytorch issue 99397).
@@ -97,7 +97,7 @@ static bool for_good(int refused, void *stream)
   return !weir_cuda.cuStreamIsCapturing(stream, &now) && now == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Within the context. NULL: none is to be had, and *refused, 0: `why`, says why. */
+/* Within the context. NULL: none is to be had, and *refused, 0: `why`, gives the reason. */
 static void *handle_take(int device, void *stream, int *refused)
 {
   void *h = NULL;

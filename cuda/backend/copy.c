@@ -1,9 +1,9 @@
 /* copy.c: copies of tensors, in the order of a stream.
  *
- * Pageable memory. Of a copy between a device and pageable memory NVIDIA says only that it "might
+ * Pageable memory. Of a copy between a device and pageable memory NVIDIA states only that it "might
  * be synchronous with respect to host" (CUDA Driver API, "API synchronization behavior"; up to CUDA
  * 11 a worker thread staged it, and a device that reads pageable memory itself needs no staging).
- * So the stream is waited for behind it; one that is waited for in any case is not asked what
+ * So the stream is waited for after it; one that is waited for in any case is not asked what
  * memory it is. A graph would read and write such memory at every replay: capturing the copy is
  * refused.
  *

@@ -62,7 +62,7 @@ bool cuda_try_again(CUresult r);
   CUresult result;                                                                                 \
   WEIR_CUDA_SEEN(d, result, call)
 
-/* What the engine takes from the driver, said to who listens (notify.c). Gone: ahead of the call.
+/* What the engine takes from the driver, reported to who listens (notify.c). Gone: before the call.
  */
 void cuda_notify_mapped(const cuda_device_state *d, CUresult r, uint64_t address, uint64_t bytes,
                         memory_kind mem);
@@ -79,8 +79,8 @@ weir_status cuda_copy_peer(void *self, void *stream, void *to, const weir_backen
 /* The device's context ends: what others may reach of it, and it of them, is to be asked anew. */
 void cuda_forget_peers(cuda_device_state *d, cuda_device_state *all, int count);
 
-/* index.c: after a wait that said `st`: an index out of bounds that a kernel has met, EINVAL, once.
- */
+/* index.c: after a wait that returned `st`: an index out of bounds that a kernel has met, EINVAL,
+ * once. */
 weir_status cuda_index_fault(cuda_device_state *d, weir_status st);
 /* The context ends. */
 void cuda_index_close(cuda_device_state *d);

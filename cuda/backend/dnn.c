@@ -1,8 +1,8 @@
 /* dnn.c: convolutions by cuDNN, opened at run time.
  *
  * As cuBLAS is (blas.c): looked for by the loader, newest first, at the first convolution that is
- * worth it. Where it is missing, refuses a handle, or says of a convolution that it has nothing for
- * it (NOT_SUPPORTED), *done stays false and the engine convolves by itself. The environment's
+ * worth it. Where it is missing, refuses a handle, or states of a convolution that it has nothing
+ * for it (NOT_SUPPORTED), *done stays false and the engine convolves by itself. The environment's
  * WEIR_CUDNN, read at the first convolution: "off" opens nothing; "on" takes small ones to it, too,
  * and makes what is missing an error, with the reason. weir_set_blas(WEIR_BLAS_BUILTIN) is for the
  * engine's own kernels here as well.

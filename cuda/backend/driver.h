@@ -3,7 +3,7 @@
  * libweir-cuda.so links against libc only. The driver's entry points come from libcuda.so.1 by
  * cuGetProcAddress, by name and by the version whose signature we use (cudaTypedefs.h has the
  * types), with the legacy meaning of stream 0. All of them are in every driver since CUDA 12.0,
- * the oldest we take: what is missing is said by name. */
+ * the oldest we take: what is missing is stated by name. */
 #ifndef WEIR_CUDA_BACKEND_DRIVER_H
 #define WEIR_CUDA_BACKEND_DRIVER_H
 

@@ -1,9 +1,9 @@
 /* index.c: elements chosen by index tensors, and places (weir_indexing, weir_places): which kernel
  * does it, in which order, and what becomes of an index that is out of bounds.
  *
- * A kernel that meets one notes it in page-locked host memory that the device has mapped, one note a
- * device: the context stays whole. Whoever waits for the device next finds the note, says it and
- * takes it away. */
+ * A kernel that meets one notes it in page-locked host memory that the device has mapped, one note
+ * a device: the context stays whole. Whoever waits for the device next finds the note, reports it
+ * and takes it away. */
 #include "core/backend/half.h"
 #include "cuda/backend/launch.h"
 
@@ -34,7 +34,7 @@ weir_status cuda_index_fault(cuda_device_state *d, weir_status st)
   if (__builtin_expect(st || !f || !__atomic_load_n(&f->noted, __ATOMIC_ACQUIRE), 1)) return st;
   long long index = f->index, size = f->size;
   int dim = f->dim;
-  uint32_t noted = 1; /* one of those who wait says it */
+  uint32_t noted = 1; /* one of those who wait reports it */
   if (!__atomic_compare_exchange_n(&f->noted, &noted, 0u, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_ACQUIRE))
     return st;
@@ -95,7 +95,7 @@ static void take_indices(k_indexing *a, const weir_indexing *r)
   }
 }
 
-/* Dimensions that self itself has come first: those behind them are walked through. */
+/* Dimensions that self itself has come first: those after them are walked through. */
 static void take_ordered(k_indexing *a, const weir_indexing *r)
 {
   enum { THREADS_WANTED = 1 << 14 };

@@ -161,7 +161,7 @@ typedef struct launch_grid {
 weir_status cuda_launch(cuda_device_state *d, void *stream, enum kernel_id kernel, launch_grid grid,
                         const void *argument, const char *what);
 
-int cuda_processors(cuda_device_state *d); /* multiprocessors; 1 where nobody can tell */
+int cuda_processors(cuda_device_state *d); /* multiprocessors; 1 where nobody can know */
 /* Blocks for `count` elements, `each` a block: no more than keep the device busy. */
 launch_grid cuda_blocks(cuda_device_state *d, int64_t count, int64_t each);
 
@@ -192,7 +192,8 @@ k_number k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */
 weir_status cuda_no_kernel(const char *what, weir_dtype dtype);
 
-/* map.c, reduce.c, order.c, softmax.c, norm.c, gemm.c, index.c, compute.c, window.c: the functions of weir_compute. */
+/* map.c, reduce.c, order.c, softmax.c, norm.c, gemm.c, index.c, compute.c, window.c: the functions
+ * of weir_compute. */
 weir_status cuda_map(void *self, void *stream, const weir_loop *l);
 weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r);
 weir_status cuda_update(void *self, void *stream, const weir_update *u);

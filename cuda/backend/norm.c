@@ -1,5 +1,5 @@
-/* norm.c: normalised rows and what comes back through them: how their kernel (cuda/kernels/norm.cu) is
- * spread over a device. */
+/* norm.c: normalised rows and what comes back through them: how their kernel (cuda/kernels/norm.cu)
+ * is spread over a device. */
 #include "cuda/backend/launch.h"
 
 /* Threads of a row, a power of two: some 4 elements each. */

@@ -1,6 +1,6 @@
-/* notify.c: what the engine takes from the driver, said to the preload library where there is one
- * (core/trace/listener.h): ranges of memory, so that it knows what a pointer of the program is, and
- * how much it is in all. */
+/* notify.c: what the engine takes from the driver, reported to the preload library where there is
+ * one (core/trace/listener.h): ranges of memory, so that it knows what a pointer of the program is,
+ * and how much it is in all. */
 #include "cuda/backend/device.h"
 
 static const engine_listener *listener(void)

@@ -13,7 +13,7 @@
 #define KERNELS_product KERNELS_OF(product), WEIR_KERNEL_product_complex64
 #define KERNELS_max     KERNELS_OF(max)
 #define KERNELS_min     KERNELS_OF(min)
-/* There are none for integers: computes says so. */
+/* There are none for integers: computes reports it. */
 #define KERNELS_var   WEIR_KERNEL_var_float32, WEIR_KERNEL_var_float32, WEIR_KERNEL_var_float64
 #define KERNELS_norm  WEIR_KERNEL_norm_float32, WEIR_KERNEL_norm_float32, WEIR_KERNEL_norm_float64
 #define KERNELS_truth WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth

@@ -30,7 +30,7 @@ CUresult cuda_enter_context(const cuda_device_state *d, cuda_scope *s)
 }
 
 /* Pops may return "error codes from previous, asynchronous launches" and still have popped: what is
- * current tells. */
+ * current shows it. */
 static void pop_context(const cuda_device_state *d)
 {
   CUcontext now = NULL;

@@ -1,18 +1,18 @@
 /* solver.c: factorisations of matrices by cuSOLVER, opened at run time.
  *
- * As cuBLAS is (blas.c): the library is looked for at the first factorisation, by the loader, newest
- * first; it has no place in the engine's own needs. Unlike a product, a factorisation has no kernel
- * of the engine's: where the library is missing, or refuses a handle for the device, that is an
- * error which says so (ENOTSUP), for nothing is done on the cpu unasked.
+ * As cuBLAS is (blas.c): the library is looked for at the first factorisation, by the loader,
+ * newest first; it has no place in the engine's own needs. Unlike a product, a factorisation has no
+ * kernel of the engine's: where the library is missing, or refuses a handle for the device, that is
+ * an error which reports it (ENOTSUP), for nothing is done on the cpu unasked.
  *
- * A call takes a handle of the device that no other call has, sets the stream, and puts it back. What
- * cuSOLVER works in is the allocator's, taken and released in the stream's order; room on the host,
- * which it seldom wants, is freed when the stream is done. It writes info as 32 bits: into the
- * low half of what the caller has set to 0. A batch goes matrix by matrix. Triangles are solved by
- * cuBLAS. cuSOLVER's 64-bit interface is of CUDA 11.1 and later; orgqr is of the older one.
+ * A call takes a handle of the device that no other call has, sets the stream, and puts it back.
+ * What cuSOLVER works in is the allocator's, taken and released in the stream's order; room on the
+ * host, which it seldom wants, is freed when the stream is done. It writes info as 32 bits: into
+ * the low half of what the caller has set to 0. A batch goes matrix by matrix. Triangles are solved
+ * by cuBLAS. cuSOLVER's 64-bit interface is of CUDA 11.1 and later; orgqr is of the older one.
  *
- * This has been run on the software device alone, with tests/cuda/cusolver.c in cuSOLVER's place: by
- * NVIDIA's declarations and its documentation, on no GPU yet.
+ * This has been run on the software device alone, with tests/cuda/cusolver.c in cuSOLVER's place:
+ * by NVIDIA's declarations and its documentation, on no GPU yet.
  *
  * Words. room: what cuSOLVER works in. */
 #include <dlfcn.h>
@@ -25,7 +25,7 @@
 enum { SOLVER_HANDLES = 4, SOLVER_DEVICES = 64 };
 enum { SOLVE_PLAIN = 0, TRIANGLE_LOWER = 0, TRIANGLE_UPPER = 1, WITH_VECTORS = 1 };
 enum { SOLVER_32F = 0, SOLVER_64F = 1 }; /* cudaDataType */
-enum { SPARE_BYTES = 256 };              /* of room: an info that tells nothing */
+enum { SPARE_BYTES = 256 };              /* of room: an info that shows nothing */
 
 /* X(function, parameters): of cusolverDn. */
 #define SOLVER_CALLS(X)                                                                            \
@@ -125,7 +125,7 @@ static void solver_destroy(const solver_handle *h)
   if (h->handle) (void)solver.Destroy(h->handle);
 }
 
-/* Within the context. False: none is to be had, and *refused, 0: `why`, says why. */
+/* Within the context. False: none is to be had, and *refused, 0: `why`, gives the reason. */
 static bool solver_take(int device, solver_handle *h, int *refused)
 {
   *h = (solver_handle){NULL, NULL};

@@ -111,7 +111,7 @@ static weir_status destroy_page(void *self, uint64_t page)
   return driver_fail(r, "cuMemRelease of a page on cuda:%d", d->index);
 }
 
-/* Within the context: where a page is told as well. */
+/* Within the context: where a page is reported as well. */
 static CUresult page_map(cuda_device_state *d, uint64_t address, uint64_t page)
 {
   uint64_t bytes = d->backend.source.page_bytes;
@@ -123,7 +123,7 @@ static CUresult page_map(cuda_device_state *d, uint64_t address, uint64_t page)
   return r;
 }
 
-/* Who listens was told of each page. */
+/* Who listens was notified of each page. */
 static CUresult pages_unmap(cuda_device_state *d, uint64_t address, uint64_t bytes)
 {
   uint64_t page = d->backend.source.page_bytes;
@@ -249,7 +249,7 @@ static CUresult try_page(const cuda_device_state *d, size_t bytes)
   return r ? r : gone;
 }
 
-/* A driver may say that it can and not do it: under WSL 2, before R615, some devices made and
+/* A driver may state that it can and not do it: under WSL 2, before R615, some devices made and
  * mapped memory that network cards may be given, and would not open it (pytorch issue 192330). */
 static bool works(cuda_device_state *d, size_t bytes)
 {

@@ -1,5 +1,5 @@
-/* window.c: pooling and interpolation (weir_pool, weir_resample) on CUDA devices: planes, as many at
- * a time as have less than 2^31 elements of what is written. */
+/* window.c: pooling and interpolation (weir_pool, weir_resample) on CUDA devices: planes, as many
+ * at a time as have less than 2^31 elements of what is written. */
 #include "cuda/backend/launch.h"
 #include "core/backend/window.h"
 

@@ -24,7 +24,7 @@ typedef union k_number {
 } k_number;
 
 /* ---- elementwise ------------------------------------------------------------------------------
- * WHERE's condition stands apart: no operation has more than two inputs beside it. */
+ * WHERE's condition stands apart: no operation has more than two inputs in addition to it. */
 
 /* All operands contiguous and of the kernel's dtype, or numbers. */
 typedef struct k_flat {
@@ -156,7 +156,7 @@ typedef struct k_index_fault {
 typedef struct k_indices {
   const void *at;
   int64_t size, step;
-  int64_t stride[WEIR_DIMS]; /* elements; 0 behind the loop's dimensions, as all strides here */
+  int64_t stride[WEIR_DIMS]; /* elements; 0 after the loop's dimensions, as all strides here */
   int32_t wide;              /* int64, not int32 */
   int32_t dim;
 } k_indices;
@@ -169,8 +169,8 @@ typedef struct k_indexing {
   int32_t small; /* places are counted in 31 bits */
   int64_t count; /* elements of the loop */
   /* One after the other: the last `walked` elements of the loop (its innermost dimensions) are one
-   * thread's, of which `shares`, a power of two, go through them, each doing to self's elements that
-   * are its own; shares 0: all at once. */
+   * thread's, of which `shares`, a power of two, go through them, each doing to self's elements
+   * that are its own; shares 0: all at once. */
   int64_t walked, shares;
   k_divisor size[WEIR_DIMS];
   int64_t length[WEIR_DIMS];

@@ -2,9 +2,8 @@
  *
  * A thread does an element of the loop at a time. Updates of one element of self by several threads
  * are atomic; where one order is asked for, a thread goes through all that may be the same element
- * (args.h: walked), several threads each through the same, for elements of self of their own. Memory
- * of what is shorter than 32 bits is changed by the aligned word around it.
- */
+ * (args.h: walked), several threads each through the same, for elements of self of their own.
+ * Memory of what is shorter than 32 bits is changed by the aligned word around it. */
 #include "cuda/kernels/number.h"
 
 /* ---- places in self -------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* kernel.h: how the kernels here are written: once, in phases.
  *
  * A kernel is a block's work. Between phases stands what is the same for all threads of the block;
- * a WEIR_PHASE is what each thread does before all go on (a statement, and __syncthreads() behind
+ * a WEIR_PHASE is what each thread does before all go on (a statement, and __syncthreads() after
  * it), WEIR_EACH_THREAD the same with nobody waiting at its end. `continue` ends a phase for a
  * thread; break and return stand in none. What a thread keeps from one phase to the next is
  * WEIR_PRIVATE, and WEIR_MINE() within a phase. Bodies are templates that take WEIR_PLACE_COMMA

@@ -1,12 +1,11 @@
 /* norm.cu: normalised rows, and what comes back through them: weir_norm_request.
  *
- * A block has WEIR_THREADS / lanes rows, `lanes` threads each. All of a row's threads fold what theirs
- * come to in shared memory, always in the same order: first for the mean, then for the squares of what
- * elements differ from it by, and on the way back for the gradient and its product with the
- * normalised elements. Elements are read again for each, which their caches make cheap. Forward,
- * nothing reads an element of another thread once elements are written: the result may lie where the
- * operand does.
- */
+ * A block has WEIR_THREADS / lanes rows, `lanes` threads each. All of a row's threads fold what
+ * theirs come to in shared memory, always in the same order: first for the mean, then for the
+ * squares of what elements differ from it by, and on the way back for the gradient and its product
+ * with the normalised elements. Elements are read again for each, which their caches make cheap.
+ * Forward, nothing reads an element of another thread once elements are written: the result may lie
+ * where the operand does. */
 #include "cuda/kernels/op.h"
 
 /* What a row has in common. */
@@ -35,7 +34,8 @@ WEIR_FN M weighed(const weir_norm_request &q, int64_t row, int64_t i)
   return q.weight ? g * ((const M *)q.weight)[first_weight(q, row) + weight_of(q, i)] : g;
 }
 
-/* What a thread's elements come to. step 0: themselves; 1: squares; 2: gradients; 3: their products. */
+/* What a thread's elements come to. step 0: themselves; 1: squares; 2: gradients; 3: their
+ * products. */
 template <typename T, typename M>
 WEIR_FN M part_of(const weir_norm_request &q, const row_form<M> &f, int64_t row, int lane,
                   int lanes, int step)

@@ -139,7 +139,7 @@ template <typename M> WEIR_FN M given(const k_number &n)
 }
 
 /* ---- elements of a dtype known at run time ----------------------------------------------------
- * offset[j] says where element j is, in elements; elements from `count` on are left alone. */
+ * offset[j] states where element j is, in elements; elements from `count` on are left alone. */
 
 #define WEIR_K_DTYPES(X)                                                                           \
   X(UINT8, uint8_t)                                                                                \

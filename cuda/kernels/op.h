@@ -179,7 +179,7 @@ WEIR_FAR c64 exp_of(c64 z)
 {
   return rounded(wide_exp(wide(z)));
 }
-/* Beside 1 the square of the size, less 1, is exact. */
+/* Near 1 the square of the size, less 1, is exact. */
 WEIR_FN c128 wide_log(c128 z)
 {
   double size = hypot(z.re, z.im), x = fmax(fabs(z.re), fabs(z.im)),
@@ -218,7 +218,7 @@ WEIR_FAR c64 cos_of(c64 z)
   if (y == 0) return c64{(float)cos_of(x), isfinite(x) ? (float)(-sin_of(x) * y) : z.im};
   return c64{(float)(cos_of(x) * cosh(y)), (float)(-sin_of(x) * sinh(y))};
 }
-/* Kahan, "Branch cuts for complex elementary functions" (1987): nothing is cancelled beside the
+/* Kahan, "Branch cuts for complex elementary functions" (1987): nothing is cancelled near the
  * poles. */
 WEIR_FAR c64 tanh_of(c64 z)
 {
@@ -325,7 +325,7 @@ template <typename M> WEIR_FAR bool close(M x, M y, double relative, double abso
 
 /* ---- all of them ------------------------------------------------------------------------------
  * What each operation does with x[j] and y[j], in apply()'s words; a row of WEIR_OPS (compute.h)
- * says in which of the switches it stands, and whether it is a condition.
+ * states in which of the switches it stands, and whether it is a condition.
  */
 
 #define WEIR_K_DOES_COPY        x[j]

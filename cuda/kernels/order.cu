@@ -1,12 +1,11 @@
 /* order.cu: lines in order, and places in sequences that are: weir_sort_rows, weir_search.
  *
  * Elements become items (core/backend/sort_key.h), no two of which are alike. A block sorts
- * WEIR_SORT_TILE of them in shared memory by a bitonic network (Batcher, "Sorting networks and their
- * applications", 1968), several short lines at once; then runs are merged by pairs, twice as long
- * with each launch, a block making WEIR_SORT_TILE neighbours of the result: where they begin and
- * end in both runs is found by bisection (Odeh et al., "Merge path", 2012). Last, the places that
- * are asked for are stored, and the values that lie there.
- */
+ * WEIR_SORT_TILE of them in shared memory by a bitonic network (Batcher, "Sorting networks and
+ * their applications", 1968), several short lines at once; then runs are merged by pairs, twice as
+ * long with each launch, a block making WEIR_SORT_TILE neighbours of the result: where they begin
+ * and end in both runs is found by bisection (Odeh et al., "Merge path", 2012). Last, the places
+ * that are asked for are stored, and the values that lie there. */
 #include "core/backend/sort_key.h"
 #include "cuda/kernels/op.h"
 

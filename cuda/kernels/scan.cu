@@ -1,6 +1,6 @@
 /* scan.cu: running reductions: weir_scan.
  *
- * Where lines are one element behind the other (inner is 1), a block takes a line, or a part of one,
+ * Where lines are one element after the other (inner is 1), a block takes a line, or a part of one,
  * WEIR_SCAN_CHUNK elements at a time: each thread a few neighbours, then all threads' totals in
  * shared memory, each step from twice as far. Else each thread has a line, or a part of one, and
  * neighbouring threads neighbouring lines. Lines that are too few to keep the device busy are cut

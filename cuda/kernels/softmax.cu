@@ -13,7 +13,8 @@
  */
 #include "cuda/kernels/op.h"
 
-/* What a row has in common. Forward: the largest, and the sum of exp(x - largest). Backward: sum. */
+/* What a row has in common. Forward: the largest, and the sum of exp(x - largest). Backward:
+ * sum. */
 template <typename M> struct row_total {
   M largest, sum;
 };

@@ -3,11 +3,10 @@
  * layer's weights. Such a product reads each element of B once and does little with it, so memory
  * is what it takes time for: no tiles, B goes from memory into registers once, for all rows.
  *
- * A block makes a few columns of C (gemm.c says how many), each by as many threads as there are for
- * it: where B lies along k (transb) they read it side by side, else columns lie side by side. Four
- * elements of B are on their way at once in each thread. The parts of a sum meet in shared memory,
- * always in the same order.
- */
+ * A block makes a few columns of C (gemm.c states how many), each by as many threads as there are
+ * for it: where B lies along k (transb) they read it side by side, else columns lie side by side.
+ * Four elements of B are on their way at once in each thread. The parts of a sum meet in shared
+ * memory, always in the same order. */
 #include "cuda/kernels/op.h"
 
 enum { AT_ONCE = 4 };

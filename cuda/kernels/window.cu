@@ -1,6 +1,6 @@
-/* window.cu: pooling and interpolation: weir_pool, weir_resample. A thread makes one element of what
- * is written at a time, from all that it is made of; which places these are says window.h. Nothing
- * is added to by two threads, so that sums have one order. */
+/* window.cu: pooling and interpolation: weir_pool, weir_resample. A thread makes one element of
+ * what is written at a time, from all that it is made of; window.h has which places these are.
+ * Nothing is added to by two threads, so that sums have one order. */
 #include "cuda/kernels/number.h"
 
 #include "core/backend/window.h"

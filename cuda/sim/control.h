@@ -1,18 +1,19 @@
 /* control.h: what only the software device can do, for tests and for the runtime stand-in.
  *
- * libcuda.so.1 of the software device exports these functions beside the driver API; find them with
- * dlsym(), so that a program still starts on a real driver. Streams and modules are the driver's
- * handles (CUstream, CUmodule; a runtime stream is the same number), passed as void pointers so
- * that no CUDA header is needed. Functions returning int return a CUresult (0: success).
+ * libcuda.so.1 of the software device export these functions in addition to the driver API; find
+ * them with dlsym(), so that a program still starts on a real driver. Streams and modules are the
+ * driver's handles (CUstream, CUmodule; a runtime stream is the same number), passed as void
+ * pointers so that no CUDA header is needed. Functions returning int return a CUresult (0:
+ * success).
  *
  * The environment, read at the first call into the library:
  *   WEIR_SIM_DEVICES=N      number of devices, default 1, at most 32; 0 answers NO_DEVICE
  *   WEIR_SIM_MEMORY=BYTES   capacity of each device (K, M, G suffix), default 8G
- *   WEIR_SIM_MODULE=BYTES   what each loaded module takes of its device beside its variables, and
+ *   WEIR_SIM_MODULE=BYTES   what each loaded module takes of its device in addition to its variables, and
  *   WEIR_SIM_CONTEXT=BYTES  each context; default nothing
- *   WEIR_SIM_DRIVER=N       what cuDriverGetVersion says, default 13000
+ *   WEIR_SIM_DRIVER=N       what cuDriverGetVersion returns, default 13000
  *   WEIR_SIM_ATTRIBUTES=LIST
- *                           ATTRIBUTE:VALUE,...: what devices say of themselves, by the numbers of
+ *                           ATTRIBUTE:VALUE,...: what devices state of themselves, by the numbers of
  *                           CUdevice_attribute, 16 at most; they stay what they are
  *   WEIR_SIM_FAIL=LIST      FUNCTION:CALL=ERROR,...: the CALLth call (from 1) of FUNCTION returns
  *                           ERROR and does nothing; CALL `*` is every call. A sticky error (700 and
@@ -28,10 +29,10 @@
  *                           the slowest of p2p, d2h and h2d.
  *   WEIR_SIM_CARD=NAME      costs of a real card, a100 or h100: allocations, frees, page-locking,
  *                           access to mappings, launches of kernels and graphs, records of events,
- *                           copies and memsets take as long as published figures say
+ *                           copies and memsets take as long as published figures state
  *                           (device/card.c has the table); WEIR_SIM_LINK goes before
  *   WEIR_SIM_CUPTI=LIST     how libcupti.so.13 of the software device shall fail, a word each:
- *                             version:N            the version it says it is
+ *                             version:N            the version it states it is
  *                             zero-times           under a timestamp callback, times are 0
  *                             reversed-times       work ends before it begins
  *                             lost-device-syncs    cuCtxSynchronize has no record
@@ -46,12 +47,11 @@
  *                                                  cuptiFinalize
  *                             enable:RESULT        cuptiActivityEnable answers this CUptiResult
  *                             drop:N               each Nth record is lost, and counted as such
- *   WEIR_SIM_QUEUE=N        a stream takes N operations ahead, and a call that queues one more returns
+ *   WEIR_SIM_QUEUE=N        a stream holds N operations that are not done, and a call that queues one more returns
  *                           when there is room; default no limit
  *   CUDA_LAUNCH_BLOCKING=1  launches wait for their kernel, and return its error
  *   WEIR_SIM_COUNTS=FILE    at exit, a line `FUNCTION CALLS` for each function called from outside;
- *                           %p in FILE is the process id
- */
+ *                           %p in FILE is the process id */
 #ifndef WEIR_SIM_CONTROL_H
 #define WEIR_SIM_CONTROL_H
 

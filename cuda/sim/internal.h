@@ -3,8 +3,9 @@
  * An exported function (generated, entry.gen.c) passes the gate (sim_enter) and calls its
  * implementation sim_cuX(), which is found by its name. Nothing inside calls an exported function.
  *
- * Objects behind handles (contexts, streams, events, modules ...) live in arenas whose memory is
- * never given back, so that a stale or foreign handle is told by address and magic without a fault.
+ * Objects of handles (contexts, streams, events, modules ...) live in arenas whose memory is
+ * never given back, so that a stale or foreign handle is recognised by address and magic without a
+ * fault.
  *
  * Order of locks: the lock of graphs and captures (graph.h) < context.lock (who enqueues when,
  * which streams exist) < stream.lock (one queue) < sim_memory_lock (allocations). A worker holds no
@@ -207,14 +208,14 @@ struct sim_device {
   CUuuid uuid;
   char *base;                /* device address range, a multiple of the granule */
   char *home;                /* where byte 0 of the file is mapped, less than a granule below */
-  int file;                  /* memory behind the range; -1: private memory */
+  int file;                  /* memory of the range; -1: private memory */
   ino_t inode;               /* of it: programs close what is not theirs */
   _Atomic uint64_t *exports; /* at the file's end: ids of exported allocations; or NULL */
   size_t span;               /* bytes of the range */
   _Atomic size_t capacity;   /* bytes a program may hold */
   size_t used;               /* bytes of it in use, in granules; sim_memory_lock */
   size_t peak;               /* most that ever were; sim_memory_lock */
-  size_t module_takes;       /* of it, by each module beside its variables */
+  size_t module_takes;       /* of it, by each module in addition to its variables */
   size_t context_takes;      /* and by each context */
   struct sim_runs granules;  /* the range in granules */
   struct sim_runs small;     /* granules given to small allocations, in units */
@@ -437,8 +438,8 @@ static inline bool sim_watch_call(struct sim_watched *w, const char *name, const
 
 /* ---- capture ------------------------------------------------------------------------------------
  *
- * What is queued asks here first. Captures are made in graph/capture.c, which stands above and says
- * what they do when it is loaded. */
+ * What is queued asks here first. Captures are made in graph/capture.c, which stands above and
+ * states what they do when it is loaded. */
 
 struct sim_capture; /* a capture sequence */
 struct sim_place;   /* a stream's part in one */
@@ -468,7 +469,7 @@ static inline CUresult sim_capture_add(CUstream s, CUgraphNodeParams *params)
 {
   return sim_capture_ops->add(s, params);
 }
-/* Nothing can be queued in a stream that is captured, nor in the legacy default stream beside one:
+/* Nothing can be queued in a stream that is captured, nor in the legacy default stream during one:
  * the error, and the capture is spoiled. Callers have dealt with what can be captured. */
 static inline CUresult sim_queue_barred(CUstream s)
 {
@@ -507,7 +508,7 @@ struct sim_reservation; /* addresses of cuMemAddressReserve */
 struct sim_range {
   uintptr_t start; /* address the program holds */
   size_t bytes;    /* asked for */
-  size_t reserved; /* bytes behind it */
+  size_t reserved; /* bytes after it */
   enum sim_kind kind;
   struct sim_device *device;      /* of the memory, or of the context it was made in */
   CUcontext context;              /* it dies with; referenced; NULL: a mapping */
@@ -553,7 +554,7 @@ struct sim_range *sim_range_reach(uintptr_t address, size_t bytes, uint32_t *rea
                                   uint32_t *writers);
 /* The first range that touches it. Lock held. */
 struct sim_range *sim_range_touching(uintptr_t address, size_t bytes);
-/* A new device range; *error says why it is NULL. */
+/* A new device range; *error: why it is NULL. */
 struct sim_range *sim_range_device(CUcontext context, size_t bytes, CUresult *error);
 /* A record, not yet anywhere; `context` may be NULL. NULL: no memory. */
 struct sim_range *sim_range_new(enum sim_kind kind, CUcontext context, struct sim_device *device,
@@ -567,7 +568,8 @@ void sim_ranges_free_of(CUcontext context);
 bool sim_reserved_at(uintptr_t p, uintptr_t *start, size_t *bytes);
 unsigned sim_physical_handle_types(const struct sim_physical *physical);
 
-/* What allocation nodes have: graph/graph_memory.c, which stands above and says so when loaded. */
+/* What allocation nodes have: graph/graph_memory.c, which stands above and reports it when
+ * loaded. */
 struct sim_graph_memory_ops {
   CUresult (*free)(uintptr_t start); /* cuMemFree */
   /* cuMemFreeAsync; false: it is none of theirs. */
@@ -692,12 +694,13 @@ void sim_say_once(_Atomic bool *said, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* On stderr and, under Weir, in the trace; true: there is a trace. */
 bool sim_say_and_note(const char *text);
-/* Answers CUDA_ERROR_NOT_SUPPORTED, and says so once a function; `done`: it does other things. */
+/* Answers CUDA_ERROR_NOT_SUPPORTED, and reports it once a function; `done`: it does other
+ * things. */
 CUresult sim_not_supported(unsigned api, bool done);
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
-/* What the current context's error says to a call of this level. */
+/* What the current context's error states to a call of this level. */
 static inline CUresult sim_enter_context(const struct sim_thread *t, enum sim_level level)
 {
   if (level > SIM_NO_CONTEXT || !t->current) return CUDA_SUCCESS;

@@ -3,7 +3,7 @@
  * The software device cannot run a GPU's machine code. It runs the kernel's *host twin*: the same
  * body compiled by the host compiler. For a kernel whose symbol is NAME it looks for an exported
  * object `weir_twin_NAME` (of type struct weir_twin) in the program and its libraries; a kernel
- * without one is skipped, and said so once.
+ * without one is skipped, which is reported once.
  *
  * run() is called once per CUDA thread, in order of block then thread (x fastest), on the stream's
  * worker; threads of a block do not run at once, so a twin cannot wait for its neighbours. One with

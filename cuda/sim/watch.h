@@ -6,7 +6,8 @@
  * as watched from its beginning to its end, and work as what was asked for when it was queued.
  *
  * A call has a correlation: a number never 0, which its work has too. Calls within one of the
- * runtime's have that one's. While a watcher's function runs, what its thread calls is not watched. */
+ * runtime's have that one's. While a watcher's function runs, what its thread calls is not
+ * watched. */
 #ifndef WEIR_SIM_WATCH_H
 #define WEIR_SIM_WATCH_H
 

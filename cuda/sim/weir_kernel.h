@@ -15,7 +15,7 @@
  * finds and runs it. The sizes of the arguments are taken from the parameters' types.
  *
  * The program must export its twins: link with -rdynamic, or with
- *   -Wl,--export-dynamic-symbol='weir_twin_*'      (nvcc: behind -Xlinker)
+ *   -Wl,--export-dynamic-symbol='weir_twin_*'      (nvcc: after -Xlinker)
  *
  * A kernel may use: threadIdx, blockIdx, blockDim, gridDim, any parameters that can be copied byte
  * by byte, and functions that are __host__ __device__ (as the math library's are); a function of
@@ -38,7 +38,7 @@
  *     WEIR_EACH_THREAD if (threadIdx.x == 0) sum[blockIdx.x] = part[0];
  *   }
  *
- * On a GPU a phase is its statement with __syncthreads() behind it, and WEIR_EACH_THREAD the
+ * On a GPU a phase is its statement with __syncthreads() after it, and WEIR_EACH_THREAD the
  * statement alone; here both are a loop over the block's threads, and the body runs once a block.
  * Between phases stands only what is the same for all threads. `continue` leaves a phase for this
  * thread, `break` and `return` are not allowed in one. A thread keeps what it needs in a later

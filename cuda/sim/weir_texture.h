@@ -8,13 +8,13 @@
  *
  * weir_tex1Dfetch, weir_tex1D, weir_tex2D, weir_tex3D, weir_tex1DLayered, weir_tex2DLayered,
  * weir_texCubemap and weir_surf1D, 2D, 3D, 2DLayered read and write take what CUDA's functions of
- * those names take. On a GPU they are these functions. In a host twin they read the memory behind
+ * those names take. On a GPU they are these functions. In a host twin they read the memory of
  * the object, whose handle is the address of a struct weir_texture, as the CUDA C++ Programming
- * Guide says ("Texture Fetching"): coordinates that are normalised or not, the four address modes
+ * Guide states ("Texture Fetching"): coordinates that are normalised or not, the four address modes
  * (wrap and mirror for normalised coordinates only, else they clamp), nearest and linear filtering
  * with weights of 8 fractional bits, integers of 8 and 16 bits promoted to [0, 1] or [-1, 1],
  * layers clamped. A linear texture answers 0 outside of its memory, a surface access outside of its
- * array ends the kernel with an error unless the boundary mode says otherwise ("Surface
+ * array ends the kernel with an error unless the boundary mode states otherwise ("Surface
  * Functions").
  *
  * What begins with weir_texture_ is C, for twins written by hand.
@@ -77,7 +77,7 @@ static inline float weir_texture_half(uint16_t h)
   return f;
 }
 
-/* A channel's value, as a number; promoted where the object says so. */
+/* A channel's value, as a number; promoted where the object asks for it. */
 static inline float weir_texture_channel(const struct weir_texture *t, const char *at)
 {
   union {

@@ -2,7 +2,7 @@
  *
  * Looked for at the first product that may be one's; never closed. Its interface is CBLAS with
  * 32-bit integers. An OpenBLAS that does not know the processor takes its kernels for old ones (its
- * core name says which); then Weir's own are several times as fast, and "auto" takes those. So it
+ * core name states which); then Weir's own are several times as fast, and "auto" takes those. So it
  * is with the reference BLAS, which is used where it is asked for only. */
 #include <dlfcn.h>
 #include <limits.h>
@@ -37,7 +37,7 @@ static struct {
   void (*cgemm)(int, int, int, int, int, int, const void *, const void *, int, const void *, int,
                 const void *, void *, int);
   void (*set_threads)(int);
-  _Atomic int threads; /* it was told last */
+  _Atomic int threads; /* it was given last */
 } library;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

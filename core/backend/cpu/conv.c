@@ -1,18 +1,19 @@
 /* cpu/conv.c: convolution on the cpu, without the matrix of its windows.
  *
  * An image is copied once, with its padding, into planes in which what neighbouring output elements
- * see lies side by side: for a stride of s, row y and column x go to phase (y % s, x % s), place
- * (y / s, x / s). Then output element number `at` (rows of the output are as far apart as those of a
- * phase) sees, for each channel and place of the kernel, the element at a fixed offset plus `at`:
- * a product of matrices whose B has its rows at offsets (cpu/gemm.h: virtual_tile), with nothing to
- * unfold. Between the ends of two rows are elements that no output has; they are calculated and left
- * out. Groups of a few output planes take tiles of one row (thin_tile): depthwise convolution.
+ * see lies side by side: for a stride of s, row y and column x go to phase (y % s, x % s), place (y
+ * / s, x / s). Then output element number `at` (rows of the output are as far apart as those of a
+ * phase) sees, for each channel and place of the kernel, the element at a fixed offset plus `at`: a
+ * product of matrices whose B has its rows at offsets (cpu/gemm.h: virtual_tile), with nothing to
+ * unfold. Between the ends of two rows are elements that no output has; they are calculated and
+ * left out. Groups of a few output planes take tiles of one row (thin_tile): depthwise convolution.
  *
  * Threads share the copying, then the chunks of the outputs. How a sum is put together follows from
  * the sizes alone, whoever makes it.
  *
  * Words. plane: an image's channel. position: number of an output element, in rows of a phase's
- * length. term: one of what an output is a sum of. chunk: positions that are worked on at a time. */
+ * length. term: one of what an output is a sum of. chunk: positions that are worked on at a
+ * time. */
 #include <string.h>
 #include "core/base/least.h"
 #include "core/base/compiler.h"
@@ -139,7 +140,7 @@ static void convert_every(const work *w, char *to, const char *from, int64_t n, 
 }
 
 /* What of a padded row goes to a row of one of its phases: n elements of the input from `from` on,
- * behind `first` zeros. */
+ * after `first` zeros. */
 typedef struct phase_row {
   bool seen;
   int64_t first, from, n;
@@ -387,7 +388,7 @@ static void convolve_items(void *arg, int64_t from, int64_t to)
 
 /* ---- dense outputs --------------------------------------------------------------------------- */
 
-/* Rows of an output: `bytes` each to one behind the other; short ones with what follows them, which
+/* Rows of an output: `bytes` each to one after the other; short ones with what follows them, which
  * the next overwrites. */
 static char *gather_rows(const work *w, char *to, const char *from, int64_t bytes)
 {

@@ -3,8 +3,8 @@
  * Only the size of an element matters. Where the two operands are dense along different dimensions
  * (a transposed matrix), squares of EDGE bytes a side go through registers: EDGE bytes of as many
  * rows are read, interleaved with each other in as many rounds as the side has bits, and written as
- * rows of the other order; squares are taken in tiles of TILE elements a side, whose lines and pages
- * stay at hand. All else goes row by row, a row being the loop's last dimension.
+ * rows of the other order; squares are taken in tiles of TILE elements a side, whose lines and
+ * pages stay at hand. All else goes row by row, a row being the loop's last dimension.
  *
  * Words. square: EDGE / size elements a side. down, along: the dimension in which the input is
  * dense, and the one in which the output is. */
@@ -115,8 +115,8 @@ typedef struct turn {
   int64_t across_down, across_along; /* tiles */
 } turn;
 
-/* Rounds of a perfect shuffle of `side` rows: first halves of rows i and i + side / 2 become row 2 i,
- * second halves row 2 i + 1, element by element. After log2 side rounds rows are columns. */
+/* Rounds of a perfect shuffle of `side` rows: first halves of rows i and i + side / 2 become row 2
+ * i, second halves row 2 i + 1, element by element. After log2 side rounds rows are columns. */
 #define LOW_16  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define LOW_8   0, 8, 1, 9, 2, 10, 3, 11

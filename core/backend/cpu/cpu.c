@@ -140,8 +140,8 @@ static void random_part(void *arg, int64_t from, int64_t to)
   }
 }
 
-/* philox_place() of n elements at a time, at most CPU_BLOCK, from `from` on: round by round, so that
- * compilers make vectors of it. */
+/* philox_place() of n elements at a time, at most CPU_BLOCK, from `from` on: round by round, so
+ * that compilers make vectors of it. */
 static void philox_places(int64_t *out, philox_block b, int64_t count, int bits, int64_t from,
                           int64_t n)
 {

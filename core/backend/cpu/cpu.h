@@ -20,7 +20,7 @@ enum {
   CPU_OPS
 };
 
-/* What a kernel needs beside its operands. */
+/* What a kernel needs in addition to its operands. */
 typedef struct cpu_args {
   weir_number alpha, p[3];
   int64_t first;         /* place in the loop of element 0 */
@@ -105,7 +105,8 @@ static inline int64_t cpu_walk_run(const cpu_walk *w)
 {
   return !w->dims ? INT64_MAX : w->stride[w->dims - 1] == 1 ? w->left : 1;
 }
-/* The next n elements (as many as `room` holds), contiguous: where they are, or copied into `room`. */
+/* The next n elements (as many as `room` holds), contiguous: where they are, or copied into
+ * `room`. */
 const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room);
 /* Whether the next n elements are one and the same. */
 bool cpu_walk_repeats(const cpu_walk *w, int64_t n);
@@ -129,8 +130,8 @@ static inline weir_dtype cpu_kernel_dtype(weir_dtype compute)
 {
   return compute == WEIR_FLOAT16 || compute == WEIR_BFLOAT16 ? WEIR_FLOAT32 : compute;
 }
-/* n elements (at most CPU_SHORT_BLOCK) of `from` as a kernel of compute dtype `compute` takes them: x itself, or in `room`.
- */
+/* n elements (at most CPU_SHORT_BLOCK) of `from` as a kernel of compute dtype `compute` takes them:
+ * x itself, or in `room`. */
 const void *cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n, void *room);
 
 /* ---- the functions of weir_compute ----------------------------------------------------------- */

@@ -2,20 +2,20 @@
  *
  * libdnnl.so.3 is looked for at the first convolution that may be its own; never closed. Its C
  * interface of version 3 is declared here by hand. The statement is that of matrix products
- * (weir_set_blas): "auto" takes oneDNN for the shapes whose own kernels are slower (gains), "vendor"
- * for every convolution of float32 that it has a kernel for, "builtin" for none.
+ * (weir_set_blas): "auto" takes oneDNN for the shapes whose own kernels are slower (gains),
+ * "vendor" for every convolution of float32 that it has a kernel for, "builtin" for none.
  *
  * A plan is what oneDNN makes of a shape: the convolution in layouts of its choice, reorders from
  * and to contiguous tensors, and what room they need. Plans are kept, a bounded number of them; a
  * caller takes one out of the table while it calculates, so that no lock is held meanwhile. Weights
- * are reordered in every call: they may have changed. Shapes that oneDNN has only its reference code
- * for are kept as refused. All room is ours (scratchpads in user mode).
+ * are reordered in every call: they may have changed. Shapes that oneDNN has only its reference
+ * code for are kept as refused. All room is ours (scratchpads in user mode).
  *
- * Threads: a build on OpenMP counts on as many threads as omp_get_max_threads() says, both where a
- * plan is made and where it runs; it is set for the call, then what it was. A sequential build is
- * taken for one thread only, unless asked for. Builds on TBB, SYCL or a thread pool of their own are
- * not used: their C interface cannot hold them to a number of threads. oneDNN divides its work by
- * the number of threads, so that it may change the last bits. OpenMP's threads do not survive a
+ * Threads: a build on OpenMP counts on as many threads as omp_get_max_threads() returns, both where
+ * a plan is made and where it runs; it is set for the call, then what it was. A sequential build is
+ * taken for one thread only, unless asked for. Builds on TBB, SYCL or a thread pool of their own
+ * are not used: their C interface cannot hold them to a number of threads. oneDNN divides its work
+ * by the number of threads, so that it may change the last bits. OpenMP's threads do not survive a
  * fork: the child of a process that has opened oneDNN calculates without it. */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -523,10 +523,10 @@ static bool convolve_planned(const weir_conv *c, int threads)
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
-/* Whether it is quicker by oneDNN than by cpu/conv.c: measured on one thread of an EPYC with AVX-512
- * and its instructions of bfloat16. Weir's float32 is as quick, or quicker, where a sum is short
- * (a few input channels, a small depthwise kernel), where oneDNN would fill its blocks of 16 output
- * planes with zeros, and where all the kernel has is one element. */
+/* Whether it is quicker by oneDNN than by cpu/conv.c: measured on one thread of an EPYC with
+ * AVX-512 and its instructions of bfloat16. Weir's float32 is as quick, or quicker, where a sum is
+ * short (a few input channels, a small depthwise kernel), where oneDNN would fill its blocks of 16
+ * output planes with zeros, and where all the kernel has is one element. */
 static bool gains(const weir_conv *c)
 {
   int64_t area = c->kernel[0] * c->kernel[1];

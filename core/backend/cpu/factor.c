@@ -1,10 +1,11 @@
 /* cpu/factor.c: factorisations of matrices on the cpu, where no LAPACK does them (cpu/lapack.c).
  *
- * Of float64, whatever the tensors' dtype: so results of float32 are right to its rounding. Textbook
- * algorithms (Golub and Van Loan, "Matrix Computations"), whose inner loops go along columns, as
- * matrices lie: LU with partial pivoting, Cholesky, Householder's QR with LAPACK's signs, Jacobi's
- * rotations for eigenvalues and, from one side, for singular values, which finds small ones to high
- * relative accuracy. Batches are shared among the threads matrix by matrix; a large LU by columns.
+ * Of float64, whatever the tensors' dtype: so results of float32 are right to its rounding.
+ * Textbook algorithms (Golub and Van Loan, "Matrix Computations"), whose inner loops go along
+ * columns, as matrices lie: LU with partial pivoting, Cholesky, Householder's QR with LAPACK's
+ * signs, Jacobi's rotations for eigenvalues and, from one side, for singular values, which finds
+ * small ones to high relative accuracy. Batches are shared among the threads matrix by matrix; a
+ * large LU by columns.
  *
  * The sums of a matrix are in the same order whoever calculates them.
  *
@@ -46,7 +47,7 @@ static void take_column(double *y, const double *x, double f, int64_t n)
 
 /* ---- LU -------------------------------------------------------------------------------------- */
 
-/* Column `at` of m x n matrices, taken off the columns behind it. */
+/* Column `at` of m x n matrices, taken off the columns after it. */
 typedef struct elimination {
   double *a;
   int64_t m, at, pivot;
@@ -261,7 +262,7 @@ static void sort_lines(double *values, int64_t n, bool descending, double *a, in
   }
 }
 
-/* Makes a[p][q] 0, if it counts beside the diagonal. */
+/* Makes a[p][q] 0, if it counts in comparison with the diagonal. */
 static bool rotate_symmetric(double *a, double *vectors, int64_t n, int64_t p, int64_t q)
 {
   double off = a[p * n + q];
@@ -275,7 +276,7 @@ static bool rotate_symmetric(double *a, double *vectors, int64_t n, int64_t p, i
   return true;
 }
 
-/* What lies beside the diagonal is negligible to the whole. */
+/* What lies next to the diagonal is negligible to the whole. */
 static bool is_diagonal(const double *a, int64_t n)
 {
   double beside = 0, all = 0;

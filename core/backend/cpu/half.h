@@ -3,7 +3,7 @@
  *
  * HALVES elements at a time become float32 in registers, are calculated as the loops of float32 (or
  * of SHORT_OPS) calculate, and are rounded: nothing is stored between. The last, where there are
- * fewer, go through memory of their own. An input that is one number is a float32 behind its
+ * fewer, go through memory of their own. An input that is one number is a float32 after its
  * pointer (cpu_args.same). */
 
 enum { HALVES = 32 };
@@ -70,8 +70,8 @@ CPU_INLINE void narrow_BFLOAT16(uint16_t *to, const float from[HALVES])
 }
 
 /* ---- functions of halves -----------------------------------------------------------------------
- * How far they are off before they are rounded, the most of all numbers of the format, in units of its
- * last place: float16: exp, sigmoid, silu 0.0014, sin, cos 0.0025, gelu 0.0045; bfloat16: exp,
+ * How far they are off before they are rounded, the most of all numbers of the format, in units of
+ * its last place: float16: exp, sigmoid, silu 0.0014, sin, cos 0.0025, gelu 0.0045; bfloat16: exp,
  * sigmoid, silu 0.0012, sin, cos 0.0003, gelu 0.017. */
 
 /* 2^u by a polynomial: 1.1e-7 and a rounding of u off. |u| < 126; NaN comes through. */
@@ -137,8 +137,8 @@ CPU_INLINE float cpu_half_rough_gelu(float x)
   return x < 0 ? x * e * 0x1p-64F : x * (1 - e * 0x1p-64F);
 }
 
-/* sin(x), or cos(x), |x| <= HALF_CIRCLES: of x less a multiple of pi (and half of it), which is taken off
- * in three parts, the first two exactly. */
+/* sin(x), or cos(x), |x| <= HALF_CIRCLES: of x less a multiple of pi (and half of it), which is
+ * taken off in three parts, the first two exactly. */
 #define HALF_CIRCLES 800.0F
 CPU_INLINE float cpu_half_sine(float x, bool cosine)
 {

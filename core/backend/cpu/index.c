@@ -7,8 +7,8 @@
  * element of self, so that every element meets its values in the loop's order, with any number of
  * threads. Writers look at all indices before they write.
  *
- * Words. free dimension: self's own, along which no index chooses. offset: elements of self from its
- * first. */
+ * Words. free dimension: self's own, along which no index chooses. offset: elements of self from
+ * its first. */
 #include <stdatomic.h>
 #include <string.h>
 #include "core/backend/cpu/cpu.h"

@@ -52,7 +52,7 @@ TYPES(BFLOAT16, uint16_t, float, float)
 
 /* ---- what integers need ---------------------------------------------------------------------- */
 
-/* Rounds towards minus infinity. By zero: 0, and says so. The most negative by -1 wraps. */
+/* Rounds towards minus infinity. By zero: 0, and reports it. The most negative by -1 wraps. */
 static inline int64_t floor_div(int64_t x, int64_t y, const cpu_args *s)
 {
   if (y == 0) atomic_store_explicit(s->by_zero, true, memory_order_relaxed);
@@ -291,7 +291,7 @@ enum {
 #define OP_ENTRIES(name, text, inputs, gives, takes, computes, keeps, host, ...)                   \
   HOST_##host(name, computes)
 
-/* Where x, y or both are one number each (cpu_args.same), which is behind its pointer once. */
+/* Where x, y or both are one number each (cpu_args.same), which is after its pointer once. */
 #define NUMBER_OPS(X, E)                                                                           \
   X(E, ADD, x + y)                                                                                 \
   X(E, SUB, x - y)                                                                                 \
@@ -374,8 +374,8 @@ static void FLOAT32_TAN(void *out, const void *in, const void *in2, const void *
     LOOP r[i] = (float)cpu_tan(a[i]);
 }
 
-/* Whether quotients of float32 are so small that double has each exactly enough: its distance from an
- * integer is 0 or above 2^-25. */
+/* Whether quotients of float32 are so small that double has each exactly enough: its distance from
+ * an integer is 0 or above 2^-25. */
 static bool are_small_quotients(const float *a, const float *b, int64_t n)
 {
   int large = 0;
@@ -644,8 +644,8 @@ static void narrow_halves(void *out, const void *in, int64_t n)
 #include "core/backend/cpu/half.h"
 
 /* ---- folds -------------------------------------------------------------------------------------
- * Real sums are compensated (Moller, Knuth): what an addition loses is exact and summed beside, so
- * the error does not grow with the count. LANES sums go side by side. */
+ * Real sums are compensated (Moller, Knuth): what an addition loses is exact and summed separately,
+ * so the error does not grow with the count. LANES sums go side by side. */
 
 enum { LANES = 16 };
 
@@ -1066,7 +1066,7 @@ CPU_INLINE bool has_float(const float *x, int n, float e)
   return found;
 }
 
-/* Of a block without NaN, which is looked for beside. The last elements may be taken twice. */
+/* Of a block without NaN, which is looked for separately. The last elements may be taken twice. */
 #define NARROW_EXTREME(name, careful, better)                                                      \
   static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
   {                                                                                                \

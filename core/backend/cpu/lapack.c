@@ -1,13 +1,14 @@
 /* cpu/lapack.c: factorisations of matrices by LAPACK, opened at run time.
  *
- * OpenBLAS and MKL have it beside their products: the library that cpu/blas.c has opened is asked
- * for it, under the same statement (weir_set_blas). Whoever asks for a library (WEIR_BLAS_VENDOR)
- * gets liblapack.so.3 where that one has none. Small matrices are the engine's own (cpu/factor.c):
- * its functions start at once, and are quicker up to the sizes below. In LAPACK float32 is done in
- * float32, as PyTorch does it.
+ * OpenBLAS and MKL have it in addition to their products: the library that cpu/blas.c has opened is
+ * asked for it, under the same statement (weir_set_blas). Whoever asks for a library
+ * (WEIR_BLAS_VENDOR) gets liblapack.so.3 where that one has none. Small matrices are the engine's
+ * own (cpu/factor.c): its functions start at once, and are quicker up to the sizes below. In LAPACK
+ * float32 is done in float32, as PyTorch does it.
  *
- * Its interface is Fortran's: everything by address, 32-bit integers, the lengths of texts behind
- * the other arguments. Room is had from malloc for each matrix, as much as LAPACK says it likes. */
+ * Its interface is Fortran's: everything by address, 32-bit integers, the lengths of texts after
+ * the other arguments. Room is had from malloc for each matrix, as much as LAPACK states it
+ * likes. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
@@ -51,7 +52,7 @@ static const char *opened; /* the library's file; NULL: there is none */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int tried[2]; /* in BLAS's library; in LAPACK's own, too: 1: not there, 2: there */
 
-/* From which min(m, n) on a single matrix is quicker by LAPACK: measured beside cpu/factor.c by
+/* From which min(m, n) on a single matrix is quicker by LAPACK: measured against cpu/factor.c by
  * OpenBLAS 0.3.21 on two threads of a Xeon with AVX-512, float64. */
 static const uint16_t gains[WEIR_FACTOR_COUNT] = {
     [WEIR_FACTOR_LU] = 40,         [WEIR_FACTOR_SOLVE] = 24,    [WEIR_FACTOR_LU_SOLVE] = 24,

@@ -317,8 +317,8 @@ static weir_status run_parallel(work *w)
   return loop_status(w);
 }
 
-/* float16 and bfloat16 by a kernel that takes them as they are: where nothing else is to be done than
- * to convert one number. */
+/* float16 and bfloat16 by a kernel that takes them as they are: where nothing else is to be done
+ * than to convert one number. */
 static void take_as_is(work *w, cpu_kernel as_is)
 {
   const weir_loop *l = w->loop;

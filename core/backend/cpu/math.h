@@ -29,8 +29,8 @@ CPU_INLINE double cpu_double(uint64_t u)
   return d;
 }
 
-/* Infinity and 0 beyond 200 in magnitude, as a float has it. NaN comes through: what is added to its
- * bits is the low ones of another, which are 0. */
+/* Infinity and 0 beyond 200 in magnitude, as a float has it. NaN comes through: what is added to
+ * its bits is the low ones of another, which are 0. */
 CPU_INLINE double cpu_exp(double x)
 {
   double k = x * 0x1.71547652b82fep0 + CPU_MAGIC, r = x - (k - CPU_MAGIC) * 0x1.62e42fefa39efp-1;
@@ -75,8 +75,8 @@ CPU_INLINE double cpu_sigmoid(double x)
   return 1 / (1 + cpu_exp(-x));
 }
 
-/* sin and cos of x less the nearest multiple of pi / 2, |x| <= 2^20; returns the multiple. pi / 2 is
- * taken off in two parts, the first of 33 bits. */
+/* sin and cos of x less the nearest multiple of pi / 2, |x| <= 2^20; returns the multiple. pi / 2
+ * is taken off in two parts, the first of 33 bits. */
 CPU_INLINE uint64_t cpu_circle(double x, double *sine, double *cosine)
 {
   double k = x * 0x1.45f306dc9c883p-1 + CPU_MAGIC, n = k - CPU_MAGIC;
@@ -269,8 +269,8 @@ CPU_INLINE double cpu_softplus(double x)
 }
 
 /* x^y. |x| to the power of y is e^(y ln |x|), turned round for odd y where x is negative; what is
- * not so: 1 where y is 0, or |x| is 1 and y infinite, NaN where a negative number has a power that is
- * no integer. */
+ * not so: 1 where y is 0, or |x| is 1 and y infinite, NaN where a negative number has a power that
+ * is no integer. */
 CPU_INLINE double cpu_pow(double x, double y)
 {
   double a = fabs(x), r = cpu_exp(y * cpu_log(a));
@@ -286,8 +286,8 @@ CPU_INLINE double cpu_pow(double x, double y)
 }
 
 /* ---- in float ----------------------------------------------------------------------------------
- * Twice as many at a time, where a few units of float's last place do not show (float16, bfloat16), and
- * where PyTorch's own are no nearer: sigmoid, silu, gelu. */
+ * Twice as many at a time, where a few units of float's last place do not show (float16, bfloat16),
+ * and where PyTorch's own are no nearer: sigmoid, silu, gelu. */
 
 #define CPU_MAGIC_F 0x1.8p23F
 
@@ -337,8 +337,9 @@ CPU_INLINE float cpu_short_sigmoid(float x, float times)
   return times * cpu_float(one) / (cpu_float(one) + e);
 }
 
-/* x (1 + erf(x / sqrt(2))) / 2, at most 2.6e-7 |x| off (PyTorch 2.15's: 3.6e-7). The half of erf is x times a quotient of polynomials of x^2, to 1.7e-8, which are
- * such that the sum is 0 at the least x and 1 at the greatest. */
+/* x (1 + erf(x / sqrt(2))) / 2, at most 2.6e-7 |x| off (PyTorch 2.15's: 3.6e-7). The half of erf is
+ * x times a quotient of polynomials of x^2, to 1.7e-8, which are such that the sum is 0 at the
+ * least x and 1 at the greatest. */
 CPU_INLINE float cpu_short_gelu(float x)
 {
   float a = x > 5.4F ? 5.4F : x;

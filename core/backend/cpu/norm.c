@@ -1,8 +1,8 @@
 /* cpu/norm.c: normalised rows on the cpu, and what comes back through them (weir_norm_request).
  *
  * A row is one thread's, from its statistics to its result, while it lies in a cache. float16 and
- * bfloat16 are calculated in float32, in room that each thread has of its own. No bit depends on the
- * number of threads. */
+ * bfloat16 are calculated in float32, in room that each thread has of its own. No bit depends on
+ * the number of threads. */
 #include <stdlib.h>
 #include "core/backend/cpu/rows.h"
 #include "core/backend/threads.h"

@@ -1,4 +1,4 @@
-/* cpu/places.c: the places of elements that are not 0, or of each as often as it says.
+/* cpu/places.c: the places of elements that are not 0, or of each as often as it states.
  *
  * Chunks are counted, in any order and by several threads; the counts become sums of what comes
  * before; then every chunk knows where its places go. */

@@ -2,15 +2,15 @@
  *
  * Elements are converted to the compute dtype and then to one of four types (int64, double,
  * complex64; float32 and shorter stay or become float32), which a fold takes block by block. Real
- * sums are calculated in double, blocks of float32 without what is lost, all else with it, so that the
- * error of a sum is a few units of the result's last place however many there are, and none of it
- * depends on the number of threads: what one thread does alone is cut into the same pieces.
+ * sums are calculated in double, blocks of float32 without what is lost, all else with it, so that
+ * the error of a sum is a few units of the result's last place however many there are, and none of
+ * it depends on the number of threads: what one thread does alone is cut into the same pieces.
  *
  * Sums whose elements are few, or far apart where the results' are not: a tile of results is summed
  * at once, a row of elements at a time. Else, many results: the threads share the results. Few
  * results of many elements each: they share the elements, in pieces of PIECE (more where there
- * would be more than PIECES), whose sums are then put together in order. The largest and the least, and
- * variances of float32 and shorter, are tiled as sums are. */
+ * would be more than PIECES), whose sums are then put together in order. The largest and the least,
+ * and variances of float32 and shorter, are tiled as sums are. */
 #include <math.h>
 #include <string.h>
 #include "core/backend/cpu/cpu.h"
@@ -81,8 +81,8 @@ static char *place_of_result(const weir_operand *o, const weir_reduce *r, int64_
   return (char *)o->data + elements * (int64_t)cpu_dtype_bytes(o->dtype);
 }
 
-/* What is taken from all elements of a variance first, so that their squares are small: one of them.
- */
+/* What is taken from all elements of a variance first, so that their squares are small: one of
+ * them. */
 static double first_of(const char *data, weir_dtype dtype)
 {
   double first;
@@ -295,7 +295,7 @@ static void large_results(work *w)
 
 /* ---- tiles of results ------------------------------------------------------------------------ */
 
-/* Whether rows of results are float32 or shorter, one element behind the other. */
+/* Whether rows of results are float32 or shorter, one element after the other. */
 static bool has_narrow_rows(const work *w)
 {
   const weir_reduce *r = w->r;
@@ -364,8 +364,8 @@ static const double *row_of(const work *w, const char *at, int64_t n,
   return (const double *)(const void *)room[1];
 }
 
-/* The sums of n neighbouring results, eight rows of float16 or bfloat16 at a time; rows that are not
- * there are 0. */
+/* The sums of n neighbouring results, eight rows of float16 or bfloat16 at a time; rows that are
+ * not there are 0. */
 static void sum_half_rows(const work *w, const char *at, double *sum, int64_t n)
 {
   static const uint16_t zeros[TILE];
@@ -466,7 +466,7 @@ static void finish_tile(const work *w, int64_t output, double *sum, const double
   }
 }
 
-/* n neighbouring results of doubles, one behind the other, as their dtype. */
+/* n neighbouring results of doubles, one after the other, as their dtype. */
 static void store_tile(const work *w, const weir_operand *to, int64_t output, double *value,
                        int64_t n)
 {

@@ -1,6 +1,6 @@
-/* cpu/room.c: room for panels of matrices, kept for the next who asks: new memory would cost a fault
- * for each of its pages. One block of KEEP_BYTES at most, and some smaller ones, for threads that
- * multiply at the same time; who finds them taken has one of his own. */
+/* cpu/room.c: room for panels of matrices, kept for the next who asks: new memory would cost a
+ * fault for each of its pages. One block of KEEP_BYTES at most, and some smaller ones, for threads
+ * that multiply at the same time; who finds them taken has one of his own. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "core/backend/cpu/gemm.h"

@@ -24,9 +24,9 @@ typedef struct cpu_softmax_kernels {
                        int64_t stride, bool logarithm);
 } cpu_softmax_kernels;
 
-/* A row of n elements, of weir_norm_request's kind; weight and bias (NULL: 1, 0) are the row's. back:
- * out is not x. affine: rows whose elements have one weight and one bias, of `groups` after each
- * other, the first row being number `first`. */
+/* A row of n elements, of weir_norm_request's kind; weight and bias (NULL: 1, 0) are the row's.
+ * back: out is not x. affine: rows whose elements have one weight and one bias, of `groups` after
+ * each other, the first row being number `first`. */
 typedef struct cpu_norm_row {
   int64_t n, inner; /* elements; those that have the same weight */
   const void *weight, *bias;

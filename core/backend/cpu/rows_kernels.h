@@ -1,13 +1,13 @@
 /* cpu/rows_kernels.h: the kernels of cpu/rows.h, for one level of processor.
  *
- * Included once by each of cpu/rows.c, cpu/rows_avx2.c and cpu/rows_avx512.c, which say the table's
- * name (ROW_LEVEL). Loops are such that a compiler makes vectors of them and the result stays what
- * it is: where a sum is made, in LANES lanes, which are added to a double after each PART elements,
- * so that its error does not grow with the row.
+ * Included once by each of cpu/rows.c, cpu/rows_avx2.c and cpu/rows_avx512.c, which state the
+ * table's name (ROW_LEVEL). Loops are such that a compiler makes vectors of them and the result
+ * stays what it is: where a sum is made, in LANES lanes, which are added to a double after each
+ * PART elements, so that its error does not grow with the row.
  *
  * softmax, in three passes: the largest; exponentials of what elements are less than it, and their
- * sum; the quotients. A NaN, an infinity that is the largest, or a row of nothing but -infinity give
- * NaN, as in torch. */
+ * sum; the quotients. A NaN, an infinity that is the largest, or a row of nothing but -infinity
+ * give NaN, as in torch. */
 #include <math.h>
 #include <string.h>
 #include "core/base/compiler.h"
@@ -192,7 +192,8 @@ ROW_INLINE double double_log(double x)
         WEIR_IVDEP for (int64_t j = 0; j < width; j++) r[j] = y[j] * (g[j] - total[j]);            \
   }
 
-/* ---- rows with a mean of 0 and a variance of 1 -------------------------------------------------- */
+/* ---- rows with a mean of 0 and a variance of 1
+ * -------------------------------------------------- */
 
 #define NORM(T)                                                                                    \
   SUM_OF(T, squares, (x[k] - m) * (x[k] - m))                                                      \
@@ -259,7 +260,8 @@ ROW_INLINE double double_log(double x)
     }                                                                                              \
   }
 
-/* ---- lines of planes --------------------------------------------------------------------------- */
+/* ---- lines of planes
+ * --------------------------------------------------------------------------- */
 
 #define LINE(T)                                                                                    \
   static void T##_line_add(void *to, const void *from, int64_t n)                                  \

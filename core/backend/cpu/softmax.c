@@ -1,10 +1,10 @@
 /* cpu/softmax.c: softmax and its logarithm on the cpu, and what comes back through them.
  *
  * The elements that are one result's are a row where they follow each other (inner 1), else columns
- * that lie side by side: those go through the kernels CPU_COLUMNS at a time, or, where there are but
- * a few, each is copied together as a row. float16 and bfloat16 are calculated in float32, in room
- * that each thread has of its own. Rows are shared by the threads, never one row by several: no bit
- * depends on their number. */
+ * that lie side by side: those go through the kernels CPU_COLUMNS at a time, or, where there are
+ * but a few, each is copied together as a row. float16 and bfloat16 are calculated in float32, in
+ * room that each thread has of its own. Rows are shared by the threads, never one row by several:
+ * no bit depends on their number. */
 #include <stdlib.h>
 #include "core/backend/cpu/rows.h"
 #include "core/backend/threads.h"

@@ -1,7 +1,8 @@
 /* cpu/sort_items.h: sorting items of one type; cpu/sort.c includes it once for each.
  *
- * ITEM is a type, ITEM_KEY(item) its unsigned key, KEY_BITS how many bits that has, ITEM_BEFORE(a, b)
- * whether a goes before b: no two items are alike. ITEM_NAME(name) is what functions are called. */
+ * ITEM is a type, ITEM_KEY(item) its unsigned key, KEY_BITS how many bits that has, ITEM_BEFORE(a,
+ * b) whether a goes before b: no two items are alike. ITEM_NAME(name) is what functions are
+ * called. */
 
 static void ITEM_NAME(insert_sort)(ITEM *x, int64_t n)
 {
@@ -97,8 +98,8 @@ static void ITEM_NAME(select)(ITEM *x, ITEM *spare, int64_t from, int64_t n, int
   if (at > from && at < to) ITEM_NAME(sort)(x + from, spare, to - from);
 }
 
-/* The item that has `at` others before it: those whose digit, the highest first, is its own are kept
- * until they are few. */
+/* The item that has `at` others before it: those whose digit, the highest first, is its own are
+ * kept until they are few. */
 static ITEM ITEM_NAME(pick)(ITEM *x, int64_t n, int64_t at)
 {
   for (int shift = KEY_BITS - 8; n > SORT_FEW && shift >= 0; shift -= 8) {
@@ -199,7 +200,7 @@ static void ITEM_NAME(load_least)(const sort_work *w, ITEM *x, ITEM *spare, int6
 {
   int64_t room = 8 * most + SORT_GATHER, count = 0, n = w->s->length;
   ITEM some[SORT_GATHER], last;
-  memset(&last, 0xff, sizeof last); /* behind all */
+  memset(&last, 0xff, sizeof last); /* after all */
   for (int64_t from = 0; from < n; from += SORT_GATHER) {
     int64_t to = from + SORT_GATHER < n ? from + SORT_GATHER : n;
     ITEM_NAME(load)(w, some, line, from, to);

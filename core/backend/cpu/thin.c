@@ -1,9 +1,9 @@
-/* cpu/thin.c: products of a matrix and a vector on the cpu: nothing is packed, as each element of the
- * matrix is read once.
+/* cpu/thin.c: products of a matrix and a vector on the cpu: nothing is packed, as each element of
+ * the matrix is read once.
  *
  * Where the matrix is dense along the sum each result is a dot product of two rows; where it is
- * dense along the results they are taken some side by side (cpu/gemm.h: thin_tile), in steps of TERMS
- * terms. Threads share the results. How a sum is put together does not depend on them. */
+ * dense along the results they are taken some side by side (cpu/gemm.h: thin_tile), in steps of
+ * TERMS terms. Threads share the results. How a sum is put together does not depend on them. */
 #include <string.h>
 #include "core/backend/cpu/gemm.h"
 #include "core/backend/threads.h"

@@ -10,11 +10,11 @@
  * of this: all of a job is read after the seat was taken.
  *
  * Operations come in rows, a few microseconds apart, and a sleeping thread needs tens of them to
- * wake. So workers, and a caller that waits for them, watch for a while before they sleep: SPIN_MOST
- * at most, less the more often nothing came meanwhile, and not at all where there are more threads
- * than processors, or where another thread takes the processor. A program that does something else
- * has its processors to itself after that. A worker that woke on its caller's processor goes to
- * another.
+ * wake. So workers, and a caller that waits for them, watch for a while before they sleep:
+ * SPIN_MOST at most, less the more often nothing came meanwhile, and not at all where there are
+ * more threads than processors, or where another thread takes the processor. A program that does
+ * something else has its processors to itself after that. A worker that woke on its caller's
+ * processor goes to another.
  *
  * Threads are started by the first job that wants them, block all signals, and end when the library
  * goes (its destructor joins them). After a fork the child has none and starts its own: all state
@@ -270,7 +270,7 @@ static __attribute__((destructor)) void end_workers(void)
 }
 
 /* Workers that watch come by themselves. One that has just stopped to looks once more before it
- * sleeps (has_seats), after it said so: both cannot miss the other. */
+ * sleeps (has_seats), after it announced that: both cannot miss the other. */
 static void wake_workers(int wanted)
 {
   if (!atomic_load(&pool.asleep)) return;

@@ -1,9 +1,9 @@
 /* cpu/tile.h: the innermost part of a matrix product, for one level of processor.
  *
- * Included once by each of cpu/tile.c, cpu/tile_avx2.c and cpu/tile_avx512.c, which say how long a
- * vector is (TILE_BYTES), how many rows a tile has (TILE_ROWS) and the table's name (TILE_LEVEL). A
- * tile of C, TILE_ROWS rows of two vectors, is held in registers while a column of A's panel and a
- * row of B's are multiplied into it, k times. Multiplication and addition may be one instruction
+ * Included once by each of cpu/tile.c, cpu/tile_avx2.c and cpu/tile_avx512.c, which state how long
+ * a vector is (TILE_BYTES), how many rows a tile has (TILE_ROWS) and the table's name (TILE_LEVEL).
+ * A tile of C, TILE_ROWS rows of two vectors, is held in registers while a column of A's panel and
+ * a row of B's are multiplied into it, k times. Multiplication and addition may be one instruction
  * (-ffp-contract=fast, in these files alone), so results differ between levels by rounding.
  *
  * Panels: A's has TILE_ROWS elements for each of k steps, B's two vectors; what the matrix does not
@@ -204,8 +204,8 @@ static inline void turn_four(float *to, int64_t width, const float *from, int64_
   *(four_floats *)(to + 3 * width) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
 }
 
-/* Rows whose elements follow each other are turned four by four; of the last four rows some may have
- * been turned before. */
+/* Rows whose elements follow each other are turned four by four; of the last four rows some may
+ * have been turned before. */
 static void pack_float(void *panel, int64_t width, int64_t has, int64_t k, const void *matrix,
                        int64_t across, int64_t along)
 {

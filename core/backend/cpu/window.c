@@ -1,7 +1,7 @@
 /* cpu/window.c: pooling and interpolation on the cpu. A row of results is a part that a thread
  * takes; each element is one thread's sum, in the same order with any number of threads. Averages
- * of float32 and float64 whose windows have several rows are summed in two steps, rows to a line, then
- * places of the line. */
+ * of float32 and float64 whose windows have several rows are summed in two steps, rows to a line,
+ * then places of the line. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/backend/cpu/rows.h"

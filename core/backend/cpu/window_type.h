@@ -1,9 +1,9 @@
 /* cpu/window_type.h: rows of windows for one type of element; cpu/window.c includes it once for
- * each. ELEMENT: as it lies in memory; MATH: what is calculated in; OF(element) and TO(math) convert;
- * LOWEST: the largest of nothing; AVERAGES, REALS: 1 where
- * there are averages, derivatives and interpolation; PLAIN: 1 where elements compare as they lie in
- * memory; PLACE, where PLAIN: an integer as long as an element, 4 bytes at least; LINES: 1 + the place
- * of its kernels of lines in cpu_row_level, or 0; NAME(x): x of this type. */
+ * each. ELEMENT: as it lies in memory; MATH: what is calculated in; OF(element) and TO(math)
+ * convert; LOWEST: the largest of nothing; AVERAGES, REALS: 1 where there are averages, derivatives
+ * and interpolation; PLAIN: 1 where elements compare as they lie in memory; PLACE, where PLAIN: an
+ * integer as long as an element, 4 bytes at least; LINES: 1 + the place of its kernels of lines in
+ * cpu_row_level, or 0; NAME(x): x of this type. */
 
 #if REALS
 #define IS_NAN(v) ((v) != (v))
@@ -79,8 +79,8 @@ static inline void NAME(max_place_into)(ELEMENT *restrict to, PLACE *restrict pl
   }
 }
 
-/* One row of inputs, at `base` of the plane, into a row of narrow windows: a place of all of them at
- * a time. */
+/* One row of inputs, at `base` of the plane, into a row of narrow windows: a place of all of them
+ * at a time. */
 static void NAME(max_columns)(const weir_axis *x, ELEMENT *to, PLACE *place, const ELEMENT *in,
                               int64_t base)
 {
@@ -107,7 +107,7 @@ static void NAME(max_columns)(const weir_axis *x, ELEMENT *to, PLACE *place, con
   }
 }
 
-/* Whether a row's places can be noted beside it. */
+/* Whether a row's places can be noted next to it. */
 static inline bool NAME(is_noted)(const weir_pool *p)
 {
   const weir_axis *a = p->axis;

@@ -14,7 +14,7 @@ static struct {
   _Atomic uint32_t context; /* 0: none */
   _Atomic uint64_t enabled; /* for this one, by the client that is no subscriber */
 } contexts[CONTEXTS];
-static uint32_t flush_period; /* ms, said and not needed: full buffers go back at once */
+static uint32_t flush_period; /* ms, stated and not needed: full buffers go back at once */
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
@@ -127,7 +127,8 @@ CUPTI_API CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind)
   return error;
 }
 
-/* "This function also dumps" what there is of objects that live: of kinds that are not made here. */
+/* "This function also dumps" what there is of objects that live: of kinds that are not made
+ * here. */
 CUPTI_API CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
 {
   return cuptiActivityEnable(kind);
@@ -235,7 +236,8 @@ static void nothing_enabled(void)
   }
 }
 
-/* "Will return early without performing a tear-down if more than one subscriber is active" (13.2). */
+/* "Will return early without performing a tear-down if more than one subscriber is active"
+ * (13.2). */
 CUPTI_API CUptiResult CUPTIAPI cuptiFinalize(void)
 {
   if (sim_subscriber_count() > 1) return CUPTI_SUCCESS;
@@ -262,7 +264,7 @@ __attribute__((constructor)) static void watch_forks_of_activity(void)
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* Sizes of a device's own buffers: the software device has none, so what is said is only kept. */
+/* Sizes of a device's own buffers: the software device has none, so what is stated is only kept. */
 static struct {
   CUpti_ActivityAttribute attribute;
   size_t bytes;

@@ -3,7 +3,7 @@
  *
  * A client fills one buffer at a time; one that is full waits in `full` for the thread. A client
  * that gives no buffer loses the record, which is counted. Clients' functions are called without
- * the lock; `busy` and `asking` say that a thread is in one. */
+ * the lock; `busy` and `asking` state that a thread is in one. */
 #include "cuda/sim/cupti/sim_cupti.h"
 
 #include <signal.h>
@@ -42,7 +42,7 @@ static bool is_ready(const struct client *c) /* locked */
   return c->request || c->request_v2;
 }
 
-/* A struct with its own size in front and nothing that is known beside it. */
+/* A struct with its own size in front and nothing known next to it. */
 static void request_by_v2(sim_request_v2 f, uint8_t **buffer, size_t *bytes, size_t *most)
 {
   size_t info[1] = {sizeof info};

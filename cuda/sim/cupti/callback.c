@@ -1,6 +1,6 @@
 /* callback.c: subscribers, and what they are called back for.
  *
- * One subscriber at a time; from CUPTI 13.2 on several, where each says so when it subscribes by
+ * One subscriber at a time; from CUPTI 13.2 on several, where each reports it when it subscribes by
  * the second form (CUpti_SubscriberParams.allowMultipleSubscribers, which follows the fields of
  * 13.0's structure). The two forms do not go together: who is not a subscriber among several is
  * refused, and several are while kinds are enabled without a subscriber. */

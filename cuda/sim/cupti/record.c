@@ -1,5 +1,6 @@
 /* record.c: records in CUPTI's layouts: of work, of calls, of waits; and how a client goes from one
- * to the next. Of the layouts of a kind it is always the newest of the Toolkit's headers at 13.0. */
+ * to the next. Of the layouts of a kind it is always the newest of the Toolkit's headers at
+ * 13.0. */
 #include "cuda/sim/cupti/sim_cupti.h"
 
 #include <string.h>

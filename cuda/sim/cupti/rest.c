@@ -1,5 +1,5 @@
 /* rest.c: CUPTI's version and the names of its results; and every function of its headers that the
- * software device does not do: it answers CUPTI_ERROR_NOT_SUPPORTED, and says so once, on stderr
+ * software device does not do: it answers CUPTI_ERROR_NOT_SUPPORTED, and reports it once, on stderr
  * and, under Weir, in the trace.
  *
  * The functions' own types do not matter for a constant answer, so this file includes no CUPTI

@@ -45,7 +45,8 @@ uint64_t sim_client_now(void)
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- what the device says -------------------------------------------------------------------- */
+/* ---- what the device states
+ * -------------------------------------------------------------------- */
 
 static void call_begins(struct weir_watch_call *call)
 {

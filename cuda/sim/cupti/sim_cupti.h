@@ -34,7 +34,7 @@ struct sim_seam { /* functions of watch.h, in libcuda */
 
 const struct sim_seam *sim_seam(void); /* NULL: the driver is another one */
 
-/* Says to the device what is wanted now, by activities and callbacks. */
+/* Reports to the device what is wanted now, by activities and callbacks. */
 void sim_watch_what_is_wanted(void);
 uint64_t sim_client_now(void); /* the client's clock; CLOCK_REALTIME before it has one */
 

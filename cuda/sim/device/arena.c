@@ -1,4 +1,4 @@
-/* arena.c: memory for the objects behind handles, one arena a type.
+/* arena.c: memory for the objects of handles, one arena a type.
  *
  * An arena's address space is reserved once and its pages are never given back: looking at a stale
  * handle is safe and finds magic 0. Freed slots rest for a while, and the oldest is used again

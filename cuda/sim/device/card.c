@@ -12,7 +12,7 @@
  *   a copy at all          6 us (arXiv 2602.21548, section 5.2: 5 to 7 us a cudaMemcpyAsync).
  *   launch                 5 us of the host's time (NVIDIA developer forum, topic 196616); 0.9 us
  *                          from kernel to kernel (NVIDIA's "Getting Started with CUDA Graphs":
- *                          kernels of 2.9 us, launched ahead, end every 3.8 us).
+ *                          kernels of 2.9 us, launched in advance, end every 3.8 us).
  *   graph                  a launch of a graph 3.5 us of the host's time, whatever is in it (CUDA.jl's
  *                          manual, "Graphs": 80 kernels in a row).
  *   access                 40 us to map a physical allocation and to give access to it (arXiv

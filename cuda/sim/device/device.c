@@ -1,4 +1,4 @@
-/* device.c: the devices a program sees: how many, what they say of themselves, which are visible.
+/* device.c: the devices a program sees: how many, what they state of themselves, which are visible.
  *
  * WEIR_SIM_DEVICES devices exist; CUDA_VISIBLE_DEVICES chooses and orders them (CUDA C++
  * Programming Guide, "CUDA Environment Variables"): numbers or GPU-UUID prefixes; the first entry

@@ -17,7 +17,7 @@ uint64_t sim_process_started(int pid)
   if (file >= 0) close(file);
   if (n <= 0) return 0;
   text[n] = 0;
-  char *p = strrchr(text, ')'); /* behind it: state, and 18 numbers before the one that is asked */
+  char *p = strrchr(text, ')'); /* after it: state, and 18 numbers before the one that is asked */
   for (int field = 2; p && field < 22; field++)
     p = strchr(p + 1, ' ');
   return p ? strtoull(p + 1, NULL, 10) : 0;

@@ -85,7 +85,7 @@ static void fork_parent(void)
 }
 
 /* The child of a process that had initialised may not use CUDA (CUDA C++ Programming Guide,
- * "Fork"): the gate tells it so, and no lock that another thread may have held is touched again. */
+ * "Fork"): the gate answers so, and no lock that another thread may have held is touched again. */
 static void fork_child_of_device(void)
 {
   pthread_mutex_unlock(&threads_lock);

@@ -1,4 +1,4 @@
-/* watch.c: calls, work and resources, said to the watcher (watch.h). */
+/* watch.c: calls, work and resources, reported to the watcher (watch.h). */
 #include "cuda/sim/internal.h"
 
 #include <search.h>

@@ -1,4 +1,4 @@
-/* context.c: contexts: made, destroyed, current in a thread, and what they say of themselves.
+/* context.c: contexts: made, destroyed, current in a thread, and what they state of themselves.
  *
  * A context's content (streams, memory, modules) can end before its record: the record lives while
  * a thread's stack, a stream or an event still names it, and answers CONTEXT_IS_DESTROYED. A
@@ -287,7 +287,8 @@ CUresult sim_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
   return CUDA_SUCCESS;
 }
 
-/* ---- what a context says --------------------------------------------------------------------- */
+/* ---- what a context states
+ * --------------------------------------------------------------------- */
 
 #define FIND_CONTEXT(c) /* NULL: the current one */                                                \
   if (!(c)) (c) = sim_current();                                                                   \

@@ -1,6 +1,6 @@
 /* control.c: fault injection and capacity, by environment or by control.h.
  *
- * A list that cannot be read is said on stderr and its bad entries are left out: a test that
+ * A list that cannot be read is reported on stderr and its bad entries are left out: a test that
  * injects nothing because of a typing mistake must not look like a test that passes. */
 #include "cuda/sim/internal.h"
 

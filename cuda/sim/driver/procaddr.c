@@ -52,7 +52,7 @@ static CUresult look_up_function(const char *symbol, void **function, int versio
 }
 
 /* "The API will return CUDA_SUCCESS and set the returned pfn to NULL if the requested driver
- * function is not supported ..." since 12.0; the four-argument form, which has no status, says
+ * function is not supported ..." since 12.0; the four-argument form, which has no status, states
  * NOT_FOUND. */
 SIM_ENTRY(cuGetProcAddress_v2, look_up_function(symbol, pfn, cudaVersion, flags, symbolStatus))
 
@@ -99,7 +99,8 @@ CUresult sim_cuGetErrorString(CUresult error, const char **text)
   return CUDA_SUCCESS;
 }
 
-/* ---- profiler: there is none to start, which its functions may say --------------------------- */
+/* ---- profiler: there is none to start, which its functions may state
+ * --------------------------- */
 
 SIM_ENTRY(cuProfilerStart, sim_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT)
 SIM_ENTRY(cuProfilerStop, sim_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT)

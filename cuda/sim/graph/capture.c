@@ -201,10 +201,10 @@ static CUresult event_barred(CUevent e)
   return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-/* A stream that is destroyed ends what it began. One that had joined only leaves: nothing says that
- * it has to live until the end, and NVIDIA's samples destroy such before; its last nodes have to be
- * joined by then all the same ("cudaErrorStreamCaptureUnjoined"). With its context goes what its
- * nodes would run in. */
+/* A stream that is destroyed ends what it began. One that had joined only leaves: nothing states
+ * that it has to live until the end, and NVIDIA's samples destroy such before; its last nodes have
+ * to be joined by then all the same ("cudaErrorStreamCaptureUnjoined"). With its context goes what
+ * its nodes would run in. */
 static void stream_ends(CUstream s)
 {
   SIM_GRAPH_HOLD();
@@ -477,7 +477,7 @@ CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* The capture of a stream, for those who ask; the legacy stream beside a capture cannot be asked.
+/* The capture of a stream, for those who ask; the legacy stream during a capture cannot be asked.
  */
 static CUresult find_asked(CUstream stream, CUstream *s)
 {

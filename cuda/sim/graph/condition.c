@@ -3,7 +3,7 @@
  * A *condition* is what a CUgraphConditionalHandle names: its address is the handle, and twins set
  * its value through it (twin.h), as kernels do with cudaGraphSetConditional(). The nodes of a body
  * become operations when the graph is launched, as all nodes do, but these stay with the
- * conditional node's own operation, which runs them on its stream, as often as the value says.
+ * conditional node's own operation, which runs them on its stream, as often as the value states.
  *
  * A `while` whose body has kernels without twins may have lost the one that would end it: it goes
  * on only as long as somebody sets the value. */

@@ -132,7 +132,7 @@ void sim_graph_memory_owner(struct sim_graph_memory *memory, CUgraph graph);
 /* The freed memory of that graph becomes another allocation's; false: it does not fit. */
 bool sim_graph_memory_reuse(struct sim_graph_memory *memory, const struct sim_device *device,
                             size_t bytes, CUgraph graph, CUdeviceptr *p);
-/* Pages for a launch, which has a number; kept until claimed() says that it is made, or given up.
+/* Pages for a launch, which has a number; kept until claimed() states that it is made, or given up.
  */
 CUresult sim_graph_memory_claim(struct sim_graph_memory *memory, CUstream stream, uint64_t launch);
 void sim_graph_memory_claimed(struct sim_graph_memory *memory, uint64_t launch);

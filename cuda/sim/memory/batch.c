@@ -97,7 +97,7 @@ SIM_ENTRY(cuMemcpyBatchAsync_v2, sim_cuMemcpyBatchAsync(dsts, srcs, sizes, count
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
-struct operand { /* as CUDA_MEMCPY3D says it */
+struct operand { /* as CUDA_MEMCPY3D states it */
   CUmemorytype type;
   CUdeviceptr device;
   CUarray array;

@@ -1,9 +1,10 @@
 /* copy.c: every copy and memset of the driver API, through one engine.
  *
  * A copy is a box of width x height x depth bytes between two *sides*; a 1-D copy is a box one row
- * high. Each exported form only says what its sides are. The engine finds out what memory each side
- * is, checks that a box in memory CUDA knows of stays inside its allocation, queues it, and makes
- * the call wait as the documentation says (CUDA Driver API, "API synchronization behavior"):
+ * high. Each exported form only states what its sides are. The engine finds out what memory each
+ * side is, checks that a box in memory CUDA knows of stays inside its allocation, queues it, and
+ * makes the call wait as the documentation states (CUDA Driver API, "API synchronization
+ * behavior"):
  *
  *   from, to           synchronous form                     asynchronous form
  *   pageable > device  <= 64 KiB: staged, returns;          the same ("the driver may synchronize
@@ -160,7 +161,8 @@ static void run_fill(struct sim_op *op, CUstream s)
   if (card) sim_wait_until(end);
 }
 
-/* ---- what a watcher is told of it -------------------------------------------------------------- */
+/* ---- what a watcher is notified of
+ * -------------------------------------------------------------- */
 
 static uint8_t watched_memory(const struct side *side, enum memory memory)
 {
@@ -229,7 +231,7 @@ static enum memory memory_of(enum sim_kind kind)
                                                                           : PINNED;
 }
 
-/* Classifies a side by the range its box lies in. A pointer said to be of a device must be known;
+/* Classifies a side by the range its box lies in. A pointer stated to be of a device must be known;
  * one into a device's addresses must be inside an allocation; any other unknown one is pageable. */
 static CUresult classify_copy(struct side *s, bool must_be_known, size_t width, size_t height,
                               size_t depth)
@@ -365,7 +367,7 @@ struct box {
   size_t width, height, depth;
 };
 
-/* As a graph's node says it. */
+/* As a graph's node states it. */
 #define PARAMS_SIDE(b, side)                                                                       \
   .side##XInBytes = (b)->side.x, .side##Y = (b)->side.y, .side##Z = (b)->side.z,                   \
   .side##MemoryType = (b)->side.type, .side##Host = (void *)(b)->side.host,                        \
@@ -383,7 +385,7 @@ static CUresult capture_box(const struct box *box, CUstream s)
   return sim_capture_add(s, &p);
 }
 
-/* One row at an address: a device's where the call or the address says so. */
+/* One row at an address: a device's where the call or the address has it. */
 static struct box_side line_side(uintptr_t p, bool known)
 {
   pthread_mutex_lock(&sim_memory_lock);
@@ -443,7 +445,7 @@ SIM_ENTRY(cuMemcpyAsync, copy_line(dst, false, src, false, ByteCount, hStream, t
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
-/* The side of an array: its own shape says what is inside. */
+/* The side of an array: its own shape states what is inside. */
 static CUresult array_side(struct side *out, const struct box_side *b, const struct box *box)
 {
   CUarray a = b->array;

@@ -1,9 +1,9 @@
 /* memory.c: allocations and registrations, and what can be asked about a pointer.
  *
- * Every piece of memory CUDA was told of is a *range* in one ordered tree (all devices, host memory
- * too, since addresses are unified): the tree answers frees, bounds of copies, pointer attributes
- * and whether host memory is pinned. A range belongs to a context and dies with it; a mapping
- * (vmm.c) and a graph's allocation (graph_memory.c) belong to none. */
+ * Every piece of memory CUDA was notified of is a *range* in one ordered tree (all devices, host
+ * memory too, since addresses are unified): the tree answers frees, bounds of copies, pointer
+ * attributes and whether host memory is pinned. A range belongs to a context and dies with it; a
+ * mapping (vmm.c) and a graph's allocation (graph_memory.c) belong to none. */
 #include "cuda/sim/memory/ipc.h"
 
 #include <search.h>
@@ -18,7 +18,8 @@ const struct sim_graph_memory_ops *sim_graph_memory_ops;
 static void *tree;           /* of struct sim_range, by address */
 static uint64_t next_id = 1; /* buffer ids; lock */
 
-/* ---- what modules and contexts take ----------------------------------------------------------- */
+/* ---- what modules and contexts take
+ * ----------------------------------------------------------- */
 
 bool sim_overhead_take(struct sim_device *d, size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* pool.c: stream-ordered memory: cuMemAllocAsync, cuMemFreeAsync and the pools behind them.
+/* pool.c: stream-ordered memory: cuMemAllocAsync, cuMemFreeAsync and their pools.
  *
  * A freed block stays with its pool until the stream reaches the free (it is *pending*), and after
  * that as long as the pool's reserved memory is within its release threshold (it is *kept*). An
@@ -164,7 +164,7 @@ static size_t rounded_size(const CUmemoryPool p, size_t bytes)
   return (bytes + unit - 1) / unit * unit;
 }
 
-/* Pages of the host, from the pool's node where the kernel has a say in that. */
+/* Pages of the host, from the pool's node where the kernel allows that. */
 static uintptr_t host_memory(CUmemoryPool p, size_t reserved)
 {
   void *m = mmap(NULL, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -534,7 +534,7 @@ CUresult sim_cuMemPoolGetAttribute(CUmemoryPool p, CUmemPool_attribute attribute
   return error;
 }
 
-/* All memory is within every device's reach here; what is asked for is checked, and told. */
+/* All memory is within every device's reach here; what is asked for is checked, and reported. */
 CUresult sim_cuMemPoolSetAccess(CUmemoryPool p, const CUmemAccessDesc *map, size_t count)
 {
   NEED_POOL(p);

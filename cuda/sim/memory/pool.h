@@ -20,7 +20,7 @@ struct CUmemPoolHandle_st {
   int policy[4];                   /* REUSE_* by attribute number */
   cuuint64_t threshold;            /* bytes that may stay reserved */
   size_t most;                     /* bytes it may reserve; 0: any */
-  uint8_t access[SIM_MAX_DEVICES]; /* cuMemPoolSetAccess, by device; told, not enforced */
+  uint8_t access[SIM_MAX_DEVICES]; /* cuMemPoolSetAccess, by device; reported, not enforced */
   cuuint64_t reserved, reserved_high, used, used_high;
 };
 

@@ -1,7 +1,7 @@
 /* pool_place.c: memory pools by the place of their memory, and pools of other processes.
  *
  * A device has its default and its current pool (pool.c); so have the host and each of its NUMA
- * nodes, made when they are first asked for. An exported pool is a file that says whose it is; an
+ * nodes, made when they are first asked for. An exported pool is a file that states whose it is; an
  * exported pointer is a handle of ipc.c with the pool's number. Who imports the pool can map such
  * pointers, and allocate nothing. */
 #include "cuda/sim/memory/ipc.h"

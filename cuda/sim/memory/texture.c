@@ -1,7 +1,7 @@
 /* texture.c: texture and surface objects.
  *
  * A handle is the address of a struct weir_texture (weir_texture.h), through which twins read and
- * write the memory behind it; beside it are the descriptors it was made from. Nothing is checked
+ * write its memory; next to it are the descriptors it was made from. Nothing is checked
  * when a twin uses an object: memory that is gone by then is an illegal address, as it would be. */
 #include "cuda/sim/internal.h"
 #include "cuda/sim/weir_texture.h"
@@ -28,7 +28,7 @@ _Static_assert((int)CU_TR_ADDRESS_MODE_WRAP == (int)WEIR_WRAP &&
                    (int)CU_TR_ADDRESS_MODE_BORDER == (int)WEIR_BORDER,
                "address modes are CUDA's");
 
-/* ---- what is behind an object ---------------------------------------------------------------- */
+/* ---- what an object is ---------------------------------------------------------------- */
 
 static CUresult set_format(struct weir_texture *t, CUarray_format format, unsigned channels)
 {

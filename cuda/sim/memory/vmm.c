@@ -340,7 +340,7 @@ CUresult sim_cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandl
   return CUDA_SUCCESS;
 }
 
-/* What the file says of itself; false: not one of ours. */
+/* What the file states of itself; false: not one of ours. */
 static bool read_tail(int file, struct tail *tail)
 {
   struct stat s;

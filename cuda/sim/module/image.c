@@ -1,4 +1,4 @@
-/* image.c: what can be told of the code a program loads, from its outside.
+/* image.c: what can be known of the code a program loads, from its outside.
  *
  * An ELF file is read by the ELF standard (symbol names, sizes and data of its objects), PTX as the
  * text that it is. Of a fat binary only its header is read (magic, version, header size, size of

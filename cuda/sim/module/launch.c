@@ -2,7 +2,7 @@
  *
  * A twin is looked for by name in the global scope, then in every loaded object (a plug-in's
  * symbols are not in the global scope), and those of Weir's own kernels in libweir-twins.so. A
- * kernel without one is skipped and said once. Arguments are copied at the launch, as
+ * kernel without one is skipped and reported once. Arguments are copied at the launch, as
  * cuLaunchKernel promises. */
 #include "cuda/sim/module/module.h"
 
@@ -62,8 +62,8 @@ static void *search_objects(const char *symbol)
   return found;
 }
 
-/* The twins of Weir's own kernels, in a library beside this one: they need the maths library, which
- * this one does not. */
+/* The twins of Weir's own kernels, in a library next to this one: they need the maths library,
+ * which this one does not. */
 static void *engine_twin(const char *symbol)
 {
   char path[PATH_MAX];
@@ -400,7 +400,7 @@ CUresult sim_launch_node_op(CUfunction f, const CUDA_KERNEL_NODE_PARAMS_v3 *p, s
   return error ? error : shape_op(l, f, &c, op);
 }
 
-/* The arguments, copied behind an array of pointers to them; of a kernel without a twin nobody
+/* The arguments, copied after an array of pointers to them; of a kernel without a twin nobody
  * knows how long they are, and nobody needs them. */
 CUresult sim_launch_keep(CUDA_KERNEL_NODE_PARAMS_v3 *p, CUfunction *function, void **owned)
 {
@@ -484,7 +484,8 @@ CUresult sim_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void *
   return launch_twin(&c, f, params, extra);
 }
 
-/* ---- what a function says of itself ---------------------------------------------------------- */
+/* ---- what a function states of itself
+ * ---------------------------------------------------------- */
 
 #define FIND_FUNCTION(f)                                                                           \
   CUresult error = sim_function_find(f, &(f));                                                     \

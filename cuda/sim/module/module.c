@@ -109,7 +109,7 @@ SIM_ASSIGN(cuModuleGetLoadingMode, SIM_NEED(mode), *mode, CU_MODULE_EAGER_LOADIN
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* The name is in the image, or nobody can tell, or a twin shows that it exists. */
+/* The name is in the image, or it cannot be known, or a twin shows that it exists. */
 static bool name_exists(const struct sim_image *image, const char *name)
 {
   return sim_image_has_kernel(image, name) != SIM_ABSENT || sim_twin_named(name);

@@ -23,7 +23,7 @@ CUresult sim_image_open(const void *code, struct sim_image **image);
 CUresult sim_image_read(const char *path, struct sim_image **image);
 void sim_image_unref(struct sim_image *image);
 enum sim_found sim_image_has_kernel(const struct sim_image *image, const char *name);
-/* Size and first value (NULL: zeros; borrowed) of a __device__ variable, if the image tells. */
+/* Size and first value (NULL: zeros; borrowed) of a __device__ variable, if the image shows it. */
 bool sim_image_global(const struct sim_image *image, const char *name, size_t *bytes,
                       const void **initial);
 

@@ -1,10 +1,10 @@
 /* copy.c: copies and memsets in one, two and three dimensions, between pointers, arrays and
  * symbols.
  *
- * The direction a caller states picks the driver call (and so what a trace says); cudaMemcpyDefault
- * and host to host leave it to the driver, which knows every address. A shape that is one driver
- * call makes one; only a copy into part of an array's rows, given as a run of bytes, can need up to
- * three. */
+ * The direction a caller states picks the driver call (and so what a trace states);
+ * cudaMemcpyDefault and host to host leave it to the driver, which knows every address. A shape
+ * that is one driver call makes one; only a copy into part of an array's rows, given as a run of
+ * bytes, can need up to three. */
 #include <string.h>
 #include "cuda/sim/runtime/rt.h"
 
@@ -63,7 +63,7 @@ RT_PAIR(cudaMemset, set_bytes, devPtr, value, count)
 
 /* ---- two dimensions -------------------------------------------------------------------------- */
 
-/* The kind of memory on each side, as a direction says; false: no such direction. */
+/* The kind of memory on each side, as a direction states; false: no such direction. */
 static bool sides(enum cudaMemcpyKind kind, CUmemorytype *dst, CUmemorytype *src)
 {
   static const CUmemorytype table[][2] = {

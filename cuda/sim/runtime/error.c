@@ -108,8 +108,8 @@ RT_API const char *CUDARTAPI cudaGetErrorString(cudaError_t error)
   }
 }
 
-/* The answer of what is not done: unsupported.c, which knows no type of ours. Said once a name, on
- * stderr and, under Weir, in the trace. */
+/* The answer of what is not done: unsupported.c, which knows no type of ours. Reported once a name,
+ * on stderr and, under Weir, in the trace. */
 int weir_rt_unsupported(int *said, const char *name);
 int weir_rt_unsupported(int *said, const char *name)
 {

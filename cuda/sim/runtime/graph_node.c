@@ -13,7 +13,7 @@ static CUcontext context(void)
   return c;
 }
 
-/* What is given parameters: a node to be, behind others of a graph; a node; what was made of a node
+/* What is given parameters: a node to be, after others of a graph; a node; what was made of a node
  * in an executable graph. */
 struct target {
   enum { NEW, MADE, IN_EXEC } what;

@@ -154,7 +154,7 @@ RT_BODY_BOTH(cudaLaunchKernelExC, _ptsz, launch_ex(d, config, func, args))
   A(clusterSchedulingPolicyPreference, CLUSTER_SCHEDULING_POLICY_PREFERENCE)                       \
   A(nonPortableClusterSizeAllowed, NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
 
-/* The kernel behind `function` and the device a per-device question is about. */
+/* The kernel of `function` and the device a per-device question is about. */
 static cudaError_t kernel_here(const void *function, CUkernel *kernel, CUdevice *device)
 {
   cudaError_t e = rt_kernel(function, kernel);
@@ -197,7 +197,7 @@ static cudaError_t set_cache(const void *function, enum cudaFuncCache config)
   return e ? e : rt_result(rt_drv->KernelSetCacheConfig(kernel, (CUfunc_cache)config, device));
 }
 
-/* One driver call about the kernel behind `func` that needs no device. */
+/* One driver call about the kernel of `func` that needs no device. */
 #define RT_KERNEL_CALL(name, call)                                                                 \
   RT_API cudaError_t CUDARTAPI name RT_PARAMS_##name                                               \
   {                                                                                                \

@@ -162,8 +162,8 @@ static cudaError_t memory_info(size_t *free_bytes, size_t *total)
   return e;
 }
 
-/* The driver answers zeros for a pointer it does not know: host memory that CUDA was not told of.
- */
+/* The driver answers zeros for a pointer it does not know: host memory that CUDA was not notified
+ * of. */
 static cudaError_t pointer_attributes(struct cudaPointerAttributes *out, const void *p)
 {
   unsigned int type = 0, managed = 0;

@@ -1,7 +1,7 @@
 /* pass.c: the entry points that are the driver's call of the same parameters, which gen.py finds.
  *
- * The runtime's handles, enumerations and structures are the driver's by other names, the options of
- * a library too: what a structure's pointer is cast to must be the same bytes. */
+ * The runtime's handles, enumerations and structures are the driver's by other names, the options
+ * of a library too: what a structure's pointer is cast to must be the same bytes. */
 #include <cuda_profiler_api.h>
 #include "cuda/sim/runtime/rt.h"
 

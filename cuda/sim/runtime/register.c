@@ -93,7 +93,7 @@ static cudaError_t load_binary(struct binary *b)
 
 typedef int define_global(void *module, const char *name, size_t bytes, const void *initial);
 
-/* A variable that the driver does not find: the software device has to be told of it. */
+/* A variable that the driver does not find: the software device has to be notified of it. */
 static CUresult define_variable(const struct entry *e)
 {
   define_global *define = NULL;

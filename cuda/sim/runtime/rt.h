@@ -72,7 +72,7 @@ cudaError_t rt_device(int *device);
 /* A device's driver handle; cudaErrorInvalidDevice when there is none of that number. */
 cudaError_t rt_handle(int device, CUdevice *handle);
 
-/* Grows by one with each cudaDeviceReset(): what was said of a device before is void. */
+/* Grows by one with each cudaDeviceReset(): what was stated of a device before is void. */
 extern _Atomic unsigned rt_resets;
 
 /* ---- errors (error.c) ------------------------------------------------------------------------ */
@@ -88,11 +88,11 @@ void rt_forget(void);
 
 /* ---- code: kernels and variables (register.c) ------------------------------------------------ */
 
-/* The kernel behind `function`: the host stub of a kernel, or a handle the runtime gave out. Loads
+/* The kernel of `function`: the host stub of a kernel, or a handle the runtime gave out. Loads
  * its binary into the driver if need be. */
 cudaError_t rt_kernel(const void *function, CUkernel *kernel);
 
-/* Address and size, on the current device, of the variable behind a host symbol. */
+/* Address and size, on the current device, of the variable of a host symbol. */
 cudaError_t rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes);
 
 /* The range [offset, offset + n) of it. */

@@ -1,6 +1,6 @@
 /* unsupported.c: entry points that exist, so that every program links, and are not done.
  *
- * They answer cudaErrorNotSupported, and say so once each. The table is made by gen.py: all
+ * They answer cudaErrorNotSupported, and report it once each. The table is made by gen.py: all
  * names the runtime exports less those the other files define. The functions' own types do not
  * matter for a constant answer, so this file includes no CUDA header. */
 extern int weir_rt_unsupported(int *said, const char *name);

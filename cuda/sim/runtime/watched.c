@@ -1,7 +1,8 @@
-/* watched.c: the entry points that programs call: each calls what the other files define, and says
- * to a watcher of the software device (watch.h) that it begins and ends, where there is one.
+/* watched.c: the entry points that programs call: each calls what the other files define, and
+ * reports to a watcher of the software device (watch.h) that it begins and ends, where there is
+ * one.
  *
- * The call that loads the driver is not seen: there is nobody to say it to before. */
+ * The call that loads the driver is not seen: there is nobody to report it to before. */
 #include <cuda_profiler_api.h>
 #include "cuda/sim/runtime/rt.h"
 

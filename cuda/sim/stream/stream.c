@@ -3,7 +3,7 @@
  * A stream runs its operations one after the other: number n + 1 begins when `done` is n. Its
  * worker, a thread that starts with the first operation it is needed for, takes them from a queue.
  * Where the stream is idle and the caller would wait anyway (or the work takes no time), the caller
- * runs it itself under the same numbering, so that nobody can tell.
+ * runs it itself under the same numbering, so that it makes no difference.
  *
  * All waiting between streams is by tickets taken when the operation is queued, and a ticket always
  * names an operation queued before: no cycle is possible. The legacy default stream's rule (CUDA
@@ -282,7 +282,7 @@ static void append(CUstream s, struct sim_op *first, struct sim_op *last)
 
 uint64_t sim_queue_room; /* WEIR_SIM_QUEUE; 0: no limit */
 
-/* A queue that is full has room when the operation that is so many ahead is done. */
+/* A queue that is full has room when the operation that many before it is done. */
 static void wait_for_room(CUstream s)
 {
   uint64_t queued = atomic_load_explicit(&s->queued, memory_order_acquire);

@@ -105,7 +105,8 @@ CUresult sim_cuStreamSynchronize(CUstream stream)
   return error;
 }
 
-/* ---- what a stream says of itself ------------------------------------------------------------ */
+/* ---- what a stream states of itself
+ * ------------------------------------------------------------ */
 
 SIM_ASSIGN(cuStreamGetPriority, SIM_NEED(priority);
            SIM_FIND_STREAM(s, hStream), *priority, s->priority)
@@ -134,7 +135,7 @@ CUresult sim_cuStreamGetAttribute(CUstream stream, CUstreamAttrID attribute,
   return CUDA_SUCCESS;
 }
 
-/* An access policy is a hint; what it says is checked as the documentation of
+/* An access policy is a hint; what it states is checked as the documentation of
  * CUaccessPolicyWindow does. */
 static bool window_is_legal(const struct sim_device *d, const CUaccessPolicyWindow *w)
 {
@@ -188,7 +189,8 @@ static void run_host(struct sim_op *op, CUstream s)
   sim_self->gate = 0;
 }
 
-/* A callback is told of an error; a host function "will not be called in the event of an error". */
+/* A callback is notified of an error; a host function "will not be called in the event of an
+ * error". */
 static CUresult add_host(CUstream stream, struct host_op what)
 {
   SIM_FIND_STREAM(s, stream);
