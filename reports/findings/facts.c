@@ -623,6 +623,7 @@ static void forget(pass *p)
     wr_given_free(&p->process[i].given);
     free(p->process[i].born);
   }
+  wr_thread_facts_free(&p->threads);
   wr_stream_facts_free(&p->streams);
   hash_map_free(&p->by_process);
   hash_map_free(&p->by_thread);
