@@ -15,14 +15,13 @@
 #include "reports/model/wait_log.h"
 #include "reports/model/device_times.h"
 #include "reports/model/sites.h"
+#include "reports/model/waits.h"
 
 enum {
   RULE_MS = 10000,
   RULE_EVENTS = 1000000, /* for as many, and for each as many more */
   ROW_BYTES = 8,         /* that a row of an event takes at least */
-  JUDGED_WORK =
-      400000,     /* operations of devices: waits of a trace that is not resolved are divided */
-  ROWS = 1 << 26, /* of one rule, at most */
+  ROWS = 1 << 26,        /* of one rule, at most */
   NO_DEVICE = -1,
   SEVERAL_DEVICES = -2
 };
@@ -654,7 +653,7 @@ static weir_status find_waits(search *x)
   if (s || known) return s;
   s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
                    &made);
-  return s || made ? s : wr_wait_begin(&x->waits, &x->calls, true, work <= JUDGED_WORK);
+  return s || made ? s : wr_wait_begin(&x->waits, &x->calls, true, work <= WR_JUDGED_WORK);
 }
 
 static weir_status has_rows(search *x, const char *table, const char *query, bool *out)

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include "reports/model/wait_log.h"
 
-/* Operations of devices, of a trace that is not resolved: about a second. */
-enum { JUDGED_WORK = 400000 };
-
 typedef struct wait_load {
   wr_model *m;
   wr_site_sums *sums;
@@ -122,7 +119,7 @@ static weir_status count_work(const wait_load *l, int64_t *count)
   if (!wr_db_has_table(l->db, "device_work") || !wr_db_has_table(l->db, "device_fact"))
     return WEIR_OK;
   (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (SELECT 1 FROM main.device_work LIMIT %d)",
-                 JUDGED_WORK + 1);
+                 WR_JUDGED_WORK + 1);
   return wr_db_number(l->db, sql, count);
 }
 
@@ -160,8 +157,8 @@ static weir_status find_details(wait_load *l)
               wr_db_has_column(l->db, "device_gap", "queue_full_ns");
     if (!divided) t->why_undivided = WR_UNJUDGED_RESOLVED;
   } else if (!s) {
-    divided = work && work <= JUDGED_WORK;
-    if (work > JUDGED_WORK) t->why_undivided = WR_UNJUDGED_WORK;
+    divided = work && work <= WR_JUDGED_WORK;
+    if (work > WR_JUDGED_WORK) t->why_undivided = WR_UNJUDGED_WORK;
     s = make_details(l, divided);
   }
   if (!s && resolved) s = judge_waits(l);
