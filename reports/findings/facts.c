@@ -775,6 +775,7 @@ static wr_common common_of(const wr_template *t, const char *function)
                      .src_mem = (int)t->src_mem,
                      .flags = t->flags,
                      .succeeded = t->succeeded,
+                     .asked = t->asked,
                      .giving = wr_giving_of(function),
                      .times = function && strstr(function, "EventElapsedTime"),
                      .process_index = SIZE_MAX,

@@ -27,6 +27,7 @@ typedef struct wr_common {
   bool times;       /* it asks how long it was between two events */
   int64_t flags;
   bool succeeded;
+  bool asked; /* a wait that the program asked for */
   uint64_t calls, small, ns, bytes, most, longest;
   int64_t first;                                    /* the first call with bytes, 0 none */
   size_t process_index, thread_index, stream_index; /* of the pass, SIZE_MAX: not seen yet */

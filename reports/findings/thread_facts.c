@@ -17,13 +17,6 @@ static weir_status out_of_memory(void)
   return weir_fail(WEIR_ENOMEM, "finding facts of threads: out of host memory");
 }
 
-/* The host asks to wait. */
-static bool waits_asked(const wr_common *t)
-{
-  return t->kind == WEIR_EV_SYNC && (t->copy == WEIR_SYNC_EVENT || t->copy == WEIR_SYNC_STREAM ||
-                                     t->copy == WEIR_SYNC_CONTEXT);
-}
-
 static wr_held_call held_call(const wr_common *t, const wr_fact_call *c)
 {
   return (wr_held_call){c->id, t->id, c->duration, (int64_t)c->bytes};
@@ -65,7 +58,7 @@ static bool as_far(int64_t d, uint64_t bytes)
   return far >= bytes;
 }
 
-/* Copies at one stride, one behind the other, are the rows of a matrix. */
+/* Copies at one stride, one after the other, are the rows of a matrix. */
 static weir_status see_row(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                            const wr_fact_call *c)
 {
@@ -154,7 +147,7 @@ static void open_gap(wr_thread_state *h, wr_gap_fact which, const wr_common *t,
 /* The host waits in it, or may. */
 static bool may_wait(const wr_common *t)
 {
-  if (t->kind == WEIR_EV_SYNC) return waits_asked(t);
+  if (t->kind == WEIR_EV_SYNC) return t->asked;
   bool implied = t->kind == WEIR_EV_FREE || t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
   return implied && t->flags & WEIR_EVF_IMPLICIT_SYNC;
 }
@@ -204,7 +197,7 @@ static bool waits_in_copy(const wr_common *t)
              WEIR_EVF_IMPLICIT_SYNC;
 }
 
-/* What the thread calls first behind its last wait. */
+/* What the thread calls first after its last wait. */
 static weir_status follow_wait(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                                const wr_fact_call *c)
 {
@@ -220,7 +213,7 @@ static weir_status follow_wait(wr_thread_facts *f, wr_thread_state *h, const wr_
   return ADD(f, WAIT_COPY, h->wait, h->gap, c->id, h->wait_template, h->wait_duration, h->shared);
 }
 
-/* A wait, and what the host calls behind it. */
+/* A wait, and what the host calls after it. */
 static weir_status see_order(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                              const wr_fact_call *c, bool shared)
 {
@@ -260,7 +253,7 @@ weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_comm
   if (!s && queue && alone) s = see_row(f, h, t, c);
   if (!s && (queue || sync) && alone) s = see_small(f, h, t, c);
   if (!s && !captured) s = see_gaps(f, h, t, c);
-  return !s && (queue || waits_asked(t)) ? see_order(f, h, t, c, shared) : s;
+  return !s && (queue || t->asked) ? see_order(f, h, t, c, shared) : s;
 }
 
 weir_status wr_thread_end(wr_thread_facts *f, wr_thread_state *h)
