@@ -1,6 +1,6 @@
 /* btree.c: see btree.h.
  *
- * Of a page the header says whether it is inner (5) or a leaf (13), and how many cells it has; behind it is an array of
+ * The header of a page states whether it is inner (5) or a leaf (13), and how many cells it has; after it is an array of
  * their offsets. An inner cell is a child and the largest row number in it, and the header has the last child. A leaf
  * cell is the length of a record, the row's number, and the record: its header, which has a type for each column, and
  * the values. What does not fit a page goes on elsewhere: no row of integers does. */
@@ -15,7 +15,7 @@ enum {
   INNER_HEADER = 12,
   LEAF_HEADER = 8,
   RIGHT_CHILD = 8, /* in the header of an inner page */
-  SLACK = 32,      /* behind a page: longer than any number that begins in it */
+  SLACK = 32,      /* after a page: longer than any number that begins in it */
   CONSTANT = 64    /* wr_record_form.shift */
 };
 
@@ -162,7 +162,7 @@ static bool form_column(wr_record_form *f, int column, uint64_t type, uint32_t a
   return true;
 }
 
-/* `header` of a record, `end` behind it. A column that it has not is NULL. */
+/* `header` begins a record's header, `end` follows it. A column that the record lacks is NULL. */
 static void make_form(wr_record_form *f, const wr_btree *t, const uint8_t *header,
                       const uint8_t *end)
 {
@@ -197,7 +197,7 @@ static inline const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *rec
   if (header > bytes || header < 1) return NULL;
   wr_record_form *f = &w->form[WR_RECORD_FORMS];
   uint64_t key = 0;
-  if (header <= 8) { /* its first byte says how long it is, so that it is all the key */
+  if (header <= 8) { /* its first byte is its length, so that it is all the key */
     key = big_endian_64(record) >> (64 - 8 * header);
     f = &w->form[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
   }

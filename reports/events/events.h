@@ -3,7 +3,7 @@
  *
  * A walk is in the order of rows, in which each thread's calls are in order, or in order of time. For that no row is sorted:
  * rows lie as their threads' chunks were imported, so that a trace is some *runs* of rows that are in order, but for a few
- * places where a call stands behind one that began later; a walk in order of time merges them, and reads as many as overlap.
+ * places where a call stands after one that began later; a walk in order of time merges them, and reads as many as overlap.
  *
  * In a trace of version 1, which has no templates, they are made as events are read. */
 #ifndef WEIR_REPORTS_EVENTS_H

@@ -6,7 +6,7 @@
 #include "reports/events/rows.h"
 
 enum {
-  WR_RUN_WINDOW = 64, /* a row of a run is at most as many rows behind one that began later */
+  WR_RUN_WINDOW = 64, /* a row of a run is at most as many rows after one that began later */
   WR_EVENT_VALUES = 7
 };
 
@@ -20,7 +20,7 @@ bool wr_event_read(const wr_events *x, const wr_row_walk *r, wr_event *e);
 typedef struct wr_event_run {
   int64_t first, last; /* rows */
   int64_t from, until; /* the least and the greatest start */
-  bool disordered;     /* some rows are behind one that began later */
+  bool disordered;     /* some rows are after one that began later */
 } wr_event_run;
 
 /* Finds the runs, row by row. */

@@ -48,7 +48,7 @@ static bool is_earlier(const wr_event *a, const wr_event *b)
   return a->start != b->start ? a->start < b->start : a->id < b->id;
 }
 
-/* Room for one more row behind those held, and its place among them. */
+/* Room for one more row after those held, and its place among them. */
 static void hold_event(run_source *s, const wr_event *e)
 {
   if (s->head + s->count == 2 * WR_RUN_WINDOW) {

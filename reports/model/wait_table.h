@@ -9,7 +9,7 @@
 typedef struct wr_wait_row {
   int64_t id;
   uint64_t operations, bytes, stream;
-  int64_t other; /* pending: the youngest operation; else what said that all is complete, 0 none */
+  int64_t other; /* pending: the youngest operation; else what showed that all is done, 0 none */
   uint32_t streams;
   bool known, pending, before_legacy;
   uint8_t narrower, host;
