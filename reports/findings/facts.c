@@ -12,8 +12,7 @@
 
 enum {
   MOST_PLACES = 1 << 20,
-  MAPPED = 2,    /* cudaHostAllocMapped, cudaHostRegisterMapped */
-  STEP = 1 << 16 /* calls between two words of progress */
+  MAPPED = 2 /* cudaHostAllocMapped, cudaHostRegisterMapped */
 };
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -63,14 +62,12 @@ typedef struct pair_group { /* allocations of one place, size and device */
   int64_t first_brief, least_free;
 } pair_group;
 
-typedef struct pass {
+typedef struct wr_facts_pass {
   wr_facts *f;
   const wr_db *db;
-  const wr_facts_settings *settings;
   wr_fact_call
       *held; /* owned: allocations that have not returned; a heap, the first to return first */
   size_t held_count, held_capacity;
-  uint64_t taken;
   wr_thread_facts threads;
   wr_stream_facts streams;
   hash_map by_process, by_thread, by_group, by_pointer;
@@ -648,15 +645,6 @@ static void count_use(wr_common *t, const wr_fact_call *c)
   if (c->bytes && (!t->first || c->id < t->first)) t->first = c->id;
 }
 
-static weir_status show_progress(pass *p)
-{
-  const wr_facts_settings *o = p->settings;
-  if (++p->taken % STEP) return WEIR_OK;
-  if (o->stop && *o->stop) return weir_fail(WEIR_EIO, "stopped: %s is as it was", p->db->path);
-  if (o->progress) o->progress(o->context, "reading calls", p->taken, o->events);
-  return WEIR_OK;
-}
-
 /* A time of an untrusted trace, so that sums of a few cannot overflow: 2^61 ns are 73 years. */
 static int64_t sane_time(int64_t ns)
 {
@@ -730,25 +718,17 @@ static weir_status use_held(pass *p, const wr_fact_call *next)
   return s;
 }
 
-static weir_status take_event(void *context, const wr_event *e)
+weir_status wr_facts_take(void *context, const wr_event *e)
 {
   wr_fact_call c;
   pass *p = context;
-  weir_status s = show_progress(p);
-  if (!s && p->settings->waits) s = wr_wait_take(p->settings->waits, e);
-  if (s || !load_call(p, e, &c)) return s;
+  if (!load_call(p, e, &c)) return WEIR_OK;
   wr_fact_call begun = c;
   begun.time = sane_time(e->start);
-  s = use_held(p, &begun);
+  weir_status s = use_held(p, &begun);
   if (s || p->f->common[c.common].kind != WEIR_EV_ALLOC) return s ? s : use_call(p, &c);
   if (p->held_count >= MOST_PLACES) s = use_held(p, NULL);
   return s ? s : hold_call(p, &c);
-}
-
-static weir_status walk(pass *p)
-{
-  weir_status s = wr_events_by_time(p->settings->calls, take_event, p);
-  return s ? s : use_held(p, NULL);
 }
 
 /* ---- templates ------------------------------------------------------------------------------- */
@@ -804,31 +784,42 @@ static weir_status make_common(pass *p)
   return s;
 }
 
-weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings)
+weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
+                           const wr_facts_settings *settings)
 {
-  pass p = {.f = f,
-            .db = db,
-            .settings = settings,
-            .threads = {.tables = &f->tables},
-            .streams = {.tables = &f->tables, .timed = settings->timed}};
-  f->events = settings->calls;
+  wr_facts_pass *p = *out = malloc(sizeof(*p));
+  if (!p) return wr_db_out_of_memory(db);
+  *p = (wr_facts_pass){.f = f,
+                       .db = db,
+                       .threads = {.tables = &f->tables},
+                       .streams = {.tables = &f->tables, .timed = settings->timed}};
+  f->events = settings->events;
   weir_status s = wr_fact_open(&f->tables);
-  if (!s) s = make_common(&p);
-  if (!s) s = walk(&p);
-  if (!s) s = end_all(&p);
-  if (!s) s = wr_fact_make_tables(&f->tables, db);
-  forget(&p);
-  free(p.held);
-  free(p.process);
-  free(p.thread);
-  free(p.block);
-  free(p.group);
-  free(p.written.place);
-  free(p.copied.place);
-  free(p.read.place);
-  free(p.alike.place);
-  free(p.sent.place);
-  return s;
+  return s ? s : make_common(p);
+}
+
+weir_status wr_facts_end(wr_facts_pass *p)
+{
+  weir_status s = use_held(p, NULL);
+  if (!s) s = end_all(p);
+  return s ? s : wr_fact_make_tables(&p->f->tables, p->db);
+}
+
+void wr_facts_close(wr_facts_pass *p)
+{
+  if (!p) return;
+  forget(p);
+  free(p->held);
+  free(p->process);
+  free(p->thread);
+  free(p->block);
+  free(p->group);
+  free(p->written.place);
+  free(p->copied.place);
+  free(p->read.place);
+  free(p->alike.place);
+  free(p->sent.place);
+  free(p);
 }
 
 void wr_facts_free(wr_facts *f)

@@ -1,5 +1,5 @@
-/* facts.h: what rules would otherwise each sort all calls for: one pass over the calls of a trace, in
- * order of time, that leaves what it sees in temporary tables (fact_table.h).
+/* facts.h: what rules would otherwise each sort all calls for: one pass takes the calls of a trace, in
+ * order of time, and leaves what it sees in temporary tables (fact_table.h).
  *
  * A table has rows only of the calls to which the thing happened, so that a rule which asks for it
  * takes time for what it finds. README.md says what is in which table. */
@@ -11,7 +11,6 @@
 #include "reports/findings/fact_table.h"
 #include "reports/findings/given.h"
 #include "reports/import/schema.h"
-#include "reports/model/wait_log.h"
 
 enum { WR_SMALL_BYTES = 65535 /* of a small copy, at most */ };
 
@@ -41,18 +40,18 @@ typedef struct wr_facts {
 } wr_facts;
 
 typedef struct wr_facts_settings {
-  const volatile int *stop; /* nonzero: end now; or NULL */
-  void (*progress)(void *context, const char *what, uint64_t done, uint64_t all); /* or NULL */
-  void *context;
-  uint64_t events;     /* of the trace, for the progress */
-  bool timed;          /* the trace has device times */
-  wr_events *calls;    /* open; borrowed while the facts are there */
-  wr_wait_pass *waits; /* begun, which takes all events too; or NULL */
+  const wr_events *events; /* open; borrowed while the facts are there */
+  bool timed;              /* the trace has device times */
 } wr_facts_settings;
 
-/* Walks over the events, and makes the tables, which are there until `f` is freed and stays where it
- * is. Errors: ENOMEM, EIO, ECORRUPT. */
-weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings);
+/* Begin, each event of `settings->events` in order of start, end: then `f` has the tables, which are there until it is
+ * freed, and it stays where it is. The pass is closed whatever became of it. Errors: ENOMEM, EIO, ECORRUPT. */
+typedef struct wr_facts_pass wr_facts_pass;
+weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
+                           const wr_facts_settings *settings);
+weir_status wr_facts_take(void *p, const wr_event *e); /* a wr_event_fn */
+weir_status wr_facts_end(wr_facts_pass *p);
+void wr_facts_close(wr_facts_pass *p);
 void wr_facts_free(wr_facts *f);
 
 /* NULL: the trace has no such template. */

@@ -22,6 +22,7 @@ enum {
   RULE_EVENTS = 1000000, /* for as many, and for each as many more */
   ROW_BYTES = 8,         /* that a row of an event takes at least */
   ROWS = 1 << 26,        /* of one rule, at most */
+  STEP = 1 << 16,        /* events between two words of progress */
   NO_DEVICE = -1,
   SEVERAL_DEVICES = -2
 };
@@ -85,7 +86,9 @@ typedef struct search {
   hash_map by_place;   /* hash -> place */
   wr_events calls;
   wr_facts facts;
-  wr_wait_pass *waits; /* owned, until the facts are found */
+  wr_facts_pass *pass; /* owned, until the facts are found, */
+  wr_wait_pass *waits; /* as this one */
+  uint64_t taken;      /* events */
   wr_run_log said;
   char *beside; /* owned: the begin of its file's name */
   said most;    /* of the event that is added up */
@@ -704,24 +707,39 @@ static weir_status find_limits(search *x)
   return s ? s : wr_sources_may_be_quoted(x->db, x->settings->quoting, &x->quoted);
 }
 
-static weir_status find_facts(search *x)
+static weir_status show_calls(search *x)
 {
   const wr_findings_settings *o = x->settings;
-  wr_facts_settings settings = {.stop = o->stop,
-                                .progress = o->progress,
-                                .context = o->progress_context,
-                                .events = x->events > 0 ? (uint64_t)x->events : 0,
-                                .timed = x->timed,
-                                .calls = &x->calls,
-                                .waits = x->waits};
+  if (++x->taken % STEP) return WEIR_OK;
+  if (o->stop && *o->stop) return weir_fail(WEIR_EIO, "stopped: %s is as it was", x->db->path);
+  uint64_t all = x->events > 0 ? (uint64_t)x->events : 0;
+  if (o->progress) o->progress(o->progress_context, "reading calls", x->taken, all);
+  return WEIR_OK;
+}
+
+/* One walk over all events is for all who take them. */
+static weir_status take_event(void *context, const wr_event *e)
+{
+  search *x = context;
+  weir_status s = show_calls(x);
+  if (!s && x->waits) s = wr_wait_take(x->waits, e);
+  return s ? s : wr_facts_take(x->pass, e);
+}
+
+static weir_status find_facts(search *x)
+{
+  wr_facts_settings settings = {.events = &x->calls, .timed = x->timed};
   x->beside = wr_run_beside();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
   if (!x->beside || !x->failed) return no_memory(x);
   x->said = (wr_run_log){.beside = x->beside, .size = sizeof(said), .most = (size_t)SAID_IN_MEMORY};
-  weir_status s = wr_facts_make(&x->facts, x->db, &settings);
+  weir_status s = wr_facts_begin(&x->pass, &x->facts, x->db, &settings);
+  if (!s) s = wr_events_by_time(&x->calls, take_event, x);
+  if (!s) s = wr_facts_end(x->pass);
+  wr_facts_close(x->pass);
   if (!s && x->waits) s = wr_wait_end(x->waits);
   wr_wait_close(x->waits);
-  x->waits = NULL;
+  x->pass = NULL, x->waits = NULL;
   return s;
 }
 

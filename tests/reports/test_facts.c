@@ -359,10 +359,14 @@ static void compare_facts(const char *trace, const fact_case *all, int count, co
   wr_input in;
   wr_facts f = {0};
   wr_events events;
-  wr_facts_settings settings = {.calls = &events, .timed = true};
+  wr_facts_pass *pass = NULL;
+  wr_facts_settings settings = {.events = &events, .timed = true};
   ck_assert_int_eq(wr_input_open(&in, trace), WEIR_OK);
   ck_assert_int_eq(wr_events_open(&events, &in.db), WEIR_OK);
-  ck_assert_msg(wr_facts_make(&f, &in.db, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_int_eq(wr_facts_begin(&pass, &f, &in.db, &settings), WEIR_OK);
+  ck_assert_int_eq(wr_events_by_time(&events, wr_facts_take, pass), WEIR_OK);
+  ck_assert_msg(wr_facts_end(pass) == WEIR_OK, "%s", weir_error_message());
+  wr_facts_close(pass);
   for (int i = 0; i < count; i++)
     compare_fact(&in.db, &all[i], step, history, &found[from + i]);
   wr_facts_free(&f);
