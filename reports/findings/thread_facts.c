@@ -228,6 +228,12 @@ static weir_status see_order(wr_thread_facts *f, wr_thread_state *h, const wr_co
   return s;
 }
 
+/* A free that waits by itself: without the wait before it, it would wait instead. */
+static bool waits_in_free(const wr_common *t)
+{
+  return t->kind == WEIR_EV_FREE && !(t->flags & (WEIR_EVF_ASYNC | WEIR_EVF_CAPTURE));
+}
+
 /* ---- large copies ---------------------------------------------------------------------------- */
 
 static bool is_large_copy(const wr_common *t, const wr_fact_call *c)
@@ -253,6 +259,7 @@ weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_comm
   if (!s && queue && alone) s = see_row(f, h, t, c);
   if (!s && (queue || sync) && alone) s = see_small(f, h, t, c);
   if (!s && !captured) s = see_gaps(f, h, t, c);
+  if (waits_in_free(t)) h->followed = true;
   return !s && (queue || t->asked) ? see_order(f, h, t, c, shared) : s;
 }
 

@@ -21,6 +21,7 @@ static const struct innocent {
     {"take-times", NULL, NULL},
     {"drain", NULL, NULL},
     {"copy-behind-work", NULL, "pageable-async"},
+    {"wait-then-free", NULL, NULL},
     {"upload-changed", "repeated-upload", NULL},
     {"interrupted-launches", NULL, NULL},
     {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},

@@ -258,6 +258,24 @@ static void copy_behind_work(void)
   free(host);
 }
 
+/* Without the wait the free would wait. */
+static void wait_then_free(void)
+{
+  char *p[TIMES], *results = device_memory(BYTES), *host = malloc(BYTES);
+  for (int i = 0; i < TIMES; i++) {
+    p[i] = device_memory(BYTES);
+    launch(NULL, as_floats(p[i]), 64);
+  }
+  for (int i = 0; i < TIMES; i++) {
+    launch(NULL, as_floats(results), 64);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFree(p[i]));
+    CHECK(cudaMemcpy(host, results, BYTES, cudaMemcpyDeviceToHost));
+  }
+  CHECK(cudaFree(results));
+  free(host);
+}
+
 /* The same buffer each time, with other bytes. */
 static void upload(char *host)
 {
@@ -337,6 +355,7 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"take-times", take_times},
                               {"drain", drain},
                               {"copy-behind-work", copy_behind_work},
+                              {"wait-then-free", wait_then_free},
                               {"upload-changed", upload_changed},
                               {"interrupted-launches", interrupted_launches},
                               {"refused-by-quota", refused_by_quota},
