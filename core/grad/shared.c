@@ -360,8 +360,7 @@ void shared_changed(grad_node *n, weir_tensor *self)
   node_release(before);
 }
 
-/* ---- tensors of a memory with a history
- * ------------------------------------------------------- */
+/* ---- tensors of a memory with a history ------------------------------------------------------ */
 
 weir_status history_refresh(weir_tensor *t)
 {

@@ -372,8 +372,7 @@ static __attribute__((constructor)) void set_recorder(void)
   tensor_recorder = &tape;
 }
 
-/* ---- what tensors state
- * ------------------------------------------------------------------------ */
+/* ---- what tensors state ---------------------------------------------------------------------- */
 
 static weir_status make_leaf(weir_tensor *t)
 {

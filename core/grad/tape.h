@@ -93,8 +93,7 @@ static inline bool is_view_node(const grad_node *n)
          n->r.n[VIEW_SHARES];
 }
 
-/* ---- rules.c
- * ---------------------------------------------------------------------------------- */
+/* ---- rules.c --------------------------------------------------------------------------------- */
 
 /* The rule of an operation; NULL: it has no derivative; its run is NULL: results have none. */
 const grad_rule *rule_of(const record *r);
@@ -133,8 +132,7 @@ extern pthread_mutex_t grad_lock; /* over gradients and hooks of leaves */
 weir_status grad_hook_owned(weir_tensor *t, weir_grad_hook hook, void *context,
                             void (*destroy)(void *context));
 
-/* ---- shared.c: changes in place of memory that tensors share
- * ---------------------------------- */
+/* ---- shared.c: changes in place of memory that tensors share --------------------------------- */
 
 /* Whether a change in place of t is one of other tensors, too. */
 bool memory_is_shared(const weir_tensor *t);
@@ -157,8 +155,7 @@ static inline weir_status node_current(const weir_tensor *t)
   return t->storage->history ? history_refresh((weir_tensor *)t) : WEIR_OK;
 }
 
-/* ---- rule.c: what rules are made of
- * ------------------------------------------------------------ */
+/* ---- rule.c: what rules are made of ---------------------------------------------------------- */
 
 struct rule_run {
   calc *c; /* borrowed: of this rule; after an error all that follows does nothing */

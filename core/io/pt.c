@@ -424,8 +424,7 @@ static void pt_end(void *user, pickle_value *v)
   if (v->which == PT_IS_TENSOR) weir_tensor_release(v->object);
 }
 
-/* ---- what the file states
- * ---------------------------------------------------------------------- */
+/* ---- what the file states -------------------------------------------------------------------- */
 
 /* As Python prints it: the fewest digits that are this number. */
 static void print_float(char *out, size_t room, double f)

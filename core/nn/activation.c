@@ -6,15 +6,13 @@
 #include "core/nn/text.h"
 #include "core/weir/functions.h"
 
-/* ---- without arguments
- * ------------------------------------------------------------------------ */
+/* ---- without arguments ----------------------------------------------------------------------- */
 
 #define ACTIVATION(name, title)                                                                    \
   PLAIN(name, title, NULL, (weir_module * *out), DATA(.dim = 0), weir_##name(out, x))
 WEIR_PLAIN_ACTIVATIONS(ACTIVATION)
 
-/* ---- with numbers
- * ----------------------------------------------------------------------------- */
+/* ---- with numbers ---------------------------------------------------------------------------- */
 
 /* Both names NULL: the number alone; the second NULL: there is one. */
 static void numbers_describe(char *out, size_t room, const plain_data *d, const char *first,
@@ -49,8 +47,7 @@ TWO_NUMBERS(softplus, "Softplus", beta, threshold)
 TWO_NUMBERS(hardtanh, "Hardtanh", min_val, max_val)
 TWO_NUMBERS(threshold, "Threshold", threshold, value)
 
-/* ---- GELU, GLU
- * -------------------------------------------------------------------------------- */
+/* ---- GELU, GLU ------------------------------------------------------------------------------- */
 
 static const char *approximation(const plain_data *d)
 {
@@ -82,8 +79,7 @@ static void glu_text(char *out, size_t room, const weir_module *m)
 PLAIN(glu, "GLU", glu_text, (weir_module * *out, int dim), DATA(.dim = dim),
       weir_glu(out, x, d->dim))
 
-/* ---- PReLU
- * ------------------------------------------------------------------------------------ */
+/* ---- PReLU ----------------------------------------------------------------------------------- */
 
 static weir_status prelu_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                  int count)

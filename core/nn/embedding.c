@@ -95,8 +95,7 @@ weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings, int
   return st ? st : rows_layer(out, &kind, &e, num_embeddings, embedding_dim, &o->tensor);
 }
 
-/* ---- EmbeddingBag
- * ----------------------------------------------------------------------------- */
+/* ---- EmbeddingBag ---------------------------------------------------------------------------- */
 
 /* Indices, offsets (may be NULL), weights of samples. */
 static weir_status embedding_bag_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,

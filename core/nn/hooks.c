@@ -34,8 +34,7 @@ struct module_hooks {
 
 static _Atomic uint64_t next_module_hook = 1;
 
-/* ---- the list
- * --------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static void free_module_hook(module_hook *h)
 {
@@ -125,8 +124,7 @@ static bool has_hook(const module_hooks *list, weir_module_hook_kind kind)
   return false;
 }
 
-/* ---- calling
- * ---------------------------------------------------------------------------------- */
+/* ---- calling --------------------------------------------------------------------------------- */
 
 /* *t was `before`; what a hook has put in its place stays, nothing is no change. */
 static void take_replacement(weir_tensor **t, weir_tensor *before)
@@ -173,8 +171,7 @@ static void release_list(weir_tensor **list, int count)
   free(list);
 }
 
-/* ---- gradients
- * -------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* A call of a module whose gradients hooks see. */
 typedef struct module_pass {
@@ -354,8 +351,7 @@ static weir_status hook_output(module_pass *p, weir_tensor **out)
   return WEIR_OK;
 }
 
-/* ---- a call
- * ----------------------------------------------------------------------------------- */
+/* ---- a call ---------------------------------------------------------------------------------- */
 
 /* In torch's order: hooks before, the inputs' views, the forward, hooks after, the output's view.
  * in: counts, which change. */

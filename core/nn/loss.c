@@ -7,8 +7,7 @@
 
 enum { WEIGHT, POS_WEIGHT };
 
-/* ---- without weights
- * -------------------------------------------------------------------------- */
+/* ---- without weights ------------------------------------------------------------------------- */
 
 PLAIN_OF(2, l1_loss, "L1Loss", NULL, (weir_module * *out, weir_reduction reduction),
          DATA(.reduction = reduction), weir_l1_loss(out, in[0], in[1], d->reduction))
@@ -57,8 +56,7 @@ weir_status weir_module_triplet_margin_loss(weir_module **out, double margin, do
   return plain_layer(out, &triplet_margin_loss_class, &d);
 }
 
-/* ---- with weights
- * ----------------------------------------------------------------------------- */
+/* ---- with weights ---------------------------------------------------------------------------- */
 
 static weir_status add_weight(weir_module *m, const char *name, const weir_tensor *weight)
 {

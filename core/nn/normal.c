@@ -18,8 +18,7 @@ typedef struct normal_data {
   weir_shape shape; /* of LayerNorm, RMSNorm */
 } normal_data;
 
-/* ---- making
- * ----------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 typedef weir_status (*filled)(weir_tensor **out, weir_shape shape, const weir_options *o);
 
@@ -83,8 +82,7 @@ static weir_status normal_layer(weir_module **out, const weir_module_class *kind
   return st;
 }
 
-/* ---- BatchNorm, InstanceNorm
- * ------------------------------------------------------------------ */
+/* ---- BatchNorm, InstanceNorm ----------------------------------------------------------------- */
 
 static weir_status check_one(const weir_module *m, int count)
 {
@@ -216,8 +214,7 @@ INSTANCE_NORM(1)
 INSTANCE_NORM(2)
 INSTANCE_NORM(3)
 
-/* ---- LayerNorm, RMSNorm, GroupNorm
- * ------------------------------------------------------------ */
+/* ---- LayerNorm, RMSNorm, GroupNorm ----------------------------------------------------------- */
 
 static weir_status layer_norm_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                       int count)

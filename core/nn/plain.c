@@ -32,8 +32,7 @@ weir_status plain_inputs(const weir_module *m, int count, int wanted)
                          m->kind->name, wanted, count);
 }
 
-/* ---- dropout
- * ---------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 static void dropout_describe(char *out, size_t room, const weir_module *m)
 {
@@ -69,8 +68,7 @@ DROPOUT(dropout1d, "Dropout1d", feature_dropout)
 DROPOUT(dropout2d, "Dropout2d", feature_dropout)
 DROPOUT(dropout3d, "Dropout3d", feature_dropout)
 
-/* ---- pooling
- * ---------------------------------------------------------------------------------- */
+/* ---- pooling --------------------------------------------------------------------------------- */
 
 static void avg_pool_describe(char *out, size_t room, const weir_module *m)
 {
@@ -144,8 +142,7 @@ ADAPTIVE(1, max, "AdaptiveMaxPool1d")
 ADAPTIVE(2, max, "AdaptiveMaxPool2d")
 ADAPTIVE(3, max, "AdaptiveMaxPool3d")
 
-/* ---- functions of one tensor
- * ------------------------------------------------------------------ */
+/* ---- functions of one tensor ----------------------------------------------------------------- */
 
 static void dim_describe(char *out, size_t room, const weir_module *m)
 {
@@ -217,8 +214,7 @@ PLAIN(pixel_unshuffle, "PixelUnshuffle", down_describe, (weir_module * *out, int
 PLAIN(channel_shuffle, "ChannelShuffle", groups_describe, (weir_module * *out, int64_t groups),
       DATA(.factor = groups), weir_channel_shuffle(out, x, d->factor))
 
-/* ---- containers
- * ------------------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static const weir_module_class module_dict_class = {.name = "ModuleDict"};
 

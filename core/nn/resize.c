@@ -5,8 +5,7 @@
 #include "core/nn/text.h"
 #include "core/weir/shape.h"
 
-/* ---- pads
- * ------------------------------------------------------------------------------------- */
+/* ---- pads ------------------------------------------------------------------------------------ */
 
 static void pad_describe(char *out, size_t room, const weir_module *m)
 {
@@ -73,8 +72,7 @@ CONSTANT_PAD(constant_pad1d, "ConstantPad1d", 1)
 CONSTANT_PAD(constant_pad2d, "ConstantPad2d", 2)
 CONSTANT_PAD(constant_pad3d, "ConstantPad3d", 3)
 
-/* ---- Upsample
- * --------------------------------------------------------------------------------- */
+/* ---- Upsample -------------------------------------------------------------------------------- */
 
 static void upsample_describe(char *out, size_t room, const weir_module *m)
 {

@@ -132,8 +132,7 @@ MODULE_AS(bfloat16, WEIR_BFLOAT16)
 MODULE_AS(float, WEIR_FLOAT32)
 MODULE_AS(double, WEIR_FLOAT64)
 
-/* ---- training
- * --------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 weir_status weir_module_parameters(weir_tensor ***out, int *count, const weir_module *m)
 {

@@ -243,8 +243,7 @@ static weir_status layer_of_options(transformer_layer *e, const weir_transformer
 TRANSFORMER_LAYER(transformer_encoder_layer, OF_ENCODER)
 TRANSFORMER_LAYER(transformer_decoder_layer, OF_DECODER)
 
-/* ---- TransformerEncoder, TransformerDecoder
- * --------------------------------------------------- */
+/* ---- TransformerEncoder, TransformerDecoder -------------------------------------------------- */
 
 static weir_status stack_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                  int count)
@@ -341,8 +340,7 @@ static weir_status make_stack(weir_module **out, const weir_module_class *kind,
 TRANSFORMER_STACK(transformer_encoder, &encoder_class, &encoder_layer_class)
 TRANSFORMER_STACK(transformer_decoder, &decoder_class, &decoder_layer_class)
 
-/* ---- calls with masks
- * ------------------------------------------------------------------------- */
+/* ---- calls with masks ------------------------------------------------------------------------ */
 
 static attention_masks encoder_masks(const weir_transformer_encode_options *o)
 {
@@ -382,8 +380,7 @@ weir_status weir_transformer_decode(weir_tensor **out, weir_module *m, weir_tens
   return call_masked(out, m, (weir_tensor *[]){tgt, memory}, 2, decoder_masks(options));
 }
 
-/* ---- Transformer
- * ------------------------------------------------------------------------------ */
+/* ---- Transformer ----------------------------------------------------------------------------- */
 
 /* torch's words; sizes of a tensor that has too few dimensions are 0. */
 static weir_status check_transformer(const transformer_layer *e, const weir_tensor *src,

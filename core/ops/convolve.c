@@ -57,8 +57,7 @@ static convolution convolution_of(const char *name, int axes, const weir_tensor 
   return c;
 }
 
-/* ---- what is refused
- * -------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static weir_status check_convolution_dims(const convolution *c)
 {
@@ -217,8 +216,7 @@ static weir_status check_convolution(const convolution *c)
   return st ? st : check_reach_of(c);
 }
 
-/* ---- convolutions
- * ----------------------------------------------------------------------------- */
+/* ---- convolutions ---------------------------------------------------------------------------- */
 
 /* *out (new) is t with `before` and `behind` places more, or fewer, along its last dimensions. */
 static weir_status padded_by(weir_tensor **out, const weir_tensor *t, const int64_t *before,
@@ -363,8 +361,7 @@ static weir_status run_convolution(weir_tensor **out, convolution *c)
 CONVOLUTION(1)
 CONVOLUTION(3)
 
-/* ---- transposed convolutions
- * ------------------------------------------------------------------ */
+/* ---- transposed convolutions ----------------------------------------------------------------- */
 
 /* One axis of a phase: kernel places first, first + step, ..., count of them, seen `shift` places
  * before. */

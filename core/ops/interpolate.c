@@ -22,8 +22,7 @@ static const struct mode_row {
                  [WEIR_INTERPOLATE_TRILINEAR] = {"trilinear", 3, WEIR_RESAMPLE_LINEAR},
                  [WEIR_INTERPOLATE_AREA] = {"area", 0, WEIR_RESAMPLE_NEAREST}};
 
-/* ---- what is refused
- * -------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static bool says_size(const weir_interpolate_options *o)
 {
@@ -99,8 +98,7 @@ static weir_status check_resample(const weir_tensor *a, const weir_resample *r)
   return WEIR_OK;
 }
 
-/* ---- the work
- * --------------------------------------------------------------------------------- */
+/* ---- the work -------------------------------------------------------------------------------- */
 
 /* Sizes and scales, the first axes of fewer than three being of one place. Errors: EINVAL. */
 static weir_status fill_resample(weir_resample *r, const weir_tensor *a,

@@ -26,8 +26,7 @@ static weir_status check_reduction(weir_reduction r)
   return weir_fail(WEIR_EINVAL, "%d is not a valid value for reduction", (int)r);
 }
 
-/* ---- classes
- * ---------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 /* What is asked for, with the defaults in their places. */
 typedef struct class_loss {
@@ -240,8 +239,7 @@ weir_status weir_nll_loss(weir_tensor **out, const weir_tensor *a, const weir_te
   return st ? st : losses_of_classes(out, &c, false);
 }
 
-/* ---- cross_entropy
- * ---------------------------------------------------------------------------- */
+/* ---- cross_entropy --------------------------------------------------------------------------- */
 
 static weir_status check_probabilities(const class_loss *c, const weir_class_options *o)
 {
@@ -315,8 +313,7 @@ weir_status weir_cross_entropy(weir_tensor **out, const weir_tensor *a, const we
   return c.smoothing > 0 ? smoothed_entropy(out, &c) : losses_of_classes(out, &c, false);
 }
 
-/* ---- differences
- * ------------------------------------------------------------------------------ */
+/* ---- differences ----------------------------------------------------------------------------- */
 
 /* a - b, of floating point. */
 static weir_status difference(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
@@ -404,8 +401,7 @@ weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a, const weir_
   return c->st ? c->st : reduced(out, losses, reduction);
 }
 
-/* ---- probabilities
- * ---------------------------------------------------------------------------- */
+/* ---- probabilities --------------------------------------------------------------------------- */
 
 static bool same_sizes(const weir_tensor *a, const weir_tensor *b)
 {
@@ -573,8 +569,7 @@ weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tens
   return st ? st : reduced(out, losses, reduction);
 }
 
-/* ---- pairs
- * ------------------------------------------------------------------------------------ */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* *out (new) is max(0, x). */
 static weir_status clamp_positive(weir_tensor **out, const weir_tensor *x)

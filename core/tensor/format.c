@@ -36,8 +36,7 @@ weir_status format_from(weir_memory_format *out, const weir_options *options)
   return weir_fail(WEIR_EINVAL, "%d is not a memory format", (int)*out);
 }
 
-/* ---- what strides state
- * ------------------------------------------------------------------------ */
+/* ---- what strides state ---------------------------------------------------------------------- */
 
 bool format_holds(const weir_tensor *t, weir_memory_format format)
 {

@@ -30,8 +30,7 @@
 extern "C" {
 #endif
 
-/* ---- autocast
- * --------------------------------------------------------------------------------- */
+/* ---- autocast -------------------------------------------------------------------------------- */
 
 /* Zero-initialised: torch's defaults. */
 typedef struct weir_autocast_options {
@@ -82,8 +81,7 @@ WEIR_PUBLIC void weir_clear_autocast_cache(void);
 #define WEIR_AUTOCAST(st, device_type, dtype)                                                      \
   WEIR_AUTOCAST_LOOP_(WEIR_AUTOCAST_NAME_(__LINE__), st, device_type, dtype)
 
-/* ---- gradients
- * --------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* torch.amp.GradScaler: multiplies losses so that gradients of float16 do not vanish, divides
  * gradients before a step, leaves out steps whose gradients are infinite or NaN, and follows with

@@ -68,8 +68,7 @@ WEIR_PUBLIC weir_status weir_safetensors_map(weir_tensor **out, const weir_safet
 /* All of them, mapped (*out is new). path as of weir_safetensors_open(). */
 WEIR_PUBLIC weir_status weir_safetensors_map_all(weir_tensors **out, const char *path);
 
-/* ---- PyTorch's
- * -------------------------------------------------------------------------------- */
+/* ---- PyTorch's ------------------------------------------------------------------------------- */
 
 /* The tensors of a file of torch.save() (*out is new): those of a state_dict by their names; of
  * dicts and lists within one another by the path, parts joined by dots ("model.conv1.weight",
@@ -84,8 +83,7 @@ WEIR_PUBLIC weir_status weir_safetensors_map_all(weir_tensors **out, const char 
 WEIR_PUBLIC weir_status weir_pt_load(weir_tensors **out, const char *path,
                                      const weir_options *options);
 
-/* ---- NumPy's
- * ---------------------------------------------------------------------------------- */
+/* ---- NumPy's --------------------------------------------------------------------------------- */
 
 /* The arrays of an .npz file by name, ".npy" taken off; stored or deflated. Arrays of text, objects
  * or structures, and what is no array, are skipped (weir_tensors_skipped_count()). Checked by their
@@ -96,8 +94,7 @@ WEIR_PUBLIC weir_status weir_npz_load(weir_tensors **out, const char *path,
  * bfloat16, which the format has not; a name with a NUL, or of more than 65531 bytes. */
 WEIR_PUBLIC weir_status weir_npz_save(const char *path, const weir_tensors *set);
 
-/* ---- any of them
- * ------------------------------------------------------------------------------ */
+/* ---- any of them ----------------------------------------------------------------------------- */
 
 /* By what the file is: safetensors (also an index or a folder), PyTorch's, .npz, or an .npy file
  * under the name "". */

@@ -186,8 +186,7 @@ WEIR_PUBLIC weir_status weir_repeat_interleave(weir_tensor **out, const weir_ten
 WEIR_PUBLIC weir_status weir_repeat_interleave_tensor(weir_tensor **out, const weir_tensor *a,
                                                       const weir_tensor *repeats, int dim);
 
-/* ---- made of numbers
- * -------------------------------------------------------------------------- */
+/* ---- made of numbers ------------------------------------------------------------------------- */
 
 /* 1 in a new last dimension of num_classes at what a (int64) states, 0 elsewhere; num_classes -1:
  * as many as there are. Waits. Errors: "Class values must be smaller than num_classes." */

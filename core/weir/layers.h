@@ -20,8 +20,7 @@
 extern "C" {
 #endif
 
-/* ---- normalisation
- * ---------------------------------------------------------------------------- */
+/* ---- normalisation --------------------------------------------------------------------------- */
 
 typedef struct weir_norm_layer_options {
   weir_options tensor;  /* dtype and device of parameters and buffers */
@@ -61,8 +60,7 @@ WEIR_PUBLIC weir_status weir_module_rms_norm(weir_module **out, weir_shape shape
 WEIR_PUBLIC weir_status weir_module_group_norm(weir_module **out, int64_t groups, int64_t channels,
                                                const weir_norm_layer_options *options);
 
-/* ---- convolution
- * ------------------------------------------------------------------------------ */
+/* ---- convolution ----------------------------------------------------------------------------- */
 
 typedef struct weir_conv_layer_options {
   weir_options tensor;    /* dtype and device of the parameters */
@@ -89,8 +87,7 @@ WEIR_PUBLIC weir_status weir_module_conv_transpose3d(weir_module **out, int64_t 
                                                      int64_t out_channels, const int64_t *kernel,
                                                      const weir_conv_layer_options *options);
 
-/* ---- without parameters
- * ----------------------------------------------------------------------- */
+/* ---- without parameters ---------------------------------------------------------------------- */
 
 /* While it trains; by the default generator of the input's device. Errors: "dropout probability has
  * to be between 0 and 1, but got 1.5". */
@@ -240,8 +237,7 @@ WEIR_PUBLIC weir_status weir_module_glu(weir_module **out, int dim);
 WEIR_PUBLIC weir_status weir_module_prelu(weir_module **out, int64_t num_parameters, double init,
                                           const weir_options *options);
 
-/* ---- embedding
- * -------------------------------------------------------------------------------- */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
 typedef struct weir_embedding_options {
   weir_options tensor; /* dtype and device of the weight */
@@ -270,8 +266,7 @@ WEIR_PUBLIC weir_status weir_module_embedding_bag(weir_module **out, int64_t num
                                                   int64_t embedding_dim,
                                                   const weir_embedding_bag_layer_options *options);
 
-/* ---- containers
- * -------------------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 /* Modules named "0", "1", ... and modules by name, which the program calls itself. Both steal the
  * modules, also where they fail; more come by weir_module_append() and weir_module_add(). */

@@ -24,8 +24,7 @@ typedef enum weir_reduction {
   WEIR_REDUCTION_BATCH_MEAN /* their sum through the size of dimension 0; of kl_div */
 } weir_reduction;
 
-/* ---- classes
- * ---------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 typedef struct weir_class_options {
   const weir_tensor *weight; /* (classes), borrowed; NULL: 1 each */
@@ -66,8 +65,7 @@ WEIR_PUBLIC weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a,
                                         const weir_tensor *b, weir_reduction reduction,
                                         double delta);
 
-/* ---- probabilities
- * ---------------------------------------------------------------------------- */
+/* ---- probabilities --------------------------------------------------------------------------- */
 
 /* -weight (target ln a + (1 - target) ln(1 - a)), logarithms at least -100; weight (broadcasts) may
  * be NULL. Errors: "all elements of input should be between 0 and 1" (on the cpu). */
@@ -85,8 +83,7 @@ WEIR_PUBLIC weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a,
                                     const weir_tensor *target, weir_reduction reduction,
                                     bool log_target);
 
-/* ---- pairs
- * ------------------------------------------------------------------------------------ */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* 1 - cosine where target is 1, max(0, cosine - margin) where it is -1; a, b (n, length) or
  * (length), target (n) or none; usual margin: 0. */

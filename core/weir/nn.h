@@ -128,8 +128,7 @@ WEIR_PUBLIC weir_status weir_dropout(weir_tensor **out, const weir_tensor *a, do
 WEIR_PUBLIC weir_status weir_feature_dropout(weir_tensor **out, const weir_tensor *a, double p,
                                              bool training, weir_generator *g);
 
-/* ---- distances
- * -------------------------------------------------------------------------------- */
+/* ---- distances ------------------------------------------------------------------------------- */
 
 /* Vectors along dim through their p-norm, at least eps. torch's usual ones: 2, 1, 1e-12. */
 WEIR_PUBLIC weir_status weir_normalize(weir_tensor **out, const weir_tensor *a, double p, int dim,
@@ -177,8 +176,7 @@ WEIR_PUBLIC weir_status weir_conv_transpose3d(weir_tensor **out, const weir_tens
                                               const weir_tensor *weight, const weir_tensor *bias,
                                               const weir_conv_options *options);
 
-/* ---- interpolation
- * ---------------------------------------------------------------------------- */
+/* ---- interpolation --------------------------------------------------------------------------- */
 
 typedef enum weir_interpolate_mode {
   WEIR_INTERPOLATE_NEAREST,

@@ -192,8 +192,7 @@ ROW_INLINE double double_log(double x)
         WEIR_IVDEP for (int64_t j = 0; j < width; j++) r[j] = y[j] * (g[j] - total[j]);            \
   }
 
-/* ---- rows with a mean of 0 and a variance of 1
- * -------------------------------------------------- */
+/* ---- rows with a mean of 0 and a variance of 1 ----------------------------------------------- */
 
 #define NORM(T)                                                                                    \
   SUM_OF(T, squares, (x[k] - m) * (x[k] - m))                                                      \
@@ -260,8 +259,7 @@ ROW_INLINE double double_log(double x)
     }                                                                                              \
   }
 
-/* ---- lines of planes
- * --------------------------------------------------------------------------- */
+/* ---- lines of planes ------------------------------------------------------------------------- */
 
 #define LINE(T)                                                                                    \
   static void T##_line_add(void *to, const void *from, int64_t n)                                  \
