@@ -320,8 +320,7 @@ static weir_status checkpoint_path(char **out, const char *path)
 
 weir_status weir_safetensors_open(weir_safetensors **out, const char *path)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, path);
+  WEIR_OP(out, path);
   char *target;
   weir_status st = checkpoint_path(&target, path);
   if (st) return st;
@@ -441,8 +440,7 @@ static weir_status map_found(weir_tensor **out, const st_found *found)
 weir_status weir_safetensors_read(weir_tensor **out, const weir_safetensors *f, const char *name,
                                   const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, f, name);
+  WEIR_OP(out, f, name);
   const st_found *found;
   weir_status st = find_named(&found, f, name);
   return st ? st : read_found(out, found, options);
@@ -450,8 +448,7 @@ weir_status weir_safetensors_read(weir_tensor **out, const weir_safetensors *f, 
 
 weir_status weir_safetensors_map(weir_tensor **out, const weir_safetensors *f, const char *name)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, f, name);
+  WEIR_OP(out, f, name);
   const st_found *found;
   weir_status st = find_named(&found, f, name);
   return st ? st : map_found(out, found);
@@ -500,14 +497,12 @@ static weir_status load_tensors(weir_tensors **out, const char *path, const weir
 
 weir_status weir_safetensors_map_all(weir_tensors **out, const char *path)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, path);
+  WEIR_OP(out, path);
   return load_tensors(out, path, NULL, true);
 }
 
 weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, path);
+  WEIR_OP(out, path);
   return load_tensors(out, path, options, false);
 }

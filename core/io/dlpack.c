@@ -135,8 +135,7 @@ static weir_status export_or_copy(given **out, const weir_tensor *t, const weir_
 weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
                            const weir_dlpack_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   weir_status st = export_or_copy(&g, t, &o, offsetof(given, as.versioned.tensor));
@@ -154,8 +153,7 @@ weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
 weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir_tensor *t,
                                        const weir_dlpack_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   if (o.read_only)
@@ -331,8 +329,7 @@ static void taken_plain(void *context)
 weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
                              const weir_dlpack_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, from);
+  WEIR_OP(out, from);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   if (from->version.major != WEIR_DLPACK_MAJOR)
     return weir_fail(WEIR_EVERSION, "a tensor of DLPack %u.%u; known is version %d.%d",
@@ -349,8 +346,7 @@ weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
 weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversioned *from,
                                          const weir_dlpack_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, from);
+  WEIR_OP(out, from);
   weir_status st = import_tensor(out, &from->tensor, taken_plain, from);
   return st ? st : copied(out, options && options->copy);
 }

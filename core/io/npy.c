@@ -267,8 +267,7 @@ weir_status npy_read_file(weir_tensor **out, const tensor_file *f, const weir_op
 
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, path);
+  WEIR_OP(out, path);
   tensor_file f;
   weir_status st = file_open(&f, path);
   if (st) return st;
@@ -326,8 +325,7 @@ weir_status npy_header(char out[NPY_HEADER], size_t *bytes, bool *fortran, const
 
 weir_status weir_npy_write(const char *path, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(path, t);
+  WEIR_OP_ON(path, t);
   char header[NPY_HEADER];
   size_t bytes;
   bool fortran;

@@ -38,8 +38,7 @@ static weir_status read_array(weir_tensors *set, const zip_archive *z, const cha
 
 weir_status weir_npz_load(weir_tensors **out, const char *path, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, path);
+  WEIR_OP(out, path);
   tensor_file f;
   zip_archive z;
   weir_tensors *set = NULL;
@@ -82,8 +81,7 @@ static weir_status write_array(zip_writer *w, const char *name, const weir_tenso
 
 weir_status weir_npz_save(const char *path, const weir_tensors *set)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(path, set);
+  WEIR_OP_ON(path, set);
   tensor_file f;
   zip_writer w = {.file = &f};
   weir_status st = file_begin(&f, path);

@@ -693,8 +693,7 @@ static weir_status check_no_legacy(const tensor_file *f)
 
 weir_status weir_pt_load(weir_tensors **out, const char *path, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, path);
+  WEIR_OP(out, path);
   tensor_file f;
   zip_archive z = {.entries = NULL};
   pt_reader r = {.zip = &z, .path = path};
@@ -748,8 +747,7 @@ static weir_status is_pt(bool *out, const tensor_file *f)
 
 weir_status weir_tensors_load(weir_tensors **out, const char *path, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, path);
+  WEIR_OP(out, path);
   char head[6] = "";
   bool pt = false;
   tensor_file f;

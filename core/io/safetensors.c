@@ -346,8 +346,7 @@ static weir_status make_safetensors_header(char **out, size_t *bytes, const weir
 
 weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(path, set);
+  WEIR_OP_ON(path, set);
   tensor_file f;
   char *head = NULL;
   size_t bytes = 0;

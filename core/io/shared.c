@@ -127,8 +127,7 @@ static weir_status make_shared(shared_block **out, const weir_tensor *t)
 
 weir_status weir_share_memory(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   const shared_block *there = shared_block_of(t);
   shared_block *b = NULL;
   if (there && is_whole(t, there)) {

@@ -1,10 +1,8 @@
 /* activation.c: activations as layers: a row each, of the function and what it keeps of torch's
  * arguments; and PReLU, whose slopes are a parameter. */
 #include <string.h>
-#include "core/base/require.h"
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
-#include "core/weir/functions.h"
 
 /* ---- without arguments ----------------------------------------------------------------------- */
 

@@ -4,12 +4,10 @@
  * torch's: attention to itself is then one product. What a call takes and gives in addition to
  * tensors goes by the thread (`multihead_extra`), since a module's forward has room for inputs and
  * one output. */
-#include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/record.h"
 #include "core/ops/ops.h"
-#include "core/weir/linalg.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
-#include "core/weir/nn.h"
 
 /* What such a layer is. */
 typedef struct convolution {

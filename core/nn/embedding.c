@@ -2,10 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/base/require.h"
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
-#include "core/weir/indexing.h"
 #include "core/tensor/calc.h"
 
 /* An Embedding's data; an EmbeddingBag's, too. */

@@ -12,7 +12,6 @@
  * at once. Both share a `module_pass`, which lives as long as the graph. */
 #include "core/nn/hooks.h"
 #include <stdlib.h>
-#include "core/base/require.h"
 #include "core/grad/tape.h"
 #include "core/weir/ops.h"
 

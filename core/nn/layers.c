@@ -1,7 +1,6 @@
 /* layers.c: the layers of torch.nn the notes name: Linear, Conv2d, ReLU, Flatten, MaxPool2d and
  * Sequential. A layer's parameters are its slots WEIGHT and BIAS, so that a call looks up no
  * name. */
-#include "core/base/require.h"
 #include "core/nn/plain.h"
 
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* loss.c: losses as layers: a row each, of the function (losses.h) and what it keeps of torch's
  * arguments. Weights are buffers, slots WEIGHT and POS_WEIGHT, so that they move with the
  * module. */
-#include "core/base/require.h"
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
 

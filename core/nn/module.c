@@ -1,5 +1,4 @@
 /* module.c: modules: making, counting, adding, calling. */
-#include "core/base/require.h"
 #include "core/nn/hooks.h"
 #include "core/tensor/announce.h"
 

@@ -7,6 +7,7 @@
 #define WEIR_NN_MODULE_H
 
 #include <stdatomic.h>
+#include "core/base/require.h"
 #include "core/nn/memo.h"
 #include "core/weir/module.h"
 

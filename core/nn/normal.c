@@ -1,7 +1,6 @@
 /* normal.c: layers of normalisation. Their parameters and buffers are slots at fixed places, so
  * that a call looks up no name; what a layer does not have is a slot without a tensor. */
 #include <string.h>
-#include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/nn/text.h"
 #include "core/weir/layers.h"

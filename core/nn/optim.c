@@ -15,9 +15,6 @@
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
-#include "core/weir/grad.h"
-#include "core/weir/ops.h"
-#include "core/weir/reduce.h"
 
 enum { STATES = WEIR_UPDATE_STATES };
 
@@ -366,8 +363,7 @@ static void drop_updates(slot_update *u, int count)
 
 weir_status weir_optimizer_step(weir_optimizer *o)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(o);
+  WEIR_OP_ON(o);
   int count = 0;
   weir_status st = WEIR_OK;
   slot_update *u = calloc((size_t)o->slots, sizeof *u);

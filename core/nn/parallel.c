@@ -11,15 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/nn/log.h"
 #include "core/nn/module.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/record.h"
-#include "core/weir/cuda.h"
-#include "core/weir/grad.h"
-#include "core/weir/parallel.h"
-#include "core/weir/trace.h"
 #include "core/tensor/autocast.h"
 
 /* ---- replicas -------------------------------------------------------------------------------- */

@@ -1,11 +1,8 @@
 /* plain.c: layers without parameters: a function and its arguments; and containers of modules that
  * the program calls itself. */
 #include <string.h>
-#include "core/base/require.h"
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
-#include "core/weir/layers.h"
-#include "core/weir/shape.h"
 #include "core/tensor/calc.h"
 
 weir_status plain_layer(weir_module **out, const weir_module_class *kind, const plain_data *d)

@@ -7,7 +7,6 @@
  * since a module's forward has room for one output.
  *
  * Words. walk: one direction of one layer. state: h, and c of an LSTM. */
-#include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/ops/ops.h"
 #include "core/tensor/calc.h"

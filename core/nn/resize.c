@@ -1,9 +1,7 @@
 /* resize.c: layers that change how large an image is: pads and Upsample; a row each. */
 #include <string.h>
-#include "core/base/require.h"
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
-#include "core/weir/shape.h"
 
 /* ---- pads ------------------------------------------------------------------------------------ */
 

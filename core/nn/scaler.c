@@ -15,10 +15,6 @@
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
-#include "core/weir/amp.h"
-#include "core/weir/grad.h"
-#include "core/weir/ops.h"
-#include "core/weir/reduce.h"
 
 enum scaler_stage { SCALER_READY, SCALER_UNSCALED, SCALER_STEPPED };
 
@@ -94,8 +90,7 @@ void weir_grad_scaler_release(weir_grad_scaler *s)
 
 weir_status weir_grad_scaler_scale(weir_tensor **out, weir_grad_scaler *s, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, s, t);
+  WEIR_OP(out, s, t);
   CALC(c);
   if (s->options.disabled) {
     *out = weir_tensor_retain((weir_tensor *)t);
@@ -196,8 +191,7 @@ static weir_status unscale_entry(scaler_entry *e, weir_grad_scaler *s, const wei
 
 weir_status weir_grad_scaler_unscale_(weir_grad_scaler *s, weir_optimizer *o)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(s, o);
+  WEIR_OP_ON(s, o);
   scaler_entry *e = NULL;
   if (s->options.disabled) return WEIR_OK;
   weir_status st = check_begun(s, "unscale_");
@@ -229,8 +223,7 @@ static weir_status read_flags(scaler_entry *e)
 
 weir_status weir_grad_scaler_step(weir_grad_scaler *s, weir_optimizer *o)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(s, o);
+  WEIR_OP_ON(s, o);
   scaler_entry *e = NULL;
   if (s->options.disabled) return weir_optimizer_step(o);
   weir_status st = check_begun(s, "step");
@@ -264,8 +257,7 @@ static void next_scale(weir_grad_scaler *s, bool found)
 
 weir_status weir_grad_scaler_update(weir_grad_scaler *s)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(s);
+  WEIR_OP_ON(s);
   bool found = false, any = false;
   if (s->options.disabled) return WEIR_OK;
   weir_status st = check_begun(s, "update");

@@ -3,10 +3,8 @@
  * Both are whole or not at all: everything that can fail by its arguments, for want of memory or in
  * a file is done on the side first. Of moving, only pointers are then exchanged; of loading, only
  * copies within a device remain, which a device that has failed alone can refuse. */
-#include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/tensor/record.h"
-#include "core/weir/grad.h"
 
 #include <stdarg.h>
 #include <stdio.h>

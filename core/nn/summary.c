@@ -3,7 +3,6 @@
  * Shapes come from one call of the model, whose modules state what they made to the watcher of the
  * calling thread (module.h). The call is made as in evaluation, so that no layer learns from it;
  * each module is as it was afterwards. */
-#include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/tensor/record.h"
 

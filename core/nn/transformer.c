@@ -13,13 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/nn/plain.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/record.h"
-#include "core/weir/functions.h"
-#include "core/weir/sequence.h"
-#include "core/weir/shape.h"
 
 enum { OF_ENCODER = 2, OF_DECODER = 3 }; /* blocks of a layer */
 enum { TO_ITSELF, TO_MEMORY };           /* attentions, and blocks */

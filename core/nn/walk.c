@@ -2,7 +2,6 @@
  *
  * A walk meets a module before its children, and they in the order they were added, as torch's
  * named_modules() does. */
-#include "core/base/require.h"
 #include "core/nn/module.h"
 
 #include <inttypes.h>

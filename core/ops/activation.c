@@ -1,11 +1,7 @@
 /* activation.c: activations: elementwise operations with numbers of their own, and a few made of
  * others. */
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
-#include "core/weir/functions.h"
 #include "core/ops/ops.h"
-#include "core/tensor/autocast.h"
 
 #define ACTIVATION(name, op)                                                                       \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
@@ -148,8 +144,7 @@ static weir_status hardtanh_bounds(weir_scalar bounds[2], const weir_tensor *a, 
 
 weir_status weir_hardtanh(weir_tensor **out, const weir_tensor *a, double min_val, double max_val)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   weir_scalar bounds[2];
   weir_status st = hardtanh_bounds(bounds, a, min_val, max_val);
   return st ? st : weir_clamp(out, a, &bounds[0], &bounds[1]);
@@ -157,8 +152,7 @@ weir_status weir_hardtanh(weir_tensor **out, const weir_tensor *a, double min_va
 
 weir_status weir_hardtanh_(weir_tensor *a, double min_val, double max_val)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(a);
+  WEIR_OP_ON(a);
   weir_scalar bounds[2];
   weir_status st = hardtanh_bounds(bounds, a, min_val, max_val);
   return st ? st : weir_clamp_(a, &bounds[0], &bounds[1]);
@@ -166,15 +160,13 @@ weir_status weir_hardtanh_(weir_tensor *a, double min_val, double max_val)
 
 weir_status weir_relu6(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   return weir_hardtanh(out, a, 0, 6);
 }
 
 weir_status weir_relu6_(weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(a);
+  WEIR_OP_ON(a);
   return weir_hardtanh_(a, 0, 6);
 }
 
@@ -215,8 +207,7 @@ weir_status weir_threshold_(weir_tensor *a, double threshold, double value)
 
 weir_status weir_softsign(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   if (a->dtype == WEIR_BOOL) return not_implemented("abs_%s", device_of_tensor(a), WEIR_BOOL);
   weir_tensor *size = c_abs(c, a);
@@ -226,8 +217,7 @@ weir_status weir_softsign(weir_tensor **out, const weir_tensor *a)
 
 weir_status weir_tanhshrink(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   return calc_give(c, out, c_sub(c, a, c_tanh(c, a)));
 }
@@ -254,8 +244,7 @@ static weir_status check_prelu(const weir_tensor *a, const weir_tensor *weight)
 
 weir_status weir_prelu(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_OP(out, a, weight);
   WEIR_CASTS(PRELU, a, weight);
   CALC(c);
   weir_shape shape = {.count = a->dims > 1 ? a->dims : a->dims == 1};
@@ -269,8 +258,7 @@ weir_status weir_prelu(weir_tensor **out, const weir_tensor *a, const weir_tenso
 
 weir_status weir_glu(weir_tensor **out, const weir_tensor *a, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   if (!a->dims)
     return weir_fail(WEIR_EINVAL, "glu does not support scalars because halving size must be even");

@@ -4,11 +4,7 @@
  * part. A part read backwards is one with a negative stride: no tensor has one, a request may. */
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, int64_t from,
                      int dim, int64_t length, int step)
@@ -67,8 +63,7 @@ static weir_status join_at_least(weir_tensor **out, const weir_tensor *const *te
 #define STACK(name, dims, dim)                                                                     \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *const *tensors, int count)         \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, tensors);                                                                \
+    WEIR_OP(out, tensors);                                                                         \
     WEIR_CASTS_LIST(CAT, tensors, count);                                                          \
     if (count < 1) return weir_fail(WEIR_EINVAL, #name " expects a non-empty TensorList");         \
     return join_at_least(out, tensors, count, dims, dim);                                          \
@@ -81,8 +76,7 @@ STACK(dstack, 3, 2)
 
 weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (count > 0) WEIR_REQUIRE(dims);
   uint32_t flipped = 0;
   weir_loop l;
@@ -104,16 +98,14 @@ weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, 
 
 weir_status weir_fliplr(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (t->dims < 2) return weir_fail(WEIR_EINVAL, "Input must be >= 2-d.");
   return weir_flip(out, t, (const int[]){1}, 1);
 }
 
 weir_status weir_flipud(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (t->dims < 1) return weir_fail(WEIR_EINVAL, "Input must be >= 1-d.");
   return weir_flip(out, t, (const int[]){0}, 1);
 }
@@ -133,8 +125,7 @@ static weir_status check_turn(const weir_tensor *t, int *one, int *two)
 
 weir_status weir_rot90(weir_tensor **out, const weir_tensor *t, int k, int dim0, int dim1)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   WEIR_TENSOR turned = NULL;
   weir_status st = check_turn(t, &dim0, &dim1);
   if (st) return st;
@@ -179,8 +170,7 @@ static weir_status roll_all(weir_tensor **out, const weir_tensor *t, int64_t shi
 weir_status weir_roll(weir_tensor **out, const weir_tensor *t, const int64_t *shifts,
                       const int *dims, int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (count < 1) return weir_fail(WEIR_EINVAL, "`shifts` required");
   WEIR_REQUIRE(shifts);
   if (!dims && count != 1)
@@ -266,8 +256,7 @@ static weir_status repeat_into(const weir_tensor *out, const weir_tensor *in, we
 
 weir_status weir_repeat(weir_tensor **out, const weir_tensor *t, weir_shape repeats)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   weir_shape shape = repeats;
   int lead = repeats.count - t->dims;
   if (lead < 0)
@@ -289,8 +278,7 @@ weir_status weir_repeat(weir_tensor **out, const weir_tensor *t, weir_shape repe
 
 weir_status weir_tile(weir_tensor **out, const weir_tensor *t, weir_shape repeats)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   weir_shape all = repeats;
   int lead = t->dims - repeats.count;
   if (lead > 0) {

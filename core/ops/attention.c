@@ -12,11 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "core/backend/philox.h"
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/autocast.h"
-#include "core/tensor/record.h"
 
 enum {
   PRODUCTS_CPU = 1 << 20,  /* of a block, elements */
@@ -653,8 +649,7 @@ weir_status weir_scaled_dot_product_attention(weir_tensor **out, const weir_tens
                                               const weir_tensor *key, const weir_tensor *value,
                                               const weir_attention_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, query, key, value);
+  WEIR_OP(out, query, key, value);
   static const weir_attention_options none = {0};
   weir_attention_options o = options ? *options : none;
   const weir_tensor *mask = o.mask;

@@ -3,10 +3,7 @@
  * Which bag an index is of follows from where bags begin: their lengths, each number as often as
  * its bag is long. Rows are then summed, or their largest taken, by that. */
 #include <math.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
-#include "core/tensor/record.h"
 
 /* What is asked for, all of it checked. */
 typedef struct bags {
@@ -273,8 +270,7 @@ weir_status weir_embedding_bag(weir_tensor **out, const weir_tensor *indices,
                                const weir_tensor *per_sample_weights,
                                const weir_embedding_bag_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, indices, weight);
+  WEIR_OP(out, indices, weight);
   CALC(c);
   WEIR_TENSOR made = NULL;
   bags b = {.weight = weight, .offsets = offsets, .weights = per_sample_weights};

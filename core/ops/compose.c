@@ -1,10 +1,7 @@
 /* compose.c: small things made of other operations: covariances, integrals by trapezoids, bounded
  * norms, matrices along a diagonal, products of sets, channels dealt out. They have derivatives
  * where those have. */
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
 
 /* ---- covariance ------------------------------------------------------------------------------ */
 
@@ -48,16 +45,14 @@ static weir_status covariance_of(weir_tensor **out, const weir_tensor *a, int64_
 
 weir_status weir_cov(weir_tensor **out, const weir_tensor *a, int64_t correction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   weir_status st = check_observations("cov", a);
   return st ? st : covariance_of(out, a, correction);
 }
 
 weir_status weir_corrcoef(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   weir_scalar least = weir_int(-1), most = weir_int(1);
   c->st = check_observations("corrcoef", a);
@@ -88,8 +83,7 @@ static weir_status refuse_bool_curve(const char *name, const weir_tensor *y)
 
 weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, y);
+  WEIR_OP(out, y);
   CALC(c);
   weir_shape shape = {0, {0}};
   int at;
@@ -108,8 +102,7 @@ weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, i
 
 weir_status weir_cumulative_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, y);
+  WEIR_OP(out, y);
   CALC(c);
   int at;
   c->st = refuse_bool_curve("cumulative_trapezoid", y);
@@ -148,8 +141,7 @@ static weir_status check_renorm(const weir_tensor *a, double p, double maxnorm)
 
 weir_status weir_renorm(weir_tensor **out, const weir_tensor *a, double p, int dim, double maxnorm)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   int dims[WEIR_MAX_DIMS], count = 0, at;
   c->st = check_renorm(a, p, maxnorm);
@@ -164,8 +156,7 @@ weir_status weir_renorm(weir_tensor **out, const weir_tensor *a, double p, int d
 weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indices, double max_norm,
                                    double norm_type)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(weight, indices);
+  WEIR_OP_ON(weight, indices);
   CALC(c);
   if (weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
   WEIR_UNRECORDED;
@@ -194,8 +185,7 @@ static weir_status widened_block(weir_tensor **out, const weir_tensor *t, int64_
 
 weir_status weir_block_diag(weir_tensor **out, const weir_tensor *const *tensors, int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, tensors);
+  WEIR_OP(out, tensors);
   weir_tensor *part[WEIR_BLOCKS_MAX] = {NULL};
   int64_t columns = 0, at = 0;
   categories c = {0};
@@ -227,8 +217,7 @@ weir_status weir_block_diag(weir_tensor **out, const weir_tensor *const *tensors
 
 weir_status weir_cartesian_prod(weir_tensor **out, const weir_tensor *const *tensors, int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, tensors);
+  WEIR_OP(out, tensors);
   weir_tensor *grid[WEIR_MAX_DIMS] = {NULL};
   CALC(c);
   text_buffer text;

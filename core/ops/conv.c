@@ -16,12 +16,8 @@
  * unfolded windows. */
 #include <math.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/format.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* Bytes of columns at a time, where more than one image fits: as many as half of input and output
  * have, and from LEAST to MOST. */
@@ -413,8 +409,7 @@ static __attribute__((cold)) weir_status record_conv(weir_tensor **out, const co
 weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_OP(out, a, weight);
   WEIR_CASTS(CONVOLUTION, a, weight, bias);
   conv c = {.groups = 1};
   compute_target t;

@@ -11,11 +11,7 @@
  * Words. axes: of a window; spatial dimensions. phase: an output place modulo the stride. */
 #include <stdio.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/autocast.h"
-#include "core/tensor/record.h"
 
 enum { MOST_AXES = 3 }; /* of an image: a volume's */
 
@@ -352,8 +348,7 @@ static weir_status run_convolution(weir_tensor **out, convolution *c)
   weir_status weir_conv##n##d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,  \
                               const weir_tensor *bias, const weir_conv_options *options)           \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a, weight);                                                              \
+    WEIR_OP(out, a, weight);                                                                       \
     WEIR_CASTS(CONVOLUTION, a, weight, bias);                                                      \
     convolution c = convolution_of("conv" #n "d", n, a, weight, bias, options);                    \
     return run_convolution(out, &c);                                                               \
@@ -595,8 +590,7 @@ static weir_status run_transposed(weir_tensor **out, convolution *c)
                                         const weir_tensor *weight, const weir_tensor *bias,        \
                                         const weir_conv_options *options)                          \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a, weight);                                                              \
+    WEIR_OP(out, a, weight);                                                                       \
     WEIR_CASTS(CONVOLUTION, a, weight, bias);                                                      \
     convolution c = convolution_of("conv_transpose" #n "d", n, a, weight, bias, options);          \
     return run_transposed(out, &c);                                                                \
@@ -609,8 +603,7 @@ weir_status weir_conv_transpose1d(weir_tensor **out, const weir_tensor *a,
                                   const weir_tensor *weight, const weir_tensor *bias,
                                   const weir_conv_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_OP(out, a, weight);
   WEIR_CASTS(CONVOLUTION, a, weight, bias);
   CALC(k);
   int64_t size[3], places[3];

@@ -11,10 +11,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/autocast.h"
 
 enum { LETTERS = 52, ELLIPSIS = LETTERS, MOST_LABELS = 64 };
 
@@ -440,8 +437,7 @@ static weir_status contract_all(weir_tensor **out, equation *e)
 weir_status weir_einsum(weir_tensor **out, const char *equation_text,
                         const weir_tensor *const *tensors, int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, equation_text, tensors);
+  WEIR_OP(out, equation_text, tensors);
   if (count < 1) return weir_fail(WEIR_EINVAL, "einsum(): must provide at least one operand");
   for (int i = 0; i < count; i++)
     if (!tensors[i]) return weir_fail(WEIR_EINVAL, "%s: tensors[%d] is NULL", __func__, i);

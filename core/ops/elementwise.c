@@ -7,10 +7,7 @@
  * Words. common dtype: as in ops.h. join: a tensor without dimensions on the cpu becomes a number
  * among CUDA operands. */
 #include <string.h>
-#include "core/base/require.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 #define NO_NULL NULL
 #define NO_NEGATES                                                                                 \

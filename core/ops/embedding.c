@@ -1,9 +1,6 @@
 /* embedding.c: rows of a table by index, their gradient; one_hot; indices of triangles. */
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
 #include "core/tensor/create.h"
-#include "core/tensor/record.h"
 
 /* ---- embedding ------------------------------------------------------------------------------- */
 
@@ -21,8 +18,7 @@ static weir_status check_embedding(const weir_tensor *indices, const weir_tensor
 
 weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices, const weir_tensor *weight)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, indices, weight);
+  WEIR_OP(out, indices, weight);
   CALC(c);
   weir_shape shape = weir_tensor_shape(indices);
   c->st = check_embedding(indices, weight);
@@ -60,8 +56,7 @@ static weir_status embedding_unrecorded(weir_tensor **out, const weir_tensor *in
 weir_status weir_embedding_with(weir_tensor **out, const weir_tensor *indices, weir_tensor *weight,
                                 const weir_embedding_with_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, indices, weight);
+  WEIR_OP(out, indices, weight);
   static const weir_embedding_with_options none = {0};
   const weir_embedding_with_options *o = options ? options : &none;
   int64_t padding;
@@ -121,8 +116,7 @@ weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *
                                           const weir_tensor *indices, int64_t num_weights,
                                           int64_t padding_idx, bool scale_grad_by_freq)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, grad, indices);
+  WEIR_OP(out, grad, indices);
   CALC(c);
   c->st = check_gradient(grad, indices, num_weights);
   if (c->st) return c->st;
@@ -177,8 +171,7 @@ static weir_status count_classes(int64_t *classes, const weir_tensor *a)
 
 weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_classes)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   weir_shape shape = weir_tensor_shape(a);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
@@ -245,15 +238,13 @@ static weir_status triangle_indices(weir_tensor **out, int64_t row, int64_t col,
 weir_status weir_tril_indices(weir_tensor **out, int64_t row, int64_t col, int64_t offset,
                               const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out);
+  WEIR_OP(out);
   return triangle_indices(out, row, col, offset, options, true);
 }
 
 weir_status weir_triu_indices(weir_tensor **out, int64_t row, int64_t col, int64_t offset,
                               const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out);
+  WEIR_OP(out);
   return triangle_indices(out, row, col, offset, options, false);
 }

@@ -12,11 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
@@ -238,8 +234,7 @@ static weir_status lu_diagonal(weir_tensor **diagonal, weir_tensor **sign, const
 
 weir_status weir_det(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   static const char name[] = "linalg.det";
   CALC(c);
   WEIR_TENSOR diagonal = NULL;
@@ -261,8 +256,7 @@ static weir_status signs_of(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(sign);
+  WEIR_OP(sign);
   WEIR_REQUIRE_OUT(logabsdet, a);
   static const char name[] = "linalg.slogdet";
   CALC(c);
@@ -305,8 +299,7 @@ static weir_status solve_columns(weir_factor *f, const weir_tensor *a, weir_tens
 
 weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.inv";
   CALC(c);
@@ -389,8 +382,7 @@ static weir_status check_operands(const weir_tensor *a, const weir_tensor *b, co
 
 weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(FACTOR, a, b);
   static const char name[] = "linalg.solve";
   CALC(c);
@@ -420,8 +412,7 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
 weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                                   bool upper, bool left, bool unitriangular)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   static const char name[] = "linalg.solve_triangular";
   CALC(c);
   WEIR_TENSOR many_a = NULL;
@@ -450,8 +441,7 @@ weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const
 /* U of a = U^T U by columns is L of a = L L^T row by row. */
 weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.cholesky";
   CALC(c);
@@ -508,8 +498,7 @@ static weir_status factor_lu(weir_tensor **lu, weir_tensor **pivots, const weir_
 
 weir_status weir_lu_factor(weir_tensor **lu, weir_tensor **pivots, const weir_tensor *a, bool pivot)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(lu);
+  WEIR_OP(lu);
   WEIR_REQUIRE_OUT(pivots, a);
   static const char name[] = "weir.lu_factor";
   char batch[48];
@@ -596,8 +585,7 @@ static weir_status split_lu(weir_tensor **l, weir_tensor **u, const weir_tensor 
 weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, const weir_tensor *lu,
                            const weir_tensor *pivots)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(p);
+  WEIR_OP(p);
   WEIR_REQUIRE_OUT(l);
   WEIR_REQUIRE_OUT(u, lu, pivots);
   CALC(c);
@@ -623,8 +611,7 @@ weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, co
 weir_status weir_lu(weir_tensor **p, weir_tensor **l, weir_tensor **u, const weir_tensor *a,
                     bool pivot)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(p);
+  WEIR_OP(p);
   WEIR_REQUIRE_OUT(l);
   WEIR_REQUIRE_OUT(u, a);
   static const char name[] = "linalg.lu";
@@ -714,8 +701,7 @@ static weir_status check_lu_solve(const weir_tensor *lu, const weir_tensor *pivo
 weir_status weir_lu_solve(weir_tensor **out, const weir_tensor *lu, const weir_tensor *pivots,
                           const weir_tensor *b, bool left, bool adjoint)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, lu, pivots, b);
+  WEIR_OP(out, lu, pivots, b);
   CALC(c);
   c->st = check_lu_solve(lu, pivots, b, left);
   weir_tensor *order = b->numel ? c_call(c, row_order, pivots, rows_of(lu)) : NULL;
@@ -769,8 +755,7 @@ static weir_status check_cholesky_solve(const weir_tensor *b, const weir_tensor 
 weir_status weir_cholesky_solve(weir_tensor **out, const weir_tensor *b, const weir_tensor *l,
                                 bool upper)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, b, l);
+  WEIR_OP(out, b, l);
   WEIR_CASTS(FACTOR, b, l);
   weir_status st = check_cholesky_solve(b, l);
   if (!st) st = solve_both_triangles(out, l, b, upper);
@@ -801,8 +786,7 @@ static weir_status check_diagonal(const weir_tensor *l, const char *name)
 
 weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool upper)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, l);
+  WEIR_OP(out, l);
   WEIR_CASTS(FACTOR, l);
   static const char name[] = "cholesky_inverse";
   CALC(c);
@@ -847,8 +831,7 @@ static weir_status qr_columns(weir_tensor **q, weir_tensor **r, const weir_tenso
 
 weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, const char *mode)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(q);
+  WEIR_OP(q);
   WEIR_REQUIRE_OUT(r, a);
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.qr";
@@ -899,8 +882,7 @@ static weir_status eigh_columns(weir_tensor **values, weir_tensor **vectors, con
 
 weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_tensor *a, bool upper)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(values);
+  WEIR_OP(values);
   WEIR_REQUIRE_OUT(vectors, a);
   WEIR_CASTS(FACTOR, a);
   WEIR_TENSOR wide_values = NULL;
@@ -913,8 +895,7 @@ weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_te
 
 weir_status weir_eigvalsh(weir_tensor **out, const weir_tensor *a, bool upper)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(FACTOR, a);
   WEIR_TENSOR wide_values = NULL;
   WEIR_TENSOR wide_vectors = NULL;
@@ -1008,8 +989,7 @@ static weir_status complete_svd(svd_parts *p)
 weir_status weir_svd(weir_tensor **u, weir_tensor **s, weir_tensor **vh, const weir_tensor *a,
                      bool full_matrices)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(u);
+  WEIR_OP(u);
   WEIR_REQUIRE_OUT(s);
   WEIR_REQUIRE_OUT(vh, a);
   WEIR_CASTS(FACTOR, a);
@@ -1039,8 +1019,7 @@ static weir_status singular_values(weir_tensor **out, const weir_tensor *a, cons
 
 weir_status weir_svdvals(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(FACTOR, a);
   return singular_values(out, a, "linalg.svd");
 }
@@ -1078,8 +1057,7 @@ static weir_status pinv_wide(weir_tensor **out, const svd_parts *p, const weir_t
 
 weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(FACTOR, a);
   CALC(c);
   text_buffer t;
@@ -1107,8 +1085,7 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
 
 weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rtol)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(FACTOR, a);
   WEIR_UNRECORDED;
   static const char name[] = "weir.linalg.matrix_rank";
@@ -1133,8 +1110,7 @@ weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rto
 
 weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(FACTOR, a, b);
   static const char name[] = "weir.linalg.lstsq";
   CALC(c);
@@ -1195,8 +1171,7 @@ static weir_status positive_power(weir_tensor **out, const weir_tensor *a, uint6
 
 weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   c->st = check_square(a, "linalg.matrix_power");
   if (c->st) return c->st;
@@ -1285,8 +1260,7 @@ static weir_status norm_places(const weir_tensor *a, const int *dims, int at[2])
 weir_status weir_matrix_norm(weir_tensor **out, const weir_tensor *a, const char *ord,
                              const int *dims, bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, ord);
+  WEIR_OP(out, a, ord);
   WEIR_CASTS(NORM, a);
   static const int last[] = {-2, -1};
   CALC(c);
@@ -1371,8 +1345,7 @@ static weir_status condition_by_values(weir_tensor **out, const weir_tensor *a, 
 
 weir_status weir_cond(weir_tensor **out, const weir_tensor *a, const char *p)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(FACTOR, a);
   char name[48], *end = NULL;
   double order;

@@ -5,8 +5,6 @@
  * and to fold is to add them up there again: each is the other's derivative.
  *
  * Words. block: what a kernel covers at one place. column: a block of all channels. */
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
 typedef struct blocks {
@@ -129,8 +127,7 @@ static weir_status check_unfold(blocks *b, const weir_tensor *a)
 weir_status weir_unfold_blocks(weir_tensor **out, const weir_tensor *a,
                                const weir_unfold_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_OP(out, a, options);
   CALC(c);
   blocks b;
   c->st = fill_blocks(&b, options);
@@ -182,8 +179,7 @@ static weir_status check_fold(blocks *b, const weir_tensor *a, const int64_t *si
 weir_status weir_fold(weir_tensor **out, const weir_tensor *a, const int64_t *output_size,
                       const weir_unfold_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, output_size, options);
+  WEIR_OP(out, a, output_size, options);
   CALC(c);
   blocks b;
   c->st = fill_blocks(&b, options);
@@ -233,8 +229,7 @@ static weir_status pool_powers(weir_tensor **out, const weir_tensor *a, double p
   weir_status weir_lp_pool##n##d(weir_tensor **out, const weir_tensor *a, double norm_type,        \
                                  const weir_pool_options *options)                                 \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a, options);                                                             \
+    WEIR_OP(out, a, options);                                                                      \
     return pool_powers(out, a, norm_type, options, n, weir_avg_pool##n##d);                        \
   }
 LP_POOL(1)

@@ -2,11 +2,7 @@
  * and the few that are made of others. */
 #include <math.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
-#include "core/weir/functions.h"
 #include "core/ops/ops.h"
-#include "core/tensor/autocast.h"
 
 /* ---- one operand ----------------------------------------------------------------------------- */
 
@@ -35,32 +31,28 @@ ASKS(signbit, SIGNBIT)
 
 weir_status weir_square(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(FUNCTION, a);
   return weir_pow_scalar(out, a, weir_int(2));
 }
 
 weir_status weir_square_(weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(a);
+  WEIR_OP_ON(a);
   return weir_pow_scalar_(a, weir_int(2));
 }
 
 #define ANGLE(name, factor)                                                                        \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     if (a->dtype == WEIR_COMPLEX64)                                                                \
       return weir_fail(WEIR_ENOTSUP, #name " is not supported for complex tensors.");              \
     return weir_mul_scalar(out, a, weir_float(factor));                                            \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a)                                                       \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE(a);                                                                               \
+    WEIR_OP_ON(a);                                                                                 \
     if (a->dtype == WEIR_COMPLEX64)                                                                \
       return weir_fail(WEIR_ENOTSUP, #name " is not supported for complex tensors.");              \
     return weir_mul_scalar_(a, weir_float(factor));                                                \
@@ -225,8 +217,7 @@ static bool is_scaling(const weir_tensor *a, const weir_tensor *b)
 
 weir_status weir_ldexp(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   CALC(c);
   if (is_scaling(a, b)) return scale_by_power(out, a, b);
   return calc_give(c, out, c_mul(c, a, c_scalar_pow(c, weir_float(2), b)));
@@ -234,8 +225,7 @@ weir_status weir_ldexp(weir_tensor **out, const weir_tensor *a, const weir_tenso
 
 weir_status weir_ldexp_(weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(a, b);
+  WEIR_OP_ON(a, b);
   WEIR_TENSOR power = NULL;
   weir_dtype result = WEIR_FLOAT32;
   if (is_scaling(a, b)) {
@@ -264,8 +254,7 @@ static weir_status check_float_power(bool complex)
 
 weir_status weir_float_power(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   CALC(c);
   c->st = check_float_power(a->dtype == WEIR_COMPLEX64 || b->dtype == WEIR_COMPLEX64);
   weir_tensor *x = c_to_dtype(c, a, WEIR_FLOAT64);
@@ -274,8 +263,7 @@ weir_status weir_float_power(weir_tensor **out, const weir_tensor *a, const weir
 
 weir_status weir_float_power_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   c->st = check_float_power(a->dtype == WEIR_COMPLEX64 || b.dtype == WEIR_COMPLEX64);
   return calc_give(c, out, c_pow_scalar(c, c_to_dtype(c, a, WEIR_FLOAT64), b));
@@ -471,22 +459,19 @@ static weir_status clamp_in_place(weir_tensor *a, const weir_scalar *low, const 
 
 weir_status weir_clamp_(weir_tensor *a, const weir_scalar *low, const weir_scalar *high)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(a);
+  WEIR_OP_ON(a);
   return clamp_in_place(a, low, high);
 }
 
 #define BOUND(name, low, high)                                                                     \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, weir_scalar bound)              \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     return weir_clamp(out, a, low, high);                                                          \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a, weir_scalar bound)                                    \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE(a);                                                                               \
+    WEIR_OP_ON(a);                                                                                 \
     return clamp_in_place(a, low, high);                                                           \
   }
 BOUND(clamp_min, &bound, NULL)
@@ -496,8 +481,7 @@ BOUND(clamp_max, NULL, &bound)
 
 weir_status weir_conj(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   CALC(c);
   if (t->dtype != WEIR_COMPLEX64) {
     *out = weir_tensor_retain((weir_tensor *)t);

@@ -1,9 +1,6 @@
 /* histogram.c: how many elements have each value, or lie in each part of a range. */
 #include <math.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
 
 /* The least and the largest element of a tensor that has some; waits for the device. */
 static weir_status extremes_of(weir_scalar *least, weir_scalar *most, const weir_tensor *a)
@@ -49,8 +46,7 @@ static weir_status check_bincount(const weir_tensor *a, const weir_tensor *weigh
 weir_status weir_bincount(weir_tensor **out, const weir_tensor *a, const weir_tensor *weights,
                           int64_t minlength)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   weir_scalar least, most;
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
@@ -121,8 +117,7 @@ static weir_status check_histc(const weir_tensor *a, int64_t bins, double *min, 
 weir_status weir_histc(weir_tensor **out, const weir_tensor *a, int64_t bins, double min,
                        double max)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_UNRECORDED; /* counts have no derivative */
   CALC(c);
   weir_tensor *counts = NULL;

@@ -8,11 +8,7 @@
  * that the indices broadcast to. */
 #include <stdio.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 typedef struct index_list {
   weir_tensor *of[WEIR_MAX_DIMS]; /* by dimension, owned; NULL: all of it */
@@ -244,8 +240,7 @@ static weir_status put_places(weir_tensor **places, weir_tensor **wide, const we
 weir_status weir_index(weir_tensor **out, const weir_tensor *a, const weir_tensor *const *indices,
                        int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   if (recorded(a)) return index_recorded(out, a, indices, count);
   if (count > 0) WEIR_REQUIRE(indices);
   INDEX_LIST l = {.count = 0};
@@ -309,8 +304,7 @@ weir_status weir_index_put(weir_tensor **out, const weir_tensor *a,
                            const weir_tensor *const *indices, int count, const weir_tensor *values,
                            bool accumulate)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, values);
+  WEIR_OP(out, a, values);
   WEIR_CASTS(INDEX_PUT, a, values);
   if (recorded(a) || recorded(values)) {
     WEIR_TENSOR places = NULL;
@@ -330,8 +324,7 @@ weir_status weir_index_put(weir_tensor **out, const weir_tensor *a,
 weir_status weir_index_put_(weir_tensor *t, const weir_tensor *const *indices, int count,
                             const weir_tensor *values, bool accumulate)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, values);
+  WEIR_OP_ON(t, values);
   if (recorded(t) || recorded(values)) {
     WEIR_TENSOR places = NULL;
     WEIR_TENSOR wide = NULL;

@@ -6,11 +6,7 @@
  * was. */
 #include <math.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
@@ -319,16 +315,14 @@ static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, wei
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, int dim,                        \
                           const weir_tensor *index, const weir_tensor *source)                     \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a, index, source);                                                       \
+    WEIR_OP(out, a, index, source);                                                                \
     WEIR_CASTS(row, a, source);                                                                    \
     return slices_new(out, WEIR_INDEX_##op, a, dim, index, source);                                \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *t, int dim, const weir_tensor *index,                    \
                              const weir_tensor *source)                                            \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE(t, index, source);                                                                \
+    WEIR_OP_ON(t, index, source);                                                                  \
     return slices_in_place(WEIR_INDEX_##op, t, dim, index, source);                                \
   }
 SLICES(index_add, ADD, NONE)
@@ -338,8 +332,7 @@ weir_status weir_index_add_alpha(weir_tensor **out, const weir_tensor *a, int di
                                  const weir_tensor *index, const weir_tensor *source,
                                  weir_scalar alpha)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, index, source);
+  WEIR_OP(out, a, index, source);
   CALC(c);
   c->st = check_slices(WEIR_INDEX_ADD, a, &dim, index, source);
   weir_tensor *times = c_call(c, times_alpha, source, alpha);
@@ -349,8 +342,7 @@ weir_status weir_index_add_alpha(weir_tensor **out, const weir_tensor *a, int di
 weir_status weir_index_add_alpha_(weir_tensor *t, int dim, const weir_tensor *index,
                                   const weir_tensor *source, weir_scalar alpha)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, index, source);
+  WEIR_OP_ON(t, index, source);
   CALC(c);
   c->st = check_slices(WEIR_INDEX_ADD, t, &dim, index, source);
   c_do(c, indexing_apart(t, source, index));
@@ -390,8 +382,7 @@ static weir_status fill_slices(const weir_tensor *t, int dim, const weir_tensor 
 weir_status weir_index_fill(weir_tensor **out, const weir_tensor *a, int dim,
                             const weir_tensor *index, weir_scalar value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, index);
+  WEIR_OP(out, a, index);
   weir_status st = check_fill(a, &dim, index, &value);
   if (!st) st = weir_clone(out, a);
   if (!st) st = fill_slices(*out, dim, index, value);
@@ -562,8 +553,7 @@ static weir_status scatter_in_place(scattering *s, weir_tensor *t)
   weir_status weir_##function(weir_tensor **out, const weir_tensor *a, int dim,                    \
                               const weir_tensor *index, const weir_tensor *src)                    \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a, index, src);                                                          \
+    WEIR_OP(out, a, index, src);                                                                   \
     WEIR_CASTS(row, a, src);                                                                       \
     scattering s = {WEIR_INDEX_##op, "scatter", dim, index, src, {0}};                             \
     return scatter_new(out, &s, a);                                                                \
@@ -571,8 +561,7 @@ static weir_status scatter_in_place(scattering *s, weir_tensor *t)
   weir_status weir_##function##_(weir_tensor *t, int dim, const weir_tensor *index,                \
                                  const weir_tensor *src)                                           \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE(t, index, src);                                                                   \
+    WEIR_OP_ON(t, index, src);                                                                     \
     scattering s = {WEIR_INDEX_##op, "scatter", dim, index, src, {0}};                             \
     return scatter_in_place(&s, t);                                                                \
   }
@@ -582,8 +571,7 @@ SCATTER(scatter_add, ADD, INDEX_PUT)
 weir_status weir_scatter_value(weir_tensor **out, const weir_tensor *a, int dim,
                                const weir_tensor *index, weir_scalar value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, index);
+  WEIR_OP(out, a, index);
   scattering s = {WEIR_INDEX_SET, "scatter", dim, index, NULL, value};
   return scatter_new(out, &s, a);
 }
@@ -591,8 +579,7 @@ weir_status weir_scatter_value(weir_tensor **out, const weir_tensor *a, int dim,
 weir_status weir_scatter_value_(weir_tensor *t, int dim, const weir_tensor *index,
                                 weir_scalar value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, index);
+  WEIR_OP_ON(t, index);
   scattering s = {WEIR_INDEX_SET, "scatter", dim, index, NULL, value};
   return scatter_in_place(&s, t);
 }
@@ -678,8 +665,7 @@ weir_status weir_scatter_reduce(weir_tensor **out, const weir_tensor *a, int dim
                                 const weir_tensor *index, const weir_tensor *src,
                                 weir_scatter_op op, bool include_self)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, index, src);
+  WEIR_OP(out, a, index, src);
   const weir_tensor *in[3] = {a, src, index};
   scattering s = {WEIR_INDEX_ADD, "scatter", dim, index, src, {0}};
   weir_status st = check_scatter(&s, a);
@@ -701,8 +687,7 @@ weir_status weir_scatter_reduce(weir_tensor **out, const weir_tensor *a, int dim
 weir_status weir_scatter_reduce_(weir_tensor *t, int dim, const weir_tensor *index,
                                  const weir_tensor *src, weir_scatter_op op, bool include_self)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, index, src);
+  WEIR_OP_ON(t, index, src);
   CALC(c);
   c->st = indexing_apart(t, src, index);
   weir_tensor *before =
@@ -717,8 +702,7 @@ weir_status weir_scatter_reduce_(weir_tensor *t, int dim, const weir_tensor *ind
 weir_status weir_take_along_dim(weir_tensor **out, const weir_tensor *a, const weir_tensor *indices,
                                 int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, indices);
+  WEIR_OP(out, a, indices);
   CALC(c);
   weir_shape shape = weir_tensor_shape(a), other;
   if (a->dims != indices->dims)
@@ -770,8 +754,7 @@ static void number_loop(weir_indexing *r, weir_index_op op, const weir_tensor *t
 
 weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor *index)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, index);
+  WEIR_OP(out, a, index);
   CALC(c);
   weir_indexing r;
   int64_t bad = 0;
@@ -836,8 +819,7 @@ static weir_status run_put(const weir_tensor *t, const weir_tensor *index,
 weir_status weir_put(weir_tensor **out, const weir_tensor *a, const weir_tensor *index,
                      const weir_tensor *source, bool accumulate)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, index, source);
+  WEIR_OP(out, a, index, source);
   weir_status st = check_put(a, index, source);
   if (!st) st = indexing_copy(out, a);
   if (!st) st = run_put(*out, index, source, accumulate);
@@ -859,8 +841,7 @@ static weir_status put_elements(const weir_tensor *t, const weir_tensor *index,
 weir_status weir_put_(weir_tensor *t, const weir_tensor *index, const weir_tensor *source,
                       bool accumulate)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, index, source);
+  WEIR_OP_ON(t, index, source);
   grad_node *node;
   weir_status st = check_put(t, index, source);
   if (!st) st = indexing_apart(t, source, index);

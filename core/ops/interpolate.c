@@ -3,11 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* torch's names, and how many axes a mode is for; 0: any. */
 static const struct mode_row {
@@ -193,8 +189,7 @@ static weir_status average_area(weir_tensor **out, const weir_tensor *a, const w
 weir_status weir_interpolate(weir_tensor **out, const weir_tensor *a,
                              const weir_interpolate_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_OP(out, a, options);
   WEIR_CASTS_WHERE(options->mode == WEIR_INTERPOLATE_AREA ? AUTOCAST_NONE : AUTOCAST_RESAMPLING, a);
   weir_resample r = {.align = options->align_corners};
   weir_status st = check_mode(a, options);

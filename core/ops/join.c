@@ -1,9 +1,5 @@
 /* join.c: tensors one after the other: cat and stack. */
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* torch skips these: a tensor of shape [0] goes with any other. */
 static bool skipped(const weir_tensor *t)
@@ -85,8 +81,7 @@ static __attribute__((cold)) weir_status record_join(weir_tensor **out,
 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, tensors);
+  WEIR_OP(out, tensors);
   WEIR_CASTS_LIST(CAT, tensors, count);
   weir_shape shape = {0, {0}};
   weir_dtype dtype = WEIR_DTYPE_NONE;
@@ -124,8 +119,7 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
 
 weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, tensors);
+  WEIR_OP(out, tensors);
   WEIR_CASTS_LIST(CAT, tensors, count);
   categories c = {0};
   weir_dtype dtype = WEIR_DTYPE_NONE;

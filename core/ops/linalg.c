@@ -5,10 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/autocast.h"
 
 /* ---- tensordot, inner, outer ----------------------------------------------------------------- */
 
@@ -142,8 +139,7 @@ static weir_status run_tensordot(weir_tensor **out, const weir_tensor *a, const 
 weir_status weir_tensordot_dims(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                                 const int *dims_a, const int *dims_b, int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   if (count > 0) WEIR_REQUIRE(dims_a, dims_b);
   WEIR_CASTS(TENSORDOT, a, b);
   return run_tensordot(out, a, b, dims_a, dims_b, count);
@@ -151,8 +147,7 @@ weir_status weir_tensordot_dims(weir_tensor **out, const weir_tensor *a, const w
 
 weir_status weir_tensordot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(TENSORDOT, a, b);
   int dims_a[WEIR_DIMS], dims_b[WEIR_DIMS];
   if (count < 0)
@@ -169,8 +164,7 @@ weir_status weir_tensordot(weir_tensor **out, const weir_tensor *a, const weir_t
 
 weir_status weir_inner(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   static const int last = -1;
   text_buffer ta, tb;
   if (!a->dims || !b->dims) return weir_mul(out, a, b);
@@ -193,8 +187,7 @@ static weir_status check_vector(const weir_tensor *t, const char *name, const ch
 
 weir_status weir_outer(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   CALC(c);
   c->st = check_vector(a, "outer", "self");
   c_do(c, check_vector(b, "outer", "vec2"));
@@ -238,8 +231,7 @@ static weir_status scale_by(weir_tensor **t, weir_scalar v, weir_dtype dtype)
 weir_status weir_addr(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
                       const weir_tensor *b, weir_scalar beta, weir_scalar alpha)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_OP(out, c, a, b);
   WEIR_CASTS(MATVEC, c, a, b);
   CALC(k);
   WEIR_TENSOR product = NULL;
@@ -367,8 +359,7 @@ static weir_status run_chain(weir_tensor **out, chain *c)
 
 weir_status weir_multi_dot(weir_tensor **out, const weir_tensor *const *tensors, int count)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, tensors);
+  WEIR_OP(out, tensors);
   WEIR_CASTS_LIST(MULTI_DOT, tensors, count);
   if (count < 2)
     return weir_fail(WEIR_EINVAL, "multi_dot(): expected at least 2 tensors but got %d", count);
@@ -489,8 +480,7 @@ static weir_status distance_by_rows(weir_tensor **out, const weir_tensor *a, con
 
 weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, double p)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(CDIST, a, b);
   weir_status st = check_distance(a, b, p);
   if (st) return st;
@@ -526,8 +516,7 @@ static weir_status spread_operand(weir_tensor **out, const weir_tensor *t, int n
 
 weir_status weir_kron(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   CALC(c);
   int n = a->dims > b->dims ? a->dims : b->dims;
   weir_shape shape = {n, {0}};
@@ -571,8 +560,7 @@ static weir_status turned_product(weir_tensor **out, const weir_tensor *a, int64
 
 weir_status weir_cross(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(CROSS, a, b);
   CALC(c);
   int at;
@@ -594,8 +582,7 @@ static weir_status powers_of(weir_tensor **column, const weir_tensor *x, int64_t
 
 weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int64_t n, bool increasing)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   weir_tensor *x = NULL;
   weir_dtype d = (weir_dtype)a->dtype;

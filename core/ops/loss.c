@@ -5,10 +5,7 @@
  * valid: a target that counts. */
 #include <math.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/autocast.h"
 
 /* *out (new) is what the reduction makes of all. */
 static weir_status reduced(weir_tensor **out, const weir_tensor *all, weir_reduction reduction)
@@ -229,8 +226,7 @@ static weir_status check_nll(const class_loss *c)
 weir_status weir_nll_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *target,
                           const weir_class_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_OP(out, a, target);
   const weir_tensor *weight = options ? options->weight : NULL;
   WEIR_CASTS(LOSS, a, weight);
   class_loss c = class_loss_of(a, target, options);
@@ -288,8 +284,7 @@ static weir_status smoothed_entropy(weir_tensor **out, const class_loss *c)
 weir_status weir_cross_entropy(weir_tensor **out, const weir_tensor *a, const weir_tensor *target,
                                const weir_class_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_OP(out, a, target);
   CALC(k);
   const weir_tensor *weight = options ? options->weight : NULL;
   WEIR_CASTS(LOSS, a, target, weight);
@@ -334,8 +329,7 @@ static weir_status difference(weir_tensor **out, const weir_tensor *a, const wei
 weir_status weir_mse_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                           weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(LOSS, a, b);
   CALC(c);
   c->st = check_reduction(reduction);
@@ -347,8 +341,7 @@ weir_status weir_mse_loss(weir_tensor **out, const weir_tensor *a, const weir_te
 weir_status weir_l1_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                          weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(LOSS, a, b);
   CALC(c);
   c->st = check_reduction(reduction);
@@ -373,8 +366,7 @@ static weir_status bent(weir_tensor **out, const weir_tensor *size, double bound
 weir_status weir_smooth_l1_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                                 weir_reduction reduction, double beta)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(LOSS, a, b);
   CALC(c);
   if (beta == 0) return weir_l1_loss(out, a, b, reduction);
@@ -389,8 +381,7 @@ weir_status weir_smooth_l1_loss(weir_tensor **out, const weir_tensor *a, const w
 weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                             weir_reduction reduction, double delta)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(LOSS, a, b);
   CALC(c);
   if (!(delta > 0))
@@ -469,8 +460,7 @@ weir_status weir_binary_cross_entropy(weir_tensor **out, const weir_tensor *a,
                                       const weir_tensor *target, const weir_tensor *weight,
                                       weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_OP(out, a, target);
   if (__builtin_expect(thread_autocast.on, 0) && !op_before_ && autocast_is_on(a) &&
       device_of_tensor(a).type == WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_ENOTSUP, "weir.nn.functional.binary_cross_entropy and weir.nn.BCELoss "
@@ -523,8 +513,7 @@ weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_
                                                   const weir_tensor *pos_weight,
                                                   weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_OP(out, a, target);
   if (__builtin_expect(thread_autocast.on, 0) && !op_before_)
     return logits_cast(out, (const weir_tensor *[]){a, target, weight, pos_weight}, reduction);
   CALC(c);
@@ -547,8 +536,7 @@ weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_
 weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tensor *target,
                         weir_reduction reduction, bool log_target)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_OP(out, a, target);
   WEIR_CASTS(LOSS, a, target);
   WEIR_TENSOR own = NULL;
   WEIR_TENSOR cross = NULL;
@@ -625,8 +613,7 @@ weir_status weir_cosine_embedding_loss(weir_tensor **out, const weir_tensor *a,
                                        const weir_tensor *b, const weir_tensor *target,
                                        double margin, weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b, target);
+  WEIR_OP(out, a, b, target);
   WEIR_CASTS(LOSS, a, b, target);
   CALC(c);
   c->st = check_reduction(reduction);
@@ -645,8 +632,7 @@ weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, co
                                      const weir_tensor *target, double margin,
                                      weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b, target);
+  WEIR_OP(out, a, b, target);
   WEIR_CASTS(LOSS, a, b, target);
   CALC(c);
   text_buffer x, y, z;
@@ -668,8 +654,7 @@ weir_status weir_hinge_embedding_loss(weir_tensor **out, const weir_tensor *a,
                                       const weir_tensor *target, double margin,
                                       weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_OP(out, a, target);
   WEIR_CASTS(LOSS, a, target);
   CALC(c);
   c->st = check_reduction(reduction);
@@ -686,8 +671,7 @@ weir_status weir_hinge_embedding_loss(weir_tensor **out, const weir_tensor *a,
 weir_status weir_soft_margin_loss(weir_tensor **out, const weir_tensor *a,
                                   const weir_tensor *target, weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, target);
+  WEIR_OP(out, a, target);
   WEIR_CASTS(LOSS, a, target);
   CALC(c);
   c->st = check_reduction(reduction);
@@ -700,8 +684,7 @@ weir_status weir_triplet_margin_loss(weir_tensor **out, const weir_tensor *a,
                                      const weir_tensor *negative_one, double margin, double p,
                                      weir_reduction reduction)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, positive_one, negative_one);
+  WEIR_OP(out, a, positive_one, negative_one);
   WEIR_CASTS(LOSS, a, positive_one, negative_one);
   CALC(c);
   c->st = check_reduction(reduction);

@@ -3,10 +3,7 @@
  * How many elements a mask chooses the host must know before it makes what they go into: they are
  * counted, by chunks, the sum is waited for, and only then places are written. */
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/indexing.h"
-#include "core/tensor/record.h"
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -81,22 +78,19 @@ static weir_status nonzero_rows(weir_tensor **out, const weir_tensor *a)
 
 weir_status weir_nonzero(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   return nonzero_rows(out, a);
 }
 
 weir_status weir_argwhere(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   return nonzero_rows(out, a);
 }
 
 weir_status weir_nonzero_tuple(weir_tensor **out, int *count, int room, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out, count, a);
+  WEIR_OP_ON(out, count, a);
   CALC(c);
   *count = 0;
   weir_tensor *columns = c_call(c, nonzero_columns, a);
@@ -183,16 +177,14 @@ static weir_status fill_in_place(weir_tensor *t, const weir_tensor *mask, const 
 weir_status weir_masked_fill(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
                              weir_scalar value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, mask);
+  WEIR_OP(out, a, mask);
   weir_status st = fill_new(out, a, mask, NULL, value);
   return record_choice(out, st, RECORD_MASKED_FILL, a, NULL, mask, 0, 0);
 }
 
 weir_status weir_masked_fill_(weir_tensor *t, const weir_tensor *mask, weir_scalar value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, mask);
+  WEIR_OP_ON(t, mask);
   return fill_in_place(t, mask, NULL, value, NULL);
 }
 
@@ -215,8 +207,7 @@ static weir_status check_fill_value(const weir_tensor **value, weir_scalar *numb
 weir_status weir_masked_fill_tensor(weir_tensor **out, const weir_tensor *a,
                                     const weir_tensor *mask, const weir_tensor *value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, mask, value);
+  WEIR_OP(out, a, mask, value);
   weir_scalar number;
   const weir_tensor *said = value;
   weir_status st = check_fill_value(&value, &number, a);
@@ -227,8 +218,7 @@ weir_status weir_masked_fill_tensor(weir_tensor **out, const weir_tensor *a,
 weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
                                      const weir_tensor *value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, mask, value);
+  WEIR_OP_ON(t, mask, value);
   CALC(c);
   weir_tensor *own = NULL;
   weir_scalar number;
@@ -255,8 +245,7 @@ static weir_status mask_places(weir_tensor **out, const weir_tensor *mask, weir_
 
 weir_status weir_masked_select(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, mask);
+  WEIR_OP(out, a, mask);
   CALC(c);
   weir_shape shape = weir_tensor_shape(mask);
   if (mask->dtype != WEIR_BOOL)
@@ -300,8 +289,7 @@ static weir_status masked_part(weir_tensor **places, weir_tensor **part, const w
 weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *mask,
                                 const weir_tensor *source)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, mask, source);
+  WEIR_OP(out, a, mask, source);
   CALC(c);
   WEIR_TENSOR places = NULL;
   WEIR_TENSOR part = NULL;
@@ -315,8 +303,7 @@ weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const w
 
 weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask, const weir_tensor *source)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, mask, source);
+  WEIR_OP_ON(t, mask, source);
   WEIR_TENSOR places = NULL;
   WEIR_TENSOR part = NULL;
   weir_status st = check_masked_scatter(t, mask, source);
@@ -331,8 +318,7 @@ weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask, const 
 weir_status weir_repeat_interleave(weir_tensor **out, const weir_tensor *a, int64_t repeats,
                                    int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   WEIR_TENSOR more = NULL;
   int d;
@@ -378,8 +364,7 @@ static weir_status check_repeats(const weir_tensor *a, const weir_tensor *repeat
 weir_status weir_repeat_interleave_tensor(weir_tensor **out, const weir_tensor *a,
                                           const weir_tensor *repeats, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, repeats);
+  WEIR_OP(out, a, repeats);
   CALC(c);
   WEIR_TENSOR row = NULL;
   weir_scalar lowest = weir_int(0);

@@ -7,11 +7,7 @@
  *
  * Words. side: an operand as the request wants it. batch: the dimensions before the last two. */
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 static _Atomic bool tf32, reduced_precision = true, deterministic;
 
@@ -287,8 +283,7 @@ static const weir_shape no_batch = {0, {0}};
 
 weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(DOT, a, b);
   weir_status st = check_same_device(a, b);
   if (!st) st = check_dot(a, b);
@@ -297,8 +292,7 @@ weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 
 weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(MATVEC, a, b);
   weir_status st = check_same_device(a, b);
   if (!st && !a->dims)
@@ -325,8 +319,7 @@ static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const ch
 
 weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(MATMUL, a, b);
   weir_status st = check_mm(a, b, "mm");
   if (!st) st = check_mm_dtypes(a, b);
@@ -335,8 +328,7 @@ weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 
 weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(MATMUL, a, b);
   weir_status st = check_same_device(a, b);
   if (st) return st;
@@ -386,8 +378,7 @@ static weir_status check_addmm_dtypes(const weir_tensor *c, const weir_tensor *a
 weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
                        const weir_tensor *b, double beta, double alpha)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_OP(out, c, a, b);
   WEIR_CASTS(MATMUL, c, a, b);
   CALC(k);
   k->st = check_addmm_dtypes(c, a, b);
@@ -418,8 +409,7 @@ static weir_status check_addmv(const weir_tensor *c, const weir_tensor *a, const
 weir_status weir_addmv(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
                        const weir_tensor *b, double beta, double alpha)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_OP(out, c, a, b);
   WEIR_CASTS(MATVEC, c, a, b);
   CALC(k);
   k->st = check_same_device(c, a);
@@ -457,8 +447,7 @@ static weir_status check_addbmm(const weir_tensor *a, const weir_tensor *b)
 weir_status weir_addbmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
                         const weir_tensor *b, double beta, double alpha)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_OP(out, c, a, b);
   WEIR_CASTS(MATMUL, c, a, b);
   static const int rows_first[] = {1, 0, 2};
   CALC(e);
@@ -504,8 +493,7 @@ static weir_status check_baddbmm(const weir_tensor *c, const weir_tensor *a, con
 weir_status weir_baddbmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
                          const weir_tensor *b, double beta, double alpha)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_OP(out, c, a, b);
   WEIR_CASTS(MATMUL, c, a, b);
   CALC(k);
   weir_shape shape = weir_shape(0, 0, 0);
@@ -602,8 +590,7 @@ static weir_status matmul_batched(weir_tensor **out, const weir_tensor *a, const
 
 weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(MATMUL, a, b);
   weir_status st = check_same_device(a, b);
   if (st) return st;
@@ -629,8 +616,7 @@ weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tens
 weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, weight);
+  WEIR_OP(out, a, weight);
   WEIR_CASTS(MATMUL, a, weight, bias);
   CALC(c);
   c->st = check_same_device(a, weight);

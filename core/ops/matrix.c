@@ -1,11 +1,7 @@
 /* matrix.c: triangles and diagonals of matrices, and numbers at equal distances. */
 #include <math.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/create.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* ---- triangles ------------------------------------------------------------------------------- */
 
@@ -68,8 +64,7 @@ static weir_status triangle_in_place(weir_tensor *t, int64_t diagonal, bool low)
 #define TRIANGLE(name, low)                                                                        \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *t, int64_t diagonal)               \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, t);                                                                      \
+    WEIR_OP(out, t);                                                                               \
     weir_status st = check_matrix(t, #name);                                                       \
     if (!st) st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));                      \
     if (!st && t->numel) st = keep_triangle(*out, t, diagonal, low);                               \
@@ -78,8 +73,7 @@ static weir_status triangle_in_place(weir_tensor *t, int64_t diagonal, bool low)
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *t, int64_t diagonal)                                     \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE(t);                                                                               \
+    WEIR_OP_ON(t);                                                                                 \
     bool unused;                                                                                   \
     weir_status st = check_matrix(t, #name);                                                       \
     if (!st) st = overlap_check(&unused, t, NULL);                                                 \
@@ -106,8 +100,7 @@ static weir_status distance_of(int64_t *out, int64_t offset, int64_t size)
 weir_status weir_diag_embed(weir_tensor **out, const weir_tensor *t, int64_t offset, int dim1,
                             int dim2)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   CALC(c);
   weir_tensor *diagonal = NULL;
   int one, two, from = 0;
@@ -131,8 +124,7 @@ weir_status weir_diag_embed(weir_tensor **out, const weir_tensor *t, int64_t off
 
 weir_status weir_diag(weir_tensor **out, const weir_tensor *t, int64_t diagonal)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   CALC(c);
   if (t->dims == 1) return weir_diag_embed(out, t, diagonal, 0, 1);
   if (t->dims != 2)
@@ -145,8 +137,7 @@ weir_status weir_diag(weir_tensor **out, const weir_tensor *t, int64_t diagonal)
 
 weir_status weir_trace(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   WEIR_CASTS(QUANTILE, t);
   CALC(c);
   if (t->dtype == WEIR_BOOL && device_of_tensor(t).type == WEIR_DEVICE_CPU)
@@ -159,8 +150,7 @@ weir_status weir_trace(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_eye(weir_tensor **out, int64_t n, int64_t m, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out);
+  WEIR_OP(out);
   CALC(c);
   if (n < 0)
     return weir_fail(WEIR_EINVAL, "n must be greater or equal to 0, got %lld", (long long)n);
@@ -240,8 +230,7 @@ static weir_status check_ends(tensor_spec *s, double ends[2], const weir_scalar 
 weir_status weir_linspace(weir_tensor **out, weir_scalar start, weir_scalar end, int64_t steps,
                           const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out);
+  WEIR_OP(out);
   tensor_spec s;
   double ends[2];
   weir_status st =
@@ -255,8 +244,7 @@ weir_status weir_linspace(weir_tensor **out, weir_scalar start, weir_scalar end,
 weir_status weir_logspace(weir_tensor **out, weir_scalar start, weir_scalar end, int64_t steps,
                           double base, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out);
+  WEIR_OP(out);
   CALC(c);
   tensor_spec s;
   double ends[2];

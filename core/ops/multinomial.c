@@ -12,12 +12,7 @@
  *
  * The host reads three numbers, to refuse what is no distribution. */
 #include <math.h>
-#include "core/base/require.h"
 #include "core/ops/ops.h"
-#include "core/stream/async_error.h"
-#include "core/tensor/record.h"
-#include "core/weir/order.h"
-#include "core/weir/reduce.h"
 
 static weir_status check_draws(const weir_tensor *p, int64_t n, bool replacement)
 {
@@ -105,8 +100,7 @@ static weir_status draw_again(weir_tensor **out, const weir_tensor *p, int64_t n
 weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities,
                              int64_t num_samples, bool replacement, weir_generator *g)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, probabilities);
+  WEIR_OP(out, probabilities);
   WEIR_UNRECORDED;
   CALC(c);
   bool raced = !replacement || num_samples == 1;

@@ -10,11 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/autocast.h"
-#include "core/tensor/record.h"
 
 /* ---- what they share ------------------------------------------------------------------------- */
 
@@ -205,8 +201,7 @@ static int64_t elements_in(weir_shape shape)
 weir_status weir_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape shape,
                             const weir_tensor *weight, const weir_tensor *bias, double eps)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(NORMALISATION, a, weight, bias);
   const weir_tensor *parameter[2] = {weight, bias};
   weir_status st = dtype_is_floating((weir_dtype)a->dtype) ? check_mixed(a, parameter, 2) : WEIR_OK;
@@ -227,8 +222,7 @@ static double epsilon_of(weir_dtype d)
 weir_status weir_rms_norm(weir_tensor **out, const weir_tensor *a, weir_shape shape,
                           const weir_tensor *weight, double eps)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(NORMALISATION, a, weight);
   weir_status st = check_rows(a, shape, weight, NULL, "");
   if (!st && !dtype_is_floating((weir_dtype)a->dtype))
@@ -395,8 +389,7 @@ weir_status weir_batch_norm(weir_tensor **out, const weir_tensor *a, weir_tensor
                             weir_tensor *running_var, const weir_tensor *weight,
                             const weir_tensor *bias, const weir_batch_norm_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_OP(out, a, options);
   if (options->training && values_of_channel(a) == 1) return too_few("value per channel", a);
   weir_status st = check_batch_norm(a, options, running_mean, running_var, weight, bias);
   if (!st && !a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
@@ -465,8 +458,7 @@ static weir_status check_group_norm(const weir_tensor *a, int64_t groups, const 
 weir_status weir_group_norm(weir_tensor **out, const weir_tensor *a, int64_t groups,
                             const weir_tensor *weight, const weir_tensor *bias, double eps)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(NORMALISATION, a, weight, bias);
   weir_status st = check_group_norm(a, groups, weight, bias);
   if (st) return st;
@@ -522,8 +514,7 @@ weir_status weir_instance_norm(weir_tensor **out, const weir_tensor *a, weir_ten
                                weir_tensor *running_var, const weir_tensor *weight,
                                const weir_tensor *bias, const weir_batch_norm_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_OP(out, a, options);
   int64_t spatial = 1;
   for (int d = 2; d < a->dims; d++)
     spatial *= a->size[d];
@@ -565,8 +556,7 @@ static weir_status check_probability(double p)
 weir_status weir_dropout(weir_tensor **out, const weir_tensor *a, double p, bool training,
                          weir_generator *g)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   weir_status st = check_probability(p);
   if (st) return st;
   if (training && p > 0 && a->numel)
@@ -578,8 +568,7 @@ weir_status weir_dropout(weir_tensor **out, const weir_tensor *a, double p, bool
 weir_status weir_feature_dropout(weir_tensor **out, const weir_tensor *a, double p, bool training,
                                  weir_generator *g)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   weir_shape mask = weir_shape_of(a->dims, a->size);
   weir_status st = check_probability(p);
   if (!st && a->dims < 2)
@@ -605,8 +594,7 @@ static weir_status lengths(weir_tensor **out, const weir_tensor *a, double p, in
 
 weir_status weir_normalize(weir_tensor **out, const weir_tensor *a, double p, int dim, double eps)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(NORM, a);
   CALC(c);
   return calc_give(c, out, c_div(c, a, c_call(c, lengths, a, p, dim, eps)));
@@ -622,8 +610,7 @@ static weir_dtype floating_or(const weir_tensor *t, weir_dtype other)
 weir_status weir_cosine_similarity(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                                    int dim, double eps)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   WEIR_CASTS(SIMILARITY, a, b);
   CALC(k);
   weir_dtype d = WEIR_DTYPE_NONE;
@@ -650,8 +637,7 @@ weir_status weir_cosine_similarity(weir_tensor **out, const weir_tensor *a, cons
 weir_status weir_pairwise_distance(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                                    double p, double eps, bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   CALC(c);
   weir_tensor *more = c_add_scalar(c, c_sub(c, a, b), weir_float(eps));
   if (c->st) return c->st;
@@ -664,8 +650,7 @@ weir_status weir_pairwise_distance(weir_tensor **out, const weir_tensor *a, cons
 
 weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t factor)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   WEIR_TENSOR parts = NULL;
   int64_t square;
@@ -697,8 +682,7 @@ weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t 
 
 weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_t factor)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   WEIR_TENSOR parts = NULL;
   if (a->dims < 3)
@@ -732,8 +716,7 @@ weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_
 
 weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t groups)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   text_buffer t;
   weir_shape shape = weir_shape_of(a->dims, a->size);

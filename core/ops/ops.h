@@ -1,9 +1,12 @@
-/* ops.h: what the files of operations are to each other. */
+/* ops.h: what the files of operations are to each other, and the headers that nearly all of them
+ * need. */
 #ifndef WEIR_OPS_OPS_H
 #define WEIR_OPS_OPS_H
 
+#include "core/tensor/autocast.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
+#include "core/tensor/record.h"
 #include "core/weir/sequence.h"
 
 /* ---- elementwise.c --------------------------------------------------------------------------- */

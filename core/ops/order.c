@@ -3,11 +3,7 @@
  *
  * All are one request, which sorts lines and stores some of the places of each. */
 #include <math.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* What is asked for of each line. */
 typedef struct ordering {
@@ -67,8 +63,7 @@ static bool same_strides(const weir_tensor *a, const weir_tensor *b)
 weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
                       bool descending)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(values);
+  WEIR_OP(values);
   WEIR_REQUIRE_OUT(indices, a);
   WEIR_TENSOR filled = NULL;
   ordering o = {.descending = descending, .name = "sort"};
@@ -89,8 +84,7 @@ weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_te
 
 weir_status weir_argsort(weir_tensor **out, const weir_tensor *a, int dim, bool descending)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_TENSOR values = NULL;
   WEIR_UNRECORDED;
   return weir_sort(&values, out, a, dim, descending);
@@ -121,8 +115,7 @@ static weir_status order_run(weir_tensor **values, weir_tensor **indices, orderi
 weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int64_t k,
                       int dim, bool largest)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(values);
+  WEIR_OP(values);
   WEIR_REQUIRE_OUT(indices, a);
   ordering o = {.descending = largest, .keep = k, .name = "topk", .kind = RECORD_TOPK};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
@@ -152,8 +145,7 @@ static bool is_ordered_number(const weir_tensor *a)
 weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
                           int64_t k, int dim, bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(values);
+  WEIR_OP(values);
   WEIR_REQUIRE_OUT(indices, a);
   ordering o = {.from = k - 1, .keep = 1, .name = "kthvalue", .kind = RECORD_KTHVALUE};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
@@ -280,15 +272,13 @@ static weir_status middle_of_all(weir_tensor **out, const weir_tensor *a, bool n
 #define MEDIAN(name, no_nan)                                                                       \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     return middle_of_all(out, a, no_nan);                                                          \
   }                                                                                                \
   weir_status weir_##name##_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, \
                                 int dim, bool keepdim)                                             \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(values);                                                                      \
+    WEIR_OP(values);                                                                               \
     WEIR_REQUIRE_OUT(indices, a);                                                                  \
     return middle_of(values, indices, a, dim, keepdim, no_nan);                                    \
   }
@@ -373,8 +363,7 @@ static weir_status run_quantile(weir_tensor **out, const weir_tensor *a, double 
 #define QUANTILE(name, no_nan)                                                                     \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, double q)                       \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     WEIR_CASTS(QUANTILE, a);                                                                       \
     WEIR_TENSOR flat = NULL;                                                                       \
     weir_status st = check_quantile(a, q);                                                         \
@@ -384,8 +373,7 @@ static weir_status run_quantile(weir_tensor **out, const weir_tensor *a, double 
   weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, double q, int dim,        \
                                 bool keepdim)                                                      \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     WEIR_CASTS(QUANTILE, a);                                                                       \
     weir_status st = check_quantile(a, q);                                                         \
     return st ? st : run_quantile(out, a, q, dim, keepdim, no_nan);                                \

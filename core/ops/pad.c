@@ -5,11 +5,7 @@
  *
  * Words. place: along a dimension, counted from the operand's first element: negative before it. */
 #include "core/base/least.h"
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 typedef struct border {
   int dims;                                            /* that are padded, the last ones */
@@ -226,8 +222,7 @@ static enum autocast_row pad_row(weir_pad_mode mode, int count)
 weir_status weir_pad(weir_tensor **out, const weir_tensor *t, const int64_t *padding, int count,
                      weir_pad_mode mode, weir_scalar value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (count > 0) WEIR_REQUIRE(padding);
   border b;
   weir_status st = border_of(&b, t, padding, count);

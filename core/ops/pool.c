@@ -7,12 +7,8 @@
  * Words. plane: one channel of one image. window: what one output place sees. */
 #include <stdio.h>
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/format.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 static int64_t or_1(int64_t x)
 {
@@ -381,8 +377,7 @@ static weir_status pool_windows(weir_tensor **out, weir_tensor **indices, const 
   weir_status weir_avg_pool##n##d(weir_tensor **out, const weir_tensor *a,                         \
                                   const weir_pool_options *options)                                \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a, options);                                                             \
+    WEIR_OP(out, a, options);                                                                      \
     WEIR_CASTS_WHERE((n) == 3 ? AUTOCAST_POOL_3D : AUTOCAST_NONE, a);                              \
     pooling p = {.name = "avg_pool" #n "d", .kernel_name = kernel, .axes = n};                     \
     return pool_windows(out, NULL, a, &p, options);                                                \
@@ -396,8 +391,7 @@ AVG_POOL(3, "avg_pool3d_out_frame")
                                                const weir_tensor *a,                               \
                                                const weir_pool_options *options)                   \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out);                                                                         \
+    WEIR_OP(out);                                                                                  \
     WEIR_REQUIRE_OUT(indices, a, options);                                                         \
     WEIR_CASTS_WHERE((n) == 3 ? AUTOCAST_POOL_3D : AUTOCAST_NONE, a);                              \
     pooling p = {.name = "max_pool" #n "d", .kernel_name = kernel, .axes = n, .max = true};        \
@@ -410,8 +404,7 @@ MAX_POOL_INDICES(3, "max_pool3d")
 weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool2d_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_OP(out, a, options);
   pooling p = {.name = "max_pool2d", .kernel_name = "max_pool2d", .axes = 2, .max = true};
   weir_pool_options o = {.ceil_mode = false};
   for (int i = 0; i < 2; i++) {
@@ -424,8 +417,7 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
 weir_status weir_max_pool3d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_OP(out, a, options);
   WEIR_CASTS(POOL_3D, a);
   pooling p = {.name = "max_pool3d", .kernel_name = "max_pool3d", .axes = 3, .max = true};
   return pool_windows(out, NULL, a, &p, options);
@@ -465,8 +457,7 @@ static weir_status check_max_pool1d(const weir_tensor *a, const weir_axis *x)
 weir_status weir_max_pool1d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, options);
+  WEIR_OP(out, a, options);
   pooling p = {.name = "max_pool1d", .kernel_name = "max_pool1d_impl", .axes = 1, .max = true};
   p.text_axes = 1;
   weir_axis asked = {1, 1, 1, 1, 0, 1};
@@ -584,8 +575,7 @@ static weir_status pool_adaptive(weir_tensor **out, const weir_tensor *a, poolin
   weir_status weir_adaptive_##kind##_pool##n##d(weir_tensor **out, const weir_tensor *a,           \
                                                 const int64_t *size)                               \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a, size);                                                                \
+    WEIR_OP(out, a, size);                                                                         \
     WEIR_CASTS_WHERE((n) == 3 ? AUTOCAST_POOL_3D : AUTOCAST_NONE, a);                              \
     pooling p = {.name = "adaptive_" #kind "_pool" #n "d",                                         \
                  .kernel_name = kernel,                                                            \

@@ -11,13 +11,10 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/stream/capture.h"
 #include "core/backend/philox.h"
 #include "core/memory/devices.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
 
 struct weir_generator {
   _Atomic uint64_t seed;   /* of a default one: xor FIRST_SEED, so that 0 is that seed */
@@ -271,8 +268,7 @@ static weir_status fill_tensor(weir_random *r, weir_tensor *t, weir_generator *g
 
 weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator *g)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
+  WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_NORMAL, .a = mean, .b = std};
   if (!(std >= 0))
     return weir_fail(WEIR_EINVAL, "normal expects std >= 0.0, but found std %g", std);
@@ -291,8 +287,7 @@ static double largest(weir_dtype d)
 
 weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator *g)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
+  WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_UNIFORM, .a = from, .b = to};
   weir_dtype d = (weir_dtype)t->dtype;
   if (dtype_is_integral_or_bool(d))
@@ -338,8 +333,7 @@ static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
 
 weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generator *g)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
+  WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_INTEGER, .a = (double)from, .b = (double)to};
   weir_status st = check_range((weir_dtype)t->dtype, from, to);
   return st ? st : fill_tensor(&r, t, g);
@@ -347,8 +341,7 @@ weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generato
 
 weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
+  WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_BERNOULLI, .a = p};
   if (!(p >= 0 && p <= 1))
     return weir_fail(WEIR_EINVAL, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
@@ -370,15 +363,13 @@ static weir_status fill_new(weir_tensor **out, weir_status st, filler draw, doub
 #define DRAWN(name, draw)                                                                          \
   weir_status weir_##name(weir_tensor **out, weir_shape shape, const weir_options *options)        \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE(out);                                                                             \
+    WEIR_OP_ON(out);                                                                               \
     return fill_new(out, weir_empty(out, shape, options), draw, 0, 1);                             \
   }                                                                                                \
   weir_status weir_##name##_like(weir_tensor **out, const weir_tensor *like,                       \
                                  const weir_options *options)                                      \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, like);                                                                   \
+    WEIR_OP(out, like);                                                                            \
     return fill_new(out, weir_empty_like(out, like, options), draw, 0, 1);                         \
   }
 DRAWN(rand, weir_uniform_)
@@ -387,8 +378,7 @@ DRAWN(randn, weir_normal_)
 weir_status weir_randint(weir_tensor **out, int64_t low, int64_t high, weir_shape shape,
                          const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
+  WEIR_OP_ON(out);
   weir_options integers = options ? *options : (weir_options){0};
   if (!integers.dtype) integers.dtype = WEIR_INT64;
   weir_status st = weir_empty(out, shape, &integers);
@@ -419,8 +409,7 @@ static weir_status check_permutation(int64_t n, weir_dtype d)
 
 weir_status weir_randperm(weir_tensor **out, int64_t n, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
+  WEIR_OP_ON(out);
   weir_options integers = options ? *options : (weir_options){0};
   weir_random r = {.kind = WEIR_RANDOM_PERMUTATION, .a = (double)n, .b = 1};
   *out = NULL;

@@ -7,11 +7,7 @@
  *
  * Words. mask: bit d: dimension d is reduced. */
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 static const struct rule {
   const char *name;   /* torch's, for messages */
@@ -308,8 +304,7 @@ static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tens
 #define EXTREME(name, op)                                                                          \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     return extreme(out, a, WEIR_REDUCE_##op, #name);                                               \
   }                                                                                                \
   weir_status weir_arg##name(weir_tensor **out, const weir_tensor *a)                              \
@@ -469,16 +464,14 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
 
 weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(SOFTMAX, a);
   return check_softmax(out, a, dim, false);
 }
 
 weir_status weir_log_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(SOFTMAX, a);
   return check_softmax(out, a, dim, true);
 }

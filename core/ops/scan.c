@@ -1,9 +1,5 @@
 /* scan.c: running reductions, and differences of neighbours, which undo a running sum. */
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* torch's names of the kernels that some dtypes have not. */
 static const char *const scan_absent[WEIR_SCAN_COUNT] = {[WEIR_SCAN_CUMSUM] = "cumsum_out_%s",
@@ -106,32 +102,28 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
 #define SCAN_ONE(name, op)                                                                         \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, int dim)                        \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     return scan_run(out, NULL, WEIR_SCAN_##op, a, dim);                                            \
   }
 /* The same under autocast. */
 #define SCAN_CAST(name, op)                                                                        \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, int dim)                        \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     WEIR_CASTS(CUMULATIVE, a);                                                                     \
     return scan_run(out, NULL, WEIR_SCAN_##op, a, dim);                                            \
   }
 #define SCAN_IN_PLACE(name, op)                                                                    \
   weir_status weir_##name##_(weir_tensor *a, int dim)                                              \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE(a);                                                                               \
+    WEIR_OP_ON(a);                                                                                 \
     return scan_in_place(a, WEIR_SCAN_##op, dim);                                                  \
   }
 #define SCAN_BOTH(name, op)                                                                        \
   weir_status weir_##name(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,       \
                           int dim)                                                                 \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(values);                                                                      \
+    WEIR_OP(values);                                                                               \
     WEIR_REQUIRE_OUT(indices, a);                                                                  \
     return scan_run(values, indices, WEIR_SCAN_##op, a, dim);                                      \
   }
@@ -157,8 +149,7 @@ static weir_status one_difference(weir_tensor **out, const weir_tensor *a, int d
 
 weir_status weir_diff(weir_tensor **out, const weir_tensor *a, int64_t n, int dim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   int at;
   WEIR_TENSOR now = NULL;
   if (!a->dims) return weir_fail(WEIR_EINVAL, "diff expects input to be at least one-dimensional");

@@ -1,10 +1,7 @@
 /* scatter_view.c: copies of tensors in which a part is another tensor: a diagonal, a place of a
  * dimension, a slice. */
 #include <string.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
 
 /* src into `view`, a part of what is new; broadcasts nothing. */
 static weir_status fill_part_with(const weir_tensor *view, const weir_tensor *src)
@@ -48,8 +45,7 @@ static weir_status plain_clone(weir_tensor **out, const weir_tensor *a)
 weir_status weir_diagonal_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *src,
                                   int64_t offset, int dim1, int dim2)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, src);
+  WEIR_OP(out, a, src);
   weir_tensor *view = NULL;
   weir_status st = plain_clone(out, a);
   if (!st) st = weir_diagonal(&view, *out, offset, dim1, dim2);
@@ -60,8 +56,7 @@ weir_status weir_diagonal_scatter(weir_tensor **out, const weir_tensor *a, const
 weir_status weir_select_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *src,
                                 int dim, int64_t index)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, src);
+  WEIR_OP(out, a, src);
   weir_tensor *view = NULL;
   weir_status st = plain_clone(out, a);
   if (!st) st = weir_select(&view, *out, dim, index);
@@ -72,8 +67,7 @@ weir_status weir_select_scatter(weir_tensor **out, const weir_tensor *a, const w
 weir_status weir_slice_scatter(weir_tensor **out, const weir_tensor *a, const weir_tensor *src,
                                int dim, int64_t start, int64_t end, int64_t step)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, src);
+  WEIR_OP(out, a, src);
   weir_tensor *view = NULL;
   weir_status st = plain_clone(out, a);
   if (!st) st = weir_slice(&view, *out, dim, start, end, step);

@@ -1,6 +1,4 @@
 /* search.c: places in what is in order: searchsorted and its kin; and who is among others. */
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -89,8 +87,7 @@ static weir_status check_search(const weir_tensor *sorted, const weir_tensor *va
 weir_status weir_searchsorted(weir_tensor **out, const weir_tensor *sorted,
                               const weir_tensor *values, bool right, bool out_int32)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, sorted, values);
+  WEIR_OP(out, sorted, values);
   weir_status st = check_search(sorted, values);
   return st ? st : search_run(out, sorted, values, right, false, out_int32);
 }
@@ -98,8 +95,7 @@ weir_status weir_searchsorted(weir_tensor **out, const weir_tensor *sorted,
 weir_status weir_bucketize(weir_tensor **out, const weir_tensor *a, const weir_tensor *boundaries,
                            bool right, bool out_int32)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, boundaries);
+  WEIR_OP(out, a, boundaries);
   if (boundaries->dims != 1)
     return weir_fail(WEIR_EINVAL, "boundaries tensor must be 1 dimension, but got dim(%d)",
                      boundaries->dims);
@@ -118,8 +114,7 @@ static weir_status check_isin(const weir_tensor *a)
 weir_status weir_isin(weir_tensor **out, const weir_tensor *elements, const weir_tensor *test,
                       bool invert)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, elements, test);
+  WEIR_OP(out, elements, test);
   CALC(c);
   WEIR_TENSOR sorted = NULL;
   WEIR_TENSOR places = NULL;

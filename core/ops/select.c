@@ -1,14 +1,11 @@
 /* select.c: operations made of others: where, clamp, and whether tensors are equal or close. */
 #include <math.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
 weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const weir_tensor *a,
                        const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, condition, a, b);
+  WEIR_OP(out, condition, a, b);
   WEIR_TENSOR truth = NULL;
   elementwise_call e;
   if (condition->dtype == WEIR_UINT8) { /* as torch, which warns that it will not be so forever */
@@ -88,8 +85,7 @@ static weir_status clamp_tensor(weir_tensor **out, const weir_tensor *a, const w
 weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
                        const weir_scalar *high)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   CALC(c);
   weir_tensor *wide = NULL;
   weir_dtype dtype;
@@ -115,8 +111,7 @@ static weir_status check_bound(const char *name, double bound)
 weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, double rtol,
                          double atol, bool equal_nan)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_OP(out, a, b);
   elementwise_call e;
   if (a->dtype != b->dtype)
     return weir_fail(WEIR_EINVAL, "%s did not match %s", dtype_title((weir_dtype)a->dtype),
@@ -145,8 +140,7 @@ static weir_status all_of(bool *out, weir_tensor *truth)
 weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b, double rtol,
                           double atol, bool equal_nan)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out, a, b);
+  WEIR_OP_ON(out, a, b);
   weir_tensor *close = NULL;
   *out = false;
   weir_status st = weir_isclose(&close, a, b, rtol, atol, equal_nan);
@@ -155,8 +149,7 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
 
 weir_status weir_equal(bool *out, const weir_tensor *a, const weir_tensor *b)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out, a, b);
+  WEIR_OP_ON(out, a, b);
   weir_tensor *same = NULL;
   *out = false;
   weir_status st = check_same_device(a, b);

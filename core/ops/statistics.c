@@ -4,11 +4,7 @@
  * A variance and a norm of floating point is one request. Of complex64 both are those of absolute
  * values: of elements, and of what they are off their mean. */
 #include <math.h>
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
-#include "core/tensor/autocast.h"
 
 /* ---- variance -------------------------------------------------------------------------------- */
 
@@ -79,24 +75,21 @@ static weir_status run_variance(weir_tensor **out, weir_tensor **mean, const var
 #define VARIANCE(name, op)                                                                         \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, double correction)              \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     variance v = {a, NULL, 0, correction, false, WEIR_REDUCE_##op == WEIR_REDUCE_STD};             \
     return run_variance(out, NULL, &v);                                                            \
   }                                                                                                \
   weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, int dim,                  \
                                 double correction, bool keepdim)                                   \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     variance v = {a, &dim, 1, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};           \
     return run_variance(out, NULL, &v);                                                            \
   }                                                                                                \
   weir_status weir_##name##_dims(weir_tensor **out, const weir_tensor *a, const int *dims,         \
                                  int count, double correction, bool keepdim)                       \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    WEIR_OP(out, a);                                                                               \
     if (count > 0) WEIR_REQUIRE(dims);                                                             \
     variance v = {a, dims, count, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};       \
     return run_variance(out, NULL, &v);                                                            \
@@ -104,8 +97,7 @@ static weir_status run_variance(weir_tensor **out, weir_tensor **mean, const var
   weir_status weir_##name##_mean(weir_tensor **out, weir_tensor **mean, const weir_tensor *a,      \
                                  double correction)                                                \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out);                                                                         \
+    WEIR_OP(out);                                                                                  \
     WEIR_REQUIRE_OUT(mean, a);                                                                     \
     variance v = {a, NULL, 0, correction, false, WEIR_REDUCE_##op == WEIR_REDUCE_STD};             \
     return run_variance(out, mean, &v);                                                            \
@@ -113,8 +105,7 @@ static weir_status run_variance(weir_tensor **out, weir_tensor **mean, const var
   weir_status weir_##name##_mean_dim(weir_tensor **out, weir_tensor **mean, const weir_tensor *a,  \
                                      int dim, double correction, bool keepdim)                     \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out);                                                                         \
+    WEIR_OP(out);                                                                                  \
     WEIR_REQUIRE_OUT(mean, a);                                                                     \
     variance v = {a, &dim, 1, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};           \
     return run_variance(out, mean, &v);                                                            \
@@ -122,8 +113,7 @@ static weir_status run_variance(weir_tensor **out, weir_tensor **mean, const var
   weir_status weir_##name##_mean_dims(weir_tensor **out, weir_tensor **mean, const weir_tensor *a, \
                                       const int *dims, int count, double correction, bool keepdim) \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out);                                                                         \
+    WEIR_OP(out);                                                                                  \
     WEIR_REQUIRE_OUT(mean, a);                                                                     \
     if (count > 0) WEIR_REQUIRE(dims);                                                             \
     variance v = {a, dims, count, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};       \
@@ -179,16 +169,14 @@ static weir_status run_norm(weir_tensor **out, const weir_tensor *a, double p, c
 
 weir_status weir_norm(weir_tensor **out, const weir_tensor *a, double p)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(NORM, a);
   return run_norm(out, a, p, NULL, 0, false);
 }
 
 weir_status weir_norm_dim(weir_tensor **out, const weir_tensor *a, double p, int dim, bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(NORM, a);
   return run_norm(out, a, p, &dim, 1, keepdim);
 }
@@ -196,8 +184,7 @@ weir_status weir_norm_dim(weir_tensor **out, const weir_tensor *a, double p, int
 weir_status weir_norm_dims(weir_tensor **out, const weir_tensor *a, double p, const int *dims,
                            int count, bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   if (count > 0) WEIR_REQUIRE(dims);
   WEIR_CASTS(NORM, a);
   return run_norm(out, a, p, dims, count, keepdim);
@@ -255,8 +242,7 @@ static weir_status both_extremes(weir_tensor **least, weir_tensor **most, const 
 
 weir_status weir_aminmax(weir_tensor **least, weir_tensor **most, const weir_tensor *a)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(least);
+  WEIR_OP(least);
   WEIR_REQUIRE_OUT(most, a);
   return both_extremes(least, most, a, NULL, 0, false);
 }
@@ -264,8 +250,7 @@ weir_status weir_aminmax(weir_tensor **least, weir_tensor **most, const weir_ten
 weir_status weir_aminmax_dim(weir_tensor **least, weir_tensor **most, const weir_tensor *a, int dim,
                              bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(least);
+  WEIR_OP(least);
   WEIR_REQUIRE_OUT(most, a);
   return both_extremes(least, most, a, &dim, 1, keepdim);
 }
@@ -326,8 +311,7 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
 
 weir_status weir_logsumexp(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   WEIR_CASTS(SOFTMAX, a);
   return run_logsumexp(out, a, &dim, 1, keepdim);
 }
@@ -335,8 +319,7 @@ weir_status weir_logsumexp(weir_tensor **out, const weir_tensor *a, int dim, boo
 weir_status weir_logsumexp_dims(weir_tensor **out, const weir_tensor *a, const int *dims, int count,
                                 bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
+  WEIR_OP(out, a);
   if (count > 0) WEIR_REQUIRE(dims);
   WEIR_CASTS(SOFTMAX, a);
   return run_logsumexp(out, a, dims, count, keepdim);

@@ -2,10 +2,7 @@
  *
  * Made of others: elements in order, where a run of equals begins, how many have begun so far. What
  * has as many elements as there are runs waits for the device. */
-#include "core/base/require.h"
-#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
-#include "core/tensor/record.h"
 
 /* Of the last dimension of `x`, which is not empty, whether each differs from the one before; the
  * first does. */
@@ -281,8 +278,7 @@ static weir_status mode_run(weir_tensor **values, weir_tensor **indices, const w
 weir_status weir_mode(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
                       bool keepdim)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(values);
+  WEIR_OP(values);
   WEIR_REQUIRE_OUT(indices, a);
   weir_status st = mode_run(values, indices, a, dim, keepdim);
   if (!st) return st;

@@ -12,6 +12,7 @@
 #ifndef WEIR_STREAM_ASYNC_ERROR_H
 #define WEIR_STREAM_ASYNC_ERROR_H
 
+#include "core/base/require.h"
 #include "core/memory/devices.h"
 
 /* The public function that the calling thread is in, without "weir_", where that is made of others:
@@ -33,6 +34,14 @@ static inline void op_leave(const char **before)
 /* First in a public function that calls others: the outermost is the one that is named. */
 #define WEIR_OP_HERE                                                                               \
   const char *op_before_ __attribute__((cleanup(op_leave), unused)) = op_enter(__func__)
+/* That, then WEIR_REQUIRE_OUT(): begins a function that makes something. */
+#define WEIR_OP(...)                                                                               \
+  WEIR_OP_HERE;                                                                                    \
+  WEIR_REQUIRE_OUT(__VA_ARGS__)
+/* That, then WEIR_REQUIRE(): begins one that changes what it is given. */
+#define WEIR_OP_ON(...)                                                                            \
+  WEIR_OP_HERE;                                                                                    \
+  WEIR_REQUIRE(__VA_ARGS__)
 
 /* op_done() on a device. */
 weir_status op_note(weir_stream *stream, const char *op, weir_status st);

@@ -204,8 +204,7 @@ weir_status weir_graph_capture_end(weir_graph *graph)
 
 weir_status weir_graph_replay(weir_graph *graph)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(graph);
+  WEIR_OP_ON(graph);
   mem_heap *h;
   if (!graph->native)
     return weir_fail(WEIR_EINVAL,

@@ -93,8 +93,7 @@ static weir_status record_event_native(weir_event *e, mem_heap *h)
 
 weir_status weir_event_record(weir_event *event, weir_stream *stream)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(event);
+  WEIR_OP_ON(event);
   mem_heap *h;
   weir_status st = stream_or_current(&h, stream);
   if (st) return st;
@@ -123,8 +122,7 @@ static void learn_event(mem_heap *waiter, const weir_event *e)
 
 weir_status weir_event_wait(weir_event *event, weir_stream *stream)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(event);
+  WEIR_OP_ON(event);
   mem_heap *h;
   weir_status st = stream_or_current(&h, stream);
   if (st || !is_made(event)) return st;
@@ -159,8 +157,7 @@ static void note_good(const weir_event *e)
 
 weir_status weir_event_query(bool *out, weir_event *event)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out, event);
+  WEIR_OP_ON(out, event);
   *out = false;
   weir_status st = askable(event);
   if (st) return st;
@@ -176,8 +173,7 @@ weir_status weir_event_query(bool *out, weir_event *event)
 
 weir_status weir_event_synchronize(weir_event *event)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(event);
+  WEIR_OP_ON(event);
   weir_status st = askable(event);
   if (st || !event->native) return st;
   const weir_backend *b = event->backend;
@@ -202,8 +198,7 @@ static weir_status comparable(weir_event *start, weir_event *end)
 
 weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *end)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out, start, end);
+  WEIR_OP_ON(out, start, end);
   bool first, second;
   float ms = 0;
   *out = 0;

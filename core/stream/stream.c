@@ -227,8 +227,7 @@ weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
 
 weir_status weir_stream_query(bool *out, weir_stream *stream)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
+  WEIR_OP_ON(out);
   mem_heap *h;
   *out = false;
   weir_status st = stream_or_current(&h, stream);

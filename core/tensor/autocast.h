@@ -100,7 +100,7 @@ static inline void autocast_end(autocast_held *held)
   if (__builtin_expect(held->count, 0)) autocast_release(held);
 }
 
-/* In a public function without WEIR_OP_HERE, for the macros below. */
+/* In a public function that does not begin with WEIR_OP, for the macros below. */
 #define WEIR_OP_LEAF const char *const op_before_ = op_called
 
 #define WEIR_CASTS_OF(how, row, list, count)                                                       \

@@ -98,8 +98,7 @@ static bool is_already(const weir_tensor *t, const tensor_spec *s)
 
 weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   static const weir_options none;
   const weir_options *o = options ? options : &none;
   tensor_spec s = spec_of_tensor(t);
@@ -120,8 +119,7 @@ weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options 
 weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device device,
                       bool non_blocking)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CUDA;
   if (device.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "Invalid device, must be cuda device");
@@ -130,23 +128,20 @@ weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device devic
 
 weir_status weir_cpu(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   return weir_to(out, t, &(weir_options){.device = WEIR_CPU});
 }
 
 weir_status weir_to_dtype(weir_tensor **out, const weir_tensor *t, weir_dtype dtype)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   return weir_to(out, t, &(weir_options){.dtype = dtype});
 }
 
 weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *type,
                          bool non_blocking)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t, type);
+  WEIR_OP(out, t, type);
   weir_options o = {.non_blocking = non_blocking};
   weir_status st = weir_type_parse(&o.dtype, &o.device, type);
   if (st) return st;
@@ -156,16 +151,14 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
 
 weir_status weir_clone(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   tensor_spec s = spec_of_tensor(t);
   return copied(out, t, &s, false);
 }
 
 weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (t->dense) return itself(out, t);
   weir_status st = tensor_new_beside(out, t, weir_tensor_shape(t));
   if (!st && (st = weir_copy_(*out, t, false))) weir_tensor_drop(out);
@@ -174,8 +167,7 @@ weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (weir_tensor_is_cuda(t))
     return weir_fail(WEIR_EINVAL, "cannot pin '%s' only dense CPU tensors can be pinned",
                      weir_tensor_type(t));

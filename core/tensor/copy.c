@@ -231,8 +231,7 @@ static weir_status copy_any(weir_tensor *t, const weir_tensor *src, bool twice, 
 
 weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t, src);
+  WEIR_OP_ON(t, src);
   bool twice;
   grad_node *node = NULL;
   if (t == src) return WEIR_OK;
@@ -263,8 +262,7 @@ static weir_status read_unaligned(void *out, size_t bytes, weir_dtype dtype, con
 
 weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
+  WEIR_OP_ON(t);
   WEIR_UNRECORDED;
   tensor_storage *s;
   CALC(c);

@@ -74,8 +74,7 @@ static weir_status from_values(weir_tensor **out, const tensor_spec *s, const vo
 weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype of, weir_shape shape,
                              const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out);
+  WEIR_OP(out);
   tensor_spec s;
   weir_status st = tensor_spec_of(&s, options, of);
   return st ? st : from_values(out, &s, values, of, shape, __func__);
@@ -84,8 +83,7 @@ weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype o
 weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const void *values,
                             weir_dtype of, weir_shape shape, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, self);
+  WEIR_OP(out, self);
   tensor_spec s;
   weir_status st = tensor_spec_like(&s, options, self);
   return st ? st : from_values(out, &s, values, of, shape, __func__);
@@ -211,8 +209,7 @@ weir_status weir_empty(weir_tensor **out, weir_shape shape, const weir_options *
 weir_status weir_full(weir_tensor **out, weir_shape shape, weir_scalar value,
                       const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
+  WEIR_OP_ON(out);
   return filled_by(out, options, dtype_of(value), shape, &value);
 }
 
@@ -235,8 +232,7 @@ weir_status weir_empty_like(weir_tensor **out, const weir_tensor *like, const we
 weir_status weir_full_like(weir_tensor **out, const weir_tensor *like, weir_scalar value,
                            const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, like);
+  WEIR_OP(out, like);
   return filled_like(out, like, options, &value);
 }
 
@@ -260,32 +256,28 @@ weir_status weir_new_empty(weir_tensor **out, const weir_tensor *self, weir_shap
 weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                           weir_scalar value, const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, self);
+  WEIR_OP(out, self);
   return filled_new(out, self, shape, options, &value);
 }
 
 #define CONSTANT(name, value)                                                                      \
   weir_status weir_##name(weir_tensor **out, weir_shape shape, const weir_options *options)        \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE(out);                                                                             \
+    WEIR_OP_ON(out);                                                                               \
     weir_scalar v = weir_int(value);                                                               \
     return filled_by(out, options, weir_get_default_dtype(), shape, &v);                           \
   }                                                                                                \
   weir_status weir_##name##_like(weir_tensor **out, const weir_tensor *like,                       \
                                  const weir_options *options)                                      \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, like);                                                                   \
+    WEIR_OP(out, like);                                                                            \
     weir_scalar v = weir_int(value);                                                               \
     return filled_like(out, like, options, &v);                                                    \
   }                                                                                                \
   weir_status weir_new_##name(weir_tensor **out, const weir_tensor *self, weir_shape shape,        \
                               const weir_options *options)                                         \
   {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    WEIR_REQUIRE_OUT(out, self);                                                                   \
+    WEIR_OP(out, self);                                                                            \
     weir_scalar v = weir_int(value);                                                               \
     return filled_new(out, self, shape, options, &v);                                              \
   }
@@ -349,8 +341,7 @@ static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar ste
 weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, weir_scalar step,
                         const weir_options *options)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out);
+  WEIR_OP(out);
   tensor_spec s;
   int64_t count = 0;
   const weir_scalar *three[] = {&start, &end, &step};

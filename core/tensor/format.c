@@ -136,8 +136,7 @@ bool weir_tensor_is_contiguous_format(const weir_tensor *t, weir_memory_format f
 weir_status weir_contiguous_format(weir_tensor **out, const weir_tensor *t,
                                    weir_memory_format format)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   if (format == WEIR_PRESERVE_FORMAT && !t->dense)
     return weir_fail(WEIR_EINVAL,
                      "preserve memory format is unsupported by the contiguous operator");

@@ -118,16 +118,14 @@ static weir_status fill_recorded(weir_tensor *t, const weir_scalar *number)
 
 weir_status weir_fill_(weir_tensor *t, weir_scalar value)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
+  WEIR_OP_ON(t);
   weir_status st = scalar_for(&value, value, (weir_dtype)t->dtype);
   return st ? st : fill_recorded(t, &value);
 }
 
 weir_status weir_zero_(weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
+  WEIR_OP_ON(t);
   return fill_recorded(t, NULL);
 }
 

@@ -325,8 +325,7 @@ static weir_status print_to(char **out, printer *p, const weir_tensor *t)
 
 weir_status weir_tensor_to_string(char **out, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   printer p = {0};
   WEIR_TENSOR shown = NULL;
   pthread_mutex_lock(&lock);

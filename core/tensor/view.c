@@ -137,8 +137,7 @@ weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 
 weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   CALC(c);
   c->st = try_view(out, t, &shape);
   if (c->st || *out) return c->st;
@@ -148,8 +147,7 @@ weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape sha
 
 weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int to)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, t);
+  WEIR_OP(out, t);
   weir_shape s = {0};
   weir_status st = dim_resolve(&from, from, t->dims);
   if (!st) st = dim_resolve(&to, to, t->dims);
