@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
-#include "core/tensor/calc.h"
 
 /* An Embedding's data; an EmbeddingBag's, too. */
 typedef struct embedding_data {

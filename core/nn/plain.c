@@ -3,7 +3,6 @@
 #include <string.h>
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
-#include "core/tensor/calc.h"
 
 weir_status plain_layer(weir_module **out, const weir_module_class *kind, const plain_data *d)
 {

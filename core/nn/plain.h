@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 #include "core/nn/module.h"
-#include "core/weir.h"
+#include "core/tensor/calc.h"
 
 /* The arguments of such a layer, as far as it has them. */
 typedef struct plain_data {

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/nn/plain.h"
-#include "core/tensor/calc.h"
 #include "core/tensor/record.h"
 
 enum { OF_ENCODER = 2, OF_DECODER = 3 }; /* blocks of a layer */
