@@ -1,16 +1,10 @@
 /* infer.c: a model of two convolutions, on a GPU where there is one: infer [--disable-cuda]
- * cc infer.c $(pkg-config --cflags --libs weir) */
+ * cc infer.c $(pkg-config --cflags --libs weir), with try.h, usage.h */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <weir.h>
+#include "try.h"
 #include "usage.h"
-
-#define TRY(call)                                                                                  \
-  do {                                                                                             \
-    weir_status st_ = (call);                                                                      \
-    if (st_) return st_;                                                                           \
-  } while (0)
 
 /* class Model: relu(conv2(relu(conv1(x)))) */
 static weir_status forward(weir_tensor **out, weir_module *self, weir_tensor *const *in, int count)
@@ -44,6 +38,7 @@ static weir_status infer_images(weir_device device)
   WEIR_TENSOR mean = NULL;
   weir_scalar value;
   char *text;
+  (void)fprintf(stderr, "on the %s\n", device.type == WEIR_DEVICE_CUDA ? "GPU" : "CPU");
   weir_manual_seed(0); /* the same numbers everywhere */
   TRY(make_model(&model));
   TRY(weir_module_to(model, &(weir_options){.device = device}));
@@ -63,13 +58,5 @@ static weir_status infer_images(weir_device device)
 
 int main(int argc, char **argv)
 {
-  static const char *const options[] = {"--disable-cuda", NULL};
-  int usage = answer_usage(argc, argv, "infer", "[--disable-cuda]", options);
-  if (usage != GO_ON) return usage;
-  bool disable_cuda = argc > 1 && !strcmp(argv[1], "--disable-cuda");
-  weir_device device = weir_device_select(disable_cuda);
-  (void)fprintf(stderr, "on the %s\n", device.type == WEIR_DEVICE_CUDA ? "GPU" : "CPU");
-  if (!infer_images(device)) return 0;
-  (void)fprintf(stderr, "infer: %s\n", weir_error_message());
-  return 1;
+  return run_example(argc, argv, "infer", infer_images);
 }

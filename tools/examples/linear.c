@@ -1,17 +1,11 @@
 /* linear.c: moving a model, Linear(10, 5), between devices and dtypes, and to a file and back.
- * cc linear.c $(pkg-config --cflags --libs weir) */
+ * cc linear.c $(pkg-config --cflags --libs weir), with try.h, usage.h */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <weir.h>
+#include "try.h"
 #include "usage.h"
-
-#define TRY(call)                                                                                  \
-  do {                                                                                             \
-    weir_status st_ = (call);                                                                      \
-    if (st_) return st_;                                                                           \
-  } while (0)
 
 /* Calls the model where it is with x brought there; the largest difference to `wanted`. */
 static weir_status compare(double *out, weir_module *model, const weir_tensor *x,
@@ -63,17 +57,18 @@ static weir_status move_model(weir_device device, const char *path)
   return WEIR_OK;
 }
 
-int main(int argc, char **argv)
+/* With a file of its own. */
+static weir_status move_and_save(weir_device device)
 {
-  static const char *const options[] = {"--disable-cuda", NULL};
-  int usage = answer_usage(argc, argv, "linear", "[--disable-cuda]", options);
-  if (usage != GO_ON) return usage;
-  bool disable_cuda = argc > 1 && !strcmp(argv[1], "--disable-cuda");
   char path[] = "/tmp/linear-XXXXXX";
   int file = mkstemp(path);
-  if (file < 0 || close(file)) return 1;
-  weir_status st = move_model(weir_device_select(disable_cuda), path);
-  if (st) (void)fprintf(stderr, "linear: %s\n", weir_error_message());
+  if (file < 0 || close(file)) return weir_fail(WEIR_EIO, "no file can be made in /tmp");
+  weir_status st = move_model(device, path);
   (void)remove(path);
-  return st != WEIR_OK;
+  return st;
+}
+
+int main(int argc, char **argv)
+{
+  return run_example(argc, argv, "linear", move_and_save);
 }

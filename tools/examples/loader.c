@@ -1,15 +1,9 @@
 /* loader.c: batches made by threads, pinned, and copied to the GPU while it calculates.
- * cc loader.c $(pkg-config --cflags --libs weir) */
+ * cc loader.c $(pkg-config --cflags --libs weir), with try.h, usage.h */
 #include <stdio.h>
-#include <string.h>
 #include <weir.h>
+#include "try.h"
 #include "usage.h"
-
-#define TRY(call)                                                                                  \
-  do {                                                                                             \
-    weir_status st_ = (call);                                                                      \
-    if (st_) return st_;                                                                           \
-  } while (0)
 
 enum { IMAGES = 500, PIXELS = 32 * 32, BATCH = 32, SUM = IMAGES * (IMAGES - 1) / 2 };
 
@@ -68,12 +62,8 @@ static weir_status run_epoch(weir_loader *loader, weir_device device)
   return right ? WEIR_OK : weir_fail(WEIR_EINTERNAL, "sums %g and %d", image.f, (int)label.i);
 }
 
-int main(int argc, char **argv)
+static weir_status run_epochs(weir_device device)
 {
-  static const char *const options[] = {"--disable-cuda", NULL};
-  int usage = answer_usage(argc, argv, "loader", "[--disable-cuda]", options);
-  if (usage != GO_ON) return usage;
-  weir_device device = weir_device_select(argc > 1 && !strcmp(argv[1], "--disable-cuda"));
   weir_dataset set = {.length = length, .get = get_image};
   weir_loader_options o = {.batch_size = BATCH, .shuffle = true, .workers = 4, .device = device};
   weir_loader *loader;
@@ -82,6 +72,10 @@ int main(int argc, char **argv)
   for (int i = 0; !st && i < 2; i++)
     st = run_epoch(loader, device);
   weir_loader_release(loader);
-  if (st) (void)fprintf(stderr, "loader: %s\n", weir_error_message());
-  return st != WEIR_OK;
+  return st;
+}
+
+int main(int argc, char **argv)
+{
+  return run_example(argc, argv, "loader", run_epochs);
 }

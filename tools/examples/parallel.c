@@ -1,15 +1,10 @@
 /* parallel.c: one model on all GPUs, each with a part of the batch.
- * cc parallel.c $(pkg-config --cflags --libs weir) */
+ * cc parallel.c $(pkg-config --cflags --libs weir), with try.h, usage.h */
 #include <stdio.h>
 #include <string.h>
 #include <weir.h>
+#include "try.h"
 #include "usage.h"
-
-#define TRY(call)                                                                                  \
-  do {                                                                                             \
-    weir_status st_ = (call);                                                                      \
-    if (st_) return st_;                                                                           \
-  } while (0)
 
 static weir_status make_model(weir_module **out)
 {

@@ -2,18 +2,13 @@
  *   resnet18 CHECKPOINT.safetensors IMAGES.npy OUTPUT.npy [--disable-cuda]
  *   resnet18                        random weights and images: prints the model
  * (He, Zhang, Ren, Sun: "Deep residual learning for image recognition", CVPR 2016)
- * cc resnet18.c $(pkg-config --cflags --libs weir) */
+ * cc resnet18.c $(pkg-config --cflags --libs weir), with try.h, usage.h */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir.h>
+#include "try.h"
 #include "usage.h"
-
-#define TRY(call)                                                                                  \
-  do {                                                                                             \
-    weir_status st_ = (call);                                                                      \
-    if (st_) return st_;                                                                           \
-  } while (0)
 
 /* The child `name` of m is called with *x, which becomes the result. */
 static weir_status run_child(weir_module *m, const char *name, weir_tensor **x)

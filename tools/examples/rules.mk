@@ -29,7 +29,7 @@ EXAMPLES            := $(EXAMPLES_SHARED) $(EXAMPLES_SIM_STATIC) $(EXAMPLES_STAT
 examples-nvcc:
 	@test -x "$(NVCC)" || { echo "The examples need nvcc, which is not at $(NVCC): install the CUDA Toolkit or set CUDA_HOME." >&2; exit 1; }
 
-$(OBJ)/$(EX_DIR)/%.o: $(EX_DIR)/%.cu $(EX_DIR)/check.h cuda/sim/weir_kernel.h cuda/sim/twin.h | examples-nvcc
+$(OBJ)/$(EX_DIR)/%.o: $(EX_DIR)/%.cu $(EX_DIR)/check.h $(EX_DIR)/train_model.h cuda/sim/weir_kernel.h cuda/sim/twin.h | examples-nvcc
 	@mkdir -p $(@D)
 	$(say) NVCC $<
 	$(Q)$(EX_NVCC) $(EX_ARCH) -c $< -o $@

@@ -1,16 +1,11 @@
 /* streams.c: a pipeline over side streams: each part goes to the GPU, is calculated with and comes
- * back in a stream of its own, in parallel. cc streams.c $(pkg-config --cflags --libs weir)
+ * back in a stream of its own, in parallel.
+ * cc streams.c $(pkg-config --cflags --libs weir), with try.h, usage.h
  */
 #include <stdio.h>
-#include <string.h>
 #include <weir.h>
+#include "try.h"
 #include "usage.h"
-
-#define TRY(call)                                                                                  \
-  do {                                                                                             \
-    weir_status st_ = (call);                                                                      \
-    if (st_) return st_;                                                                           \
-  } while (0)
 
 enum { STREAMS = 3, PARTS = 12, WIDTH = 1 << 16 };
 
@@ -62,11 +57,5 @@ static weir_status pipeline(weir_device device)
 
 int main(int argc, char **argv)
 {
-  static const char *const options[] = {"--disable-cuda", NULL};
-  int usage = answer_usage(argc, argv, "streams", "[--disable-cuda]", options);
-  if (usage != GO_ON) return usage;
-  weir_device device = weir_device_select(argc > 1 && !strcmp(argv[1], "--disable-cuda"));
-  weir_status st = pipeline(device);
-  if (st) (void)fprintf(stderr, "streams: %s\n", weir_error_message());
-  return st != WEIR_OK;
+  return run_example(argc, argv, "streams", pipeline);
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <weir.h>
 
 enum { GO_ON = -1 };
 
@@ -34,6 +35,19 @@ static inline int answer_usage(int argc, char **argv, const char *name, const ch
     return 2;
   }
   return GO_ON;
+}
+
+/* main() of an example whose one option is --disable-cuda: `run` has the device, the GPU where
+ * there is one. */
+static inline int run_example(int argc, char **argv, const char *name,
+                              weir_status (*run)(weir_device device))
+{
+  static const char *const options[] = {"--disable-cuda", NULL};
+  int usage = answer_usage(argc, argv, name, "[--disable-cuda]", options);
+  if (usage != GO_ON) return usage;
+  weir_status st = run(weir_device_select(argc > 1 && !strcmp(argv[1], "--disable-cuda")));
+  if (st) (void)fprintf(stderr, "%s: %s\n", name, weir_error_message());
+  return st != WEIR_OK;
 }
 
 #endif
