@@ -186,15 +186,25 @@ wr_row *wr_batch_row(wr_batch *b, wr_table table)
   return row;
 }
 
+static weir_status drop_op(const wr_batch *b, const wr_op *op)
+{
+  for (int t = 0; t < op->texts; t++)
+    free(op->text[t]);
+  return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", b->db.path);
+}
+
 weir_status wr_batch_op(wr_batch *b, wr_op op)
 {
-  if (wr_grow(&b->ops, &b->op_capacity, b->op_count + 1, sizeof(wr_op))) {
-    b->ops[b->op_count++] = op;
-    return WEIR_OK;
-  }
+  if (!wr_grow(&b->ops, &b->op_capacity, b->op_count + 1, sizeof(wr_op))) return drop_op(b, &op);
+  b->ops[b->op_count++] = op;
+  return WEIR_OK;
+}
+
+weir_status wr_batch_whole(wr_batch *b, wr_op op)
+{
   for (int t = 0; t < op.texts; t++)
-    free(op.text[t]);
-  return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", b->db.path);
+    if (!op.text[t]) return drop_op(b, &op);
+  return wr_batch_op(b, op);
 }
 
 bool wr_batch_empty(const wr_batch *b)

@@ -75,6 +75,12 @@ typedef struct wr_op {
   char *text[4];   /* owned, NULL binds NULL */
 } wr_op;
 
+/* What a wr_op binds, as members of it. */
+#define WR_NUMBERS(...)                                                                            \
+  .v = {__VA_ARGS__}, .numbers = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
+#define WR_TEXTS(...)                                                                              \
+  .text = {__VA_ARGS__}, .texts = sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)
+
 typedef struct wr_batch {
   wr_db db;
   wr_rows rows[WR_TABLE_COUNT];
@@ -95,8 +101,10 @@ void wr_batch_close(wr_batch *b);
 /* A new zeroed row of `table`, or NULL (out of memory). */
 wr_row *wr_batch_row(wr_batch *b, wr_table table);
 
-/* Queues `op`, whose texts become the batch's, also on failure. */
+/* Queues `op`, whose texts become the batch's, also on failure; the second one all of whose texts
+ * could be made. Errors: ENOMEM. */
 weir_status wr_batch_op(wr_batch *b, wr_op op);
+weir_status wr_batch_whole(wr_batch *b, wr_op op);
 
 /* Whether no row and no operation waits. */
 bool wr_batch_empty(const wr_batch *b);

@@ -137,15 +137,10 @@ weir_status wr_take_device_fact(wr_spool *s, const trace_event *head, const void
   int64_t time = wr_time(s, head->start);
   wr_op op = {.sql = "INSERT INTO device_fact(process, time, count, fact, text)"
                      " VALUES(?,?,NULLIF(?,0),?,NULLIF(?,''))",
-              .v = {s->process, time, (int64_t)head->b},
-              .numbers = 3,
-              .texts = 2};
-  op.text[0] = wr_format("%s", fact_name(head->a));
-  op.text[1] = wr_text(payload, bytes, false);
-  bool whole = op.text[0] && op.text[1];
-  weir_status st = wr_batch_op(&s->im->batch, op);
+              WR_NUMBERS(s->process, time, (int64_t)head->b),
+              WR_TEXTS(wr_format("%s", fact_name(head->a)), wr_text(payload, bytes, false))};
   wr_span(s->im, time, time);
-  return whole ? st : wr_out_of_memory(s->im);
+  return wr_batch_whole(&s->im->batch, op);
 }
 
 #define UNKNOWN "event IS NULL AND correlation IS NOT NULL"

@@ -31,14 +31,8 @@ static weir_status shift_times(const trace_importer *im)
       "UPDATE graph_change SET time = time - ?1",
       "UPDATE nvml_sample SET time = time - ?1",
       "UPDATE meta SET value = value + ?1 WHERE key LIKE 'start_%_ns'"};
-  for (size_t i = 0; !st && i < sizeof(updates) / sizeof(updates[0]); i++) {
-    sqlite3_stmt *q = NULL;
-    st = wr_db_prepare(db, updates[i], &q);
-    if (st) break;
-    sqlite3_bind_int64(q, 1, im->least);
-    st = wr_db_run(db, q);
-    sqlite3_finalize(q);
-  }
+  for (size_t i = 0; !st && i < sizeof(updates) / sizeof(updates[0]); i++)
+    st = wr_db_run_of(db, updates[i], im->least, NULL);
   return st;
 }
 
@@ -51,27 +45,16 @@ static weir_status drop_other_devices(const trace_importer *im)
 
 static weir_status write_duration(const trace_importer *im)
 {
-  sqlite3_stmt *q = NULL;
-  weir_status st =
-      wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('duration_ns', ?)", &q);
-  if (st) return st;
-  sqlite3_bind_int64(q, 1, im->latest - im->least);
-  st = wr_db_run(&im->db, q);
-  sqlite3_finalize(q);
-  return st;
+  return wr_db_run_of(&im->db, "INSERT OR REPLACE INTO meta VALUES('duration_ns', ?1)",
+                      im->latest - im->least, NULL);
 }
 
 static weir_status write_no_gpu(const trace_importer *im)
 {
-  sqlite3_stmt *q = NULL;
   char *why = importer_no_gpu(im);
   if (!why) return WEIR_OK;
-  weir_status st = wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('no_gpu', ?)", &q);
-  if (!st) {
-    sqlite3_bind_text(q, 1, why, -1, SQLITE_STATIC);
-    st = wr_db_run(&im->db, q);
-  }
-  sqlite3_finalize(q);
+  weir_status st =
+      wr_db_run_of(&im->db, "INSERT OR REPLACE INTO meta VALUES('no_gpu', ?2)", 0, why);
   free(why);
   return st;
 }

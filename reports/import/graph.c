@@ -41,8 +41,7 @@ static weir_status take_more(wr_spool *s, wr_thread *t, const trace_event *head,
   }
   if (head->mem) {
     wr_op op = {.sql = "UPDATE graph_change SET nodes = ?2 WHERE id = ?1",
-                .v = {t->graph_change, t->graph_nodes + (int64_t)count},
-                .numbers = 2};
+                WR_NUMBERS(t->graph_change, t->graph_nodes + (int64_t)count)};
     weir_status st = wr_batch_op(b, op);
     if (st) return st;
   }

@@ -41,18 +41,10 @@ static weir_status open_database(trace_importer *im)
 
 static weir_status write_meta(trace_importer *im)
 {
-  sqlite3_stmt *q = NULL;
-  weir_status st =
-      wr_db_prepare(&im->db,
-                    "INSERT OR IGNORE INTO meta VALUES('weir_version',?1),('command',?2),"
-                    "('finished',0)",
-                    &q);
-  if (st) return st;
-  sqlite3_bind_text(q, 1, WEIR_VERSION, -1, SQLITE_STATIC);
-  sqlite3_bind_text(q, 2, im->command, -1, SQLITE_STATIC);
-  st = wr_db_run(&im->db, q);
-  sqlite3_finalize(q);
-  return st;
+  return wr_db_run_of(&im->db,
+                      "INSERT OR IGNORE INTO meta VALUES('weir_version','" WEIR_VERSION
+                      "'),('command',?2),('finished',0)",
+                      0, im->command);
 }
 
 static void free_spool(wr_spool *s)
@@ -271,8 +263,7 @@ static weir_status queue_origin(trace_importer *im)
 {
   wr_op op = {.sql = "INSERT OR REPLACE INTO meta VALUES('start_realtime_ns',?1),"
                      "('start_monotonic_ns',?2)",
-              .v = {(int64_t)im->origin_realtime, (int64_t)im->origin},
-              .numbers = 2};
+              WR_NUMBERS((int64_t)im->origin_realtime, (int64_t)im->origin)};
   return wr_batch_op(&im->batch, op);
 }
 
@@ -292,13 +283,10 @@ static weir_status start_process(wr_spool *s)
                   "INSERT INTO process(id, pid, ppid, start, events, mode, uid, rank,"
                   " exe, command, spool) VALUES(?,?,?,?,0," MODE("?5") ",NULLIF(?6,-1),"
                                                                        "NULLIF(?7,-1),?8,?9,?10)",
-              .v = {s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode, uid,
-                    (int64_t)h->rank - 1},
-              .numbers = 7,
-              .texts = 3};
-  op.text[0] = wr_text(h->exe, sizeof(h->exe), false);
-  op.text[1] = command_line(h);
-  op.text[2] = wr_text(s->path, strlen(s->path), false);
+              WR_NUMBERS(s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode, uid,
+                         (int64_t)h->rank - 1),
+              WR_TEXTS(wr_text(h->exe, sizeof(h->exe), false), command_line(h),
+                       wr_text(s->path, strlen(s->path), false))};
   weir_status st = wr_batch_op(&im->batch, op);
   if (!st && s->process == 1) st = queue_origin(im);
   if (!st) st = wr_resume_begin(s);
@@ -325,16 +313,13 @@ static weir_status queue_changes(wr_spool *s)
                   " damaged_chunks = ?4, torn = ?5, bytes_cut = ?6, unknown_lookups = ?7,"
                   " dropped_extended = ?8, mode = " MODE("?9") ", unknown_name = NULLIF(?11, ''),"
                                                                " nested_calls = ?10 WHERE id = ?1",
-              .v = {s->process, (int64_t)dropped, (int64_t)atomic_load(&h->drop_errno),
-                    (int64_t)d.chunks, (int64_t)d.torn, (int64_t)d.bytes_cut, (int64_t)lookups,
-                    (int64_t)extended, h->mode, (int64_t)nested},
-              .numbers = 10,
-              .texts = 1};
-  op.text[0] = wr_text(h->unknown_name, sizeof(h->unknown_name), false);
+              WR_NUMBERS(s->process, (int64_t)dropped, (int64_t)atomic_load(&h->drop_errno),
+                         (int64_t)d.chunks, (int64_t)d.torn, (int64_t)d.bytes_cut, (int64_t)lookups,
+                         (int64_t)extended, h->mode, (int64_t)nested),
+              WR_TEXTS(wr_text(h->unknown_name, sizeof(h->unknown_name), false))};
   weir_status st = wr_batch_op(&s->im->batch, op);
   wr_op ranges = {.sql = "UPDATE process SET deep_ranges = ?2 WHERE id = ?1",
-                  .v = {s->process, (int64_t)deep},
-                  .numbers = 2};
+                  WR_NUMBERS(s->process, (int64_t)deep)};
   if (!st) st = wr_batch_op(&s->im->batch, ranges);
   if (!st) s->seen_losses = sum;
   return st;
@@ -345,14 +330,9 @@ static weir_status queue_unseen_row(trace_importer *im, int64_t id, int64_t proc
 {
   wr_op op = {.sql = "INSERT OR REPLACE INTO unseen(id, process, count, path, why)"
                      " VALUES(?1, NULLIF(?2, 0), ?3, ?4, ?5)",
-              .v = {id, process, (int64_t)count},
-              .numbers = 3,
-              .texts = 2};
-  op.text[0] = wr_text(path, strlen(path), false);
-  op.text[1] = wr_format("%s", why);
-  bool whole = op.text[0] && op.text[1];
-  weir_status st = wr_batch_op(&im->batch, op);
-  return whole ? st : wr_out_of_memory(im);
+              WR_NUMBERS(id, process, (int64_t)count),
+              WR_TEXTS(wr_text(path, strlen(path), false), wr_format("%s", why))};
+  return wr_batch_whole(&im->batch, op);
 }
 
 weir_status importer_add_usage(trace_importer *im, const importer_usage *u)
@@ -361,11 +341,9 @@ weir_status importer_add_usage(trace_importer *im, const importer_usage *u)
   if (!im->origin_known || im->merging) return WEIR_OK;
   wr_op op = {.sql = "INSERT INTO nvml_sample(time, total, used, reserved, of_run, of_others, bus)"
                      " VALUES(?1, ?2, ?3, NULLIF(?4, -1), NULLIF(?5, -1), NULLIF(?6, -1), ?7)",
-              .v = {(int64_t)(u->time - im->origin), (int64_t)u->total, (int64_t)u->used,
-                    (int64_t)u->reserved, (int64_t)u->of_run, (int64_t)u->of_others},
-              .numbers = 6,
-              .texts = 1};
-  op.text[0] = wr_format("%s", u->bus);
+              WR_NUMBERS((int64_t)(u->time - im->origin), (int64_t)u->total, (int64_t)u->used,
+                         (int64_t)u->reserved, (int64_t)u->of_run, (int64_t)u->of_others),
+              WR_TEXTS(wr_format("%s", u->bus))};
   return wr_batch_op(&im->batch, op);
 }
 
@@ -457,9 +435,8 @@ static weir_status queue_coverage(wr_spool *s)
        i = next_covered(h, i + 1)) {
     unsigned seen = atomic_load(&h->coverage[i]);
     wr_op op = {.sql = "INSERT OR REPLACE INTO coverage VALUES(?,?,?,?,?)",
-                .v = {s->process, i, !!(seen & WEIR_COVER_LOOKED_UP), !!(seen & WEIR_COVER_PASSED),
-                      !!(seen & WEIR_COVER_CALLED)},
-                .numbers = 5};
+                WR_NUMBERS(s->process, i, !!(seen & WEIR_COVER_LOOKED_UP),
+                           !!(seen & WEIR_COVER_PASSED), !!(seen & WEIR_COVER_CALLED))};
     st = wr_batch_op(&s->im->batch, op);
   }
   return st;
@@ -479,10 +456,8 @@ static weir_status queue_end(wr_spool *s)
                      "end_detail), events = ?4,"
                      " end_reason = CASE WHEN ?5 = 'unknown' THEN COALESCE(end_reason, ?5)"
                      " ELSE ?5 END WHERE id = ?1",
-              .v = {s->process, end, s->detail, (int64_t)s->events},
-              .numbers = 4,
-              .texts = 1};
-  op.text[0] = wr_format("%s", reasons[reason]);
+              WR_NUMBERS(s->process, end, s->detail, (int64_t)s->events),
+              WR_TEXTS(wr_format("%s", reasons[reason]))};
   weir_status st = wr_batch_op(&s->im->batch, op);
   return st ? st : queue_coverage(s);
 }

@@ -30,8 +30,7 @@ static weir_status queue_duration(trace_importer *im)
 {
   int64_t duration = im->latest - im->least;
   if (duration == im->duration_written) return WEIR_OK;
-  wr_op op = {
-      .sql = "INSERT OR REPLACE INTO meta VALUES('duration_ns',?)", .v = {duration}, .numbers = 1};
+  wr_op op = {.sql = "INSERT OR REPLACE INTO meta VALUES('duration_ns',?)", WR_NUMBERS(duration)};
   weir_status st = wr_batch_op(&im->batch, op);
   if (!st) im->duration_written = duration;
   return st;

@@ -90,8 +90,7 @@ static void set_end(wr_row *row, int64_t end)
 static weir_status write_end(trace_importer *im, int64_t id, int64_t end)
 {
   wr_op op = {.sql = "UPDATE range_row SET \"end\" = max(start, ?1) WHERE id = ?2",
-              .v = {end, id},
-              .numbers = 2};
+              WR_NUMBERS(end, id)};
   return wr_batch_op(&im->batch, op);
 }
 
@@ -243,15 +242,12 @@ static weir_status add_name(trace_importer *im, const range_name *name, const ch
   *id = im->range_names + 1;
   wr_op op = {.sql = "INSERT INTO range_name(id, domain_id, category, color, domain, text)"
                      " VALUES(?,?,NULLIF(?,0),NULLIF(?,0),?,?)",
-              .v = {*id, domain, name->category, name->color},
-              .numbers = 4,
-              .texts = 2};
-  op.text[0] = wr_text(texts, name->domain_bytes, false);
-  op.text[1] = wr_text(texts + name->domain_bytes, name->text_bytes, false);
-  bool whole = op.text[0] && op.text[1];
-  st = wr_batch_op(&im->batch, op);
+              WR_NUMBERS(*id, domain, name->category, name->color),
+              WR_TEXTS(wr_text(texts, name->domain_bytes, false),
+                       wr_text(texts + name->domain_bytes, name->text_bytes, false))};
+  st = wr_batch_whole(&im->batch, op);
   if (!st) im->range_names++;
-  return whole ? st : wr_out_of_memory(im);
+  return st;
 }
 
 weir_status wr_take_range_name(wr_spool *s, uint32_t serial, const trace_event *head,
@@ -288,11 +284,9 @@ weir_status wr_take_category(wr_spool *s, const trace_event *head, const void *p
   if (st) return st;
   wr_op op = {.sql = "INSERT OR REPLACE INTO range_category(process, domain_id, category, name)"
                      " VALUES(?,?,?,?)",
-              .v = {s->process, number, (int64_t)head->a},
-              .numbers = 3,
-              .texts = 1};
-  op.text[0] = wr_text(zero + 1, bytes - domain_bytes - 1, false);
-  return op.text[0] ? wr_batch_op(&s->im->batch, op) : wr_out_of_memory(s->im);
+              WR_NUMBERS(s->process, number, (int64_t)head->a),
+              WR_TEXTS(wr_text(zero + 1, bytes - domain_bytes - 1, false))};
+  return wr_batch_whole(&s->im->batch, op);
 }
 
 /* ---- open ranges, kept and found again ------------------------------------------------------- */

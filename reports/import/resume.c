@@ -17,8 +17,7 @@ static weir_status keep_value(trace_importer *im, int64_t process, int what, uin
                               uint64_t value)
 {
   wr_op op = {.sql = "INSERT OR REPLACE INTO resume VALUES(?,?,?,?)",
-              .v = {process, what, (int64_t)key, (int64_t)value},
-              .numbers = 4};
+              WR_NUMBERS(process, what, (int64_t)key, (int64_t)value)};
   return wr_batch_op(&im->batch, op);
 }
 
@@ -51,8 +50,7 @@ static weir_status queue_row(const wr_spool *s, const wr_resume_row *r)
 {
   if (!r->gone) return keep_value(s->im, s->process, r->what, r->key, r->value);
   wr_op op = {.sql = "DELETE FROM resume WHERE process = ? AND what = ? AND key = ?",
-              .v = {s->process, r->what, (int64_t)r->key},
-              .numbers = 3};
+              WR_NUMBERS(s->process, r->what, (int64_t)r->key)};
   return wr_batch_op(&s->im->batch, op);
 }
 

@@ -67,6 +67,18 @@ weir_status wr_db_run(const wr_db *db, sqlite3_stmt *statement)
   return st;
 }
 
+weir_status wr_db_run_of(const wr_db *db, const char *sql, int64_t number, const char *text)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status st = wr_db_prepare(db, sql, &q);
+  if (st) return st;
+  sqlite3_bind_int64(q, 1, number);
+  sqlite3_bind_text(q, 2, text, -1, SQLITE_STATIC);
+  st = wr_db_run(db, q);
+  sqlite3_finalize(q);
+  return st;
+}
+
 weir_status wr_db_each(const wr_db *db, const char *sql,
                        weir_status (*row)(void *context, sqlite3_stmt *q), void *context)
 {

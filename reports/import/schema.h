@@ -34,6 +34,9 @@ weir_status wr_db_prepare(const wr_db *db, const char *sql, sqlite3_stmt **out);
 /* Steps a statement that returns no row and resets it. */
 weir_status wr_db_run(const wr_db *db, sqlite3_stmt *statement);
 
+/* Runs a statement of ?1, a number, and ?2, a text (NULL: NULL). */
+weir_status wr_db_run_of(const wr_db *db, const char *sql, int64_t number, const char *text);
+
 /* Calls `row` for every row of `sql`; a status it returns ends the walk and is returned. */
 weir_status wr_db_each(const wr_db *db, const char *sql,
                        weir_status (*row)(void *context, sqlite3_stmt *q), void *context);

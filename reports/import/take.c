@@ -46,12 +46,12 @@ static weir_status warn_unknown_api(trace_importer *im, uint32_t api)
   if (!added) return WEIR_OK;
   char buffer[24];
   wr_op row = {.sql = "INSERT OR IGNORE INTO api(id, name, layer, category, hooked) "
-                      "VALUES(?,?2,'unknown','other',0)"};
-  wr_op string = {.sql = "INSERT OR IGNORE INTO StringIds VALUES(?,?)"};
-  row.v[0] = string.v[0] = api;
-  row.numbers = row.texts = string.numbers = string.texts = 1;
-  row.text[0] = wr_format("%s", wr_api_name(api, buffer));
-  string.text[0] = wr_format("%s", wr_api_name(api, buffer));
+                      "VALUES(?,?2,'unknown','other',0)",
+               WR_NUMBERS(api),
+               WR_TEXTS(wr_format("%s", wr_api_name(api, buffer)))};
+  wr_op string = {.sql = "INSERT OR IGNORE INTO StringIds VALUES(?,?)",
+                  WR_NUMBERS(api),
+                  WR_TEXTS(wr_format("%s", wr_api_name(api, buffer)))};
   weir_status st = wr_batch_op(&im->batch, row);
   weir_status t = wr_batch_op(&im->batch, string);
   return st ? st : t;
@@ -262,8 +262,7 @@ static weir_status unload_module(wr_spool *s, const module_info *info, int64_t t
   uint64_t *known = hash_map_get(&s->modules, module_key(info));
   if (!known || st) return st;
   wr_op op = {.sql = "UPDATE module SET unloaded = ? WHERE id = ?",
-              .v = {time, (int64_t)*known},
-              .numbers = 2};
+              WR_NUMBERS(time, (int64_t)*known)};
   hash_map_remove(&s->modules, module_key(info));
   st = wr_resume_drop(s, WR_RESUME_MODULE, module_key(info));
   if (st) return st;
@@ -301,11 +300,7 @@ static weir_status string_of(trace_importer *im, char *text, int64_t *id)
     return WEIR_OK;
   }
   *id = im->strings + 1;
-  wr_op op = {.sql = "INSERT INTO StringIds VALUES(?,?)",
-              .v = {*id},
-              .numbers = 1,
-              .texts = 1,
-              .text = {text}};
+  wr_op op = {.sql = "INSERT INTO StringIds VALUES(?,?)", WR_NUMBERS(*id), WR_TEXTS(text)};
   weir_status st = wr_batch_op(&im->batch, op);
   if (st) return st;
   im->strings++;
@@ -324,11 +319,9 @@ static weir_status add_module(wr_spool *s, const module_info *info, module_stamp
   wr_op op = {.sql = "INSERT INTO module(id, process, base, start, \"end\", string, loaded, bytes,"
                      " mtime, path, build_id) VALUES(?,?,?,?,?,?,?,NULLIF(?,0),NULLIF(?,0),?,"
                      "NULLIF(?,''))",
-              .v = {im->modules + 1, s->process, (int64_t)info->base, (int64_t)info->start,
-                    (int64_t)info->end, string, time, (int64_t)stamp.bytes, stamp.mtime_ns},
-              .numbers = 9,
-              .texts = 2,
-              .text = {path, wr_format("%s", build_id)}};
+              WR_NUMBERS(im->modules + 1, s->process, (int64_t)info->base, (int64_t)info->start,
+                         (int64_t)info->end, string, time, (int64_t)stamp.bytes, stamp.mtime_ns),
+              WR_TEXTS(path, wr_format("%s", build_id))};
   if (row) *row = (uint64_t)++im->modules;
   weir_status kept = row ? wr_resume_keep(s, WR_RESUME_MODULE, module_key(info), *row) : WEIR_OK;
   weir_status st = wr_batch_op(&im->batch, op);
@@ -382,14 +375,12 @@ static weir_status take_name_record(wr_spool *s, const trace_event *head, const 
   weir_status st = WEIR_OK; /* Nsight's views have numbers of names */
   if (head->b == WEIR_NAME_OS_THREAD || head->b == WEIR_NAME_KERNEL)
     st = string_of(s->im, wr_text(payload, bytes, false), &string);
-  wr_op op = {
-      .sql = "INSERT INTO name(process, handle, bytes, time, string, kind, name)"
-             " VALUES(?,?,?,?,NULLIF(?,0),?,?)",
-      .v = {s->process, (int64_t)head->a, (int64_t)head->stream, wr_time(s, head->start), string},
-      .numbers = 5,
-      .texts = 2};
-  op.text[0] = wr_format("%s", kinds[head->b < KINDS ? head->b : 0]);
-  op.text[1] = wr_text(payload, bytes, false);
+  wr_op op = {.sql = "INSERT INTO name(process, handle, bytes, time, string, kind, name)"
+                     " VALUES(?,?,?,?,NULLIF(?,0),?,?)",
+              WR_NUMBERS(s->process, (int64_t)head->a, (int64_t)head->stream,
+                         wr_time(s, head->start), string),
+              WR_TEXTS(wr_format("%s", kinds[head->b < KINDS ? head->b : 0]),
+                       wr_text(payload, bytes, false))};
   weir_status added = wr_batch_op(&s->im->batch, op);
   return st ? st : added;
 }
@@ -398,10 +389,8 @@ static weir_status take_note(wr_spool *s, size_t thread, const trace_event *head
                              const void *payload, size_t bytes)
 {
   wr_op op = {.sql = "INSERT INTO note(process, thread, time, text) VALUES(?,?,?,?)",
-              .v = {s->process, s->thread[thread].id, wr_time(s, head->start)},
-              .numbers = 3,
-              .texts = 1};
-  op.text[0] = wr_text(payload, bytes, false);
+              WR_NUMBERS(s->process, s->thread[thread].id, wr_time(s, head->start)),
+              WR_TEXTS(wr_text(payload, bytes, false))};
   return wr_batch_op(&s->im->batch, op);
 }
 
@@ -409,11 +398,9 @@ static weir_status take_thread_name(wr_spool *s, size_t thread, const void *payl
 {
   trace_importer *im = s->im;
   wr_op op = {.sql = "UPDATE thread SET name = ?2 WHERE id = ?1",
-              .v = {s->thread[thread].id},
-              .numbers = 1,
-              .texts = 1};
+              WR_NUMBERS(s->thread[thread].id),
+              WR_TEXTS(wr_text(payload, bytes, false))};
   int64_t string;
-  op.text[0] = wr_text(payload, bytes, false);
   weir_status a = wr_batch_op(&im->batch, op);
   weir_status b = string_of(im, wr_text(payload, bytes, false), &string);
   return a ? a : b;
@@ -442,14 +429,10 @@ static weir_status take_python_frame(wr_spool *s, const trace_event *head, const
   file = function + info.function_bytes;
   wr_op op = {.sql = "INSERT OR IGNORE INTO python_frame(process, address, line, function, file)"
                      " VALUES(?1,?2,NULLIF(?3,0),NULLIF(?4,''),NULLIF(?5,''))",
-              .v = {s->process, (int64_t)head->a, info.line},
-              .numbers = 3,
-              .texts = 2};
-  op.text[0] = wr_text(function, info.function_bytes, false);
-  op.text[1] = wr_text(file, info.file_bytes, false);
-  bool whole = op.text[0] && op.text[1];
-  weir_status st = wr_batch_op(&s->im->batch, op);
-  return whole ? st : wr_out_of_memory(s->im);
+              WR_NUMBERS(s->process, (int64_t)head->a, info.line),
+              WR_TEXTS(wr_text(function, info.function_bytes, false),
+                       wr_text(file, info.file_bytes, false))};
+  return wr_batch_whole(&s->im->batch, op);
 }
 
 static weir_status take_tensor(wr_spool *s, size_t thread, const trace_event *head,
@@ -471,10 +454,9 @@ static weir_status take_tensor(wr_spool *s, size_t thread, const trace_event *he
   wr_op op = {.sql = "INSERT INTO tensor(process, thread, time, fact, storage, address, bytes, mem,"
                      " device, dtype, shape, name, module) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,"
                      "NULLIF(?9,-1),?10,?11,NULLIF(?12,''),?13)",
-              .v = {s->process, s->thread[thread].id, time, info.fact, (int64_t)head->a,
-                    (int64_t)info.address, (int64_t)info.bytes, head->mem & 15,
-                    head->device == WEIR_DEVICE_NONE ? -1 : head->device},
-              .numbers = 9,
+              WR_NUMBERS(s->process, s->thread[thread].id, time, info.fact, (int64_t)head->a,
+                         (int64_t)info.address, (int64_t)info.bytes, head->mem & 15,
+                         head->device == WEIR_DEVICE_NONE ? -1 : head->device),
               .texts = 4};
   if (made) {
     op.text[0] = wr_format("%s", known ? dtypes[info.dtype] : "unknown");
