@@ -18,7 +18,7 @@ _Static_assert(WR_QUEUE_LEGACY == WEIR_STREAM_LEGACY &&
                    WR_QUEUE_PER_THREAD == WEIR_STREAM_PER_THREAD,
                "default streams are numbered as in events");
 
-enum { EVENT_EXTERNAL = 1, EVENT_INTERPROCESS = 4, WAITS_IN_MEMORY = 1 << 21 };
+enum { EVENT_INTERPROCESS = 4 };
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
@@ -266,8 +266,8 @@ struct wr_wait_pass {
   const wr_events *events; /* borrowed */
   stored_call *templates;  /* what events have in common, in the order of theirs; owned */
   bool temporary;
-  bool written;        /* rows of `wait_detail` go into SQLite's table */
-  wr_wait_rows rows;   /* while they do not */
+  wr_wait_rows *rows;  /* of `wait_detail`, owned; NULL: they go into SQLite's table */
+  uint32_t *threads;   /* owned; by template: its thread, from 0 */
   wr_wait_sum *sums;   /* owned; by template */
   bool *several;       /* owned; by template: work of its device is in more than one stream */
   const wr_event *now; /* the event that is taken */
@@ -348,6 +348,22 @@ static bool find_several(wr_wait_pass *w)
   return good;
 }
 
+/* Numbers the threads of the templates. False: out of memory. */
+static bool number_threads(wr_wait_pass *w)
+{
+  hash_map threads = {0};
+  bool good = true;
+  for (size_t i = 0; good && i < w->events->count; i++) {
+    bool added;
+    uint64_t *at = hash_map_place(&threads, (uint64_t)w->events->templates[i].thread, &added);
+    good = at != NULL;
+    if (good && added) *at = threads.count - 1;
+    if (good) w->threads[i] = (uint32_t)*at;
+  }
+  hash_map_free(&threads);
+  return good;
+}
+
 /* Kind 0: it is nothing that waits, or is waited for. */
 static weir_status store_templates(wr_wait_pass *w)
 {
@@ -355,7 +371,10 @@ static weir_status store_templates(wr_wait_pass *w)
   w->templates = calloc(count + 1, sizeof(*w->templates));
   w->sums = calloc(count + 1, sizeof(*w->sums));
   w->several = calloc(count + 1, sizeof(*w->several));
-  if (!w->templates || !w->sums || !w->several || !find_several(w)) return no_memory_for_log(w->db);
+  w->threads = calloc(count + 1, sizeof(*w->threads));
+  if (!w->templates || !w->sums || !w->several || !w->threads || !find_several(w) ||
+      !number_threads(w))
+    return no_memory_for_log(w->db);
   for (size_t i = 0; i < count; i++)
     if (is_taken(w, &w->events->templates[i]))
       w->templates[i] = stored_of(&w->events->templates[i]);
@@ -420,17 +439,23 @@ static weir_status divide_wait(wr_wait_pass *w, const wr_wait_verdict *v)
 
 static weir_status write_row(wr_batch *batch, const wr_wait_row *v);
 
-/* Those of a program that has more waits than are kept go into SQLite's table. */
 static weir_status keep_verdict(wr_wait_pass *w, const wr_wait_verdict *v)
 {
-  weir_status st = WEIR_OK;
-  if (!wr_wait_rows_add(&w->rows, v)) return no_memory_for_log(w->db);
-  w->written |= w->rows.count >= WAITS_IN_MEMORY;
-  if (!w->written) return WEIR_OK;
-  for (size_t i = 0; !st && i < w->rows.count; i++)
-    st = write_row(&w->batch, &w->rows.row[i]);
-  w->rows.count = 0;
-  return st;
+  wr_wait_row row = {.id = v->id, .known = v->known};
+  if (v->known)
+    row = (wr_wait_row){.id = v->id,
+                        .operations = v->operations,
+                        .bytes = v->bytes,
+                        .stream = v->stream,
+                        .other = v->pending ? v->youngest : v->covered_by,
+                        .streams = v->streams,
+                        .known = true,
+                        .pending = v->pending,
+                        .before_legacy = v->before_legacy,
+                        .narrower = (uint8_t)v->narrower,
+                        .host = v->host};
+  return w->rows ? wr_wait_rows_add(w->rows, w->threads[w->now->at], &row)
+                 : write_row(&w->batch, &row);
 }
 
 /* A wait that the program asked for. One that came before any work is not counted. */
@@ -561,7 +586,7 @@ static weir_status begin_pass(wr_wait_pass *w, bool divide)
   w->watch = (wr_queue_watch){watch_work, watch_done, w};
   w->roles = new_roles();
   w->queues = wr_queues_open(take_verdict, w);
-  if (!w->roles || !w->queues || (w->temporary && !w->folder)) return no_memory_for_log(w->db);
+  if (!w->roles || !w->queues || (w->temporary && !w->rows)) return no_memory_for_log(w->db);
   weir_status s = divide ? wr_device_log_open(&w->device, w->db, beside) : WEIR_OK;
   if (!s && w->device.any) wr_queues_watch(w->queues, &w->watch);
   if (!s)
@@ -582,8 +607,7 @@ weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temp
   w->db = db;
   w->events = events;
   w->temporary = temporary;
-  w->written = !temporary;
-  if (temporary) w->folder = wr_run_beside();
+  if (temporary && (w->folder = wr_run_beside())) w->rows = wr_wait_rows_new(w->folder);
   return begin_pass(w, divide);
 }
 
@@ -591,7 +615,11 @@ weir_status wr_wait_end(wr_wait_pass *w)
 {
   weir_status s = w->device.any ? wr_device_log_sweep(&w->device, &w->taker) : WEIR_OK;
   if (!s) s = wr_batch_flush(&w->batch, true);
-  return s || w->written ? s : wr_wait_rows_table(&w->rows, w->db);
+  if (!s && w->rows) s = wr_wait_rows_order(w->rows);
+  if (s || !w->rows) return s;
+  wr_wait_rows *rows = w->rows;
+  w->rows = NULL;
+  return wr_wait_rows_table(rows, w->db);
 }
 
 const wr_wait_sum *wr_wait_sums(const wr_wait_pass *w)
@@ -605,7 +633,8 @@ void wr_wait_close(wr_wait_pass *w)
   wr_batch_close(&w->batch);
   wr_device_log_close(&w->device);
   wr_queues_close(w->queues);
-  free(w->rows.row);
+  wr_wait_rows_free(w->rows);
+  free(w->threads);
   free(w->templates);
   free(w->sums);
   free(w->several);

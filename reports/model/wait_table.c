@@ -1,29 +1,11 @@
 /* wait_table.c: see wait_table.h. */
 #include "reports/model/wait_table.h"
-#include <stdlib.h>
 #include <string.h>
-#include "reports/base/sort.h"
-#include "reports/base/util.h"
 
-#define MODULE "weir_wait"
+#define MODULE   "weir_wait"
+#define FINDER   "weir_wait_rows" /* a function of SQL that stores where the rows are */
+#define PLACE_OF "wait rows"      /* the type of the pointer that it is given */
 enum { WAIT_BY_ID = 1 };
-
-bool wr_wait_rows_add(wr_wait_rows *r, const wr_wait_verdict *v)
-{
-  if (!wr_grow(&r->row, &r->capacity, r->count + 1, sizeof(*r->row))) return false;
-  r->row[r->count++] = (wr_wait_row){.id = v->id,
-                                     .operations = v->operations,
-                                     .bytes = v->bytes,
-                                     .stream = v->stream,
-                                     .other = v->pending ? v->youngest : v->covered_by,
-                                     .streams = v->streams,
-                                     .known = v->known,
-                                     .pending = v->pending,
-                                     .before_legacy = v->before_legacy,
-                                     .narrower = (uint8_t)v->narrower,
-                                     .host = v->host};
-  return true;
-}
 
 bool wr_wait_row_value(const wr_wait_row *r, int column, int64_t *value)
 {
@@ -54,7 +36,8 @@ typedef struct wait_table {
 
 typedef struct wait_cursor {
   sqlite3_vtab_cursor base;
-  size_t at, end; /* rows */
+  wr_wait_reader reader;
+  bool one; /* only the row that was found */
 } wait_cursor;
 
 static int connect_waits(sqlite3 *db, void *rows, int argc, const char *const *argv,
@@ -83,9 +66,9 @@ static int disconnect_waits(sqlite3_vtab *table)
 
 static int plan_waits(sqlite3_vtab *table, sqlite3_index_info *info)
 {
-  const wr_wait_rows *rows = ((const wait_table *)table)->rows;
-  info->estimatedRows = (sqlite3_int64)rows->count;
-  info->estimatedCost = (double)rows->count + 1;
+  uint64_t rows = wr_wait_rows_count(((const wait_table *)table)->rows);
+  info->estimatedRows = (sqlite3_int64)rows;
+  info->estimatedCost = (double)rows + 1;
   for (int i = 0; i < info->nConstraint; i++) {
     if (!info->aConstraint[i].usable || info->aConstraint[i].iColumn > 0 ||
         info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
@@ -102,32 +85,25 @@ static int plan_waits(sqlite3_vtab *table, sqlite3_index_info *info)
 
 static int open_waits(sqlite3_vtab *table, sqlite3_vtab_cursor **out)
 {
-  (void)table;
   wait_cursor *c = sqlite3_malloc(sizeof(*c));
   if (!c) return SQLITE_NOMEM;
-  *c = (wait_cursor){0};
+  *c = (wait_cursor){.reader = {.rows = ((const wait_table *)table)->rows, .over = true}};
   *out = &c->base;
   return SQLITE_OK;
 }
 
 static int close_waits(sqlite3_vtab_cursor *cursor)
 {
+  wr_wait_reader_free(&((wait_cursor *)cursor)->reader);
   sqlite3_free(cursor);
   return SQLITE_OK;
 }
 
-/* The first row whose id is at least that. */
-static size_t find_wait(const wr_wait_rows *rows, int64_t id)
+static int fail_waits(sqlite3_vtab_cursor *cursor, weir_status st)
 {
-  size_t low = 0, high = rows->count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (rows->row[middle].id < id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  sqlite3_free(cursor->pVtab->zErrMsg);
+  cursor->pVtab->zErrMsg = sqlite3_mprintf("%s", weir_error_message());
+  return st == WEIR_ENOMEM ? SQLITE_NOMEM : SQLITE_IOERR;
 }
 
 /* SQLite compares the id again: of a value that is no whole number all rows are looked at. */
@@ -136,31 +112,31 @@ static int filter_waits(sqlite3_vtab_cursor *cursor, int number, const char *nam
 {
   (void)name;
   wait_cursor *c = (wait_cursor *)cursor;
-  const wr_wait_rows *rows = ((wait_table *)cursor->pVtab)->rows;
-  bool one = number == WAIT_BY_ID && argc == 1 && sqlite3_value_type(argv[0]) == SQLITE_INTEGER;
-  int64_t id = one ? sqlite3_value_int64(argv[0]) : 0;
-  c->at = one ? find_wait(rows, id) : 0;
-  c->end = !one                                               ? rows->count
-           : c->at < rows->count && rows->row[c->at].id == id ? c->at + 1
-                                                              : c->at;
-  return SQLITE_OK;
+  c->one = number == WAIT_BY_ID && argc == 1 && sqlite3_value_type(argv[0]) == SQLITE_INTEGER;
+  weir_status st =
+      c->one ? wr_wait_find(&c->reader, sqlite3_value_int64(argv[0])) : wr_wait_first(&c->reader);
+  return st ? fail_waits(cursor, st) : SQLITE_OK;
 }
 
 static int next_wait(sqlite3_vtab_cursor *cursor)
 {
-  ((wait_cursor *)cursor)->at++;
-  return SQLITE_OK;
+  wait_cursor *c = (wait_cursor *)cursor;
+  weir_status st = WEIR_OK;
+  if (c->one)
+    c->reader.over = true;
+  else
+    st = wr_wait_next(&c->reader);
+  return st ? fail_waits(cursor, st) : SQLITE_OK;
 }
 
 static int end_of_waits(sqlite3_vtab_cursor *cursor)
 {
-  const wait_cursor *c = (const wait_cursor *)cursor;
-  return c->at >= c->end;
+  return ((const wait_cursor *)cursor)->reader.over;
 }
 
 static const wr_wait_row *wait_at(sqlite3_vtab_cursor *cursor)
 {
-  return &((const wait_table *)cursor->pVtab)->rows->row[((const wait_cursor *)cursor)->at];
+  return &((const wait_cursor *)cursor)->reader.row;
 }
 
 static int wait_column(sqlite3_vtab_cursor *cursor, sqlite3_context *result, int column)
@@ -191,35 +167,39 @@ static const sqlite3_module waits_module = {.xCreate = connect_waits,
 
 static void free_waits(void *rows)
 {
-  free(((wr_wait_rows *)rows)->row);
-  free(rows);
+  wr_wait_rows_free(rows);
 }
 
-static int by_wait(const void *left, const void *right)
+/* Stores where the rows are, or of a table that is made anew, that there are none. */
+static void find_rows(sqlite3_context *call, int argc, sqlite3_value **argv)
 {
-  int64_t a = ((const wr_wait_row *)left)->id, b = ((const wr_wait_row *)right)->id;
-  return (a > b) - (a < b);
-}
-
-/* By id: they come in order of time, as their threads' rows do not lie. */
-static void sort_waits(wr_wait_rows *r)
-{
-  bool ordered = true;
-  for (size_t i = 1; ordered && i < r->count; i++)
-    ordered = r->row[i - 1].id < r->row[i].id;
-  if (!ordered && !wr_sort_records(r->row, r->count, sizeof(*r->row), offsetof(wr_wait_row, id)))
-    qsort(r->row, r->count, sizeof(*r->row), by_wait);
+  const wr_wait_rows **out = argc == 1 ? sqlite3_value_pointer(argv[0], PLACE_OF) : NULL;
+  if (out) *out = sqlite3_user_data(call);
 }
 
 weir_status wr_wait_rows_table(wr_wait_rows *r, const wr_db *db)
 {
-  wr_wait_rows *rows = calloc(1, sizeof(*rows));
-  if (!rows) return wr_db_out_of_memory(db);
-  *rows = *r;
-  *r = (wr_wait_rows){0};
-  sort_waits(rows);
-  if (sqlite3_create_module_v2(db->handle, MODULE, &waits_module, rows, free_waits))
+  static const char drop[] = "DROP TABLE IF EXISTS temp.wait_detail";
+  static const char make[] = "CREATE VIRTUAL TABLE temp.wait_detail USING " MODULE;
+  weir_status st = wr_db_exec(db, drop);
+  if (st) {
+    wr_wait_rows_free(r);
+    return st;
+  }
+  if (sqlite3_create_module_v2(db->handle, MODULE, &waits_module, r, free_waits) ||
+      sqlite3_create_function(db->handle, FINDER, 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, r, find_rows,
+                              NULL, NULL))
     return wr_db_fail(db, "opening");
-  return wr_db_exec(db, "DROP TABLE IF EXISTS temp.wait_detail;"
-                        "CREATE VIRTUAL TABLE temp.wait_detail USING " MODULE);
+  return wr_db_exec(db, make);
+}
+
+const wr_wait_rows *wr_wait_rows_of(const wr_db *db)
+{
+  const wr_wait_rows *rows = NULL;
+  sqlite3_stmt *q = NULL;
+  if (!sqlite3_prepare_v2(db->handle, "SELECT " FINDER "(?1)", -1, &q, NULL) &&
+      !sqlite3_bind_pointer(q, 1, &rows, PLACE_OF, NULL))
+    (void)sqlite3_step(q);
+  sqlite3_finalize(q);
+  return rows;
 }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include "reports/base/util.h"
 #include "reports/events/rows.h"
-#include "reports/model/wait_table.h"
 #include "tests/tools/damage.h"
 
 enum { COLUMNS = 5, ROUNDS = 40, DAMAGED = 200 };
@@ -239,64 +238,6 @@ START_TEST(a_damaged_file_has_an_end)
 }
 END_TEST
 
-/* In whatever order they come, each wait is found by its id, and they are in order of ids. */
-START_TEST(waits_are_a_table_by_id)
-{
-  wr_db db = {.path = "memory"};
-  wr_wait_rows rows = {0};
-  ck_assert_int_eq(sqlite3_open(":memory:", &db.handle), 0);
-  state = 17;
-  for (int64_t base = 1; base <= INT64_MAX / 2; base += INT64_MAX / 3) {
-    enum { WAITS = 5000 };
-    int64_t n = 0;
-    for (uint64_t i = 0; i < WAITS; i++) {
-      uint64_t place = i * 2741 % WAITS;
-      wr_wait_verdict v = {.id = base + (int64_t)place * (base == 1 ? 3 : INT64_C(1) << 32),
-                           .known = place % 3,
-                           .pending = place % 2,
-                           .operations = place,
-                           .streams = (uint32_t)(place % 4),
-                           .stream = place + 7,
-                           .youngest = (int64_t)place + 1,
-                           .covered_by = place % 2 ? 0 : (int64_t)place};
-      ck_assert(wr_wait_rows_add(&rows, &v));
-    }
-    ck_assert_int_eq(wr_wait_rows_table(&rows, &db), WEIR_OK);
-    ck_assert_int_eq(wr_db_number(&db, "SELECT count(*) FROM wait_detail", &n), WEIR_OK);
-    ck_assert_int_eq(n, WAITS);
-    ck_assert_int_eq(
-        wr_db_number(&db,
-                     "SELECT count(*) FROM wait_detail a JOIN wait_detail b ON b.id = a.id"
-                     " WHERE a.operations IS b.operations",
-                     &n),
-        WEIR_OK);
-    ck_assert_int_eq(n, WAITS);
-    ck_assert_int_eq(
-        wr_db_number(
-            &db,
-            "SELECT sum(id <= before) FROM (SELECT id, lag(id) OVER () AS before FROM wait_detail)",
-            &n),
-        WEIR_OK);
-    ck_assert_int_eq(n, 0);
-    ck_assert_int_eq(
-        wr_db_number(&db,
-                     "SELECT count(*) FROM wait_detail WHERE pending IS NULL OR"
-                     " (pending = operations % 2 AND (stream = operations + 7) IS"
-                     " CASE WHEN operations % 4 = 1 THEN 1 END AND youngest IS CASE WHEN"
-                     " pending THEN operations + 1 END AND covered_by IS CASE WHEN"
-                     " NOT pending AND operations > 0 THEN operations END)",
-                     &n),
-        WEIR_OK);
-    ck_assert_int_eq(n, WAITS);
-    ck_assert_int_eq(
-        wr_db_number(&db, "SELECT count(*) FROM wait_detail WHERE id = 2 OR id = 0.5", &n),
-        WEIR_OK);
-    ck_assert_int_eq(n, 0);
-  }
-  ck_assert_int_eq(sqlite3_close(db.handle), 0);
-}
-END_TEST
-
 static void make_path(void)
 {
   (void)snprintf(path, sizeof(path), "/tmp/weir-test-rows-%d.db", getpid());
@@ -317,7 +258,6 @@ int main(void)
   tcase_add_test(t, odd_rows_are_left_to_sqlite);
   tcase_add_test(t, unusual_files_are_left_to_sqlite);
   tcase_add_test(t, a_damaged_file_has_an_end);
-  tcase_add_test(t, waits_are_a_table_by_id);
   suite_add_tcase(s, t);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,59 @@
+/* wait_rows.h: the rows of `wait_detail` (SCHEMA.md), packed, found by id.
+ *
+ * They come in order of time, in which each thread's ids ascend but the threads' ids do not. A row takes two to some twenty
+ * bytes, and beyond a limit they lie in a file without a name in TMPDIR, so that memory is bounded however many there
+ * are. */
+#ifndef WEIR_REPORTS_WAIT_ROWS_H
+#define WEIR_REPORTS_WAIT_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/base/status.h"
+
+typedef struct wr_wait_row { /* of one that is not known all but the id is 0 */
+  int64_t id;
+  uint64_t operations, bytes;
+  uint64_t stream; /* where `streams` is 1, else 0 */
+  int64_t other;   /* pending: the youngest operation; else what showed that all is done, 0 none */
+  uint32_t streams;
+  bool known, pending, before_legacy;
+  uint8_t narrower; /* WR_NARROWER_* */
+  uint8_t host;     /* WR_HOST_* */
+} wr_wait_row;
+
+typedef struct wr_wait_rows wr_wait_rows;
+
+/* New; `beside`: begin of a file's path, borrowed until the rows are put in order. NULL: out of memory. */
+wr_wait_rows *wr_wait_rows_new(const char *beside);
+void wr_wait_rows_free(wr_wait_rows *r);
+
+/* Adds a row. `thread`: of the caller's, from 0. Errors: ENOMEM, EIO. */
+weir_status wr_wait_rows_add(wr_wait_rows *r, uint32_t thread, const wr_wait_row *row);
+
+/* There are no more: they can be read now. Errors: ENOMEM, EIO. */
+weir_status wr_wait_rows_order(wr_wait_rows *r);
+uint64_t wr_wait_rows_count(const wr_wait_rows *r);
+
+/* A walk over rows that are in order. Begins zeroed but for `rows`. */
+typedef struct wr_wait_reader {
+  const wr_wait_rows *rows; /* borrowed */
+  wr_wait_row row;          /* the one at hand */
+  bool over;                /* there is none */
+  /* private */
+  size_t next_block; /* behind the one that is read, from 1; 0: none is */
+  unsigned left;     /* rows of this one behind the one at hand */
+  int64_t before;    /* id of the row before it, of the block's first row its own */
+  const uint8_t *at;
+  uint64_t stream;  /* the last one that was not 0 */
+  uint8_t *buffer;  /* owned: a segment of the file */
+  uint32_t segment; /* which, from 1; 0 none */
+} wr_wait_reader;
+
+/* To the first row; to the next; to the row of that id, which is quick where ids ascend. None: `over`. Errors: ENOMEM, EIO. */
+weir_status wr_wait_first(wr_wait_reader *x);
+weir_status wr_wait_next(wr_wait_reader *x);
+weir_status wr_wait_find(wr_wait_reader *x, int64_t id);
+void wr_wait_reader_free(wr_wait_reader *x);
+
+#endif
