@@ -44,7 +44,11 @@ static const fact_spec specs[WR_FACTS] = {
     [WR_FACT_TIMED_WAIT] = {"timed_wait", "event", 1, 0, false},
     [WR_FACT_GIVEN_BLOCK] = {"given_block", "alloc", 1, 0, false},
     [WR_FACT_GIVEN_COPY] = {"given_copy", "event", 1, 0, false},
-    [WR_FACT_TEMPLATE_USE] = {"template_use", "template, calls, small, ns, bytes, most, first, longest", 8, 0, true}};
+    [WR_FACT_TEMPLATE_USE] = {"template_use", "template, calls, small, ns, bytes, most, first, longest", 8, 0, true},
+    [WR_FACT_STORM] = {"storm", "event, last, launches, total, span, waited, threads, template, launch_ns", 9, 0, false},
+    [WR_FACT_HANDLE_PAIR] = {"handle_pair", "made, ended, family, again, template, made_ns, ended_ns", 7, 0, false},
+    [WR_FACT_HANDLE_FAMILY] = {"handle_family", "id, object, again", 3, 0, true},
+    [WR_FACT_COMBINED_READ] = {"combined_read", "event, template, duration, bytes", 4, 0, false}};
 /* clang-format on */
 
 /* ---- rows ------------------------------------------------------------------------------------ */

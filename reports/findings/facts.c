@@ -6,13 +6,16 @@
 #include <string.h>
 #include "core/trace/event.h"
 #include "reports/base/util.h"
+#include "reports/findings/handle_facts.h"
 #include "reports/findings/ranges.h"
+#include "reports/findings/storm_facts.h"
 #include "reports/findings/stream_facts.h"
 #include "reports/findings/thread_facts.h"
 
 enum {
   MOST_PLACES = 1 << 20,
-  MAPPED = 2 /* cudaHostAllocMapped, cudaHostRegisterMapped */
+  MAPPED = 2,  /* cudaHostAllocMapped, cudaHostRegisterMapped */
+  COMBINED = 4 /* cudaHostAllocWriteCombined */
 };
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -51,8 +54,9 @@ typedef struct process {
   size_t born_count, born_capacity, early;
   wr_ranges untouched; /* allocations since which nothing can have used them */
   wr_given given;
-  wr_ranges apart; /* page-locked memory that no copy has touched: kernels may */
-  bool shares;     /* it has memory that host and kernels both touch, or may */
+  wr_ranges apart;    /* page-locked memory that no copy has touched: kernels may */
+  wr_ranges combined; /* page-locked memory that is write-combined */
+  bool shares;        /* it has memory that host and kernels both touch, or may */
 } process;
 
 typedef struct pair_group { /* allocations of one place, size and device */
@@ -70,6 +74,8 @@ typedef struct wr_facts_pass {
   size_t held_count, held_capacity;
   wr_thread_facts threads;
   wr_stream_facts streams;
+  wr_storm_facts storms;
+  wr_handle_facts handles;
   hash_map by_process, by_thread, by_group, by_pointer;
   hash_map by_event; /* the last wait for an event */
   process *process;
@@ -390,6 +396,10 @@ static weir_status see_owner(pass *p, process *x, const wr_common *t, const wr_f
     kept &= wr_ranges_put(&x->apart, c->a, c->bytes, c->id);
   else if (t->kind == WEIR_EV_FREE || t->kind == WEIR_EV_HOSTREG)
     wr_ranges_drop(&x->apart, c->a, 1);
+  if (locked && t->kind == WEIR_EV_ALLOC && c->b & COMBINED)
+    kept &= wr_ranges_put(&x->combined, c->a, c->bytes, c->id);
+  else if (x->combined.root && t->kind != WEIR_EV_HOSTREG)
+    wr_ranges_drop(&x->combined, c->a, 1);
   return kept ? WEIR_OK : no_memory(p);
 }
 
@@ -505,6 +515,8 @@ static weir_status see_moved(pass *p, const process *x, const wr_common *t, cons
   if (!s && up && device) s = see_upload(p, x, t, c);
   if (!s && up && host && c->bytes) s = see_again(p, t, c);
   if (!s && back && t->src_mem == WEIR_MEM_DEVICE) s = see_read_back(p, x, t, c);
+  if (!s && back && x->combined.root && wr_ranges_find(&x->combined, c->a, c->bytes))
+    s = ADD(p, COMBINED_READ, c->id, t->id, c->duration, (int64_t)c->bytes);
   return !s && (up || back) ? see_host_copy(p, t, c) : s;
 }
 
@@ -598,6 +610,8 @@ static weir_status end_all(pass *p)
     s = end_process(p, &p->process[i]);
   if (!s) s = end_families(p);
   if (!s) s = wr_thread_facts_end(&p->threads);
+  if (!s) s = wr_storm_facts_end(&p->storms);
+  if (!s) s = wr_handle_facts_end(&p->handles);
   for (size_t i = 0; !s && i < p->group_count; i++) {
     const pair_group *g = &p->group[i];
     s = ADD(p, PAIR_GROUP, (int64_t)i, g->process, g->stack, (int64_t)g->again, (int64_t)g->brief,
@@ -617,11 +631,14 @@ static void forget(pass *p)
   for (size_t i = 0; i < p->process_count; i++) {
     wr_ranges_clear(&p->process[i].untouched);
     wr_ranges_clear(&p->process[i].apart);
+    wr_ranges_clear(&p->process[i].combined);
     wr_given_free(&p->process[i].given);
     free(p->process[i].born);
   }
   wr_thread_facts_free(&p->threads);
   wr_stream_facts_free(&p->streams);
+  wr_storm_facts_free(&p->storms);
+  wr_handle_facts_free(&p->handles);
   hash_map_free(&p->by_process);
   hash_map_free(&p->by_thread);
   hash_map_free(&p->by_group);
@@ -718,14 +735,27 @@ static weir_status use_held(pass *p, const wr_fact_call *next)
   return s;
 }
 
+/* What does not ask for memory: it need not wait for allocations that have not returned. */
+static weir_status take_begun(pass *p, const wr_event *e)
+{
+  wr_common *t = &p->f->common[e->at];
+  weir_status st = t->object ? wr_handle_take(&p->handles, t, e) : WEIR_OK;
+  if (st || !t->orders) return st;
+  if (!thread_of(p, t)) return no_memory(p);
+  wr_event sane = *e;
+  sane.start = sane_time(e->start), sane.ns = sane_time(e->ns);
+  return wr_storm_take(&p->storms, t->thread_index, t, &sane);
+}
+
 weir_status wr_facts_take(void *context, const wr_event *e)
 {
   wr_fact_call c;
   pass *p = context;
-  if (!load_call(p, e, &c)) return WEIR_OK;
+  weir_status s = take_begun(p, e);
+  if (s || !load_call(p, e, &c)) return s;
   wr_fact_call begun = c;
   begun.time = sane_time(e->start);
-  weir_status s = use_held(p, &begun);
+  s = use_held(p, &begun);
   if (s || p->f->common[c.common].kind != WEIR_EV_ALLOC) return s ? s : use_call(p, &c);
   if (p->held_count >= MOST_PLACES) s = use_held(p, NULL);
   return s ? s : hold_call(p, &c);
@@ -738,32 +768,42 @@ static int ordinal(int64_t device)
   return device == WR_HOST ? -1 : (int)device;
 }
 
+/* It queues something, or waits: see storm_facts.h. */
+static bool orders(const wr_template *t)
+{
+  bool memory = t->kind >= WEIR_EV_FREE && t->kind <= WEIR_EV_LAUNCH; /* free, copy, memset, wait */
+  return t->done && (memory || t->kind == WEIR_EV_CALL);
+}
+
 static wr_common common_of(const wr_template *t, const char *function)
 {
   int own = ordinal(t->device);
-  return (wr_common){.id = t->id,
-                     .process = t->process,
-                     .thread = t->thread,
-                     .stack = t->stack,
-                     .stream = (uint64_t)t->stream,
-                     .device = own < 0 ? ordinal(t->src_device) : own,
-                     .own_device = own,
-                     .context = (int)t->context,
-                     .kind = (int)t->kind,
-                     .copy = (int)t->copy,
-                     .mem = (int)t->mem,
-                     .src_mem = (int)t->src_mem,
-                     .flags = t->flags,
-                     .succeeded = t->succeeded,
-                     .asked = t->asked,
-                     .giving = wr_giving_of(function),
-                     .times = function && strstr(function, "EventElapsedTime"),
-                     .process_index = SIZE_MAX,
-                     .thread_index = SIZE_MAX,
-                     .stream_index = SIZE_MAX};
+  wr_common c = {.id = t->id,
+                 .process = t->process,
+                 .thread = t->thread,
+                 .stack = t->stack,
+                 .stream = (uint64_t)t->stream,
+                 .device = own < 0 ? ordinal(t->src_device) : own,
+                 .own_device = own,
+                 .context = (int)t->context,
+                 .kind = (int)t->kind,
+                 .copy = (int)t->copy,
+                 .mem = (int)t->mem,
+                 .src_mem = (int)t->src_mem,
+                 .flags = t->flags,
+                 .succeeded = t->succeeded,
+                 .asked = t->asked,
+                 .giving = wr_giving_of(function),
+                 .times = function && strstr(function, "EventElapsedTime"),
+                 .process_index = SIZE_MAX,
+                 .thread_index = SIZE_MAX,
+                 .stream_index = SIZE_MAX,
+                 .orders = orders(t)};
+  if (t->succeeded) wr_handle_call_of(c.kind, function, &c.object, &c.ends);
+  return c;
 }
 
-/* What calls and events' calls do is known by the names of their functions. */
+/* What calls of these kinds do is known by the names of their functions. */
 static weir_status make_common(pass *p)
 {
   wr_facts *f = p->f;
@@ -774,7 +814,7 @@ static weir_status make_common(pass *p)
   weir_status s = wr_db_prepare(p->db, "SELECT name FROM main.api WHERE id = ?", &q);
   for (; !s && f->count < x->count; f->count++) {
     const wr_template *t = &x->templates[f->count];
-    bool named = t->kind == WEIR_EV_EVENT || t->kind == WEIR_EV_CALL;
+    bool named = t->kind == WEIR_EV_EVENT || t->kind == WEIR_EV_CALL || t->kind == WEIR_EV_CONTEXT;
     if (named) sqlite3_bind_int64(q, 1, t->api);
     named = named && sqlite3_step(q) == SQLITE_ROW;
     f->common[f->count] = common_of(t, named ? (const char *)sqlite3_column_text(q, 0) : NULL);
@@ -792,7 +832,9 @@ weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
   *p = (wr_facts_pass){.f = f,
                        .db = db,
                        .threads = {.tables = &f->tables},
-                       .streams = {.tables = &f->tables, .timed = settings->timed}};
+                       .streams = {.tables = &f->tables, .timed = settings->timed},
+                       .storms = {.tables = &f->tables},
+                       .handles = {.tables = &f->tables}};
   f->events = settings->events;
   weir_status s = wr_fact_open(&f->tables);
   return s ? s : make_common(p);

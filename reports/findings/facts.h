@@ -14,6 +14,15 @@
 
 enum { WR_SMALL_BYTES = 65535 /* of a small copy, at most */ };
 
+typedef enum wr_handle_kind {
+  WR_HANDLE_NONE,
+  WR_HANDLE_STREAM,
+  WR_HANDLE_EVENT,
+  WR_HANDLE_POOL,
+  WR_HANDLE_GRAPH,
+  WR_HANDLE_CONTEXT
+} wr_handle_kind;
+
 /* What the calls of a row of `template` have in common. */
 typedef struct wr_common {
   int64_t id, process, thread, stack; /* stack 0: none */
@@ -22,8 +31,11 @@ typedef struct wr_common {
   int own_device; /* of the call; -1 none */
   int context;    /* number in the process */
   int kind, copy, mem, src_mem;
-  wr_giving giving; /* of a CALL */
-  bool times;       /* it asks how long it was between two events */
+  wr_giving giving;      /* of a CALL */
+  bool times;            /* it asks how long it was between two events */
+  wr_handle_kind object; /* that it makes or ends */
+  bool ends;             /* the object; of a stream its event decides */
+  bool orders;           /* it succeeded, is not captured, and queues something or waits */
   int64_t flags;
   bool succeeded;
   bool asked; /* a wait that the program asked for */

@@ -355,7 +355,9 @@ static wr_finding *new_finding(search *x, const wr_rule *rule, const group *g)
   wr_findings *f = x->f;
   if (!wr_grow(&f->finding, &f->capacity, f->count + 1, sizeof(*f->finding))) return NULL;
   wr_finding *out = &f->finding[f->count++];
+  bool known = x->timed && rule->decides && strstr(rule->decides, "--device-times");
   *out = (wr_finding){.rule = rule,
+                      .decides = known ? NULL : rule->decides,
                       .certainty = g->certainty,
                       .cost_ns = g->cost,
                       .saving_ns = g->saving,

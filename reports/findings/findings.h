@@ -44,6 +44,7 @@ typedef struct wr_finding_site {
 
 typedef struct wr_finding {
   const wr_rule *rule; /* of the same wr_findings */
+  const char *decides; /* borrowed: the rule's, where the run was without that option; else NULL */
   wr_certainty certainty;
   uint64_t cost_ns, saving_ns, saving_bytes, count;
   wr_finding_site site[WR_FINDING_SITES]; /* the first is where; several: small ones together */

@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 
 enum {
-  WR_PACK_COLUMNS = 8, /* at most */
+  WR_PACK_COLUMNS = 9, /* at most */
   WR_PACK_BLOCK = 8192 /* bytes, at most, that are read alone */
 };
 

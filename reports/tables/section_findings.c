@@ -72,7 +72,7 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
 static void add_line(const findings_section *x, const wr_finding *f, size_t number)
 {
   const wr_finding_site *s = &f->site[0];
-  const char *decides = f->rule->decides;
+  const char *decides = f->decides;
   char *place = s->file ? wr_format("%s  %s:%d", s->function, wr_file_name(s->file), s->line)
                         : wr_format("%s", s->function);
   if (!place) x->t->failed = true;

@@ -23,7 +23,7 @@ static const struct innocent {
     {"copy-behind-work", NULL, "pageable-async"},
     {"wait-then-free", NULL, NULL},
     {"upload-changed", "repeated-upload", NULL},
-    {"interrupted-launches", NULL, NULL},
+    {"interrupted-launches", NULL, "launch-storm"},
     {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},
 };
 

@@ -33,6 +33,8 @@ static const struct saving {
     {"constant-payload", 12, 12, " --hash=on"},
     {"graph-made-anew", 12, 11, ""},
     {"pool-gives-back", 12, 12 * 8, ""},
+    {"launch-storm", 64, BY_TIME, ""},
+    {"handle-churn", 20, 2 * 19, ""},
 };
 
 enum { SAVINGS = sizeof(savings) / sizeof(savings[0]) };

@@ -86,5 +86,7 @@ const row rows_findings[] = {
     SAVING("constant-payload", "100", SLOW),
     SAVING("graph-made-anew", "600", ""),
     SAVING("pool-gives-back", "400", ""),
+    SAVING("launch-storm", "300", ""),
+    SAVING("handle-churn", "5000", ""),
     {0},
 };

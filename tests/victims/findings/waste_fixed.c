@@ -258,6 +258,55 @@ static void graph_made_anew(int fixed, int times)
   CHECK(cudaFree(p));
 }
 
+/* So many launches one by one, or as one graph. */
+static void launch_storm(int fixed, int times)
+{
+  enum { LAUNCHES = 32 };
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaStream_t s;
+  float *p = used_memory(4096);
+  CHECK(cudaStreamCreate(&s));
+  CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  for (int k = 0; k < LAUNCHES; k++)
+    launch(s, p, 64);
+  CHECK(cudaStreamEndCapture(s, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (fixed) CHECK(cudaGraphLaunch(exec, s));
+    for (int k = 0; k < LAUNCHES && !fixed; k++)
+      launch(s, p, 64);
+    CHECK(cudaStreamSynchronize(s));
+    work_for(50000);
+  }
+  end_part();
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+}
+
+static void handle_churn(int fixed, int times)
+{
+  cudaStream_t s;
+  cudaEvent_t e;
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (!fixed || i == 0) {
+      CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+      CHECK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    }
+    CHECK(cudaEventRecord(e, s));
+    CHECK(cudaEventSynchronize(e));
+    if (!fixed || i == times - 1) {
+      CHECK(cudaEventDestroy(e));
+      CHECK(cudaStreamDestroy(s));
+    }
+  }
+  end_part();
+}
+
 static void pool_gives_back(int fixed, int times)
 {
   cudaMemPool_t pool;
@@ -293,5 +342,7 @@ const repair repairs[] = {
     {"constant-payload", constant_payload},
     {"graph-made-anew", graph_made_anew},
     {"pool-gives-back", pool_gives_back},
+    {"launch-storm", launch_storm},
+    {"handle-churn", handle_churn},
     {NULL, NULL},
 };

@@ -1,0 +1,27 @@
+-- number: 37
+-- id: launch-storm
+-- title: Many launches of a short kernel with nothing between
+-- severity: high
+-- certainty: likely
+-- decides: weir run --device-times=all
+-- threshold: min_launches 8 launches between two other calls of the thread
+-- threshold: min_storms 4 times
+-- threshold: short 10000 ns a launch, what a launch may cost by itself
+-- threshold: long 50000 ns a launch, of a kernel of few threads
+-- threshold: few 16384 threads
+-- calls: t.kind = $LAUNCH
+-- fix: Put the loop into the kernel, or capture the launches once as a graph and launch that: each launch takes
+--      some microseconds of the host and of the device, whatever the kernel does.
+WITH brief AS MATERIALIZED (
+  SELECT s.*, t.process, t.stack,
+         (SELECT sum(d."end" - d.start) FROM device_work d CROSS JOIN event_row e ON e.id = d.event
+          WHERE d.event BETWEEN s.event AND s.last AND e.template = s.template) AS worked
+  FROM storm s CROSS JOIN template t ON t.id = s.template
+  WHERE s.launches >= :min_launches AND s.span <= s.total * CASE WHEN s.threads <= :few THEN :long ELSE :short END),
+often AS (
+  SELECT *, count(*) OVER (PARTITION BY process, stack) AS storms, span * launches / total AS ns FROM brief)
+SELECT event, template, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
+       (CASE WHEN NOT waited THEN launch_ns WHEN worked IS NULL THEN ns ELSE max(ns - worked, launch_ns) END)
+         * (launches - 1) / launches AS saving_ns,
+       CASE WHEN span <= total * :short OR worked <= launches * :short THEN 'likely' ELSE 'possible' END AS certainty
+FROM often WHERE storms >= :min_storms

@@ -1,0 +1,11 @@
+-- number: 42
+-- id: write-combined-read
+-- title: Results copied into memory that the host reads slowly
+-- severity: medium
+-- certainty: likely
+-- threshold: min_bytes 1024 bytes
+-- threshold: read 5 ns a byte that the host reads of write-combined memory: no cache holds it
+-- calls: t.kind = $COPY AND t.copy = $D2H
+-- fix: Allocate it with cudaHostAllocDefault: write-combined memory is for what the host writes alone, and
+--      reads of it take a hundred times as long.
+SELECT event, template, bytes * :read AS cost_ns, bytes FROM combined_read WHERE bytes >= :min_bytes

@@ -1,0 +1,45 @@
+/* storm_facts.h: the facts about kernels that a thread launches again and again with nothing between:
+ * how many, and how long the thread takes from the first of them to the end of the wait for them. */
+#ifndef WEIR_REPORTS_STORM_FACTS_H
+#define WEIR_REPORTS_STORM_FACTS_H
+
+#include "reports/findings/facts.h"
+
+enum {
+  WR_LEAST_STORM = 8, /* launches of a kernel by a stack, with no other call that queues or waits */
+  WR_STORM_KINDS = 8 /* kernels by stack that are counted at one time; launches of others are not */
+};
+
+typedef struct wr_storm_run { /* launches of one kernel by one stack */
+  int64_t template;
+  uint64_t function, threads;
+  int64_t first, last, ns; /* events; in the launches */
+  uint64_t launches;
+} wr_storm_run;
+
+/* What is remembered of a thread. Zero-initialised it has launched nothing. */
+typedef struct wr_storm_state {
+  wr_storm_run run[WR_STORM_KINDS];
+  int runs;
+  uint64_t total;      /* launches, of all runs and of others */
+  int64_t from, until; /* from the first launch to the end of the last */
+  uint64_t moved;      /* bytes that asynchronous copies after the launches move */
+  bool closed;         /* something else was queued: a wait may follow, a launch begins anew */
+} wr_storm_state;
+
+/* Zero-initialised but for `tables` nothing has been launched. */
+typedef struct wr_storm_facts {
+  wr_fact_tables *tables; /* borrowed */
+  wr_storm_state *thread; /* owned, by number of the thread in the pass */
+  size_t capacity;
+} wr_storm_facts;
+
+/* The next call, which succeeded and is not captured, in order of time, of the thread with that number.
+ * Errors: ENOMEM, EIO. */
+weir_status wr_storm_take(wr_storm_facts *f, size_t thread, const wr_common *t, const wr_event *e);
+
+/* No thread calls any more. Errors: ENOMEM, EIO. */
+weir_status wr_storm_facts_end(wr_storm_facts *f);
+void wr_storm_facts_free(wr_storm_facts *f);
+
+#endif

@@ -1,0 +1,109 @@
+/* waste_launches.c: launches and objects that cost more than what they are for. */
+#include "tests/victims/findings/waster.h"
+
+enum { STORMS = 200, LAUNCHES = 16, TIMES = 40, BYTES = 1 << 14 };
+
+static float *some_memory(size_t bytes)
+{
+  return (float *)(void *)device_memory(bytes);
+}
+
+/* ---- launch-storm ---------------------------------------------------------------------------- */
+
+/* A short kernel, so often with nothing between. */
+static void launch_often(int at_once)
+{
+  float *p = some_memory(4096), host[16];
+  int n = 64;
+  void *args[] = {&p, &n};
+  const dim3 one = {1, 1, 1}, many = {64, 1, 1};
+  const void *kernel = victim_kernel();
+  for (int i = 0; i < STORMS; i++) {
+    for (int k = 0; k < LAUNCHES; k++) {
+      CHECK(cudaLaunchKernel(kernel, one, many, args, 0, NULL)); /* WASTE launch-storm */
+      if (k % at_once == at_once - 1) CHECK(cudaMemsetAsync(p + 64, 0, 64, NULL));
+    }
+    CHECK(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost));
+  }
+  CHECK(cudaFree(p));
+}
+
+static void launch_storm(void)
+{
+  launch_often(LAUNCHES);
+}
+
+static void launch_storm_twin(void)
+{
+  launch_often(4);
+}
+
+/* ---- handle-churn ---------------------------------------------------------------------------- */
+
+static void use_stream(cudaStream_t s, float *p)
+{
+  launch(s, p, 64);
+  CHECK(cudaStreamSynchronize(s));
+}
+
+static void handle_churn(void)
+{
+  float *p = some_memory(4096);
+  for (int i = 0; i < TIMES; i++) {
+    cudaStream_t s;
+    CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking)); /* WASTE handle-churn */
+    use_stream(s, p);
+    CHECK(cudaStreamDestroy(s));
+  }
+  CHECK(cudaFree(p));
+}
+
+/* As many streams, and all of them at one time. */
+static void handle_churn_twin(void)
+{
+  float *p = some_memory(4096);
+  cudaStream_t s[TIMES];
+  for (int i = 0; i < TIMES; i++)
+    CHECK(cudaStreamCreateWithFlags(&s[i], cudaStreamNonBlocking));
+  for (int i = 0; i < TIMES; i++)
+    use_stream(s[i], p);
+  for (int i = 0; i < TIMES; i++)
+    CHECK(cudaStreamDestroy(s[i]));
+  CHECK(cudaFree(p));
+}
+
+/* ---- write-combined-read --------------------------------------------------------------------- */
+
+/* What is written for the device is in write-combined memory, and what the host reads, or not. */
+static void copy_back(unsigned flags)
+{
+  float *p = some_memory(BYTES), *up, *back;
+  CHECK(cudaHostAlloc((void **)&up, BYTES, cudaHostAllocWriteCombined));
+  CHECK(cudaHostAlloc((void **)&back, BYTES, flags));
+  for (int i = 0; i < TIMES; i++) {
+    up[0] = (float)i;
+    CHECK(cudaMemcpy(p, up, BYTES, cudaMemcpyHostToDevice));
+    launch(NULL, p, 64);
+    CHECK(cudaMemcpy(back, p, BYTES, cudaMemcpyDeviceToHost)); /* WASTE write-combined-read */
+  }
+  CHECK(cudaFreeHost(back));
+  CHECK(cudaFreeHost(up));
+  CHECK(cudaFree(p));
+}
+
+static void write_combined_read(void)
+{
+  copy_back(cudaHostAllocWriteCombined);
+}
+
+static void write_combined_read_twin(void)
+{
+  copy_back(cudaHostAllocDefault);
+}
+
+const waster launch_wasters[] = {
+    {"launch-storm", launch_storm, launch_storm_twin, NULL},
+    {"handle-churn", handle_churn, handle_churn_twin, NULL},
+    {"write-combined-read", write_combined_read, write_combined_read_twin, NULL},
+    {NULL, NULL, NULL, NULL},
+};
