@@ -119,12 +119,15 @@ static bool thread_goes_on(wr_firsts *f, const wr_first_call *c)
     if (added) *at = f->thread_count;
     f->last_at = (size_t)*at;
     f->last_thread = c->thread;
-    f->last_context = -1;
   }
   if (added) {
     if (!wr_grow(&f->threads, &f->thread_capacity, f->thread_count + 1, sizeof(*f->threads)))
       return false;
-    f->threads[f->thread_count++] = (wr_first_thread){c->process, c->thread, c->start, c->end};
+    f->threads[f->thread_count++] = (wr_first_thread){.process = c->process,
+                                                      .thread = c->thread,
+                                                      .start = c->start,
+                                                      .end = c->end,
+                                                      .context = -1};
   }
   wr_first_thread *t = &f->threads[f->last_at];
   if (c->start < t->start) t->start = c->start;
@@ -146,18 +149,19 @@ bool wr_firsts_take(wr_firsts *f, const wr_first_call *c, bool *maybe)
   uint64_t life;
   *maybe = by_name;
   if (!thread_goes_on(f, c)) return false;
-  if (!by_name && (!c->context || (c->context == f->last_context && !f->reset_count))) return true;
+  wr_first_thread *t = &f->threads[f->last_at];
+  if (!by_name && (!c->context || (c->context == t->context && !f->reset_count))) return true;
   life = life_of(f, c);
   if (c->worked && (c->api == f->retain || c->api == f->init_device) &&
       !lower_time(&f->by_name, key_of(c->process, c->device, life), c->end))
     return false;
   if (c->worked && c->api == f->init && !lower_time(&f->by_name, key_of(c->process, -1, 0), c->end))
     return false;
-  if (!c->context || (c->context == f->last_context && life == f->last_life)) return true;
+  if (!c->context || (c->context == t->context && life == t->life)) return true;
   bool added;
   if (!hash_map_place(&f->met, key_of(c->thread, c->context, life), &added)) return false;
-  f->last_context = c->context;
-  f->last_life = life;
+  t->context = c->context;
+  t->life = life;
   if (!added) return true;
   *maybe = true;
   return lower_time(&f->earliest, key_of(c->process, c->context, life), c->end);

@@ -21,6 +21,8 @@ typedef struct wr_first_call {
 
 typedef struct wr_first_thread {
   int64_t process, thread, start, end; /* of its first call; of its last */
+  int64_t context;                     /* private: of its last call that was in one; -1: none */
+  uint64_t life;                       /* private: of that context */
 } wr_first_thread;
 
 typedef struct wr_firsts {
@@ -36,9 +38,8 @@ typedef struct wr_firsts {
   } * resets; /* owned; by key and time */
   size_t reset_count, reset_capacity;
   uint32_t init, init_device, retain, create[4]; /* functions */
-  int64_t last_thread, last_context;             /* of the call before: most are like it */
-  uint64_t last_life;
-  size_t last_at;
+  int64_t last_thread;                           /* of the call before: most are like it */
+  size_t last_at;                                /* its place in threads */
 } wr_firsts;
 
 weir_status wr_firsts_open(wr_firsts *f, const wr_db *db);

@@ -20,6 +20,7 @@ typedef struct call_sum {
   uint64_t longest;               /* ns, of one call */
   uint64_t timed_bytes, timed_ns; /* of copies that the call waits for */
   uint64_t registered;            /* events that have bytes */
+  int64_t first;                  /* row of the first event */
 } call_sum;
 
 typedef struct undecided_call { /* it may have made a context */
@@ -39,10 +40,11 @@ typedef struct load {
   wr_site_sums sums;
   wr_in_use_sums in_use;
   wr_firsts firsts;
-  wr_events events;
-  call_sum *call; /* owned; by template: of the calls that surely made no context */
+  wr_events *events;   /* borrowed */
+  wr_wait_pass *waits; /* owned; NULL: what waits had to wait for is not made for the report */
+  call_sum *call;      /* owned; by template: of the calls that surely made no context */
   size_t calls, call_capacity;
-  size_t *order; /* owned; templates as they came */
+  size_t *order; /* owned; templates that have events */
   size_t ordered, order_capacity;
   uint32_t *
       template_of; /* owned; by event, from `first_event` on: place of its template, plus 1; or NULL */
@@ -301,17 +303,33 @@ static weir_status count_events(load *l, const wr_template *t, const call_sum *s
   return WEIR_OK;
 }
 
+static int by_first_row(const void *left, const void *right, void *of)
+{
+  const load *l = of;
+  int64_t a = l->call[*(const size_t *)left].first, b = l->call[*(const size_t *)right].first;
+  return (a > b) - (a < b);
+}
+
+static int by_row(const void *left, const void *right)
+{
+  const undecided_call *a = left, *b = right;
+  return (a->sum.first > b->sum.first) - (a->sum.first < b->sum.first);
+}
+
+/* Whatever order events came in, what is alike is listed in the order of rows. */
 static weir_status fold_sums(load *l)
 {
   weir_status st = WEIR_OK;
+  if (l->ordered) qsort_r(l->order, l->ordered, sizeof(*l->order), by_first_row, l);
+  if (l->undecided_count) qsort(l->undecided, l->undecided_count, sizeof(*l->undecided), by_row);
   for (size_t i = 0; !st && i < l->ordered; i++) {
-    const wr_template *t = &l->events.templates[l->order[i]];
+    const wr_template *t = &l->events->templates[l->order[i]];
     const call_sum *s = &l->call[l->order[i]];
     if (s->events) st = count_events(l, t, s);
     if (!st && s->events && t->kind != WEIR_EV_CACHE) st = count_time(l, t, s, false);
   }
   for (size_t i = 0; !st && i < l->undecided_count; i++)
-    st = count_events(l, &l->events.templates[l->undecided[i].at], &l->undecided[i].sum);
+    st = count_events(l, &l->events->templates[l->undecided[i].at], &l->undecided[i].sum);
   return st;
 }
 
@@ -334,7 +352,7 @@ static weir_status choose_tables(load *l)
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < l->undecided_count; i++) {
     const undecided_call *u = &l->undecided[i];
-    const wr_template *t = &l->events.templates[u->at];
+    const wr_template *t = &l->events->templates[u->at];
     wr_first_call c = first_call(t, u->start, (int64_t)u->sum.ns);
     st = count_time(l, t, &u->sum, wr_firsts_made(&l->firsts, &c));
   }
@@ -345,7 +363,7 @@ static weir_status choose_tables(load *l)
 static call_sum *sum_of_template(load *l, size_t at)
 {
   while (at >= l->calls) {
-    size_t more = l->events.count > at ? l->events.count : at + 1;
+    size_t more = l->events->count > at ? l->events->count : at + 1;
     if (!wr_grow(&l->call, &l->call_capacity, more, sizeof(call_sum))) return NULL;
     memset(l->call + l->calls, 0, (l->call_capacity - l->calls) * sizeof(call_sum));
     l->calls = l->call_capacity;
@@ -360,7 +378,7 @@ static call_sum *sum_of_template(load *l, size_t at)
 static void add_event(call_sum *s, const wr_event *e)
 {
   uint64_t polls = polls_of(e), ns = (uint64_t)e->ns, longest = polls > 1 ? ns / polls : ns;
-  s->events++;
+  if (!s->events++ || e->id < s->first) s->first = e->id;
   s->bytes += e->bytes;
   s->ns += ns;
   s->polls += polls;
@@ -411,11 +429,16 @@ static weir_status open_template_of(load *l)
   return l->template_of ? st : wr_db_out_of_memory(l->db);
 }
 
-static weir_status load_events(load *l)
+static weir_status load_events(load *l, const wr_listener others[], size_t count)
 {
-  weir_status st = wr_events_open(&l->events, l->db);
-  if (!st) st = open_template_of(l);
-  if (!st) st = wr_events_each(&l->events, take_event, l);
+  wr_listener all[WR_MODEL_LISTENERS + 2] = {{.take = take_event, .context = l}};
+  size_t listeners = 1;
+  weir_status st = open_template_of(l);
+  if (!st) st = wr_wait_truth_begin(l->m, l->events, &l->waits);
+  if (l->waits) all[listeners++] = (wr_listener){wr_wait_take, NULL, l->waits, true};
+  for (size_t i = 0; i < count; i++)
+    all[listeners++] = others[i];
+  if (!st) st = wr_events_listen(l->events, all, listeners);
   return st ? st : fold_sums(l);
 }
 
@@ -430,14 +453,14 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
 {
   load *l = context;
   wr_totals *all = &l->m->total;
-  size_t at = wr_events_template(&l->events, sqlite3_column_int64(q, 0));
+  size_t at = wr_events_template(l->events, sqlite3_column_int64(q, 0));
   uint64_t times = number_of(q, 1) * number_of(q, 10), bytes = number_of(q, 3) * times;
   if (at == SIZE_MAX) return WEIR_OK;
   if (sqlite3_column_int(q, 9)) {
     all->graph_conditional_nodes += times;
     return WEIR_OK;
   }
-  wr_template t = l->events.templates[at];
+  wr_template t = l->events->templates[at];
   t.flags = WEIR_EVF_ASYNC, t.api = 0, t.first = t.asked = t.implicit = false;
   t.copy = sqlite3_column_int64(q, 4);
   t.mem = sqlite3_column_int64(q, 5), t.src_mem = sqlite3_column_int64(q, 6);
@@ -463,7 +486,7 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
   }
   const call_sum s = {.events = times, .bytes = bytes};
   count_done(l, &t, &s);
-  t.api = l->events.templates[at].api;
+  t.api = l->events->templates[at].api;
   l->by_api[t.api].bytes += t.kind == WEIR_EV_LAUNCH ? 0 : bytes;
   return count_site(l, &t, &s, false);
 }
@@ -630,7 +653,7 @@ static weir_status take_block_row(load *l, const wr_row_walk *r, wr_row_walk *ev
   bool inside = event >= l->first_event && event <= l->last_event;
   uint32_t at = inside ? l->template_of[event - l->first_event] : 0;
   if (!at) return WEIR_OK; /* a damaged trace: the view has no such block either */
-  const wr_template *t = &l->events.templates[at - 1];
+  const wr_template *t = &l->events->templates[at - 1];
   block_facts b = {.how = r->v[BLOCK_HOW],
                    .device = (int)t->device,
                    .mem = (int)t->mem,
@@ -715,7 +738,10 @@ static weir_status load_memory(load *l)
                    "SELECT device, mem, registered, peak, peak_at, peak_place, live, live_blocks,"
                    " allocs, bytes FROM memory",
                    take_memory, l);
-  return s ? s : load_blocks(l);
+  if (!s) s = load_blocks(l);
+  free(l->template_of);
+  l->template_of = NULL;
+  return s;
 }
 
 /* ---- small tables ---------------------------------------------------------------------------- */
@@ -1007,11 +1033,11 @@ static void list_split(load *l)
   }
 }
 
-static weir_status load_all(load *l, int top)
+static weir_status load_all(load *l, int top, const wr_listener others[], size_t count)
 {
   weir_status s = wr_db_each(l->db, "SELECT key, value FROM meta", take_meta, l);
   if (!s) s = wr_firsts_open(&l->firsts, l->db);
-  if (!s) s = load_events(l);
+  if (!s) s = load_events(l, others, count);
   if (!s) s = load_graphs(l);
   if (!s) s = choose_tables(l);
   if (!s) s = load_hashes(l);
@@ -1029,7 +1055,9 @@ static weir_status load_all(load *l, int top)
   if (!s) s = wr_kernels_finish(&l->m->kernels, l->db);
   if (!s) s = wr_named_load(&l->m->named, l->db);
   if (!s) s = wr_device_times_load(&l->m->device_times, l->db);
-  if (!s) s = wr_wait_truth_load(l->m, &l->sums, &l->events);
+  if (!s) s = wr_wait_truth_load(l->m, &l->sums, l->events, l->waits);
+  wr_wait_close(l->waits);
+  l->waits = NULL;
   if (s) return s;
   list_split(l);
   for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished one may lack it */
@@ -1037,13 +1065,16 @@ static weir_status load_all(load *l, int top)
   return wr_sites_make(l->m, &l->sums, l->db, top);
 }
 
-weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
+weir_status wr_model_load_with(wr_model *m, wr_events *events, int top, const wr_listener others[],
+                               size_t count)
 {
+  const wr_db *db = events->db;
   *m = (wr_model){.top = top,
                   .path = wr_text(db->path, strlen(db->path), true),
                   .devices = calloc(256, sizeof(wr_device))};
   load l = {.m = m,
             .db = db,
+            .events = events,
             .by_api = calloc(65536, sizeof(wr_api_row)),
             .by_route = calloc((size_t)WR_PLACES * WR_PLACES, sizeof(wr_route))};
   static const char *const launches[] = {"cuGraphLaunch", "cuGraphLaunch_ptsz", "cudaGraphLaunch",
@@ -1052,7 +1083,7 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
     l.graph_launch[i] = api_find_name(launches[i]);
   weir_status s = WEIR_OK;
   if (!m->path || !m->devices || !l.by_api || !l.by_route) s = wr_db_out_of_memory(db);
-  if (!s) s = load_all(&l, top);
+  if (!s) s = load_all(&l, top, others, count);
   for (int i = 0; l.by_api && i < 65536; i++)
     free(l.by_api[i].name);
   free(l.by_api);
@@ -1065,9 +1096,19 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
   free(l.call);
   free(l.order);
   free(l.template_of);
-  wr_events_close(&l.events);
+  wr_wait_close(l.waits);
   if (s) wr_model_free(m);
   return s;
+}
+
+weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
+{
+  wr_events events;
+  *m = (wr_model){0};
+  weir_status st = wr_events_open(&events, db);
+  if (!st) st = wr_model_load_with(m, &events, top, NULL, 0);
+  wr_events_close(&events);
+  return st;
 }
 
 static void free_strings(char **list, size_t count)

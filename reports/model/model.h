@@ -9,7 +9,7 @@
 #include "core/trace/api.h"
 #include "reports/model/cache.h"
 #include "reports/model/device_times.h"
-#include "reports/events/events.h"
+#include "reports/events/listen.h"
 #include "reports/import/schema.h"
 #include "reports/model/in_use.h"
 #include "reports/model/graphs.h"
@@ -250,6 +250,12 @@ typedef struct wr_model {
 
 /* Computes the model of an open trace; `top` places a list. */
 weir_status wr_model_load(wr_model *m, const wr_db *db, int top);
+
+/* The same, of open events, in a walk which others listen to: at most WR_MODEL_LISTENERS. What is temporary in the
+ * database is as after wr_model_load(). */
+enum { WR_MODEL_LISTENERS = 4 };
+weir_status wr_model_load_with(wr_model *m, wr_events *events, int top, const wr_listener others[],
+                               size_t count);
 void wr_model_free(wr_model *m);
 
 /* reserved.c: what libweir's allocator had from the driver, at most. */

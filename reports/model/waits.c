@@ -12,7 +12,7 @@
 typedef struct wait_load {
   wr_model *m;
   wr_site_sums *sums;
-  wr_events *events;
+  const wr_events *events;
   const wr_db *db;
 } wait_load;
 
@@ -112,66 +112,63 @@ static weir_status divide_waits(wait_load *l)
 
 /* ---- finding it, or making it ---------------------------------------------------------------- */
 
-static weir_status count_work(const wait_load *l, int64_t *count)
+static weir_status count_work(const wr_db *db, int64_t *count)
 {
   char sql[96];
   *count = 0;
-  if (!wr_db_has_table(l->db, "device_work") || !wr_db_has_table(l->db, "device_fact"))
-    return WEIR_OK;
+  if (!wr_db_has_table(db, "device_work") || !wr_db_has_table(db, "device_fact")) return WEIR_OK;
   (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (SELECT 1 FROM main.device_work LIMIT %d)",
                  WR_JUDGED_WORK + 1);
-  return wr_db_number(l->db, sql, count);
+  return wr_db_number(db, sql, count);
+}
+
+/* Whether the trace has all that the division of a resolved one is made of. */
+static bool has_division(const wr_db *db)
+{
+  return wr_db_has_table(db, "wait_time") && wr_db_has_table(db, "device_idle") &&
+         wr_db_has_table(db, "queue_full") && wr_db_has_column(db, "device_gap", "queue_full_ns");
+}
+
+weir_status wr_wait_truth_begin(wr_model *m, const wr_events *events, wr_wait_pass **pass)
+{
+  const wr_db *db = events->db;
+  wr_wait_truth *t = &m->waits;
+  int64_t work = 0;
+  *pass = NULL;
+  t->why = db->schema < 2 ? WR_UNJUDGED_VERSION : !m->finished ? WR_UNJUDGED_UNFINISHED : WR_JUDGED;
+  t->why_undivided = t->why;
+  if (t->why) return WEIR_OK;
+  weir_status s = count_work(db, &work);
+  if (s) return s;
+  if (wr_db_has_table(db, "wait_detail")) {
+    t->divided = work && has_division(db);
+    if (!t->divided) t->why_undivided = WR_UNJUDGED_RESOLVED;
+    return WEIR_OK;
+  }
+  t->divided = work && work <= WR_JUDGED_WORK;
+  if (work > WR_JUDGED_WORK) t->why_undivided = WR_UNJUDGED_WORK;
+  return wr_wait_begin(pass, events, true, t->divided);
 }
 
 /* `wait_detail` and what belongs to it, temporary ones. */
-static weir_status make_details(wait_load *l, bool divided)
+static weir_status make_details(wait_load *l, wr_wait_pass *pass)
 {
-  wr_wait_pass *w = NULL;
-  weir_status s = wr_wait_begin(&w, l->events, true, divided);
-  if (!s) s = wr_events_by_time(l->events, wr_wait_take, w);
-  if (!s) s = wr_wait_end(w);
+  weir_status s = wr_wait_end(pass);
   for (size_t i = 0; !s && i < l->events->count; i++) {
     const wr_template *t = &l->events->templates[i];
-    s = add_waits(l, t->stack, t->api, &wr_wait_sums(w)[i]);
+    s = add_waits(l, t->stack, t->api, &wr_wait_sums(pass)[i]);
   }
-  wr_wait_close(w);
   return s;
 }
 
-/* The trace's, or temporary ones; what is known of the waits is added up. */
-static weir_status find_details(wait_load *l)
-{
-  wr_wait_truth *t = &l->m->waits;
-  int64_t work = 0;
-  weir_status s = WEIR_OK;
-  bool resolved = wr_db_has_table(l->db, "wait_detail"), divided = false;
-  t->why = l->db->schema < 2 ? WR_UNJUDGED_VERSION
-           : !l->m->finished ? WR_UNJUDGED_UNFINISHED
-                             : WR_JUDGED;
-  t->why_undivided = t->why;
-  if (t->why) return WEIR_OK;
-  s = count_work(l, &work);
-  if (resolved) {
-    divided = work && wr_db_has_table(l->db, "wait_time") &&
-              wr_db_has_table(l->db, "device_idle") && wr_db_has_table(l->db, "queue_full") &&
-              wr_db_has_column(l->db, "device_gap", "queue_full_ns");
-    if (!divided) t->why_undivided = WR_UNJUDGED_RESOLVED;
-  } else if (!s) {
-    divided = work && work <= WR_JUDGED_WORK;
-    if (work > WR_JUDGED_WORK) t->why_undivided = WR_UNJUDGED_WORK;
-    s = make_details(l, divided);
-  }
-  if (!s && resolved) s = judge_waits(l);
-  t->judged = !s;
-  t->divided = !s && divided;
-  return s;
-}
-
-weir_status wr_wait_truth_load(wr_model *m, wr_site_sums *sums, wr_events *events)
+weir_status wr_wait_truth_load(wr_model *m, wr_site_sums *sums, const wr_events *events,
+                               wr_wait_pass *pass)
 {
   const wr_db *db = events->db;
   wait_load l = {m, sums, events, db};
-  weir_status s = find_details(&l);
+  if (m->waits.why) return WEIR_OK;
+  weir_status s = pass ? make_details(&l, pass) : judge_waits(&l);
+  m->waits.judged = !s;
   if (!s && m->waits.divided) s = divide_waits(&l);
   if (!s && m->waits.divided) s = wr_idle_load(&m->device_times, db);
   return s;

@@ -1,0 +1,22 @@
+/* listen.h: several who take the events of a trace, by one walk over them.
+ *
+ * A report states which listeners it needs. Where one of them needs the order of time all get that, and each thread's calls
+ * are in their order in any case. Events come to a listener one after the other, and to the next listener then: how far the
+ * others are it cannot know. */
+#ifndef WEIR_REPORTS_LISTEN_H
+#define WEIR_REPORTS_LISTEN_H
+
+#include "reports/events/events.h"
+
+typedef struct wr_listener {
+  wr_event_fn take;
+  weir_status (*end)(void *context); /* after the last event; NULL: nothing is to be done */
+  void *context;
+  bool in_time; /* it needs them in order of start, then of rows */
+} wr_listener;
+
+/* Walks over all events once, then ends the listeners, the first one first. A status of a listener ends it all. Errors: those
+ * of listeners, ENOMEM, EIO, ECORRUPT. */
+weir_status wr_events_listen(wr_events *x, const wr_listener listeners[], size_t count);
+
+#endif
