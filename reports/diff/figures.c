@@ -5,7 +5,7 @@
 #include <string.h>
 #include "core/base/map.h"
 #include "core/trace/event.h"
-#include "reports/model/model.h"
+#include "reports/findings/whole.h"
 #include "reports/model/open.h"
 
 typedef struct gathering {
@@ -374,19 +374,16 @@ static weir_status gather_findings(gathering *g)
   return s;
 }
 
-static weir_status load_findings(wr_figures *f, const wr_db *db, const wr_figures_settings *o)
+static weir_status load_whole(wr_figures *f, wr_model *m, const wr_db *db,
+                              const wr_figures_settings *o)
 {
   wr_findings_settings settings = {.rules = o->rules, .min = o->min};
-  const char *why = o->findings ? NULL : "they were not looked for";
-  if (o->findings) {
-    weir_status s = wr_findings_load(&f->findings, db, &settings);
-    if (s) return s;
-    why = f->findings.unavailable;
-  }
+  weir_status s = wr_whole_load(m, &f->findings, db, INT_MAX, o->findings ? &settings : NULL);
+  const char *why = o->findings ? f->findings.unavailable : "they were not looked for";
   f->judged = !why;
   for (int i = WR_METRIC_CERTAIN; i <= WR_METRIC_FINDINGS; i++)
     f->unknown[i] = why;
-  return WEIR_OK;
+  return s;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -424,8 +421,7 @@ weir_status wr_figures_load(wr_figures *f, const char *path, const wr_figures_se
   weir_status s = wr_input_open(&in, path);
   if (s) return s;
   in.db.symbols = settings->symbols;
-  s = wr_model_load(&m, &in.db, INT_MAX);
-  if (!s) s = load_findings(f, &in.db, settings);
+  s = load_whole(f, &m, &in.db, settings);
   wr_input_close(&in);
   if (!s) s = gather(f, &m);
   wr_model_free(&m);

@@ -75,16 +75,17 @@ typedef struct said {
 
 enum { SAID_IN_MEMORY = (32 << 20) / sizeof(said) };
 
-typedef struct search {
+typedef struct wr_findings_pass {
   wr_findings *f;
   const wr_db *db;
   const wr_findings_settings *settings;
   wr_symbols *symbols;
   wr_guard guard;
-  sqlite3_stmt *about; /* an event: stack, device, name of its range */
-  hash_map by_stack;   /* stack -> place */
-  hash_map by_place;   /* hash -> place */
-  wr_events calls;
+  sqlite3_stmt *about;    /* an event: stack, device, name of its range */
+  hash_map by_stack;      /* stack -> place */
+  hash_map by_place;      /* hash -> place */
+  const wr_events *calls; /* borrowed */
+  bool beside_model;      /* which takes the same walk's events */
   wr_facts facts;
   wr_facts_pass *pass; /* owned, until the facts are found, */
   wr_wait_pass *waits; /* as this one */
@@ -642,8 +643,8 @@ static weir_status count_events(search *x)
   return s;
 }
 
-/* `wait_detail` and what goes with it; of a trace that is not resolved they are made here, in the walk
- * that finds the facts. */
+/* `wait_detail` and what goes with it; of a trace that is not resolved they are made in the walk that finds the facts: by the
+ * model that takes it too, or else here. */
 static weir_status find_waits(search *x)
 {
   int64_t work = 0, made = 0;
@@ -655,10 +656,10 @@ static weir_status find_waits(search *x)
   bool known = wr_db_has_column(x->db, "wait_detail", "before_legacy") &&
                wr_db_has_table(x->db, "wait_time") && wr_db_has_table(x->db, "device_gap") &&
                wr_db_has_table(x->db, "device_idle");
-  if (s || known) return s;
+  if (s || known || (x->beside_model && !wr_db_has_table(x->db, "wait_detail"))) return s;
   s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
                    &made);
-  return s || made ? s : wr_wait_begin(&x->waits, &x->calls, true, work <= WR_JUDGED_WORK);
+  return s || made ? s : wr_wait_begin(&x->waits, x->calls, true, work <= WR_JUDGED_WORK);
 }
 
 static weir_status has_rows(search *x, const char *table, const char *query, bool *out)
@@ -719,7 +720,6 @@ static weir_status show_calls(search *x)
   return WEIR_OK;
 }
 
-/* One walk over all events is for all who take them. */
 static weir_status take_event(void *context, const wr_event *e)
 {
   search *x = context;
@@ -728,16 +728,20 @@ static weir_status take_event(void *context, const wr_event *e)
   return s ? s : wr_facts_take(x->pass, e);
 }
 
-static weir_status find_facts(search *x)
+static weir_status begin_facts(search *x)
 {
-  wr_facts_settings settings = {.events = &x->calls, .timed = x->timed};
+  wr_facts_settings settings = {.events = x->calls, .timed = x->timed};
   x->beside = wr_run_beside();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
   if (!x->beside || !x->failed) return no_memory(x);
   x->said = (wr_run_log){.beside = x->beside, .size = sizeof(said), .most = (size_t)SAID_IN_MEMORY};
-  weir_status s = wr_facts_begin(&x->pass, &x->facts, x->db, &settings);
-  if (!s) s = wr_events_by_time(&x->calls, take_event, x);
-  if (!s) s = wr_facts_end(x->pass);
+  return wr_facts_begin(&x->pass, &x->facts, x->db, &settings);
+}
+
+static weir_status end_facts(void *context)
+{
+  search *x = context;
+  weir_status s = wr_facts_end(x->pass);
   wr_facts_close(x->pass);
   if (!s && x->waits) s = wr_wait_end(x->waits);
   wr_wait_close(x->waits);
@@ -745,16 +749,24 @@ static weir_status find_facts(search *x)
   return s;
 }
 
+wr_listener wr_findings_listener(wr_findings_pass *x)
+{
+  return (wr_listener){take_event, end_facts, x, true};
+}
+
 static weir_status prepare_search(search *x)
 {
   weir_status s = wr_schema_kind_views(x->db);
   if (!s) s = wr_schema_streams_view(x->db);
-  if (!s) s = wr_events_open(&x->calls, x->db);
   if (!s) s = find_waits(x);
   if (!s) s = find_options(x);
   if (!s) s = find_limits(x);
-  if (!s) s = find_facts(x);
-  if (!s) s = wr_symbols_open(&x->symbols, x->db);
+  return s ? s : begin_facts(x);
+}
+
+static weir_status prepare_rules(search *x)
+{
+  weir_status s = wr_symbols_open(&x->symbols, x->db);
   return s ? s
            : wr_db_prepare(x->db,
                            x->ranges ? "SELECT e.template,"
@@ -765,8 +777,9 @@ static weir_status prepare_search(search *x)
                            &x->about);
 }
 
-static void search_close(search *x)
+void wr_findings_close(wr_findings_pass *x)
 {
+  if (!x) return;
   sqlite3_finalize(x->about);
   wr_symbols_close(x->symbols);
   for (size_t i = 0; i < x->place_count; i++)
@@ -776,13 +789,14 @@ static void search_close(search *x)
   free(x->tallies);
   hash_map_free(&x->by_stack);
   hash_map_free(&x->by_place);
+  wr_facts_close(x->pass);
   wr_wait_close(x->waits);
   wr_run_drop(&x->said);
   wr_facts_free(&x->facts);
-  wr_events_close(&x->calls);
   free(x->beside);
   free(x->failed);
   free(x->untimed);
+  free(x);
 }
 
 /* How much a finding matters: its part of the run's time, or of the most memory, by severity and by
@@ -864,25 +878,27 @@ static void show_progress(void *context)
     o->progress(o->progress_context, rules->rule[x->running].id, x->running, rules->count);
 }
 
-static weir_status judge_trace(search *x)
+weir_status wr_findings_end(wr_findings_pass *x)
 {
   const wr_findings_settings *o = x->settings;
-  x->guard.tick = show_progress, x->guard.tick_context = x;
-  weir_status s = prepare_search(x);
+  weir_status s = prepare_rules(x);
   for (; !s && x->running < x->f->rules.count; x->running++)
     s = run_rule(x, &x->f->rules.rule[x->running]);
   if (!s) s = add_up(x);
   if (o->progress) o->progress(o->progress_context, NULL, 0, 0);
-  search_close(x);
   if (!s && x->f->count)
     qsort_r(x->f->finding, x->f->count, sizeof(*x->f->finding), by_weight, x->f);
   return s;
 }
 
-weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_settings *settings)
+/* *out: NULL where nothing is judged. */
+static weir_status begin_search(search **out, wr_findings *f, const wr_events *events,
+                                const wr_findings_settings *settings, bool beside_model)
 {
   int64_t finished = 0;
+  const wr_db *db = events->db;
   bool least = settings->min.ns || settings->min.bytes || settings->min.share != 0;
+  *out = NULL;
   *f = (wr_findings){.min = least ? settings->min : WR_MIN_COST};
   weir_status s = wr_rules_load(&f->rules, settings->rules);
   if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
@@ -890,8 +906,35 @@ weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_
     f->unavailable = "the trace is of an older Weir";
   else if (!s && finished != 1)
     f->unavailable = "the trace is not complete";
-  search x = {.f = f, .db = db, .settings = settings, .guard = {.stop = settings->stop}};
-  if (!s && !f->unavailable) s = judge_trace(&x);
+  if (s || f->unavailable) return s;
+  search *x = *out = calloc(1, sizeof(*x));
+  if (!x) return wr_db_out_of_memory(db);
+  *x = (search){
+      .f = f, .db = db, .settings = settings, .calls = events, .beside_model = beside_model};
+  x->guard = (wr_guard){.stop = settings->stop, .tick = show_progress, .tick_context = x};
+  return prepare_search(x);
+}
+
+weir_status wr_findings_begin(wr_findings_pass **out, wr_findings *f, const wr_events *events,
+                              const wr_findings_settings *settings)
+{
+  return begin_search(out, f, events, settings, true);
+}
+
+weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_settings *settings)
+{
+  wr_events events;
+  search *x = NULL;
+  *f = (wr_findings){0};
+  weir_status s = wr_events_open(&events, db);
+  if (!s) s = begin_search(&x, f, &events, settings, false);
+  if (!s && x) {
+    const wr_listener listener = wr_findings_listener(x);
+    s = wr_events_listen(&events, &listener, 1);
+    if (!s) s = wr_findings_end(x);
+  }
+  wr_findings_close(x);
+  wr_events_close(&events);
   if (s) wr_findings_free(f);
   return s;
 }

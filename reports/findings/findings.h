@@ -10,6 +10,7 @@
 #ifndef WEIR_REPORTS_FINDINGS_H
 #define WEIR_REPORTS_FINDINGS_H
 
+#include "reports/events/listen.h"
 #include "reports/findings/rule.h"
 #include "reports/findings/source.h"
 #include "reports/import/schema.h"
@@ -79,9 +80,19 @@ typedef struct wr_findings {
   wr_min_cost min;
 } wr_findings;
 
-/* Judges an open trace. Rules of Weir's that cannot judge it are named in `unjudged`; the user's fail.
+/* Judges an open trace; `f` is empty when it fails. Rules of Weir's that cannot judge it are named in `unjudged`; the user's fail.
  * Errors: those of wr_rules_load(); EINVAL ("NAME.sql: no such column: x"), EIO, ECORRUPT, ENOMEM. */
 weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_settings *settings);
 void wr_findings_free(wr_findings *f);
+
+/* The same for who walks over all events with a model (wr_model_load_with()): begin, the walk with the listener, end. The
+ * events stay open, `f` and the settings where they are, until it is closed, whatever became of it; what failed is `f`'s
+ * owner's to free. *out is NULL where f->unavailable says why nothing is judged. */
+typedef struct wr_findings_pass wr_findings_pass;
+weir_status wr_findings_begin(wr_findings_pass **out, wr_findings *f, const wr_events *events,
+                              const wr_findings_settings *settings);
+wr_listener wr_findings_listener(wr_findings_pass *x);
+weir_status wr_findings_end(wr_findings_pass *x);
+void wr_findings_close(wr_findings_pass *x);
 
 #endif

@@ -2,6 +2,7 @@
  * out cleaned. */
 #include "reports/page/page.h"
 #include <errno.h>
+#include "reports/findings/whole.h"
 #include "reports/model/open.h"
 #include "reports/page/index.h"
 #include "reports/page/shell.h"
@@ -27,13 +28,12 @@ static void say_step(const writer *w, const char *doing)
   if (w->settings->progress) w->settings->progress(w->settings->context, doing, 0, 0);
 }
 
-static weir_status load_findings(writer *w)
+static weir_status load_whole(writer *w)
 {
   wr_findings_settings o = w->settings->findings;
   o.rule_ms = MOST_RULE_MS;
-  if (!w->model.total.events) return WEIR_OK;
   say_step(w, "looking for waste");
-  return wr_findings_load(&w->findings, &w->in.db, &o);
+  return wr_whole_load_some(&w->model, &w->findings, &w->in.db, 1, &o);
 }
 
 static void say_events(void *context, uint64_t events)
@@ -45,11 +45,9 @@ static void say_events(void *context, uint64_t events)
 
 static weir_status load_parts(writer *w)
 {
-  say_step(w, "summing up");
-  weir_status s = wr_model_load(&w->model, &w->in.db, 1);
-  if (!s && w->in.db.schema < 2)
-    s = weir_fail(WEIR_EVERSION, "%s has trace schema 1: a page needs 2", w->in.db.path);
-  if (!s) s = load_findings(w);
+  if (w->in.db.schema < 2)
+    return weir_fail(WEIR_EVERSION, "%s has trace schema 1: a page needs 2", w->in.db.path);
+  weir_status s = load_whole(w);
   if (!s) s = page_places_open(&w->places, &w->in.db);
   w->calls.progress = say_events;
   w->calls.context = w;

@@ -2,6 +2,7 @@
 #include "reports/write/report.h"
 #include <string.h>
 #include "core/base/reroutes.h"
+#include "reports/findings/whole.h"
 #include "reports/model/open.h"
 #include "reports/base/util.h"
 #include "reports/write/report_json.h"
@@ -57,9 +58,8 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
   weir_status st = wr_input_open(&in, trace);
   if (st) return st;
   in.db.symbols = o->symbols;
-  st = wr_model_load(&m, &in.db, top);
-  if (!st && o->format == WEIR_REPORT_TEXT && m.total.events)
-    st = wr_findings_load(&f, &in.db, &findings);
+  bool judged = o->format == WEIR_REPORT_TEXT;
+  st = wr_whole_load_some(&m, &f, &in.db, top, judged ? &findings : NULL);
   wr_input_close(&in);
   if (!st && o->format == WEIR_REPORT_JSON)
     st = write_json(out, wr_summary_json(&m), m.path);
