@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/base/status.h"
+#include "core/base/require.h"
 #include "core/weir/blas.h"
 #include "core/weir/dtype.h"
 

@@ -29,23 +29,21 @@ weir_status weir_device_parse(weir_device *out, const char *text)
   WEIR_REQUIRE(out, text);
   size_t length;
   const char *digits;
-  if (!*text) return weir_fail(WEIR_EINVAL, "Device string must not be empty");
+  if (!*text) return fail_invalid("Device string must not be empty");
   if (!well_formed(text, &length, &digits))
-    return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'", text);
+    return fail_invalid("Invalid device string: '%s'", text);
   size_t i = 0;
   while (i < KINDS &&
          (strlen(kinds[i].name) != length || strncmp(kinds[i].name, text, length) != 0))
     i++;
   if (i == KINDS)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected one of cpu, cuda device type at start of device string: %.*s",
-                     (int)length, text);
+    return fail_invalid("Expected one of cpu, cuda device type at start of device string: %.*s",
+                        (int)length, text);
   long index = !digits ? -1 : strlen(digits) > 3 ? INDEX_MAX + 1 : strtol(digits, NULL, 10);
   if (index > INDEX_MAX)
-    return weir_fail(WEIR_EINVAL, "Could not parse device index '%s' in device string '%s'", digits,
-                     text);
+    return fail_invalid("Could not parse device index '%s' in device string '%s'", digits, text);
   if (kinds[i].type == WEIR_DEVICE_CPU && index > 0)
-    return weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %ld", index);
+    return fail_invalid("CPU device index must be -1 or zero, got %ld", index);
   *out = (weir_device){kinds[i].type, {(int)index + 1}};
   return WEIR_OK;
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/backend/plugin.h"
 #include "core/trace/notify.h"
@@ -83,10 +82,10 @@ static void *load_plugin(void)
   void *library = dlopen(beside ? path : WEIR_CUDA_PLUGIN, how);
   if (!library) {
     const char *reason = dlerror();
-    (void)weir_fail(WEIR_ENOTSUP,
-                    "CUDA is not available: " WEIR_CUDA_PLUGIN
-                    ", looked for beside libweir (%s) and by the loader, cannot be opened: %s",
-                    path[0] ? path : "unknown place", reason ? reason : "no reason given");
+    (void)fail_unsupported(
+        "CUDA is not available: " WEIR_CUDA_PLUGIN
+        ", looked for beside libweir (%s) and by the loader, cannot be opened: %s",
+        path[0] ? path : "unknown place", reason ? reason : "no reason given");
   }
   return library;
 }
@@ -141,8 +140,8 @@ static weir_status check_present(int index)
 {
   weir_status st = available();
   if (!st && (index < 0 || index >= cuda.devices))
-    st = weir_fail(WEIR_EINVAL, "invalid device ordinal: cuda:%d was asked for, there %s %d", index,
-                   cuda.devices == 1 ? "is" : "are", cuda.devices);
+    st = fail_invalid("invalid device ordinal: cuda:%d was asked for, there %s %d", index,
+                      cuda.devices == 1 ? "is" : "are", cuda.devices);
   return st;
 }
 

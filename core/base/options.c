@@ -39,13 +39,12 @@ weir_status option_size(uint64_t *out, const char *name, const char *text, uint6
   uint64_t value;
   int shift;
   if (!digits(&value, &rest) || (shift = suffix_shift(rest)) < 0 || value > UINT64_MAX >> shift)
-    return weir_fail(WEIR_EINVAL,
-                     "%s=%s is not a size; give bytes with an optional K, M, G or T, as 64M", name,
-                     text);
+    return fail_invalid("%s=%s is not a size; give bytes with an optional K, M, G or T, as 64M",
+                        name, text);
   value <<= shift;
   if (value < min)
-    return weir_fail(WEIR_EINVAL, "%s=%s is %llu bytes; the least is %llu", name, text,
-                     (unsigned long long)value, (unsigned long long)min);
+    return fail_invalid("%s=%s is %llu bytes; the least is %llu", name, text,
+                        (unsigned long long)value, (unsigned long long)min);
   *out = value;
   return WEIR_OK;
 }
@@ -58,9 +57,8 @@ weir_status option_bool(bool *out, const char *name, const char *text)
       *out = i & 1;
       return WEIR_OK;
     }
-  return weir_fail(WEIR_EINVAL,
-                   "%s=%s is neither on nor off; valid: on, off, yes, no, true, false, 1, 0", name,
-                   text);
+  return fail_invalid("%s=%s is neither on nor off; valid: on, off, yes, no, true, false, 1, 0",
+                      name, text);
 }
 
 weir_status option_number(uint64_t *out, const char *name, const char *text, uint64_t min,
@@ -69,8 +67,8 @@ weir_status option_number(uint64_t *out, const char *name, const char *text, uin
   const char *rest = text;
   uint64_t value;
   if (!digits(&value, &rest) || *rest || value < min || value > max)
-    return weir_fail(WEIR_EINVAL, "%s=%s is not a number from %llu to %llu", name, text,
-                     (unsigned long long)min, (unsigned long long)max);
+    return fail_invalid("%s=%s is not a number from %llu to %llu", name, text,
+                        (unsigned long long)min, (unsigned long long)max);
   *out = value;
   return WEIR_OK;
 }
@@ -82,8 +80,8 @@ weir_status option_off_or_number(uint64_t *out, const char *name, const char *te
     return WEIR_OK;
   }
   if (!option_number(out, name, text, 1, max)) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%s=%s is neither off nor a number from 1 to %llu", name, text,
-                   (unsigned long long)max);
+  return fail_invalid("%s=%s is neither off nor a number from 1 to %llu", name, text,
+                      (unsigned long long)max);
 }
 
 /* What is wrong with a word, and which would be right. */
@@ -93,7 +91,7 @@ static weir_status not_a_choice(const char *name, const char *text, const char *
   size_t used = 0;
   for (unsigned i = 0; choices[i] && used < sizeof valid; i++)
     used += (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", i ? ", " : "", choices[i]);
-  return weir_fail(WEIR_EINVAL, "%s=%s is not known; valid: %s", name, text, valid);
+  return fail_invalid("%s=%s is not known; valid: %s", name, text, valid);
 }
 
 weir_status option_choice(unsigned *out, const char *name, const char *text,

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/base/status.h"
+#include "core/base/require.h"
 
 /* Bytes: a decimal number and an optional K, M, G or T (powers of 1024; "64M", "64MB", "64MiB";
  * either case). At least `min`, which the message states. */

@@ -1,4 +1,7 @@
-/* require.h: pointers that a public function cannot do without.
+/* require.h: how a public function refuses its arguments, and pointers that it cannot do without.
+ *
+ * return fail_invalid("dim is %d", dim); words what is wrong with them, fail_unsupported() what
+ * Weir, or a device, has not.
  *
  * WEIR_REQUIRE(t, shape); as a function's first statement: where one is NULL the function returns
  * WEIR_EINVAL, and the sentence names both ("weir_view: t is NULL"). WEIR_REQUIRE_OUT(out, t); in
@@ -8,6 +11,10 @@
 #define WEIR_BASE_REQUIRE_H
 
 #include "core/base/status.h"
+
+/* weir_fail() with WEIR_EINVAL, WEIR_ENOTSUP; the first argument is the format. */
+#define fail_invalid(...)     weir_fail(WEIR_EINVAL, __VA_ARGS__)
+#define fail_unsupported(...) weir_fail(WEIR_ENOTSUP, __VA_ARGS__)
 
 /* WEIR_EINVAL, always. */
 weir_status fail_null(const char *function, const char *what) __attribute__((cold));

@@ -36,10 +36,8 @@ static weir_status wrong_word(const line *l, word w, const char *expected)
   for (size_t i = 0; i < n; i++)
     shown[i] = isprint((unsigned char)w.at[i]) ? w.at[i] : '?';
   (void)snprintf(shown + n, sizeof shown - n, "%s", n < w.length ? "..." : "");
-  return w.length ? weir_fail(WEIR_EINVAL, "%s:%u: '%s': expected %s", l->name, l->number, shown,
-                              expected)
-                  : weir_fail(WEIR_EINVAL, "%s:%u: the line ends: expected %s", l->name, l->number,
-                              expected);
+  return w.length ? fail_invalid("%s:%u: '%s': expected %s", l->name, l->number, shown, expected)
+                  : fail_invalid("%s:%u: the line ends: expected %s", l->name, l->number, expected);
 }
 
 static bool blank(char c)
@@ -131,8 +129,8 @@ static weir_status read_line(rule_list *out, line *l)
   word w = next_word(l);
   if (!w.length) return WEIR_OK;
   if (out->count == WEIR_RULES_MAX)
-    return weir_fail(WEIR_EINVAL, "%s:%u: one rule more than %u: expected no more", l->name,
-                     l->number, WEIR_RULES_MAX);
+    return fail_invalid("%s:%u: one rule more than %u: expected no more", l->name, l->number,
+                        WEIR_RULES_MAX);
   rule_entry *r = &out->rule[out->count];
   weir_status st = read_action(r, l, w);
   while (!st && (w = next_word(l)).length)
@@ -171,7 +169,6 @@ weir_status rule_list_read(rule_list *out, const char *path)
   (void)close(fd);
   if (n < 0) return weir_fail_errno(WEIR_EIO, error, cannot, path);
   if (bytes > FILE_MAX)
-    return weir_fail(WEIR_EINVAL, "%s: rules are at most %d KiB long, this is more", path,
-                     FILE_MAX >> 10);
+    return fail_invalid("%s: rules are at most %d KiB long, this is more", path, FILE_MAX >> 10);
   return rule_list_parse(out, path, text, bytes);
 }

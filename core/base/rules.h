@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "core/base/status.h"
+#include "core/base/require.h"
 
 enum { WEIR_RULES_MAX = 64, WEIR_RULE_NAME = 256 };
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include "core/base/lock.h"
 #include "core/base/map.h"
-#include "core/base/require.h"
 #include "core/grad/tape.h"
 #include "core/tensor/autocast.h"
 
@@ -335,24 +334,22 @@ static weir_status check_root(const weir_tensor *t, const weir_tensor *gradient,
   weir_status st = node_current(t);
   if (st) return st;
   if (!t->node)
-    return weir_fail(WEIR_EINVAL,
-                     "element %d of tensors does not require grad and does not have a grad_fn", i);
+    return fail_invalid("element %d of tensors does not require grad and does not have a grad_fn",
+                        i);
   if (!gradient && t->numel == 1 && t->dtype == WEIR_COMPLEX64)
-    return weir_fail(WEIR_EINVAL, "grad can be implicitly created only for real scalar outputs but "
-                                  "got weir.complex64");
+    return fail_invalid(
+        "grad can be implicitly created only for real scalar outputs but got weir.complex64");
   if (!gradient)
-    return t->numel == 1
-               ? WEIR_OK
-               : weir_fail(WEIR_EINVAL, "grad can be implicitly created only for scalar outputs");
+    return t->numel == 1 ? WEIR_OK
+                         : fail_invalid("grad can be implicitly created only for scalar outputs");
   bool same = gradient->dims == t->dims;
   for (int d = 0; same && d < t->dims; d++)
     same = gradient->size[d] == t->size[d];
   return same ? WEIR_OK
-              : weir_fail(WEIR_EINVAL,
-                          "Mismatch in shape: grad_output[%d] has a shape of %s and output[%d] has "
-                          "a shape of %s.",
-                          i, shape_format(&one, weir_tensor_shape(gradient)), i,
-                          shape_format(&two, weir_tensor_shape(t)));
+              : fail_invalid("Mismatch in shape: grad_output[%d] has a shape of %s and output[%d] "
+                             "has a shape of %s.",
+                             i, shape_format(&one, weir_tensor_shape(gradient)), i,
+                             shape_format(&two, weir_tensor_shape(t)));
 }
 
 /* The gradient that a run begins with. */
@@ -413,11 +410,11 @@ weir_status weir_backward(const weir_tensor *t, const weir_tensor *gradient, boo
 static weir_status check_inputs(wanted *want, const weir_tensor *const *inputs, int of)
 {
   for (int i = 0; i < of; i++) {
-    if (!inputs[i]) return weir_fail(WEIR_EINVAL, "weir_grad: input %d is NULL", i);
+    if (!inputs[i]) return fail_invalid("weir_grad: input %d is NULL", i);
     weir_status st = node_current(inputs[i]);
     if (st) return st;
     if (!inputs[i]->node)
-      return weir_fail(WEIR_EINVAL, "One of the differentiated Tensors does not require grad");
+      return fail_invalid("One of the differentiated Tensors does not require grad");
     want[i] = (wanted){inputs[i]->node, inputs[i]->output, NULL};
   }
   return WEIR_OK;
@@ -427,9 +424,8 @@ static weir_status check_used(const wanted *want, int of, bool allow_unused)
 {
   for (int i = 0; i < of && !allow_unused; i++)
     if (!want[i].grad)
-      return weir_fail(WEIR_EINVAL,
-                       "One of the differentiated Tensors appears to not have been used in the "
-                       "graph. Set allow_unused=True if this is the desired behavior.");
+      return fail_invalid("One of the differentiated Tensors appears to not have been used in the "
+                          "graph. Set allow_unused=True if this is the desired behavior.");
   return WEIR_OK;
 }
 
@@ -441,10 +437,9 @@ weir_status weir_grad(weir_tensor **out, const weir_tensor *const *outputs, int 
   const weir_grad_options *o = options ? options : &none;
   for (int i = 0; i < of; i++)
     out[i] = NULL;
-  if (count < 1 || of < 1)
-    return weir_fail(WEIR_EINVAL, "grad requires non-empty inputs and outputs.");
+  if (count < 1 || of < 1) return fail_invalid("grad requires non-empty inputs and outputs.");
   for (int i = 0; i < count; i++)
-    if (!outputs[i]) return weir_fail(WEIR_EINVAL, "weir_grad: output %d is NULL", i);
+    if (!outputs[i]) return fail_invalid("weir_grad: output %d is NULL", i);
   wanted *want = calloc((size_t)of, sizeof *want);
   if (!want) return no_room();
   grad_run run = {.retain_graph = o->retain_graph || o->create_graph,

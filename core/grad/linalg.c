@@ -371,13 +371,12 @@ void qr_back(rule_run *k)
   const grad_meta *a = &k->n->of[0];
   int64_t m = a->shape.size[a->shape.count - 2], n = a->shape.size[a->shape.count - 1];
   if (N[0] == RECORD_QR_R_ALONE)
-    k->c->st = weir_fail(WEIR_ENOTSUP,
-                         "The derivative of linalg.qr depends on Q, which is not computed when "
-                         "mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to "
-                         "differentiate through linalg.qr.");
+    k->c->st = fail_unsupported(
+        "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+        "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.");
   else if (N[0] == RECORD_QR_COMPLETE && m > n)
-    k->c->st = weir_fail(WEIR_ENOTSUP, "The QR decomposition is not differentiable when "
-                                       "mode='complete' and nrows > ncols.");
+    k->c->st = fail_unsupported(
+        "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");
   else if (m < n)
     qr_back_wide(k, q, r);
   else

@@ -15,12 +15,11 @@ void give(rule_run *k, int i, const weir_tensor *t)
 
 static __attribute__((cold)) weir_status say_gone(void)
 {
-  return weir_fail(WEIR_EINVAL,
-                   "Trying to backward through the graph a second time (or directly access saved "
-                   "tensors after they have already been freed). Saved intermediate values of the "
-                   "graph are freed when you call .backward() or autograd.grad(). Specify "
-                   "retain_graph=True if you need to backward through the graph a second time or "
-                   "if you need to access saved tensors after calling backward.");
+  return fail_invalid("Trying to backward through the graph a second time (or directly access "
+                      "saved tensors after they have already been freed). Saved intermediate "
+                      "values of the graph are freed when you call .backward() or autograd.grad(). "
+                      "Specify retain_graph=True if you need to backward through the graph a "
+                      "second time or if you need to access saved tensors after calling backward.");
 }
 
 static __attribute__((cold)) weir_status say_changed(const grad_kept *kept, const char *made_by,
@@ -33,12 +32,11 @@ static __attribute__((cold)) weir_status say_changed(const grad_kept *kept, cons
     length++;
   if (made_by)
     (void)snprintf(by, sizeof by, ", which is output %u of %.*s,", output, length, made_by);
-  return weir_fail(WEIR_EINVAL,
-                   "one of the variables needed for gradient computation has been modified by an "
-                   "inplace operation: [%s %s]%s is at version %u; expected version %u instead.",
-                   weir_tensor_type(kept->t),
-                   shape_format(&shape, weir_shape_of(kept->t->dims, kept->t->size)), by,
-                   (unsigned)kept->t->storage->version, (unsigned)kept->version);
+  return fail_invalid(
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation: [%s %s]%s is at version %u; expected version %u instead.",
+      weir_tensor_type(kept->t), shape_format(&shape, weir_shape_of(kept->t->dims, kept->t->size)),
+      by, (unsigned)kept->t->storage->version, (unsigned)kept->version);
 }
 
 static const weir_tensor *kept_at(rule_run *k, int at)

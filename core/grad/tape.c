@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/lock.h"
-#include "core/base/require.h"
 #include "core/grad/tape.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
@@ -212,12 +211,12 @@ static weir_status rule_for(const grad_rule **out, const record *r)
 {
   *out = rule_of(r);
   if (*out && (*out)->run && rule_lacks_complex(*out, r))
-    return weir_fail(WEIR_ENOTSUP, "derivative for %.*s of complex numbers is not implemented",
-                     stem_length((*out)->name), (*out)->name);
+    return fail_unsupported("derivative for %.*s of complex numbers is not implemented",
+                            stem_length((*out)->name), (*out)->name);
   if (*out) return WEIR_OK;
   const char *called = name_of_operation(r);
-  return weir_fail(WEIR_ENOTSUP, "derivative for %s%s is not implemented", called ? "weir_" : "",
-                   called ? called : "an operation");
+  return fail_unsupported("derivative for %s%s is not implemented", called ? "weir_" : "",
+                          called ? called : "an operation");
 }
 
 static bool has_gradient(const weir_tensor *t)
@@ -268,11 +267,11 @@ static bool views_of_leaf(const grad_node *n)
 static weir_status check_leaf(const weir_tensor *t)
 {
   if (t->node && !t->node->rule)
-    return weir_fail(WEIR_EINVAL,
-                     "a leaf Variable that requires grad is being used in an in-place operation.");
+    return fail_invalid(
+        "a leaf Variable that requires grad is being used in an in-place operation.");
   if (t->node && views_of_leaf(t->node))
-    return weir_fail(WEIR_EINVAL, "a view of a leaf Variable that requires grad is being used in "
-                                  "an in-place operation.");
+    return fail_invalid(
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   return WEIR_OK;
 }
 
@@ -298,26 +297,22 @@ weir_status check_created(const weir_tensor *t, bool indirect)
   const char *why = t->created == VIEW_NO_GRAD ? no_grad_view : one_of_views;
   if (t->created == VIEW_PLAIN) return WEIR_OK;
   if (t->created == VIEW_AS_OTHER)
-    return weir_fail(WEIR_ENOTSUP, "a view of complex numbers as real ones, or the reverse, whose "
-                                   "memory is modified inplace has no derivative in Weir: clone() "
-                                   "it first");
+    return fail_unsupported("a view of complex numbers as real ones, or the reverse, whose memory "
+                            "is modified inplace has no derivative in Weir: clone() it first");
   if (!t->node || (t->created == VIEW_NO_GRAD && !t->node->rule))
-    return weir_fail(WEIR_EINVAL,
-                     "A view was created in no_grad mode and %s modified inplace with grad mode "
-                     "enabled.%s",
-                     what, why);
+    return fail_invalid(
+        "A view was created in no_grad mode and %s modified inplace with grad mode enabled.%s",
+        what, why);
   bool own = t->created <= VIEW_OF_PARTS;
   const char *by = own ? t->node->rule ? t->node->rule->name : "" : makers[t->created];
   int length = stem_length(by);
   unsigned output = own ? t->output : t->part;
   if (t->created == VIEW_NO_GRAD)
-    return weir_fail(
-        WEIR_EINVAL,
-        "Output %u of %.*s is a view of a view which was created in no_grad mode and %s "
-        "modified inplace with grad mode enabled.%s",
-        output, length, by, what, why);
-  return weir_fail(WEIR_EINVAL, "Output %u of %.*s is a view and %s modified inplace.%s", output,
-                   length, by, what, why);
+    return fail_invalid("Output %u of %.*s is a view of a view which was created in no_grad mode "
+                        "and %s modified inplace with grad mode enabled.%s",
+                        output, length, by, what, why);
+  return fail_invalid("Output %u of %.*s is a view and %s modified inplace.%s", output, length, by,
+                      what, why);
 }
 
 static weir_status record_change(grad_node **out, const record *r)
@@ -353,8 +348,7 @@ static weir_status refuse_operation(const char *function, const weir_tensor *sel
   weir_status st = self ? node_current(self) : WEIR_OK;
   if (!st && self) st = check_leaf(self);
   const char *prefix = strncmp(function, "weir_", 5) ? "weir_" : "";
-  return st ? st
-            : weir_fail(WEIR_ENOTSUP, "derivative for %s%s is not implemented", prefix, function);
+  return st ? st : fail_unsupported("derivative for %s%s is not implemented", prefix, function);
 }
 
 static const recorder tape = {.made = record_new,
@@ -378,7 +372,7 @@ static weir_status make_leaf(weir_tensor *t)
 {
   grad_node *n;
   if (!has_gradient(t))
-    return weir_fail(WEIR_EINVAL, "only Tensors of floating point dtype can require gradients");
+    return fail_invalid("only Tensors of floating point dtype can require gradients");
   weir_status st = node_new(&n, 0);
   if (st) return st;
   n->meta[0] = meta_of(t);
@@ -395,10 +389,9 @@ weir_status weir_requires_grad_(weir_tensor *t, bool requires_grad)
   weir_status st = node_current(t);
   if (st) return st;
   if (t->node && t->node->rule && !requires_grad)
-    return weir_fail(WEIR_EINVAL,
-                     "you can only change requires_grad flags of leaf variables. If you want to "
-                     "use a computed variable in a subgraph that doesn't require differentiation "
-                     "use var_no_grad = var.detach().");
+    return fail_invalid("you can only change requires_grad flags of leaf variables. If you want to "
+                        "use a computed variable in a subgraph that doesn't require "
+                        "differentiation use var_no_grad = var.detach().");
   if (requires_grad) return t->node ? WEIR_OK : make_leaf(t);
   node_release(t->node);
   t->node = NULL;
@@ -436,10 +429,10 @@ static weir_status check_grad(const weir_tensor *t, const weir_tensor *grad)
   bool same = want.shape.count == have.shape.count && want.dtype == have.dtype;
   for (int d = 0; same && d < want.shape.count; d++)
     same = want.shape.size[d] == have.shape.size[d];
-  if (!same) return weir_fail(WEIR_EINVAL, "assigned grad has data of a different size or type");
+  if (!same) return fail_invalid("assigned grad has data of a different size or type");
   return weir_device_equal(want.device, have.device)
              ? WEIR_OK
-             : weir_fail(WEIR_EINVAL, "assigned grad has data located on a different device");
+             : fail_invalid("assigned grad has data located on a different device");
 }
 
 weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad)
@@ -448,7 +441,7 @@ weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad)
   weir_status st = node_current(t);
   if (st || (!grad && !t->node)) return st;
   if (!t->node || t->node->rule)
-    return weir_fail(WEIR_EINVAL, "a gradient is set of a leaf that requires one");
+    return fail_invalid("a gradient is set of a leaf that requires one");
   st = grad ? check_grad(t, grad) : WEIR_OK;
   if (st) return st;
   HOLD_LOCK(&grad_lock);
@@ -463,8 +456,7 @@ weir_status weir_retain_grad(weir_tensor *t)
   WEIR_REQUIRE(t);
   weir_status st = node_current(t);
   if (st) return st;
-  if (!t->node)
-    return weir_fail(WEIR_EINVAL, "can't retain_grad on Tensor that has requires_grad=False");
+  if (!t->node) return fail_invalid("can't retain_grad on Tensor that has requires_grad=False");
   t->node->retains[t->output] = true;
   return WEIR_OK;
 }
@@ -486,8 +478,7 @@ static weir_status add_grad_hook(uint64_t *id, weir_tensor *t, grad_hook new)
   weir_status st = node_current(t);
   if (st) return st;
   if (!t->node)
-    return weir_fail(WEIR_EINVAL,
-                     "cannot register a hook on a tensor that doesn't require gradient");
+    return fail_invalid("cannot register a hook on a tensor that doesn't require gradient");
   grad_hook *h = malloc(sizeof *h);
   if (!h) return weir_fail(WEIR_ENOMEM, "no host memory for a hook");
   *h = new;

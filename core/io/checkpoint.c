@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/json.h"
-#include "core/base/require.h"
 #include "core/io/foreign.h"
 #include "core/io/named.h"
 #include "core/io/safetensors.h"
@@ -391,7 +390,7 @@ const char *weir_safetensors_metadata(const weir_safetensors *f, const char *key
 static weir_status find_named(const st_found **out, const weir_safetensors *f, const char *name)
 {
   *out = found_by(f, name);
-  return *out ? WEIR_OK : weir_fail(WEIR_EINVAL, "no tensor is called '%.100s'", name);
+  return *out ? WEIR_OK : fail_invalid("no tensor is called '%.100s'", name);
 }
 
 /* Whether a tensor can be made of it as the options state. */

@@ -7,7 +7,6 @@
  * What comes in is checked as any file is: another library fills it in, and may be wrong. */
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/memory/devices.h"
 #include "core/tensor/tensor.h"
@@ -79,11 +78,11 @@ static weir_status make_wait(weir_device device, intptr_t stream)
 static weir_status make_ready(const weir_tensor *t, intptr_t stream)
 {
   if (stream < WEIR_DLPACK_STREAM_NO_SYNC)
-    return weir_fail(WEIR_EINVAL, "%lld is not a stream", (long long)stream);
+    return fail_invalid("%lld is not a stream", (long long)stream);
   if (stream == WEIR_DLPACK_STREAM_NO_SYNC) return WEIR_OK;
   if (device_of_tensor(t).type == WEIR_DEVICE_CUDA) return make_wait(device_of_tensor(t), stream);
   if (stream == WEIR_DLPACK_STREAM_NONE) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "the tensor is on the cpu, which has no streams");
+  return fail_invalid("the tensor is on the cpu, which has no streams");
 }
 
 static void describe_dlpack(weir_dlpack_tensor *to, given *g, const weir_tensor *t)
@@ -157,7 +156,7 @@ weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   if (o.read_only)
-    return weir_fail(WEIR_EINVAL, "an unversioned DLPack tensor cannot say that it is read-only");
+    return fail_invalid("an unversioned DLPack tensor cannot say that it is read-only");
   weir_status st = export_or_copy(&g, t, &o, offsetof(given, as.plain.tensor));
   if (st || !g) return st;
   weir_dlpack_unversioned *d = &g->as.plain;
@@ -176,8 +175,8 @@ static weir_status dtype_of(weir_dtype *out, const weir_dlpack_tensor *d)
       *out = (weir_dtype)i;
       return WEIR_OK;
     }
-  return weir_fail(WEIR_ENOTSUP, "a DLPack type of code %u, %u bits and %u lanes has no dtype",
-                   d->dtype.code, d->dtype.bits, d->dtype.lanes);
+  return fail_unsupported("a DLPack type of code %u, %u bits and %u lanes has no dtype",
+                          d->dtype.code, d->dtype.bits, d->dtype.lanes);
 }
 
 static weir_status device_of_dlpack(weir_device *out, const weir_dlpack_tensor *d)
@@ -196,19 +195,18 @@ static weir_status device_of_dlpack(weir_device *out, const weir_dlpack_tensor *
   default:
     break;
   }
-  return weir_fail(WEIR_ENOTSUP,
-                   "a DLPack tensor of device type %d, index %d, is on no device of Weir's",
-                   d->device.type, d->device.index);
+  return fail_unsupported("a DLPack tensor of device type %d, index %d, is on no device of Weir's",
+                          d->device.type, d->device.index);
 }
 
 static weir_status shape_of_dlpack(weir_shape *out, int64_t *numel, const weir_dlpack_tensor *d,
                                    weir_dtype dtype)
 {
   if (d->ndim > WEIR_MAX_DIMS)
-    return weir_fail(WEIR_ENOTSUP, "a DLPack tensor of %d dimensions; %d are the most", d->ndim,
-                     WEIR_MAX_DIMS);
+    return fail_unsupported("a DLPack tensor of %d dimensions; %d are the most", d->ndim,
+                            WEIR_MAX_DIMS);
   if (d->ndim < 0 || (d->ndim && !d->shape))
-    return weir_fail(WEIR_EINVAL, "a DLPack tensor of %d dimensions without a shape", d->ndim);
+    return fail_invalid("a DLPack tensor of %d dimensions without a shape", d->ndim);
   *out = weir_shape_of(d->ndim, d->shape);
   return shape_numel(numel, *out, dtype);
 }
@@ -223,16 +221,15 @@ static weir_status extent_of(uint64_t *out, const weir_dlpack_tensor *d, int64_t
   }
   for (int i = 0; i < d->ndim; i++)
     if (d->strides[i] < 0)
-      return weir_fail(WEIR_EINVAL,
-                       "a DLPack tensor with stride %lld in dimension %d: negative "
-                       "strides are not supported",
-                       (long long)d->strides[i], i);
+      return fail_invalid(
+          "a DLPack tensor with stride %lld in dimension %d: negative strides are not supported",
+          (long long)d->strides[i], i);
   for (int i = 0; numel && i < d->ndim; i++)
     if (__builtin_mul_overflow(d->shape[i] - 1, d->strides[i], &step) ||
         __builtin_add_overflow(last, step, &last))
-      return weir_fail(WEIR_EINVAL, "the strides of a DLPack tensor overflow in dimension %d", i);
+      return fail_invalid("the strides of a DLPack tensor overflow in dimension %d", i);
   if (__builtin_mul_overflow(last, (int64_t)item, &bytes) || bytes > INT64_MAX - (int64_t)item)
-    return weir_fail(WEIR_EINVAL, "the strides of a DLPack tensor overflow");
+    return fail_invalid("the strides of a DLPack tensor overflow");
   *out = numel ? (uint64_t)last + 1 : 0;
   return WEIR_OK;
 }
@@ -246,18 +243,16 @@ static weir_status data_of(char **out, const weir_dlpack_tensor *d, int64_t nume
   uintptr_t at, end;
   *out = NULL;
   if (!numel) return WEIR_OK;
-  if (!data)
-    return weir_fail(WEIR_EINVAL, "a DLPack tensor of %lld elements without data",
-                     (long long)numel);
+  if (!data) return fail_invalid("a DLPack tensor of %lld elements without data", (long long)numel);
   if (__builtin_add_overflow((uintptr_t)data, d->byte_offset, &at) ||
       __builtin_add_overflow(at, extent * item, &end))
-    return weir_fail(WEIR_EINVAL, "the byte_offset %llu of a DLPack tensor is beyond all memory",
-                     (unsigned long long)d->byte_offset);
+    return fail_invalid("the byte_offset %llu of a DLPack tensor is beyond all memory",
+                        (unsigned long long)d->byte_offset);
   *out = data + d->byte_offset;
   size_t align = host && d->dtype.code == WEIR_DLPACK_COMPLEX ? item / 2 : item;
   if (align && (uintptr_t)*out % align)
-    return weir_fail(WEIR_EINVAL, "the data of a DLPack tensor at %p is not aligned to %zu bytes",
-                     (void *)*out, align);
+    return fail_invalid("the data of a DLPack tensor at %p is not aligned to %zu bytes",
+                        (void *)*out, align);
   return WEIR_OK;
 }
 
@@ -336,9 +331,8 @@ weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
                      from->version.major, from->version.minor, WEIR_DLPACK_MAJOR,
                      WEIR_DLPACK_MINOR);
   if (from->flags & WEIR_DLPACK_READ_ONLY && !o.read_only && !o.copy)
-    return weir_fail(WEIR_EINVAL,
-                     "the DLPack tensor is read-only, and a tensor can be written: ask "
-                     "for a copy, or promise not to write with read_only");
+    return fail_invalid("the DLPack tensor is read-only, and a tensor can be written: ask for a "
+                        "copy, or promise not to write with read_only");
   weir_status st = import_tensor(out, &from->tensor, taken_versioned, from);
   return st ? st : copied(out, o.copy);
 }

@@ -35,19 +35,19 @@ weir_status file_open(tensor_file *out, const char *path)
 {
   struct stat s;
   *out = (tensor_file){.fd = -1, .path = path};
-  if (!path || !*path) return weir_fail(WEIR_EINVAL, "a file's name is needed");
+  if (!path || !*path) return fail_invalid("a file's name is needed");
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0)
     return weir_fail_errno(errno == ENOENT ? WEIR_ENOENT : WEIR_EIO, errno, "cannot open %s", path);
   if (fstat(fd, &s) || !S_ISREG(s.st_mode)) {
     close(fd);
-    return weir_fail(WEIR_EINVAL, "%s is not a regular file", path);
+    return fail_invalid("%s is not a regular file", path);
   }
   out->fd = fd;
   out->bytes = (uint64_t)s.st_size;
   return is_gzip(fd)
-             ? file_end(out, weir_fail(WEIR_ENOTSUP,
-                                       "%s is compressed by gzip: decompress it first", path))
+             ? file_end(out,
+                        fail_unsupported("%s is compressed by gzip: decompress it first", path))
              : WEIR_OK;
 }
 
@@ -88,8 +88,7 @@ static weir_status find_target(tensor_file *f, mode_t *mode)
   struct stat s;
   bool there = stat(f->path, &s) == 0;
   *mode = there ? s.st_mode & 0777 : 0;
-  if (there && !S_ISREG(s.st_mode))
-    return weir_fail(WEIR_EINVAL, "%s is not a regular file", f->path);
+  if (there && !S_ISREG(s.st_mode)) return fail_invalid("%s is not a regular file", f->path);
   f->target = there ? realpath(f->path, NULL) : strdup(f->path);
   return f->target ? WEIR_OK : no_file_memory();
 }
@@ -99,7 +98,7 @@ weir_status file_begin(tensor_file *out, const char *path)
   static _Atomic unsigned serial;
   mode_t mode;
   *out = (tensor_file){.fd = -1, .path = path};
-  if (!path || !*path) return weir_fail(WEIR_EINVAL, "a file's name is needed");
+  if (!path || !*path) return fail_invalid("a file's name is needed");
   weir_status st = find_target(out, &mode);
   for (int tries = 0; !st && out->fd < 0; tries++) {
     free(out->beside);
@@ -244,7 +243,7 @@ weir_status file_tensor(weir_tensor **out, const tensor_file *f, const file_arra
   o.device = device_resolve(o.device);
   weir_status st = shape_numel(&numel, array->shape, array->dtype);
   if (!st && o.pin_memory && o.device.type != WEIR_DEVICE_CPU)
-    st = weir_fail(WEIR_EINVAL, "only dense CPU tensors can be pinned");
+    st = fail_invalid("only dense CPU tensors can be pinned");
   if (!st) st = tensor_new(&read, array->dtype, o.device, o.pin_memory, array->shape);
   if (st) return st;
   uint64_t bytes = (uint64_t)numel * itemsize(array->dtype);

@@ -43,10 +43,10 @@ bool foreign_asked(enum foreign_kind kind, const weir_options *options)
 
 weir_status foreign_refused(enum foreign_kind kind, const char *what, const char *name)
 {
-  return weir_fail(WEIR_ENOTSUP, "%s is of dtype '%.20s', which no tensor of Weir's has: %s", what,
-                   name,
-                   kind == FOREIGN_OTHER ? "it can be had as_bytes"
-                                         : "ask for a dtype to convert it to, or for it as_bytes");
+  return fail_unsupported("%s is of dtype '%.20s', which no tensor of Weir's has: %s", what, name,
+                          kind == FOREIGN_OTHER
+                              ? "it can be had as_bytes"
+                              : "ask for a dtype to convert it to, or for it as_bytes");
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -85,8 +85,8 @@ static weir_status as_bytes(weir_tensor **out, const tensor_file *f, const file_
   o.dtype = WEIR_DTYPE_NONE;
   if (array->item > 1) {
     if (raw.shape.count == WEIR_MAX_DIMS)
-      return weir_fail(WEIR_ENOTSUP, "%s: an array of %d dimensions has no room for its bytes",
-                       f->path, WEIR_MAX_DIMS);
+      return fail_unsupported("%s: an array of %d dimensions has no room for its bytes", f->path,
+                              WEIR_MAX_DIMS);
     raw.shape.size[raw.shape.count++] = (int64_t)array->item;
   }
   weir_status st = file_tensor(&t, f, &raw, &o);
@@ -211,7 +211,7 @@ weir_status foreign_tensor(weir_tensor **out, const tensor_file *f, const file_a
 {
   *out = NULL;
   if (options->pin_memory && device_resolve(options->device).type != WEIR_DEVICE_CPU)
-    return weir_fail(WEIR_EINVAL, "only dense CPU tensors can be pinned");
+    return fail_invalid("only dense CPU tensors can be pinned");
   return options->dtype && array->foreign != FOREIGN_OTHER ? converted(out, f, array, options)
                                                            : as_bytes(out, f, array, options);
 }

@@ -1,6 +1,5 @@
 /* named.c: tensors by name (core/weir/io.h): a list in the order of arrival, and an open hash table
  * of places in it. */
-#include "core/base/require.h"
 #include "core/io/named.h"
 
 #include <stdlib.h>
@@ -109,7 +108,7 @@ weir_status named_add(named_list *l, const char *name, void *value)
 
 static weir_status check_name(const char *name, const char *what)
 {
-  if (!utf8_valid(name, strlen(name))) return weir_fail(WEIR_EINVAL, "%s is not UTF-8", what);
+  if (!utf8_valid(name, strlen(name))) return fail_invalid("%s is not UTF-8", what);
   return WEIR_OK;
 }
 

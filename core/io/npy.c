@@ -4,7 +4,6 @@
  * The header is a Python literal, a dict with three keys: descr, fortran_order and shape. Only that
  * is read, not Python: what does not look like it is an error that names the byte. Structured and
  * object types, and numbers that no tensor has, are distinguished from damage by WEIR_ENOTSUP. */
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/io/foreign.h"
 
@@ -100,7 +99,7 @@ static weir_status descr(literal *l, file_array *array)
   char name[TEXT] = "";
   skip_literal_space(l);
   if (l->at < l->end && (*l->at == '[' || *l->at == '(' || *l->at == '{')) {
-    (void)weir_fail(WEIR_ENOTSUP, "%s holds an array of structures", l->path);
+    (void)fail_unsupported("%s holds an array of structures", l->path);
     return no_tensor(l, "structures");
   }
   weir_status st = parse_string(l, name);
@@ -117,8 +116,7 @@ static weir_status descr(literal *l, file_array *array)
   array->item = foreign_size(array->foreign);
   (void)snprintf(l->kind, NPY_KIND, "%s", name);
   if (array->foreign) return WEIR_OK;
-  (void)weir_fail(WEIR_ENOTSUP, "%s holds an array of type '%s', which no tensor has", l->path,
-                  name);
+  (void)fail_unsupported("%s holds an array of type '%s', which no tensor has", l->path, name);
   return WEIR_ENOTSUP;
 }
 
@@ -157,8 +155,8 @@ static weir_status tuple(literal *l, weir_shape *shape)
   while (!accept_literal_mark(l, ')')) {
     if (!comma) return wrong_literal(l, "a comma is expected");
     if (shape->count == WEIR_MAX_DIMS) {
-      (void)weir_fail(WEIR_ENOTSUP, "%s holds an array of more than %d dimensions", l->path,
-                      WEIR_MAX_DIMS);
+      (void)fail_unsupported("%s holds an array of more than %d dimensions", l->path,
+                             WEIR_MAX_DIMS);
       return no_tensor(l, "too many dimensions");
     }
     weir_status st = npy_number(l, &shape->size[shape->count]);
@@ -316,8 +314,8 @@ weir_status npy_header(char out[NPY_HEADER], size_t *bytes, bool *fortran, const
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (kinds[i].dtype == (weir_dtype)t->dtype) code = kinds[i].code;
   if (!code)
-    return weir_fail(WEIR_EINVAL, "the .npy format has no %s: convert the tensor first",
-                     weir_dtype_name((weir_dtype)t->dtype));
+    return fail_invalid("the .npy format has no %s: convert the tensor first",
+                        weir_dtype_name((weir_dtype)t->dtype));
   *bytes = make_npy_header(out, NPY_HEADER, t, code);
   *fortran = is_fortran(t);
   return WEIR_OK;

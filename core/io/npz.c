@@ -1,5 +1,4 @@
 /* npz.c: .npz files: zip files of .npy files (numpy.lib.npyio). */
-#include "core/base/require.h"
 #include "core/io/zip.h"
 #include "core/stream/async_error.h"
 
@@ -65,8 +64,7 @@ static weir_status write_array(zip_writer *w, const char *name, const weir_tenso
   bool fortran;
   size_t length = strlen(name);
   if (length > NAME_MOST)
-    return weir_fail(WEIR_EINVAL, "a name of %zu bytes: %d are the most in an .npz file", length,
-                     NAME_MOST);
+    return fail_invalid("a name of %zu bytes: %d are the most in an .npz file", length, NAME_MOST);
   char *entry;
   if (asprintf(&entry, "%s" ARRAY_SUFFIX, name) < 0)
     return weir_fail(WEIR_ENOMEM, "no host memory left for an array's name");

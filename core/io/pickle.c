@@ -5,6 +5,7 @@
  * themselves, without a count. Every opcode makes at most one value and their number is bounded; a
  * stack never sinks below the last mark; a memo's index is at most one beyond its end, as picklers
  * number them. */
+#include "core/base/require.h"
 #include "core/io/pickle.h"
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ static weir_status new_value(pickle *p, pickle_value **out, enum pickle_kind kin
   size_t most = p->calls.values_most ? p->calls.values_most : VALUES_MOST;
   *out = NULL;
   if (p->values == most)
-    return weir_fail(WEIR_ENOTSUP, "%s: the pickle has more than %zu values", p->calls.path, most);
+    return fail_unsupported("%s: the pickle has more than %zu values", p->calls.path, most);
   if (!p->chunk || p->chunk->used == CHUNK_VALUES) {
     pickle_chunk *c = malloc(sizeof *c);
     if (!c) return no_pickle_memory();
@@ -377,7 +378,7 @@ static weir_status build_object(pickle *p)
   if (!pop_value(p) || p->depth <= floor_of_stack(p)) return wrong_pickle(p, "a state is missing");
   int kind = p->stack[p->depth - 1]->kind;
   if (kind == PICKLE_DICT || kind == PICKLE_UNKNOWN) return WEIR_OK;
-  return weir_fail(WEIR_ENOTSUP, "%s: the pickle sets the state of what has none", p->calls.path);
+  return fail_unsupported("%s: the pickle sets the state of what has none", p->calls.path);
 }
 
 /* ---- opcodes --------------------------------------------------------------------------------- */
@@ -385,9 +386,9 @@ static weir_status build_object(pickle *p)
 static weir_status unknown_opcode(const pickle *p, unsigned op)
 {
   if (op == 'i' || op == 'o')
-    return weir_fail(WEIR_ENOTSUP, "%s: the pickle makes an object of a class", p->calls.path);
-  return weir_fail(WEIR_ENOTSUP, "%s: pickle, byte %zu: opcode 0x%02x, which no tensor needs",
-                   p->calls.path, (size_t)(p->at - p->start) - 1, op);
+    return fail_unsupported("%s: the pickle makes an object of a class", p->calls.path);
+  return fail_unsupported("%s: pickle, byte %zu: opcode 0x%02x, which no tensor needs",
+                          p->calls.path, (size_t)(p->at - p->start) - 1, op);
 }
 
 static weir_status do_number(pickle *p, unsigned op)

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/json.h"
-#include "core/base/require.h"
 #include "core/io/foreign.h"
 #include "core/io/pickle.h"
 #include "core/io/zip.h"
@@ -238,8 +237,7 @@ static weir_status int_list(const pt_reader *r, const pickle_value *v, weir_shap
 {
   if (v->kind != PICKLE_TUPLE && v->kind != PICKLE_LIST) return wrong_pt(r, "a size is no tuple");
   if (v->count > WEIR_MAX_DIMS)
-    return weir_fail(WEIR_ENOTSUP, "%s: a tensor has more than %d dimensions", r->path,
-                     WEIR_MAX_DIMS);
+    return fail_unsupported("%s: a tensor has more than %d dimensions", r->path, WEIR_MAX_DIMS);
   out->count = (int)v->count;
   for (size_t i = 0; i < v->count; i++) {
     if (v->item[i]->kind != PICKLE_INT || v->item[i]->i < 0)
@@ -266,8 +264,8 @@ static weir_status check_reinterpreted(const pt_reader *r, const pt_storage *s, 
 {
   if (s->dtype == dtype) return WEIR_OK;
   if (r->swapped || s->dtype == WEIR_BOOL || dtype == WEIR_BOOL)
-    return weir_fail(WEIR_ENOTSUP, "%s: storage '%.100s' is used as %s and as %s", r->path, s->key,
-                     weir_dtype_name(s->dtype), weir_dtype_name(dtype));
+    return fail_unsupported("%s: storage '%.100s' is used as %s and as %s", r->path, s->key,
+                            weir_dtype_name(s->dtype), weir_dtype_name(dtype));
   return WEIR_OK;
 }
 
@@ -285,13 +283,13 @@ static weir_status to_bytes(const pt_reader *r, const pt_elements *e, weir_shape
   int64_t bytes = (int64_t)e->bytes;
   bool fits = !__builtin_mul_overflow(*offset, bytes, offset);
   if (bytes == 1) return WEIR_OK;
-  if (r->swapped) return weir_fail(WEIR_ENOTSUP, "%s: elements of this byte order", r->path);
+  if (r->swapped) return fail_unsupported("%s: elements of this byte order", r->path);
   for (int i = 0; i < size->count; i++)
     fits = fits && !__builtin_mul_overflow(stride->size[i], bytes, &stride->size[i]);
   if (!fits) return wrong_pt(r, "a stride overflows");
   if (size->count == WEIR_MAX_DIMS)
-    return weir_fail(WEIR_ENOTSUP, "%s: a tensor of %d dimensions has no room for its bytes",
-                     r->path, WEIR_MAX_DIMS);
+    return fail_unsupported("%s: a tensor of %d dimensions has no room for its bytes", r->path,
+                            WEIR_MAX_DIMS);
   size->size[size->count++] = bytes;
   stride->size[stride->count++] = 1;
   return WEIR_OK;
@@ -387,7 +385,7 @@ static weir_status pt_call(void *user, const pickle_value *call, const pickle_va
   pickle_value *first = args->count ? args->item[0] : NULL;
   switch (call->which) {
   case PT_DICT:
-    if (first) return weir_fail(WEIR_ENOTSUP, "%s: an OrderedDict made of a list", r->path);
+    if (first) return fail_unsupported("%s: an OrderedDict made of a list", r->path);
     made->kind = PICKLE_DICT;
     return WEIR_OK;
   case PT_TENSOR:
@@ -473,8 +471,7 @@ static weir_status skip_value(const pt_reader *r, const char *path, const pickle
   const char *what = kind_of_storage(r, v);
   if (!alone || (v->kind != PICKLE_UNKNOWN && v->kind != PICKLE_GLOBAL))
     return tensors_skip(r->set, path, what);
-  return weir_fail(WEIR_ENOTSUP, "%s: the pickle calls %.200s, which makes no tensor", r->path,
-                   what);
+  return fail_unsupported("%s: the pickle calls %.200s, which makes no tensor", r->path, what);
 }
 
 static weir_status put_metadata(pt_reader *r, const char *path, const pickle_value *v, bool alone)
@@ -516,7 +513,7 @@ static weir_status put_tensor(pt_reader *r, const char *path, const pickle_value
 {
   weir_tensor *own = NULL, *t = v->object;
   if (weir_tensors_get(r->set, path))
-    return weir_fail(WEIR_ENOTSUP, "%s: two tensors are called '%.100s'", r->path, path);
+    return fail_unsupported("%s: two tensors are called '%.100s'", r->path, path);
   weir_dtype asked = r->options.dtype;
   weir_status st = asked && v->count ? foreign_convert(&own, t, v->count, &r->options)
                    : asked && asked != (weir_dtype)t->dtype
@@ -548,7 +545,7 @@ static weir_status extend_path(const pt_reader *r, char *path, size_t length,
     return WEIR_OK;
   }
   if (bytes > PATH_BYTES - length - 2)
-    return weir_fail(WEIR_ENOTSUP, "%s: a name of more than %d bytes", r->path, PATH_BYTES - 2);
+    return fail_unsupported("%s: a name of more than %d bytes", r->path, PATH_BYTES - 2);
   if (length) path[length++] = '.';
   memcpy(path + length, text, bytes);
   path[length + bytes] = 0;
@@ -565,7 +562,7 @@ static weir_status visit_items(pt_reader *r, char *path, size_t length, const pi
   size_t step = v->kind == PICKLE_DICT || v->holds == PICKLE_DICT ? 2 : 1, longer = 0;
   weir_status st = WEIR_OK;
   if (depth == DEPTH_MOST)
-    return weir_fail(WEIR_ENOTSUP, "%s: values are nested more than %d deep", r->path, DEPTH_MOST);
+    return fail_unsupported("%s: values are nested more than %d deep", r->path, DEPTH_MOST);
   for (size_t i = 0; !st && i + step <= v->count; i += step) {
     pickle_value place = {.kind = PICKLE_INT, .i = (int64_t)i};
     st = extend_path(r, path, length, step == 2 ? v->item[i] : &place, &longer);
@@ -582,7 +579,7 @@ static weir_status visit_value(pt_reader *r, char *path, size_t length, const pi
                                int depth)
 {
   if (++r->visits > VISITS_MOST)
-    return weir_fail(WEIR_ENOTSUP, "%s: more than %d values", r->path, VISITS_MOST);
+    return fail_unsupported("%s: more than %d values", r->path, VISITS_MOST);
   if (v->kind == PICKLE_DICT || v->kind == PICKLE_LIST || v->kind == PICKLE_TUPLE ||
       (v->kind == PICKLE_UNKNOWN && v->holds))
     return visit_items(r, path, length, v, depth);
@@ -602,8 +599,7 @@ static weir_status find_prefix(pt_reader *r)
     r->prefix = strndup(name, (size_t)(slash - name) + 1);
     return r->prefix ? WEIR_OK : no_pt_memory();
   }
-  return weir_fail(WEIR_ENOTSUP, "%s is a zip file without data.pkl: not one of torch.save()",
-                   r->path);
+  return fail_unsupported("%s is a zip file without data.pkl: not one of torch.save()", r->path);
 }
 
 /* All bytes of a record (new). */
@@ -618,8 +614,8 @@ static weir_status read_record(char **out, size_t *bytes, const pt_reader *r, co
   weir_status st = zip_window(&window, &owned, r->zip, name, false);
   free(name);
   if (!st && window.bytes > most)
-    st = weir_fail(WEIR_ENOTSUP, "%s: %s has %llu bytes; %llu are the most", r->path, record,
-                   (unsigned long long)window.bytes, (unsigned long long)most);
+    st = fail_unsupported("%s: %s has %llu bytes; %llu are the most", r->path, record,
+                          (unsigned long long)window.bytes, (unsigned long long)most);
   char *text = st ? NULL : malloc(window.bytes + 1);
   if (!st && !text) st = no_pt_memory();
   if (text) st = file_read(&window, text, 0, window.bytes);
@@ -684,10 +680,9 @@ static weir_status check_no_legacy(const tensor_file *f)
   unsigned char head[4] = {0};
   weir_status st = f->bytes < sizeof head ? WEIR_OK : file_read(f, head, 0, sizeof head);
   if (!st && !memcmp(head, "\x80\x02\x8a\x0a", 4))
-    st = weir_fail(WEIR_ENOTSUP,
-                   "%s was written by PyTorch before 1.6, or without its zip format: load and save "
-                   "it again with PyTorch",
-                   f->path);
+    st = fail_unsupported("%s was written by PyTorch before 1.6, or without its zip format: load "
+                          "and save it again with PyTorch",
+                          f->path);
   return st;
 }
 

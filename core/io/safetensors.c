@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/base/dump.h"
 #include "core/base/json.h"
@@ -54,8 +53,8 @@ static weir_status read_shape(const st_header *h, json_reader *j, st_entry *e)
   weir_status st = json_reader_open(j, '[');
   while (!st && !(st = json_reader_next(j, ']', &more)) && more) {
     if (e->shape.count == WEIR_MAX_DIMS)
-      return weir_fail(WEIR_ENOTSUP, "%s: tensor '%.100s' has more than %d dimensions",
-                       h->file->path, e->name, WEIR_MAX_DIMS);
+      return fail_unsupported("%s: tensor '%.100s' has more than %d dimensions", h->file->path,
+                              e->name, WEIR_MAX_DIMS);
     st = json_reader_unsigned(j, &size);
     if (!st && size > INT64_MAX) st = wrong_entry(h, e, "has a size that is too large");
     if (!st) e->shape.size[e->shape.count++] = (int64_t)size;
@@ -337,8 +336,8 @@ static weir_status make_safetensors_header(char **out, size_t *bytes, const weir
   if (to && fclose(to)) good = false;
   if (!good) return weir_fail(WEIR_ENOMEM, "no host memory left for the header");
   if (*bytes - 8 > HEADER_MOST)
-    return weir_fail(WEIR_EINVAL, "the header would have %zu bytes; %d are the most", *bytes - 8,
-                     HEADER_MOST);
+    return fail_invalid("the header would have %zu bytes; %d are the most", *bytes - 8,
+                        HEADER_MOST);
   for (int i = 0; i < 8; i++)
     (*out)[i] = (char)((*bytes - 8) >> 8 * i);
   return WEIR_OK;
@@ -351,8 +350,7 @@ weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
   char *head = NULL;
   size_t bytes = 0;
   size_t count = set->tensors.count;
-  if (weir_tensors_get(set, METADATA))
-    return weir_fail(WEIR_EINVAL, "no tensor can have the name " METADATA);
+  if (weir_tensors_get(set, METADATA)) return fail_invalid("no tensor can have the name " METADATA);
   place *order = calloc(count + 1, sizeof *order);
   if (!order) return weir_fail(WEIR_ENOMEM, "no host memory left for %zu names", count);
   for (size_t i = 0; i < count; i++)

@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/tensor.h"
 #include "core/weir/shared.h"
@@ -149,10 +148,9 @@ bool weir_is_shared(const weir_tensor *t)
 static weir_status whole_block(const shared_block **out, const weir_tensor *t)
 {
   *out = shared_block_of(t);
-  if (!*out) return weir_fail(WEIR_EINVAL, "the tensor is not shared: weir_share_memory() first");
-  return is_whole(t, *out)
-             ? WEIR_OK
-             : weir_fail(WEIR_EINVAL, "a view of a shared tensor: share a copy of it");
+  if (!*out) return fail_invalid("the tensor is not shared: weir_share_memory() first");
+  return is_whole(t, *out) ? WEIR_OK
+                           : fail_invalid("a view of a shared tensor: share a copy of it");
 }
 
 weir_status weir_shared_fd(int *out, const weir_tensor *t)
@@ -175,7 +173,7 @@ weir_status weir_shared_name(char *out, size_t room, const weir_tensor *t)
   int length = snprintf(out, room, "/proc/%ld/fd/%d", (long)getpid(), b->fd);
   return (size_t)length < room
              ? WEIR_OK
-             : weir_fail(WEIR_EINVAL, "a name of %d bytes does not fit into %zu", length + 1, room);
+             : fail_invalid("a name of %d bytes does not fit into %zu", length + 1, room);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

@@ -134,7 +134,7 @@ static weir_status read_entry(zip_archive *z, zip_entry *e, const unsigned char 
   size_t name = (size_t)little(p + 28, 2), extra = (size_t)little(p + 30, 2);
   *used = ENTRY_BYTES + name + extra + (size_t)little(p + 32, 2);
   if (*used > left) return wrong_zip(z, "the zip file's directory is damaged");
-  if (p[8] & 1) return weir_fail(WEIR_ENOTSUP, "%s is encrypted", z->file->path);
+  if (p[8] & 1) return fail_unsupported("%s is encrypted", z->file->path);
   *e = (zip_entry){little(p + 42, 4), little(p + 20, 4), little(p + 24, 4),
                    (uint32_t)little(p + 16, 4), (uint16_t)little(p + 10, 2)};
   weir_status st = read_extra(z, e, p + ENTRY_BYTES + name, extra);
@@ -256,8 +256,8 @@ weir_status zip_window(tensor_file *out, void **owned, const zip_archive *z, con
     out->memory = *owned;
     out->base = 0;
   } else if (e->method != STORED) {
-    st = weir_fail(WEIR_ENOTSUP, "%s: '%.100s' is compressed by method %d: only deflate is read",
-                   z->file->path, name, e->method);
+    st = fail_unsupported("%s: '%.100s' is compressed by method %d: only deflate is read",
+                          z->file->path, name, e->method);
   } else if (e->kept != e->bytes) {
     st = wrong_zip_entry(z, name, "is stored, in two different sizes");
   }
@@ -349,7 +349,7 @@ weir_status zip_put(zip_writer *w, const char *name, const void *head, size_t he
   uint64_t at = w->file->bytes, bytes = head_bytes + data_bytes;
   bool wide = bytes >= UINT32_MAX;
   if (length > UINT16_MAX)
-    return weir_fail(WEIR_EINVAL, "a name of %zu bytes is too long for a zip file", length);
+    return fail_invalid("a name of %zu bytes is too long for a zip file", length);
   uint32_t crc = crc32_of(crc32_of(0, head, head_bytes), data, data_bytes);
   weir_status st = put_in_directory(w, name, at, crc, bytes);
   if (st) return st;

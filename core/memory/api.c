@@ -1,7 +1,6 @@
 /* api.c: core/weir/memory.h over the pools. */
 #include "core/backend/plugin.h"
 #include "core/base/lock.h"
-#include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"
@@ -27,7 +26,7 @@ static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes
   }
   mem_heap *h = stream ? (mem_heap *)stream : current_heap(d);
   if (h->pool != d->pool)
-    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", device_at(device));
+    return fail_invalid("the stream is not of device cuda:%u", device_at(device));
   if (bytes) return weir_tcache_malloc(h, bytes, out);
   *out = NULL;
   return WEIR_OK;
@@ -107,8 +106,8 @@ weir_status weir_memory_set_fraction(weir_device device, double fraction)
 {
   FIND_POOL(p, pool_of_device(device, &p));
   if (!(fraction >= 0 && fraction <= 1))
-    return weir_fail(WEIR_EINVAL, "Invalid fraction value: %g%s. Allowed range: 0~1", fraction,
-                     fraction > -1e5 && fraction < 1e5 && fraction == (int)fraction ? ".0" : "");
+    return fail_invalid("Invalid fraction value: %g%s. Allowed range: 0~1", fraction,
+                        fraction > -1e5 && fraction < 1e5 && fraction == (int)fraction ? ".0" : "");
   HOLD_LOCK(&p->lock);
   p->fraction = fraction;
   return WEIR_OK;
@@ -166,7 +165,7 @@ static weir_status tag_of(const char *name, unsigned *tag)
 {
   *tag = name ? tag_number(name) : ALL_TAGS;
   if (!name || *tag < WEIR_TAGS) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "no thread ever set the tag %s", name);
+  return fail_invalid("no thread ever set the tag %s", name);
 }
 
 weir_status weir_memory_pause(weir_device device, const char *tag, bool save)

@@ -411,8 +411,7 @@ weir_status back_fini(mem_pool *p)
   if (!has_vmm(p)) return WEIR_OK;
   weir_status st = back_settle(p);
   if (!st) st = vmm_unstick(p);
-  if (!st && p->leaving)
-    st = weir_fail(WEIR_EINVAL, "work that is not complete may touch the pool's memory");
+  if (!st && p->leaving) st = fail_invalid("work that is not complete may touch the pool's memory");
   if (!st) st = vmm_destroy_spare(p);
   if (!st) st = p->backend->source.release(p->backend->self, p->base, p->space);
   if (st) return st;

@@ -49,7 +49,7 @@ static weir_status unknown(const char *name, const char *key)
   for (int i = 0; i < KEYS; i++)
     used +=
         (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", i ? ", " : "", keys[i].name);
-  return weir_fail(WEIR_EINVAL, "%s: the key %s is not known; valid: %s", name, key, valid);
+  return fail_invalid("%s: the key %s is not known; valid: %s", name, key, valid);
 }
 
 static weir_status parse_share(double *out, const char *name, const char *text)
@@ -57,8 +57,7 @@ static weir_status parse_share(double *out, const char *name, const char *text)
   char *end;
   double value = strtod(text, &end);
   if (end == text || *end || !(value > 0 && value < 1))
-    return weir_fail(WEIR_EINVAL, "%s=%s is not a share; valid: above 0.0 and below 1.0", name,
-                     text);
+    return fail_invalid("%s=%s is not a share; valid: above 0.0 and below 1.0", name, text);
   *out = value;
   return WEIR_OK;
 }
@@ -86,8 +85,7 @@ static weir_status apply_setting(pool_config *config, const struct key *k, const
 static weir_status parse_item(pool_config *config, const char *name, char *item)
 {
   char *value = strchr(item, ':');
-  if (!value)
-    return weir_fail(WEIR_EINVAL, "%s: '%s' is not key:value; as in decay_ms:10000", name, item);
+  if (!value) return fail_invalid("%s: '%s' is not key:value; as in decay_ms:10000", name, item);
   *value++ = 0;
   for (int i = 0; i < KEYS; i++)
     if (!strcmp(keys[i].name, item)) return apply_setting(config, &keys[i], name, value);
@@ -100,8 +98,7 @@ weir_status pool_config_parse(pool_config *config, const char *name, const char 
   char copy[1024], *rest = copy, *item;
   if (!text || !*text) return WEIR_OK;
   if (strlen(text) >= sizeof copy)
-    return weir_fail(WEIR_EINVAL, "%s has %zu bytes; the most is %zu", name, strlen(text),
-                     sizeof copy - 1);
+    return fail_invalid("%s has %zu bytes; the most is %zu", name, strlen(text), sizeof copy - 1);
   (void)snprintf(copy, sizeof copy, "%s", text);
   while ((item = strsep(&rest, ","))) {
     weir_status st = parse_item(&next, name, item);
@@ -109,8 +106,8 @@ weir_status pool_config_parse(pool_config *config, const char *name, const char 
   }
   uint64_t n = next.roundup_divisions;
   if (n & (n - 1))
-    return weir_fail(WEIR_EINVAL, "%s: roundup_power2_divisions is %llu; valid: a power of two",
-                     name, (unsigned long long)n);
+    return fail_invalid("%s: roundup_power2_divisions is %llu; valid: a power of two", name,
+                        (unsigned long long)n);
   *config = next;
   return WEIR_OK;
 }

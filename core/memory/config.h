@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/base/status.h"
+#include "core/base/require.h"
 
 typedef struct pool_config {
   uint64_t max_split_bytes;   /* larger segments are never split (no VMM); UINT64_MAX: no bound */

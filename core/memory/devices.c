@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include "core/backend/plugin.h"
-#include "core/base/require.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"
 #include "core/trace/notify.h"
@@ -36,7 +35,7 @@ static weir_status attach(const weir_backend *backend, const char *conf)
   pool_config config = pool_config_default;
   attached_device *d = &attached_devices[backend->index];
   notify_start();
-  if (d->pool) return weir_fail(WEIR_EINVAL, "cuda:%d has a backend already", backend->index);
+  if (d->pool) return fail_invalid("cuda:%d has a backend already", backend->index);
   weir_status st = pool_config_parse(&config, "WEIR_ALLOC_CONF", getenv("WEIR_ALLOC_CONF"));
   if (!st) st = pool_config_parse(&config, "conf", conf);
   mem_pool *p = NULL;
@@ -92,7 +91,7 @@ static weir_status open_cuda(int i)
 __attribute__((cold)) weir_status attach_device(weir_device d, attached_device **out)
 {
   if (d.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
+    return fail_invalid("the caching allocator serves cuda devices, not the cpu");
   if (device_forked()) return WEIR_ECUDA;
   int i = (int)device_at(d);
   pthread_mutex_lock(&attach_lock);
@@ -114,7 +113,7 @@ weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 {
   WEIR_REQUIRE(backend);
   if (backend->index < 0 || backend->index >= WEIR_DEVICES)
-    return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", WEIR_DEVICES - 1);
+    return fail_invalid("a backend's index is from 0 to %d", WEIR_DEVICES - 1);
   if (device_forked()) return WEIR_ECUDA;
   HOLD_LOCK(&attach_lock);
   return attach(backend, conf);
@@ -125,8 +124,8 @@ weir_status device_detach(weir_device device, weir_status (*end)(mem_pool *pool)
   if (device_forked()) return WEIR_ECUDA;
   HOLD_LOCK(&attach_lock);
   attached_device *at = attached_device_of(device);
-  weir_status st = at ? end(at->pool)
-                      : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", device_at(device));
+  weir_status st =
+      at ? end(at->pool) : fail_invalid("nothing is attached as cuda:%u", device_at(device));
   if (at && !st) {
     at->generation++;
     at->life++;

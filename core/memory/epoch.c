@@ -172,8 +172,7 @@ static void learn_epochs(mem_heap *waiter, const mem_heap *waited, uint64_t epoc
 weir_status epoch_wait(mem_heap *waiter, mem_heap *waited)
 {
   const weir_backend *b = waiter->pool->backend;
-  if (closed(waiter) || closed(waited))
-    return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
+  if (closed(waiter) || closed(waited)) return fail_unsupported("the stream is being captured");
   weir_status st = record_epoch(waited);
   if (!st) st = b->event_wait(b->self, waiter->stream, latest(waited));
   if (st) return st;
@@ -291,9 +290,9 @@ void epoch_after_frees(mem_pool *p)
 weir_status epoch_leave(mem_heap *h)
 {
   mem_pool *p = h->pool;
-  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released before");
+  if (h->left) return fail_invalid("the stream has been released before");
   if (h->diverted || epoch_capturing(h))
-    return weir_fail(WEIR_EINVAL, "the stream is being captured, or allocates to a private pool");
+    return fail_invalid("the stream is being captured, or allocates to a private pool");
   tcache_divert(p, h, 1);
   tcache_reclaim(p);
   weir_status st = record_epoch(h);

@@ -6,7 +6,6 @@
  * DLPack) has the block, as often as it was exported. A block with a USE record is freed under the
  * lock and waits in pool->pending; an exported one is there until its last export ends, so that its
  * memory is never given out, moved, unmapped or paused meanwhile. */
-#include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
@@ -16,7 +15,7 @@ static weir_status find_live(const void *ptr, block_id *out)
 {
   *out = page_map_find((uint64_t)ptr);
   if (*out && block_state(block(*out)) == BLOCK_LIVE) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%p is not a live block of this allocator", ptr);
+  return fail_invalid("%p is not a live block of this allocator", ptr);
 }
 
 weir_status pool_use(void *ptr, mem_heap *h)
@@ -27,10 +26,10 @@ weir_status pool_use(void *ptr, mem_heap *h)
   mem_block *b = block(id);
   mem_pool *p = heap_table[b->heap]->pool;
   if (p != h->pool && !p->host)
-    return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
-                     p->backend->index, h->pool->backend->index);
+    return fail_invalid("%p is on device %d, the stream on device %d", ptr, p->backend->index,
+                        h->pool->backend->index);
   if (heap_table[b->heap]->clock == h) return WEIR_OK;
-  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
+  if (h->left) return fail_invalid("the stream has been released");
   HOLD_LOCK(&p->lock);
   if (!block_use_find(b, USE_STREAM, h->number) && !(st = block_ensure(p, 1)))
     (void)block_use_add(b, USE_STREAM, h->number);
@@ -48,7 +47,7 @@ weir_status weir_memory_export(void *ptr)
   HOLD_LOCK(&p->lock);
   block_id u = block_use_find(b, USE_EXPORT, 0);
   if (block_use_find(b, USE_PAUSE, 0))
-    st = weir_fail(WEIR_EINVAL, "the block at %p is paused: its memory is not there", ptr);
+    st = fail_invalid("the block at %p is paused: its memory is not there", ptr);
   else if (!u && !(st = block_ensure(p, 1)))
     u = block_use_add(b, USE_EXPORT, 0);
   if (!st) block(u)->requested++;
@@ -59,12 +58,12 @@ weir_status weir_memory_unexport(void *ptr)
 {
   WEIR_REQUIRE(ptr);
   block_id id = page_map_find((uint64_t)ptr);
-  if (!id) return weir_fail(WEIR_EINVAL, "%p is not a block of this allocator", ptr);
+  if (!id) return fail_invalid("%p is not a block of this allocator", ptr);
   mem_pool *p = heap_table[block(id)->heap]->pool;
   HOLD_LOCK(&p->lock);
   mem_block *b = block(id);
   block_id u = block_use_find(b, USE_EXPORT, 0);
-  if (!u) return weir_fail(WEIR_EINVAL, "the block at %p is not exported", ptr);
+  if (!u) return fail_invalid("the block at %p is not exported", ptr);
   if (--block(u)->requested) return WEIR_OK;
   block_use_drop(b, u);
   if (block_state(b) == BLOCK_PENDING) epoch_pending(p);

@@ -19,7 +19,6 @@
  * While something allocates to a private pool, the thread caches of its streams are stopped, so
  * that every request passes graph_route(). */
 #include <stdlib.h>
-#include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/backend/plugin.h"
 #include "core/memory/devices.h"
@@ -177,11 +176,11 @@ static weir_status begin_capture(weir_graph_pool *g, mem_heap *stream)
 {
   mem_pool *p = g->pool;
   if (!g->uses)
-    return weir_fail(WEIR_EINVAL, "private pool %llu has been released", (unsigned long long)g->id);
-  if (stream && stream->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
+    return fail_invalid("private pool %llu has been released", (unsigned long long)g->id);
+  if (stream && stream->left) return fail_invalid("the stream has been released");
   if (find_capture(p, NULL, stream) != CAPTURES)
-    return weir_fail(WEIR_EINVAL, "%s allocates to a private pool already",
-                     stream ? "the stream" : "every capture of the device");
+    return fail_invalid("%s allocates to a private pool already",
+                        stream ? "the stream" : "every capture of the device");
   if (p->capture_count == CAPTURES)
     return weir_fail(WEIR_ELIMIT, "%d captures are underway, the most there can be", CAPTURES);
   p->captures[p->capture_count++] = (pool_capture){.graph = g, .stream = stream};
@@ -195,7 +194,7 @@ weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
   WEIR_REQUIRE(pool);
   mem_heap *h = (mem_heap *)stream;
   if (h && h->pool != pool->pool)
-    return weir_fail(WEIR_EINVAL, "the stream is not of the private pool's device");
+    return fail_invalid("the stream is not of the private pool's device");
   if (device_forked()) return WEIR_ECUDA;
   HOLD_LOCK(&pool->pool->lock);
   return begin_capture(pool, h);
@@ -249,8 +248,8 @@ weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
   HOLD_LOCK(&p->lock);
   unsigned i = find_capture(p, pool, (mem_heap *)stream);
   if (i == CAPTURES) {
-    st = weir_fail(WEIR_EINVAL, "nothing of that stream allocates to private pool %llu",
-                   (unsigned long long)pool->id);
+    st = fail_invalid("nothing of that stream allocates to private pool %llu",
+                      (unsigned long long)pool->id);
   } else {
     end_captures(p, i);
   }
@@ -268,8 +267,8 @@ static weir_status release_graph_pool(weir_graph_pool *g)
 {
   mem_pool *p = g->pool;
   if (!g->uses || (g->uses == 1 && underway(g)))
-    return weir_fail(WEIR_EINVAL, "private pool %llu %s", (unsigned long long)g->id,
-                     g->uses ? "is being allocated to" : "has been released before");
+    return fail_invalid("private pool %llu %s", (unsigned long long)g->id,
+                        g->uses ? "is being allocated to" : "has been released before");
   if (--g->uses) return WEIR_OK;
   for (unsigned i = 0; i < p->heap_count; i++) {
     mem_heap *h = heap_table[p->numbers[i]];

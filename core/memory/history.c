@@ -304,15 +304,13 @@ weir_status history_set(mem_pool *p, weir_history_mode mode, weir_history_contex
 {
   pool_history *h = NULL;
   if ((unsigned)mode > WEIR_HISTORY_ALL)
-    return weir_fail(WEIR_EINVAL, "history has the modes off (0), state (1) and all (2), not %d",
-                     (int)mode);
+    return fail_invalid("history has the modes off (0), state (1) and all (2), not %d", (int)mode);
   if ((unsigned)context > WEIR_CONTEXT_ALL)
-    return weir_fail(WEIR_EINVAL,
-                     "history has the contexts none (0), state (1), alloc (2), all (3), not %d",
-                     (int)context);
+    return fail_invalid("history has the contexts none (0), state (1), alloc (2), all (3), not %d",
+                        (int)context);
   if (max_entries >> 40)
-    return weir_fail(WEIR_EINVAL, "%llu entries are more than any history has",
-                     (unsigned long long)max_entries);
+    return fail_invalid("%llu entries are more than any history has",
+                        (unsigned long long)max_entries);
   if (mode && !(h = create_history(p)))
     return weir_fail(WEIR_ENOMEM, "no host memory for a history");
   pthread_mutex_lock(&p->lock);

@@ -243,7 +243,7 @@ static weir_status wait_for_all(mem_pool *p)
   weir_status st = epoch_sync(p);
   for (unsigned i = 0; i < p->heap_count && !st; i++)
     if (heap_table[p->numbers[i]]->dirty > heap_table[p->numbers[i]]->done)
-      st = weir_fail(WEIR_EINVAL, "memory cannot be paused while a stream is being captured");
+      st = fail_invalid("memory cannot be paused while a stream is being captured");
   return st ? st : back_settle(p); /* a page that is mapped twice would not go */
 }
 
@@ -266,17 +266,16 @@ static weir_status mark_blocks(mem_pool *p, unsigned tag, bool save)
 static weir_status can_pause(mem_pool *p, bool save)
 {
   if (!p->space)
-    return weir_fail(WEIR_ENOTSUP,
-                     "pausing memory needs virtual memory management: the allocator of device %d "
-                     "works with whole segments (%s)",
-                     p->backend->index,
-                     !p->backend->source.reserve ? "the device has none"
-                     : p->config.expandable && !p->config.whole_block
-                         ? "no address space for pages"
-                         : "options expandable_segments, whole_block");
+    return fail_unsupported("pausing memory needs virtual memory management: the allocator of "
+                            "device %d works with whole segments (%s)",
+                            p->backend->index,
+                            !p->backend->source.reserve ? "the device has none"
+                            : p->config.expandable && !p->config.whole_block
+                                ? "no address space for pages"
+                                : "options expandable_segments, whole_block");
   if (save && !p->backend->copy_to_host)
-    return weir_fail(WEIR_ENOTSUP, "the backend %s cannot copy to the host: pause without saving",
-                     p->backend->name);
+    return fail_unsupported("the backend %s cannot copy to the host: pause without saving",
+                            p->backend->name);
   uint64_t bytes = p->space / page_bytes(p) * sizeof *p->copies;
   if (p->copies) return WEIR_OK;
   p->copies = pages_alloc(bytes);

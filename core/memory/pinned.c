@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/memory/devices.h"
 #include "core/base/host_memory.h"
@@ -58,8 +57,8 @@ static void prepare_pinned(void)
 static weir_status check_fork(void)
 {
   if (!atomic_load_explicit(&forked, memory_order_relaxed)) return WEIR_OK;
-  return weir_fail(WEIR_ENOTSUP,
-                   "pinned memory belongs to the process that made it, not to its forked child");
+  return fail_unsupported(
+      "pinned memory belongs to the process that made it, not to its forked child");
 }
 
 /* ---- out of memory --------------------------------------------------------------------------- */
@@ -118,14 +117,13 @@ static __attribute__((noinline)) weir_status host_find(host_pool **out, weir_dev
   weir_status st = check_fork();
   mem_pool *p;
   if (!st && device.type != WEIR_DEVICE_CUDA)
-    st = weir_fail(WEIR_EINVAL, "pinned memory is locked by a cuda device, not by the cpu");
+    st = fail_invalid("pinned memory is locked by a cuda device, not by the cpu");
   if (!st) st = pool_of_device(device, &p);
   if (st) return st;
   if (flags >= HOST_FLAGS)
-    return weir_fail(WEIR_EINVAL,
-                     "0x%x are not flags of pinned memory; valid: portable 1, mapped 2, "
-                     "write-combined 4, or a sum of them",
-                     flags);
+    return fail_invalid("0x%x are not flags of pinned memory; valid: portable 1, mapped 2, "
+                        "write-combined 4, or a sum of them",
+                        flags);
   return host_make(out, p, flags);
 }
 
@@ -354,9 +352,7 @@ weir_status weir_pinned_stat(int64_t *out, const char *name)
       *out = *(int64_t *)((char *)&all + figures[i].offset);
       return WEIR_OK;
     }
-  return st ? st
-            : weir_fail(WEIR_EINVAL, "there is no figure called %s, as in active_bytes.current",
-                        name);
+  return st ? st : fail_invalid("there is no figure called %s, as in active_bytes.current", name);
 }
 
 static void reset_pinned(host_pool *s, void *unused)

@@ -261,7 +261,7 @@ weir_status pool_alloc_slow(mem_heap *h, uint64_t bytes, thread_cache *f, void *
   class_learn(p, bytes);
   uint64_t size = bytes >> 39 ? bytes : round_request(p, bytes);
   weir_status st = p->capture_count ? graph_route(&h) : WEIR_OK;
-  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
+  if (h->left) return fail_invalid("the stream has been released");
   if (!st) st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
   if (exhausted(st)) return pool_oom(h, bytes, st);
   if (st) return st;
@@ -452,11 +452,10 @@ weir_status pool_free(mem_pool *p)
   unsigned graphs = 0;
   for (const weir_graph_pool *g = p->graphs; g; g = g->next)
     graphs += g->uses != 0;
-  if (!st && graphs)
-    st = weir_fail(WEIR_EINVAL, "%u private pools of graphs were not released", graphs);
+  if (!st && graphs) st = fail_invalid("%u private pools of graphs were not released", graphs);
   unsigned long long left = p->reserved + p->paused_bytes;
   if (!st && !back_empty(p))
-    st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed", left);
+    st = fail_invalid("the pool has %llu bytes in blocks that were not freed", left);
   if (!st) pool_pause_fini(p);
   if (!st) st = back_fini(p);
   if (!st) {

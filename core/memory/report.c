@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"

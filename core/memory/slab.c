@@ -502,8 +502,8 @@ static weir_status choose_way(host_pool *s)
   s->registers =
       from->host_register && !combined && (s->device->config.pinned_register || !from->host_alloc);
   if (s->registers || from->host_alloc) return WEIR_OK;
-  return weir_fail(WEIR_ENOTSUP, "device %d cannot pin %shost memory", s->device->backend->index,
-                   combined ? "write-combined " : "");
+  return fail_unsupported("device %d cannot pin %shost memory", s->device->backend->index,
+                          combined ? "write-combined " : "");
 }
 
 weir_status host_pool_new(host_pool **out, mem_pool *device, unsigned flags,

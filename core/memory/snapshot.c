@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/base/require.h"
 #include "core/base/dump.h"
 #include "core/base/map.h"
 #include "core/memory/devices.h"

@@ -1,6 +1,5 @@
 /* summary.c: the figures of stats.c as programs ask for them, and PyTorch's table of them. */
 #include <stdio.h>
-#include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/memory/devices.h"
 #include "core/memory/stats.h"
@@ -25,8 +24,7 @@ weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
     *out = *found;
     return WEIR_OK;
   }
-  return weir_fail(WEIR_EINVAL, "there is no figure called %s, as in allocated_bytes.all.current",
-                   name);
+  return fail_invalid("there is no figure called %s, as in allocated_bytes.all.current", name);
 }
 
 weir_status weir_memory_reset_peak(weir_device device)

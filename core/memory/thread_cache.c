@@ -215,10 +215,10 @@ static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id, bo
 {
   if (device_forked()) return WEIR_ECUDA;
   if (id && block_state(block(id)) == BLOCK_LIVE && host != is_host(block(id)))
-    return weir_fail(WEIR_EINVAL, "%p is %s memory: free it with %s()", ptr,
-                     host ? "device" : "pinned host", host ? "weir_free" : "weir_pinned_free");
-  if (id) return weir_fail(WEIR_EINVAL, "the block at %p has been freed before", ptr);
-  return weir_fail(WEIR_EINVAL, "%p is not the start of a block of this allocator", ptr);
+    return fail_invalid("%p is %s memory: free it with %s()", ptr, host ? "device" : "pinned host",
+                        host ? "weir_free" : "weir_pinned_free");
+  if (id) return fail_invalid("the block at %p has been freed before", ptr);
+  return fail_invalid("%p is not the start of a block of this allocator", ptr);
 }
 
 /* The freeing thread's own count of the heap, or the block's owner's where it has none: sums over

@@ -65,7 +65,7 @@ weir_status weir_module_gelu(weir_module **out, const char *approximate)
   WEIR_REQUIRE_OUT(out, approximate);
   bool tanh = !strcmp(approximate, "tanh");
   if (!tanh && strcmp(approximate, "none") != 0)
-    return weir_fail(WEIR_EINVAL, "approximate argument must be either none or tanh.");
+    return fail_invalid("approximate argument must be either none or tanh.");
   return plain_layer(out, &gelu_class, &(plain_data){.tanh = tanh});
 }
 

@@ -87,36 +87,31 @@ static weir_status check_rank(const weir_tensor *q, const weir_tensor *k, const 
 {
   bool batched = q->dims == 3;
   if (q->dims != 2 && q->dims != 3)
-    return weir_fail(WEIR_EINVAL,
-                     "query should be unbatched 2D or batched 3D tensor but received %d-D query "
-                     "tensor",
-                     (int)q->dims);
+    return fail_invalid(
+        "query should be unbatched 2D or batched 3D tensor but received %d-D query tensor",
+        (int)q->dims);
   if (k->dims != q->dims || v->dims != q->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "For %s (%d-D) `query`, expected `key` and `value` to be %d-D but found %d-D "
-                     "and %d-D tensors respectively",
-                     batched ? "batched" : "unbatched", (int)q->dims, (int)q->dims, (int)k->dims,
-                     (int)v->dims);
+    return fail_invalid("For %s (%d-D) `query`, expected `key` and `value` to be %d-D but found "
+                        "%d-D and %d-D tensors respectively",
+                        batched ? "batched" : "unbatched", (int)q->dims, (int)q->dims, (int)k->dims,
+                        (int)v->dims);
   const weir_tensor *padding = o->key_padding_mask, *mask = o->attn_mask;
   if (padding && padding->dims != q->dims - 1)
-    return weir_fail(WEIR_EINVAL,
-                     "For %s (%d-D) `query`, expected `key_padding_mask` to be `None` or %d-D but "
-                     "found %d-D tensor instead",
-                     batched ? "batched" : "unbatched", (int)q->dims, q->dims - 1,
-                     (int)padding->dims);
+    return fail_invalid("For %s (%d-D) `query`, expected `key_padding_mask` to be `None` or %d-D "
+                        "but found %d-D tensor instead",
+                        batched ? "batched" : "unbatched", (int)q->dims, q->dims - 1,
+                        (int)padding->dims);
   if (mask && mask->dims != 2 && mask->dims != 3)
-    return weir_fail(WEIR_EINVAL,
-                     "For %s (%d-D) `query`, expected `attn_mask` to be `None`, 2-D or 3-D but "
-                     "found %d-D tensor instead",
-                     batched ? "batched" : "unbatched", (int)q->dims, (int)mask->dims);
+    return fail_invalid("For %s (%d-D) `query`, expected `attn_mask` to be `None`, 2-D or 3-D but "
+                        "found %d-D tensor instead",
+                        batched ? "batched" : "unbatched", (int)q->dims, (int)mask->dims);
   text_buffer t;
   int64_t l = q->size[0], s = k->size[0];
   if (mask && mask->dims == 3 && !batched &&
       (mask->size[0] != heads || mask->size[1] != l || mask->size[2] != s))
-    return weir_fail(WEIR_EINVAL,
-                     "Expected `attn_mask` shape to be (%" PRId64 ", %" PRId64 ", %" PRId64
-                     ") but got weir.Size(%s)",
-                     heads, l, s, shape_format(&t, weir_shape_of(3, mask->size)));
+    return fail_invalid("Expected `attn_mask` shape to be (%" PRId64 ", %" PRId64 ", %" PRId64
+                        ") but got weir.Size(%s)",
+                        heads, l, s, shape_format(&t, weir_shape_of(3, mask->size)));
   return WEIR_OK;
 }
 
@@ -124,7 +119,7 @@ static weir_status check_mask(const weir_tensor *mask, const char *name)
 {
   if (!mask || mask->dtype == WEIR_BOOL || dtype_is_floating((weir_dtype)mask->dtype))
     return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "only bool and floating types of %s are supported", name);
+  return fail_invalid("only bool and floating types of %s are supported", name);
 }
 
 /* t's sizes as torch prints them: the first `count` of (length, N, features). */
@@ -142,26 +137,22 @@ static weir_status check_features(const multihead *h, const weir_tensor *q, cons
   text_buffer a, b;
   bool same = k->size[0] == v->size[0] && k->size[1] == v->size[1];
   if (q->size[2] != h->features)
-    return weir_fail(WEIR_EINVAL,
-                     "was expecting embedding dimension of %" PRId64 ", but got %" PRId64,
-                     h->features, q->size[2]);
+    return fail_invalid("was expecting embedding dimension of %" PRId64 ", but got %" PRId64,
+                        h->features, q->size[2]);
   if (h->apart && !same)
-    return weir_fail(WEIR_EINVAL,
-                     "key's sequence and batch dims weir.Size(%s) do not match value's "
-                     "weir.Size(%s)",
-                     sequence_shape(&a, k, 2), sequence_shape(&b, v, 2));
+    return fail_invalid(
+        "key's sequence and batch dims weir.Size(%s) do not match value's weir.Size(%s)",
+        sequence_shape(&a, k, 2), sequence_shape(&b, v, 2));
   for (int i = 0; h->apart && i < 2; i++) {
     int64_t has = (i ? v : k)->size[2], wants = i ? h->vdim : h->kdim;
     if (has != wants)
-      return weir_fail(WEIR_EINVAL,
-                       "expecting %s weights shape of (%" PRId64 ", %" PRId64
-                       "), but got weir.Size([%" PRId64 ", %" PRId64 "])",
-                       i ? "value" : "key", h->features, has, h->features, wants);
+      return fail_invalid("expecting %s weights shape of (%" PRId64 ", %" PRId64
+                          "), but got weir.Size([%" PRId64 ", %" PRId64 "])",
+                          i ? "value" : "key", h->features, has, h->features, wants);
   }
   if (!same || (!h->apart && k->size[2] != v->size[2]))
-    return weir_fail(WEIR_EINVAL,
-                     "key shape weir.Size(%s) does not match value shape weir.Size(%s)",
-                     sequence_shape(&a, k, 3), sequence_shape(&b, v, 3));
+    return fail_invalid("key shape weir.Size(%s) does not match value shape weir.Size(%s)",
+                        sequence_shape(&a, k, 3), sequence_shape(&b, v, 3));
   return WEIR_OK;
 }
 
@@ -170,10 +161,9 @@ static weir_status check_batches(const multihead *h, const weir_tensor *q, const
 {
   int64_t hd = h->features / h->heads;
   if (k->size[0] != q->size[0])
-    return weir_fail(WEIR_EINVAL,
-                     "shape '[%" PRId64 ", %" PRId64 ", %" PRId64
-                     "]' is invalid for input of size %" PRId64,
-                     k->size[1], q->size[0] * h->heads, hd, k->size[0] * k->size[1] * h->features);
+    return fail_invalid(
+        "shape '[%" PRId64 ", %" PRId64 ", %" PRId64 "]' is invalid for input of size %" PRId64,
+        k->size[1], q->size[0] * h->heads, hd, k->size[0] * k->size[1] * h->features);
   return WEIR_OK;
 }
 
@@ -201,14 +191,12 @@ static weir_status shaped_mask(weir_tensor **out, const weir_tensor *mask, weir_
   if (size[0] != l || size[1] != s || (!flat && mask->size[0] != n)) {
     (void)shape_format(&t, weir_shape_of(mask->dims, mask->size));
     if (flat)
-      return weir_fail(WEIR_EINVAL,
-                       "The shape of the 2D attn_mask is weir.Size(%s), but should be (%" PRId64
-                       ", %" PRId64 ").",
-                       t.at, l, s);
-    return weir_fail(WEIR_EINVAL,
-                     "The shape of the 3D attn_mask is weir.Size(%s), but should be (%" PRId64
-                     ", %" PRId64 ", %" PRId64 ").",
-                     t.at, n, l, s);
+      return fail_invalid("The shape of the 2D attn_mask is weir.Size(%s), but should be (%" PRId64
+                          ", %" PRId64 ").",
+                          t.at, l, s);
+    return fail_invalid("The shape of the 3D attn_mask is weir.Size(%s), but should be (%" PRId64
+                        ", %" PRId64 ", %" PRId64 ").",
+                        t.at, n, l, s);
   }
   return weir_reshape(out, mask, flat ? weir_shape(1, 1, l, s) : full);
 }
@@ -219,13 +207,11 @@ static weir_status padding_mask(weir_tensor **out, const weir_tensor *mask, weir
   int64_t n = full.size[0], s = full.size[3];
   int64_t rows = mask->dims == 1 ? 1 : mask->size[0], length = mask->size[mask->dims - 1];
   if (rows != n)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected key_padded_mask.shape[0] to be %" PRId64 ", but got %" PRId64, n,
-                     rows);
+    return fail_invalid("Expected key_padded_mask.shape[0] to be %" PRId64 ", but got %" PRId64, n,
+                        rows);
   if (length != s)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected key_padded_mask.shape[1] to be %" PRId64 ", but got %" PRId64, s,
-                     length);
+    return fail_invalid("Expected key_padded_mask.shape[1] to be %" PRId64 ", but got %" PRId64, s,
+                        length);
   return weir_reshape(out, mask, weir_shape(n, 1, 1, s));
 }
 
@@ -410,10 +396,8 @@ static weir_status multihead_forward(weir_tensor **out, weir_module *m, weir_ten
   const multihead_extra *extra = extra_of_call;
   extra_of_call = NULL;
   if (count != 1 && count != 3)
-    return weir_fail(WEIR_EINVAL,
-                     "MultiheadAttention.forward() takes 1 or 3 tensors but %d were "
-                     "passed",
-                     count);
+    return fail_invalid("MultiheadAttention.forward() takes 1 or 3 tensors but %d were passed",
+                        count);
   weir_tensor *all[3] = {in[0], in[count == 3], in[count == 3 ? 2 : 0]};
   return multihead_call(out, m, all, extra);
 }
@@ -439,8 +423,7 @@ weir_status weir_multihead_attention(weir_tensor **out, weir_tensor **weights, w
   WEIR_REQUIRE_OUT(out, m, query);
   WEIR_REQUIRE(key, value);
   if (m->kind != &multihead_class)
-    return weir_fail(WEIR_EINVAL, "weir_multihead_attention: a %s is no MultiheadAttention",
-                     m->kind->name);
+    return fail_invalid("weir_multihead_attention: a %s is no MultiheadAttention", m->kind->name);
   multihead_extra extra = {options, weights};
   extra_of_call = &extra;
   weir_status st = weir_module_call_many(out, m, (weir_tensor *[]){query, key, value}, 3);
@@ -457,12 +440,10 @@ weir_status weir_module_multihead_attention(weir_module **out, int64_t embed_dim
   void *data = NULL;
   weir_module *m = NULL;
   if (embed_dim <= 0 || num_heads <= 0)
-    return weir_fail(WEIR_EINVAL,
-                     "embed_dim and num_heads must be greater than 0, got embed_dim=%" PRId64
-                     " and num_heads=%" PRId64 " instead",
-                     embed_dim, num_heads);
-  if (embed_dim % num_heads)
-    return weir_fail(WEIR_EINVAL, "embed_dim must be divisible by num_heads");
+    return fail_invalid("embed_dim and num_heads must be greater than 0, got embed_dim=%" PRId64
+                        " and num_heads=%" PRId64 " instead",
+                        embed_dim, num_heads);
+  if (embed_dim % num_heads) return fail_invalid("embed_dim must be divisible by num_heads");
   multihead h = {embed_dim,
                  num_heads,
                  o->kdim ? o->kdim : embed_dim,

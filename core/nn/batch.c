@@ -30,8 +30,8 @@ static weir_status check_batch(const weir_batch *b, const char *what, int64_t nu
   for (int i = 0; whole && i < b->count; i++)
     whole = b->tensor[i];
   if (whole) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%s %lld of the dataset is no 1 to %d tensors: it has %d", what,
-                   (long long)number, WEIR_BATCH_TENSORS, b->count);
+  return fail_invalid("%s %lld of the dataset is no 1 to %d tensors: it has %d", what,
+                      (long long)number, WEIR_BATCH_TENSORS, b->count);
 }
 
 /* The items of the batch, items[0..got-1]. */
@@ -58,7 +58,7 @@ static weir_status stack_items(weir_batch *out, const weir_batch *items, int64_t
   weir_status st = WEIR_OK;
   for (int64_t i = 1; !st && i < count; i++)
     if (items[i].count != items[0].count)
-      st = weir_fail(WEIR_EINVAL, "each element in list of batch should be of equal size");
+      st = fail_invalid("each element in list of batch should be of equal size");
   for (int k = 0; !st && k < items[0].count; k++) {
     for (int64_t i = 0; i < count; i++)
       column[i] = items[i].tensor[k];
@@ -175,12 +175,11 @@ weir_status weir_tensor_dataset(weir_dataset *out, weir_tensor *const *tensors, 
   if (count) WEIR_REQUIRE(tensors);
   *out = (weir_dataset){0};
   if (count < 1 || count > WEIR_BATCH_TENSORS)
-    return weir_fail(WEIR_EINVAL, "a dataset has 1 to %d tensors, not %d", WEIR_BATCH_TENSORS,
-                     count);
+    return fail_invalid("a dataset has 1 to %d tensors, not %d", WEIR_BATCH_TENSORS, count);
   for (int i = 0; i < count; i++)
     if (!tensors[i] || !weir_tensor_dim(tensors[i]) ||
         weir_tensor_size(tensors[i], 0) != weir_tensor_size(tensors[0], 0))
-      return weir_fail(WEIR_EINVAL, "Size mismatch between tensors");
+      return fail_invalid("Size mismatch between tensors");
   rows *r = calloc(1, sizeof *r);
   if (!r) return weir_fail(WEIR_ENOMEM, "no host memory for a dataset of %d tensors", count);
   for (int i = 0; i < count; i++, r->count++)

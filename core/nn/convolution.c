@@ -50,9 +50,9 @@ static void convolution_describe(char *out, size_t room, const weir_module *m)
 
 static weir_status check_groups(int64_t in, int64_t to, int64_t groups)
 {
-  if (groups < 1) return weir_fail(WEIR_EINVAL, "groups must be a positive integer");
-  if (in % groups) return weir_fail(WEIR_EINVAL, "in_channels must be divisible by groups");
-  if (to % groups) return weir_fail(WEIR_EINVAL, "out_channels must be divisible by groups");
+  if (groups < 1) return fail_invalid("groups must be a positive integer");
+  if (in % groups) return fail_invalid("in_channels must be divisible by groups");
+  if (to % groups) return fail_invalid("out_channels must be divisible by groups");
   return WEIR_OK;
 }
 

@@ -55,7 +55,7 @@ static weir_status check_padding(embedding_data *out, int64_t count, const char 
 {
   if (!out->padded) return WEIR_OK;
   if (out->padding_idx >= count || out->padding_idx < -count)
-    return weir_fail(WEIR_EINVAL, "%s must be within num_embeddings", refusal);
+    return fail_invalid("%s must be within num_embeddings", refusal);
   if (out->padding_idx < 0) out->padding_idx += count;
   return WEIR_OK;
 }
@@ -100,8 +100,8 @@ static weir_status embedding_bag_forward(weir_tensor **out, weir_module *m, weir
 {
   const embedding_data *e = m->data;
   if (count < 1 || count > 3 || !in[0])
-    return weir_fail(WEIR_EINVAL,
-                     "EmbeddingBag.forward() takes from 1 to 3 tensors but %d were passed", count);
+    return fail_invalid("EmbeddingBag.forward() takes from 1 to 3 tensors but %d were passed",
+                        count);
   return weir_embedding_bag(out, in[0], m->slot[0].t, count > 1 ? in[1] : NULL,
                             count > 2 ? in[2] : NULL, &e->bag);
 }
@@ -131,7 +131,7 @@ weir_status weir_module_embedding_bag(weir_module **out, int64_t num_embeddings,
   embedding_data e = {
       .padded = o->bag.has_padding, .padding_idx = o->bag.padding_idx, .bag = o->bag};
   if ((unsigned)e.bag.mode > WEIR_BAG_MAX)
-    return weir_fail(WEIR_EINVAL, "mode has to be one of sum, mean or max");
+    return fail_invalid("mode has to be one of sum, mean or max");
   weir_status st = check_padding(&e, num_embeddings, "padding_idx");
   e.bag.padding_idx = e.padding_idx;
   return st ? st : rows_layer(out, &kind, &e, num_embeddings, embedding_dim, &o->tensor);

@@ -91,8 +91,7 @@ weir_status weir_module_register_hook(uint64_t *id, weir_module *m, weir_module_
     if (destroy) destroy(user);
     return (unsigned)kind <= WEIR_HOOK_BACKWARD
                ? no_room_for_hook()
-               : weir_fail(WEIR_EINVAL, "weir_module_register_hook: there is no kind %d",
-                           (int)kind);
+               : fail_invalid("weir_module_register_hook: there is no kind %d", (int)kind);
   }
   *h = (module_hook){.id = atomic_fetch_add(&next_module_hook, 1),
                      .kind = kind,
@@ -295,8 +294,8 @@ static weir_status show_output(module_pass *p)
   for (int i = 0; i < p->count; i++)
     replaced |= grads[i] != NULL;
   if (!st && replaced)
-    st = weir_fail(WEIR_EINVAL, "Backward hook for Modules where no input requires gradient should "
-                                "always return None or None for all gradients.");
+    st = fail_invalid("Backward hook for Modules where no input requires gradient should always "
+                      "return None or None for all gradients.");
   release_list(grads, p->count);
   weir_tensor_drop(&p->output);
   return st;

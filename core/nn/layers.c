@@ -13,9 +13,9 @@ enum { WEIGHT, BIAS };
 
 static weir_status one_input(const weir_module *m, int count)
 {
-  return count == 1 ? WEIR_OK
-                    : weir_fail(WEIR_EINVAL, "%s.forward() takes 1 tensor but %d were given",
-                                m->kind->name, count);
+  return count == 1
+             ? WEIR_OK
+             : fail_invalid("%s.forward() takes 1 tensor but %d were given", m->kind->name, count);
 }
 
 /* A layer with data of its own, a copy of `bytes` at `data`. */
@@ -150,11 +150,9 @@ weir_status weir_module_conv2d(weir_module **out, int64_t in_channels, int64_t o
       .name = "Conv2d", .forward = conv2d_forward, .destroy = free, .describe = conv2d_describe};
   weir_conv2d_options c = conv2d_defaults(options);
   weir_module *m;
-  if (c.groups < 1) return weir_fail(WEIR_EINVAL, "groups must be a positive integer");
-  if (in_channels % c.groups)
-    return weir_fail(WEIR_EINVAL, "in_channels must be divisible by groups");
-  if (out_channels % c.groups)
-    return weir_fail(WEIR_EINVAL, "out_channels must be divisible by groups");
+  if (c.groups < 1) return fail_invalid("groups must be a positive integer");
+  if (in_channels % c.groups) return fail_invalid("in_channels must be divisible by groups");
+  if (out_channels % c.groups) return fail_invalid("out_channels must be divisible by groups");
   weir_status st = layer(&m, &kind, &c, sizeof c);
   if (st) return st;
   int64_t inputs = in_channels / c.groups;
@@ -262,7 +260,7 @@ static const weir_module_class sequential = {.name = "Sequential", .forward = se
 /* The first of children that is NULL: an error of `function`. */
 static weir_status no_child(const char *function, size_t place)
 {
-  return weir_fail(WEIR_EINVAL, "%s: module '%zu' is NULL", function, place);
+  return fail_invalid("%s: module '%zu' is NULL", function, place);
 }
 
 weir_status weir_module_append(weir_module *m, weir_module *child)
@@ -272,8 +270,8 @@ weir_status weir_module_append(weir_module *m, weir_module *child)
   WEIR_REQUIRE(m);
   if (m->kind != &sequential && m->kind != &module_list_class) {
     weir_module_release(child);
-    return weir_fail(WEIR_EINVAL, "only a Sequential or a ModuleList can be appended to, not a %s",
-                     m->kind->name);
+    return fail_invalid("only a Sequential or a ModuleList can be appended to, not a %s",
+                        m->kind->name);
   }
   if (!child) return no_child(__func__, m->children);
   (void)snprintf(name, sizeof name, "%zu", m->children);

@@ -20,21 +20,18 @@
 static weir_status check_loader_options(const weir_loader_options *o)
 {
   if (o->workers < 0)
-    return weir_fail(WEIR_EINVAL, "num_workers option should be non-negative; use num_workers=0 to "
-                                  "load in the calling thread.");
-  if (o->prefetch_factor < 0)
-    return weir_fail(WEIR_EINVAL, "prefetch_factor option should be non-negative");
+    return fail_invalid("num_workers option should be non-negative; use num_workers=0 to load in "
+                        "the calling thread.");
+  if (o->prefetch_factor < 0) return fail_invalid("prefetch_factor option should be non-negative");
   if (o->prefetch_factor && !o->workers)
-    return weir_fail(WEIR_EINVAL,
-                     "prefetch_factor option could only be specified in multiprocessing. let "
-                     "num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to "
-                     "None.");
+    return fail_invalid(
+        "prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 to "
+        "enable multiprocessing, otherwise set prefetch_factor to None.");
   if (o->batch_size < 0 || o->batch_size > INT32_MAX)
-    return weir_fail(WEIR_EINVAL,
-                     "batch_size should be a positive integer value, but got batch_size=%lld",
-                     (long long)o->batch_size);
+    return fail_invalid("batch_size should be a positive integer value, but got batch_size=%lld",
+                        (long long)o->batch_size);
   if (o->sampler.next && o->shuffle)
-    return weir_fail(WEIR_EINVAL, "sampler option is mutually exclusive with shuffle");
+    return fail_invalid("sampler option is mutually exclusive with shuffle");
   return WEIR_OK;
 }
 
@@ -45,7 +42,7 @@ weir_status weir_loader_create(weir_loader **out, const weir_dataset *dataset,
   weir_loader_options o = options ? *options : (weir_loader_options){0};
   weir_status st = check_loader_options(&o);
   if (!st && (!dataset->length || !dataset->get))
-    st = weir_fail(WEIR_EINVAL, "a dataset needs both length and get");
+    st = fail_invalid("a dataset needs both length and get");
   weir_loader *l = st ? NULL : calloc(1, sizeof *l);
   if (!l) {
     if (dataset->destroy) dataset->destroy(dataset->user);
@@ -74,7 +71,7 @@ static weir_status length_of(int64_t *out, const weir_loader *l)
   *out = l->set.length(l->set.user);
   if (*out >= 0) return WEIR_OK;
   const char *why = weir_error_message();
-  return weir_fail(WEIR_EINVAL, "%s", *why ? why : "the dataset's length is negative");
+  return fail_invalid("%s", *why ? why : "the dataset's length is negative");
 }
 
 weir_status weir_loader_length(int64_t *out, const weir_loader *l)
@@ -83,7 +80,7 @@ weir_status weir_loader_length(int64_t *out, const weir_loader *l)
   int64_t items, size = l->options.batch_size;
   *out = 0;
   if (l->options.sampler.next)
-    return weir_fail(WEIR_ENOTSUP, "how many items a sampler names is known at its end only");
+    return fail_unsupported("how many items a sampler names is known at its end only");
   weir_status st = length_of(&items, l);
   if (!st) *out = items / size + (items % size && !l->options.drop_last);
   return st;
@@ -248,8 +245,8 @@ static weir_status prepare_ring(weir_loader_iter *it)
   int64_t indices;
   it->window = o->workers ? (int64_t)o->workers * o->prefetch_factor : 1;
   if (__builtin_mul_overflow(it->window, o->batch_size, &indices) || indices < 0)
-    return weir_fail(WEIR_EINVAL, "%d workers, %d batches each of %lld items are too many",
-                     o->workers, o->prefetch_factor, (long long)o->batch_size);
+    return fail_invalid("%d workers, %d batches each of %lld items are too many", o->workers,
+                        o->prefetch_factor, (long long)o->batch_size);
   it->slot = calloc((size_t)it->window, sizeof *it->slot);
   it->worker = calloc((size_t)o->workers + 1, sizeof *it->worker);
   it->indices = calloc((size_t)indices, sizeof *it->indices);

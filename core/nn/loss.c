@@ -49,9 +49,8 @@ weir_status weir_module_triplet_margin_loss(weir_module **out, double margin, do
   layer_text t;
   plain_data d = {.reduction = reduction, .number = {margin, p}};
   if (margin <= 0)
-    return weir_fail(WEIR_EINVAL,
-                     "TripletMarginLoss: expected margin to be greater than 0, got %s instead",
-                     float_text(&t, margin));
+    return fail_invalid("TripletMarginLoss: expected margin to be greater than 0, got %s instead",
+                        float_text(&t, margin));
   return plain_layer(out, &triplet_margin_loss_class, &d);
 }
 

@@ -20,8 +20,7 @@ weir_status weir_module_new(weir_module **out, const weir_module_class *kind, vo
   *out = m;
   if (!m) {
     if (kind->destroy && data) kind->destroy(data);
-    return kind->name ? no_module_memory(kind)
-                      : weir_fail(WEIR_EINVAL, "a module's class has no name");
+    return kind->name ? no_module_memory(kind) : fail_invalid("a module's class has no name");
   }
   atomic_init(&m->refs, 1);
   atomic_init(&m->training, true);
@@ -128,10 +127,9 @@ static bool taken(const weir_module *m, const char *name)
 /* torch's rules for the names of parameters, buffers and modules. */
 static weir_status check_name(const weir_module *m, const char *kind, const char *name)
 {
-  if (!name || !*name) return weir_fail(WEIR_EINVAL, "%s name can't be empty string \"\"", kind);
-  if (strchr(name, '.'))
-    return weir_fail(WEIR_EINVAL, "%s name can't contain \".\", got: %s", kind, name);
-  if (taken(m, name)) return weir_fail(WEIR_EINVAL, "attribute '%s' already exists", name);
+  if (!name || !*name) return fail_invalid("%s name can't be empty string \"\"", kind);
+  if (strchr(name, '.')) return fail_invalid("%s name can't contain \".\", got: %s", kind, name);
+  if (taken(m, name)) return fail_invalid("attribute '%s' already exists", name);
   return WEIR_OK;
 }
 
@@ -171,11 +169,10 @@ weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_ten
   WEIR_REQUIRE(m, name);
   if (!weir_tensor_is_leaf(t) && t) {
     weir_tensor_release(t);
-    return weir_fail(WEIR_EINVAL,
-                     "Cannot assign non-leaf Tensor to parameter '%s'. Model parameters must be "
-                     "created explicitly. To express '%s' as a function of another Tensor, compute "
-                     "the value in the forward() method.",
-                     name, name);
+    return fail_invalid("Cannot assign non-leaf Tensor to parameter '%s'. Model parameters must be "
+                        "created explicitly. To express '%s' as a function of another Tensor, "
+                        "compute the value in the forward() method.",
+                        name, name);
   }
   return add_tensor(m, name, t, (module_slot){.what = WEIR_PARAMETERS, .persistent = true});
 }
@@ -240,11 +237,11 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
   bool within = false;
   char *copy = NULL;
   weir_status st = check_name(m, "module", name);
-  if (!child) return st ? st : weir_fail(WEIR_EINVAL, "weir_module_add: module '%s' is NULL", name);
+  if (!child) return st ? st : fail_invalid("weir_module_add: module '%s' is NULL", name);
   if (!st) st = contains(&within, child, m);
   if (!st && within)
-    st = weir_fail(WEIR_EINVAL, "module '%s' (%s) has the module it is added to within itself",
-                   name, child->kind->name);
+    st = fail_invalid("module '%s' (%s) has the module it is added to within itself", name,
+                      child->kind->name);
   void *array = m->child;
   if (!st) st = make_slot_room(&array, m->children, sizeof *m->child, &copy, name);
   m->child = array;
@@ -265,9 +262,8 @@ static __attribute__((cold)) weir_status no_output(const weir_module *m)
 {
   char path[WEIR_TENSOR_TEXT];
   module_path_text(path);
-  return weir_fail(WEIR_EINVAL,
-                   "Module [%s] returned success from its forward without an output (%s)",
-                   m->kind->name, path);
+  return fail_invalid("Module [%s] returned success from its forward without an output (%s)",
+                      m->kind->name, path);
 }
 
 __thread module_watcher *module_watched;
@@ -290,8 +286,8 @@ weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor
   WEIR_REQUIRE_OUT(out, m);
   if (count) WEIR_REQUIRE(in);
   if (!m->kind->forward)
-    return weir_fail(WEIR_ENOTSUP, "Module [%s] is missing the required \"forward\" function",
-                     m->kind->name);
+    return fail_unsupported("Module [%s] is missing the required \"forward\" function",
+                            m->kind->name);
   return __builtin_expect(m->hooks != NULL, 0) ? module_call_hooked(out, m, in, count)
                                                : module_forward(out, m, in, count);
 }

@@ -85,9 +85,9 @@ static weir_status normal_layer(weir_module **out, const weir_module_class *kind
 
 static weir_status check_one(const weir_module *m, int count)
 {
-  return count == 1 ? WEIR_OK
-                    : weir_fail(WEIR_EINVAL, "%s.forward() takes 1 tensor but %d were given",
-                                m->kind->name, count);
+  return count == 1
+             ? WEIR_OK
+             : fail_invalid("%s.forward() takes 1 tensor but %d were given", m->kind->name, count);
 }
 
 /* Inputs of the dimensions `least` and `most`. */
@@ -95,9 +95,8 @@ static weir_status check_dims(const weir_tensor *in, int least, int most)
 {
   int dims = weir_tensor_dim(in);
   if (dims >= least && dims <= most) return WEIR_OK;
-  if (least == most)
-    return weir_fail(WEIR_EINVAL, "expected %dD input (got %dD input)", least, dims);
-  return weir_fail(WEIR_EINVAL, "expected %dD or %dD input (got %dD input)", least, most, dims);
+  if (least == most) return fail_invalid("expected %dD input (got %dD input)", least, dims);
+  return fail_invalid("expected %dD or %dD input (got %dD input)", least, most, dims);
 }
 
 /* One batch more was tracked; *momentum is what it counts. */
@@ -136,10 +135,9 @@ static weir_status check_channels(const normal_data *d, const weir_tensor *in)
   int at = weir_tensor_dim(in) == d->axes + 2;
   int64_t there = weir_tensor_size(in, at);
   if (!d->affine || there == d->channels) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "expected input's size at dim=%d to match num_features (%" PRId64
-                   "), but got: %" PRId64 ".",
-                   at, d->channels, there);
+  return fail_invalid("expected input's size at dim=%d to match num_features (%" PRId64
+                      "), but got: %" PRId64 ".",
+                      at, d->channels, there);
 }
 
 static weir_status instance_norm_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
@@ -306,7 +304,7 @@ weir_status weir_module_group_norm(weir_module **out, int64_t groups, int64_t ch
   d.groups = groups;
   d.channels = channels;
   if (groups < 1 || channels % groups)
-    return weir_fail(WEIR_EINVAL, "num_channels (%lld) must be divisible by num_groups (%lld)",
-                     (long long)channels, (long long)groups);
+    return fail_invalid("num_channels (%lld) must be divisible by num_groups (%lld)",
+                        (long long)channels, (long long)groups);
   return normal_layer(out, &kind, &d, weir_shape(channels), options);
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/nn/optim.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
@@ -96,7 +95,7 @@ enum { FIELDS = sizeof fields / sizeof *fields };
 static weir_status check_least(const char *what, double value, double least, double below)
 {
   if (value >= least && value < below) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "Invalid %s: %g", what, value);
+  return fail_invalid("Invalid %s: %g", what, value);
 }
 
 static weir_status check_options(weir_optim kind, const weir_optim_options *o)
@@ -114,7 +113,7 @@ static weir_status check_options(weir_optim kind, const weir_optim_options *o)
   if (!st && kind == WEIR_ADAGRAD)
     st = check_least("initial_accumulator_value value", o->initial_accumulator_value, 0, INFINITY);
   if (!st && kind == WEIR_SGD && o->nesterov && (o->momentum <= 0 || o->dampening != 0))
-    st = weir_fail(WEIR_EINVAL, "Nesterov momentum requires a momentum and zero dampening");
+    st = fail_invalid("Nesterov momentum requires a momentum and zero dampening");
   return st;
 }
 
@@ -123,17 +122,14 @@ static weir_status check_options(weir_optim kind, const weir_optim_options *o)
 static weir_status check_parameter(const weir_optimizer *o, const weir_tensor *p,
                                    weir_tensor *const *before, int count)
 {
-  if (!p)
-    return weir_fail(WEIR_EINVAL, "optimizer can only optimize Tensors, but one of the params "
-                                  "is NULL");
-  if (!weir_tensor_is_leaf(p)) return weir_fail(WEIR_EINVAL, "can't optimize a non-leaf Tensor");
+  if (!p) return fail_invalid("optimizer can only optimize Tensors, but one of the params is NULL");
+  if (!weir_tensor_is_leaf(p)) return fail_invalid("can't optimize a non-leaf Tensor");
   bool twice = false;
   for (int i = 0; i < o->slots; i++)
     twice |= o->slot[i].p == p;
   for (int i = 0; i < count; i++)
     twice |= before[i] == p;
-  if (twice)
-    return weir_fail(WEIR_EINVAL, "some parameters appear in more than one parameter group");
+  if (twice) return fail_invalid("some parameters appear in more than one parameter group");
   return WEIR_OK;
 }
 
@@ -143,7 +139,7 @@ weir_status weir_optimizer_add_group(weir_optimizer *o, weir_tensor *const *para
   WEIR_REQUIRE(o, parameters);
   weir_optim_options mine = options ? *options : weir_optim_defaults(o->kind);
   weir_status st = check_options(o->kind, &mine);
-  if (!st && count <= 0) st = weir_fail(WEIR_EINVAL, "optimizer got an empty parameter list");
+  if (!st && count <= 0) st = fail_invalid("optimizer got an empty parameter list");
   for (int i = 0; i < count && !st; i++)
     st = check_parameter(o, parameters[i], parameters, i);
   if (st) return st;
@@ -166,8 +162,7 @@ weir_status weir_optimizer_create(weir_optimizer **out, weir_optim kind,
                                   const weir_optim_options *options)
 {
   WEIR_REQUIRE_OUT(out, parameters);
-  if ((unsigned)kind >= KINDS)
-    return weir_fail(WEIR_EINVAL, "%d is no kind of optimizer", (int)kind);
+  if ((unsigned)kind >= KINDS) return fail_invalid("%d is no kind of optimizer", (int)kind);
   weir_optimizer *o = calloc(1, sizeof *o);
   if (!o) return weir_fail(WEIR_ENOMEM, "no host memory for an optimizer");
   o->kind = kind;
@@ -214,7 +209,7 @@ void optimizer_set_rate(weir_optimizer *o, int group, double lr, double momentum
 static weir_status check_group(const weir_optimizer *o, int group)
 {
   if (group >= 0 && group < o->groups) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "group %d of an optimizer that has %d", group, o->groups);
+  return fail_invalid("group %d of an optimizer that has %d", group, o->groups);
 }
 
 weir_status weir_optimizer_get_options(weir_optim_options *out, const weir_optimizer *o, int group)
@@ -443,9 +438,9 @@ static weir_status load_tensor(loaded_state *l, const char *name, int number, in
   const weir_tensor *p = l->o->slot[number].p;
   text_buffer a, b;
   if (from->dims != p->dims || memcmp(from->size, p->size, (size_t)p->dims * sizeof *p->size) != 0)
-    return weir_fail(WEIR_EINVAL, "%s has the shape %s, its parameter %s", name,
-                     shape_format(&a, weir_tensor_shape(from)),
-                     shape_format(&b, weir_tensor_shape(p)));
+    return fail_invalid("%s has the shape %s, its parameter %s", name,
+                        shape_format(&a, weir_tensor_shape(from)),
+                        shape_format(&b, weir_tensor_shape(p)));
   weir_tensor **to = &l->slot[number].state[k];
   weir_status st = tensor_new_beside(to, p, weir_tensor_shape(p));
   return st ? st : weir_copy_(*to, from, false);
@@ -456,8 +451,8 @@ static weir_status load_slot(loaded_state *l, const char *name, int number, cons
 {
   weir_scalar value;
   if (number >= l->o->slots)
-    return weir_fail(WEIR_EINVAL, "%s is of a parameter that this optimizer of %d has not", name,
-                     l->o->slots);
+    return fail_invalid("%s is of a parameter that this optimizer of %d has not", name,
+                        l->o->slots);
   if (strcmp(what, "step") == 0) {
     weir_status st = weir_item(&value, from);
     if (!st)
@@ -467,7 +462,7 @@ static weir_status load_slot(loaded_state *l, const char *name, int number, cons
   for (int k = 0; k < STATES; k++)
     if (kinds[l->o->kind].state[k] && strcmp(what, kinds[l->o->kind].state[k]) == 0)
       return load_tensor(l, name, number, k, from);
-  return weir_fail(WEIR_EINVAL, "%s is nothing that this optimizer has", name);
+  return fail_invalid("%s is nothing that this optimizer has", name);
 }
 
 static weir_status load_option(loaded_state *l, const char *name, int number, const char *what,
@@ -486,8 +481,7 @@ static weir_status load_option(loaded_state *l, const char *name, int number, co
       *(double *)at = x;
     return WEIR_OK;
   }
-  return weir_fail(WEIR_EINVAL, "%s is nothing that this optimizer of %d groups has", name,
-                   l->o->groups);
+  return fail_invalid("%s is nothing that this optimizer of %d groups has", name, l->o->groups);
 }
 
 static weir_status load_one(loaded_state *l, const char *name, const weir_tensor *t)
@@ -497,7 +491,7 @@ static weir_status load_one(loaded_state *l, const char *name, const weir_tensor
     return load_slot(l, name, number, name + end, t);
   if (sscanf(name, "param_groups.%9d.%n", &number, &end) == 1 && end && number >= 0)
     return load_option(l, name, number, name + end, t);
-  return weir_fail(WEIR_EINVAL, "%s is nothing of an optimizer's", name);
+  return fail_invalid("%s is nothing of an optimizer's", name);
 }
 
 /* Exchanges what was loaded with what was there. */
@@ -557,7 +551,7 @@ static weir_status list_gradients(weir_tensor **out, int *count, weir_tensor *co
 {
   *count = 0;
   for (int i = 0; i < of; i++) {
-    if (!parameters[i]) return weir_fail(WEIR_EINVAL, "parameter %d is NULL", i);
+    if (!parameters[i]) return fail_invalid("parameter %d is NULL", i);
     weir_tensor *grad = weir_tensor_grad(parameters[i]);
     if (grad) out[(*count)++] = grad;
   }
@@ -631,7 +625,7 @@ weir_status weir_clip_grad_value_(weir_tensor *const *parameters, int count, dou
   bool was = weir_set_grad_enabled(false);
   weir_status st = WEIR_OK;
   for (int i = 0; i < count && !st; i++) {
-    if (!parameters[i]) st = weir_fail(WEIR_EINVAL, "parameter %d is NULL", i);
+    if (!parameters[i]) st = fail_invalid("parameter %d is NULL", i);
     weir_tensor *grad = st ? NULL : weir_tensor_grad(parameters[i]);
     if (grad) st = weir_maximum_scalar_(grad, weir_float(-clip_value));
     if (grad && !st) st = weir_minimum_scalar_(grad, weir_float(clip_value));

@@ -94,8 +94,7 @@ weir_status weir_parallel_scatter(weir_tensor **out, int *parts, const weir_tens
   if (count) WEIR_REQUIRE(devices);
   memset(out, 0, (size_t)count * sizeof(weir_tensor *));
   *parts = 0;
-  if (!weir_tensor_dim(t))
-    return weir_fail(WEIR_EINVAL, "chunk expects at least a 1-dimensional tensor");
+  if (!weir_tensor_dim(t)) return fail_invalid("chunk expects at least a 1-dimensional tensor");
   int chunks = 0;
   weir_status st = weir_chunk(out, &chunks, t, count, 0);
   for (int i = 0; !st && i < chunks; i++) {
@@ -121,16 +120,14 @@ static weir_status gathered_shape(weir_shape *out, weir_tensor *const *tensors, 
     if (!s.count) s = weir_shape(1);
     wanted.size[0] = s.size[0];
     if (weir_tensor_dtype(tensors[i]) != weir_tensor_dtype(tensors[0]))
-      return weir_fail(WEIR_EINVAL,
-                       "Input tensor at index %d has dtype weir.%s, but expected weir.%s", i,
-                       weir_dtype_name(weir_tensor_dtype(tensors[i])),
-                       weir_dtype_name(weir_tensor_dtype(tensors[0])));
+      return fail_invalid("Input tensor at index %d has dtype weir.%s, but expected weir.%s", i,
+                          weir_dtype_name(weir_tensor_dtype(tensors[i])),
+                          weir_dtype_name(weir_tensor_dtype(tensors[0])));
     if (s.count != first.count ||
         memcmp(s.size, wanted.size, (size_t)s.count * sizeof *s.size) != 0) {
       text_buffer has, expected;
-      return weir_fail(WEIR_EINVAL,
-                       "Input tensor at index %d has invalid shape %s, but expected %s", i,
-                       shape_format(&has, s), shape_format(&expected, first));
+      return fail_invalid("Input tensor at index %d has invalid shape %s, but expected %s", i,
+                          shape_format(&has, s), shape_format(&expected, first));
     }
     out->size[0] += s.size[0];
   }
@@ -178,7 +175,7 @@ weir_status weir_parallel_gather(weir_tensor **out, weir_tensor *const *tensors,
   WEIR_REQUIRE_OUT(out);
   if (count) WEIR_REQUIRE(tensors);
   weir_shape shape;
-  if (count < 1) return weir_fail(WEIR_EINVAL, "nothing is to be gathered");
+  if (count < 1) return fail_invalid("nothing is to be gathered");
   weir_status st = gathered_shape(&shape, tensors, count);
   if (st) return st;
   if (!weir_tensor_dim(tensors[0]))
@@ -310,10 +307,9 @@ static weir_status on_device(void *user, const char *path, weir_tensor *t)
   weir_device d = weir_tensor_device(t), wanted = *(weir_device *)user;
   (void)path;
   if (weir_device_equal(d, wanted)) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "module must have its parameters and buffers on device %s (device_ids[0]) "
-                   "but found one of them on device: %s",
-                   weir_device_name(wanted), weir_device_name(d));
+  return fail_invalid("module must have its parameters and buffers on device %s (device_ids[0]) "
+                      "but found one of them on device: %s",
+                      weir_device_name(wanted), weir_device_name(d));
 }
 
 /* Scatters each of the inputs; p->count becomes how many devices have a part of all of them. */
@@ -384,7 +380,7 @@ static weir_status parallel_forward(weir_tensor **out, weir_module *self, weir_t
   const plan *plan = self->data;
   weir_module *m = self->child[0].m;
   if (!plan->count) return weir_module_call_many(out, m, in, count);
-  if (!count) return weir_fail(WEIR_EINVAL, "a DataParallel needs at least one tensor to scatter");
+  if (!count) return fail_invalid("a DataParallel needs at least one tensor to scatter");
   weir_status st =
       weir_module_visit(m, WEIR_PARAMETERS | WEIR_BUFFERS, on_device, (void *)&plan->device[0]);
   if (st) return st;
@@ -401,9 +397,8 @@ static weir_status choose_devices(plan *p, const weir_parallel_options *o, int t
     int id = o->device_ids ? o->device_ids[i] : i;
     p->device[i] = WEIR_CUDA_AT(id);
     if (id < 0 || id >= there)
-      return weir_fail(WEIR_EINVAL,
-                       "invalid device ordinal: device_ids[%d] is cuda:%d, there %s %d", i, id,
-                       there == 1 ? "is" : "are", there);
+      return fail_invalid("invalid device ordinal: device_ids[%d] is cuda:%d, there %s %d", i, id,
+                          there == 1 ? "is" : "are", there);
   }
   p->output = o->output.type || !p->count ? o->output : p->device[0];
   return WEIR_OK;
@@ -417,7 +412,7 @@ static weir_status make_replica_plan(plan **out, const weir_parallel_options *o)
   int count = there && o->device_ids ? o->devices : there;
   *out = NULL;
   if (st) return st;
-  if (count < 0) return weir_fail(WEIR_EINVAL, "%d device_ids", count);
+  if (count < 0) return fail_invalid("%d device_ids", count);
   plan *p = calloc(1, sizeof *p + ((size_t)count + 1) * sizeof p->device[0]);
   if (!p) return weir_fail(WEIR_ENOMEM, "no host memory for %d devices", count);
   p->count = count;

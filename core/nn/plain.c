@@ -15,17 +15,16 @@ weir_status plain_layer(weir_module **out, const weir_module_class *kind, const 
 
 weir_status plain_input(const weir_module *m, int count)
 {
-  return count == 1 ? WEIR_OK
-                    : weir_fail(WEIR_EINVAL, "%s.forward() takes 1 tensor but %d were given",
-                                m->kind->name, count);
+  return count == 1
+             ? WEIR_OK
+             : fail_invalid("%s.forward() takes 1 tensor but %d were given", m->kind->name, count);
 }
 
 weir_status plain_inputs(const weir_module *m, int count, int wanted)
 {
-  return count == wanted
-             ? WEIR_OK
-             : weir_fail(WEIR_EINVAL, "%s.forward() takes %d tensors but %d were passed",
-                         m->kind->name, wanted, count);
+  return count == wanted ? WEIR_OK
+                         : fail_invalid("%s.forward() takes %d tensors but %d were passed",
+                                        m->kind->name, wanted, count);
 }
 
 /* ---- dropout --------------------------------------------------------------------------------- */
@@ -42,7 +41,7 @@ static void dropout_describe(char *out, size_t room, const weir_module *m)
 static weir_status dropout_layer(weir_module **out, const weir_module_class *kind, double p)
 {
   if (!(p >= 0 && p <= 1))
-    return weir_fail(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got %g", p);
+    return fail_invalid("dropout probability has to be between 0 and 1, but got %g", p);
   return plain_layer(out, kind, &(plain_data){.p = p});
 }
 
@@ -187,7 +186,7 @@ static weir_status softmax_of_channels(weir_tensor **out, const weir_tensor *x)
 {
   int dims = weir_tensor_dim(x);
   if (dims == 3 || dims == 4) return weir_softmax(out, x, -3);
-  return weir_fail(WEIR_EINVAL, "Softmax2d: expected input to be 3D or 4D, got %dD instead", dims);
+  return fail_invalid("Softmax2d: expected input to be 3D or 4D, got %dD instead", dims);
 }
 
 PLAIN(softmin, "Softmin", dim_describe, (weir_module * *out, int dim), DATA(.dim = dim),
@@ -225,7 +224,7 @@ weir_status weir_module_list(weir_module **out, weir_module *const *children, si
       weir_module_release(children[i]);
     else
       st = children[i] ? weir_module_append(m, children[i])
-                       : weir_fail(WEIR_EINVAL, "%s: module '%zu' is NULL", __func__, i);
+                       : fail_invalid("%s: module '%zu' is NULL", __func__, i);
   if (!st) *out = weir_module_retain(m);
   return st;
 }

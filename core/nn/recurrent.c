@@ -268,16 +268,15 @@ static weir_status check_input(const weir_module *m, const weir_tensor *in)
   const weir_tensor *w = m->slot[W_IH].t;
   int least = r->cell ? 1 : 2;
   if (in->dims != least && in->dims != least + 1)
-    return weir_fail(WEIR_EINVAL, "%s: Expected input to be %dD or %dD, got %dD%s instead",
-                     m->kind->name, least, least + 1, (int)in->dims,
-                     r->kind == RNN && !r->cell ? " tensor" : "");
+    return fail_invalid("%s: Expected input to be %dD or %dD, got %dD%s instead", m->kind->name,
+                        least, least + 1, (int)in->dims,
+                        r->kind == RNN && !r->cell ? " tensor" : "");
   if (!r->cell && in->dtype != w->dtype && !thread_autocast.on) {
     const char *is = weir_dtype_name((weir_dtype)in->dtype);
     const char *wants = weir_dtype_name((weir_dtype)w->dtype);
-    return weir_fail(WEIR_EINVAL,
-                     "RNN input dtype (weir.%s) does not match weight dtype (weir.%s). Convert "
-                     "input: input.to(weir.%s), or convert model: model.to(weir.%s)",
-                     is, wants, wants, is);
+    return fail_invalid("RNN input dtype (weir.%s) does not match weight dtype (weir.%s). Convert "
+                        "input: input.to(weir.%s), or convert model: model.to(weir.%s)",
+                        is, wants, wants, is);
   }
   return WEIR_OK;
 }
@@ -287,12 +286,11 @@ static weir_status check_state_rank(const recurrent *r, const weir_tensor *in, c
 {
   const char *batched = in->dims == 3 ? "batched 3-D" : "unbatched 2-D";
   if (h && r->kind == LSTM && (h->dims != in->dims || c->dims != in->dims))
-    return weir_fail(WEIR_EINVAL,
-                     "For %s input, hx and cx should also be %d-D but got (%d-D, %d-D) tensors",
-                     batched, (int)in->dims, (int)h->dims, (int)c->dims);
+    return fail_invalid("For %s input, hx and cx should also be %d-D but got (%d-D, %d-D) tensors",
+                        batched, (int)in->dims, (int)h->dims, (int)c->dims);
   if (h && r->kind != LSTM && h->dims != in->dims)
-    return weir_fail(WEIR_EINVAL, "For %s input, hx should also be %d-D but got %d-D tensor",
-                     batched, (int)in->dims, (int)h->dims);
+    return fail_invalid("For %s input, hx should also be %d-D but got %d-D tensor", batched,
+                        (int)in->dims, (int)h->dims);
   return WEIR_OK;
 }
 
@@ -302,8 +300,8 @@ static weir_status check_state_size(const recurrent *r, const weir_tensor *t, in
   text_buffer b;
   int64_t walks = (int64_t)r->layers * r->directions;
   if (!t || (t->size[0] == walks && t->size[1] == rows && t->size[2] == features)) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "Expected %s size (%" PRId64 ", %" PRId64 ", %" PRId64 "), got %s",
-                   name, walks, rows, features, shape_format(&b, weir_shape_of(t->dims, t->size)));
+  return fail_invalid("Expected %s size (%" PRId64 ", %" PRId64 ", %" PRId64 "), got %s", name,
+                      walks, rows, features, shape_format(&b, weir_shape_of(t->dims, t->size)));
 }
 
 /* Of what is (L, N, features) now. */
@@ -312,14 +310,12 @@ static weir_status check_recurrent_sizes(const recurrent *r, const weir_tensor *
 {
   bool lstm = r->kind == LSTM;
   if (in->size[2] != r->inputs)
-    return weir_fail(WEIR_EINVAL,
-                     "input.size(-1) must be equal to input_size. Expected %" PRId64
-                     ", got %" PRId64,
-                     r->inputs, in->size[2]);
+    return fail_invalid("input.size(-1) must be equal to input_size. Expected %" PRId64
+                        ", got %" PRId64,
+                        r->inputs, in->size[2]);
   weir_status st = check_state_size(r, h, in->size[1], r->outputs, lstm ? "hidden[0]" : "hidden");
   if (!st) st = check_state_size(r, c, in->size[1], r->hidden, "hidden[1]");
-  if (!st && !in->size[0])
-    st = weir_fail(WEIR_EINVAL, "Expected sequence length to be larger than 0 in RNN");
+  if (!st && !in->size[0]) st = fail_invalid("Expected sequence length to be larger than 0 in RNN");
   return st;
 }
 
@@ -328,19 +324,16 @@ static weir_status check_cell_state(const weir_tensor *t, const weir_tensor *in,
 {
   if (!t) return WEIR_OK;
   if (t->dims != in->dims)
-    return weir_fail(WEIR_EINVAL,
-                     in->dims == 2
-                         ? "Expected 2D hidden%d (batch x hidden_size), but got %dD tensor"
-                         : "Expected 1D hidden%d (hidden_size), but got %dD tensor",
-                     number, (int)t->dims);
+    return fail_invalid(in->dims == 2
+                            ? "Expected 2D hidden%d (batch x hidden_size), but got %dD tensor"
+                            : "Expected 1D hidden%d (hidden_size), but got %dD tensor",
+                        number, (int)t->dims);
   if (in->dims == 2 && t->size[0] != in->size[0])
-    return weir_fail(WEIR_EINVAL,
-                     "Input batch size %" PRId64 " doesn't match hidden%d batch size %" PRId64,
-                     in->size[0], number, t->size[0]);
+    return fail_invalid("Input batch size %" PRId64 " doesn't match hidden%d batch size %" PRId64,
+                        in->size[0], number, t->size[0]);
   if (t->size[t->dims - 1] != features)
-    return weir_fail(WEIR_EINVAL,
-                     "hidden%d has inconsistent hidden_size: got %" PRId64 ", expected %" PRId64,
-                     number, t->size[t->dims - 1], features);
+    return fail_invalid("hidden%d has inconsistent hidden_size: got %" PRId64 ", expected %" PRId64,
+                        number, t->size[t->dims - 1], features);
   return WEIR_OK;
 }
 
@@ -349,9 +342,8 @@ static weir_status check_cell(const recurrent *r, const weir_tensor *in, const w
 {
   int64_t features = in->size[in->dims - 1];
   if (features != r->inputs)
-    return weir_fail(WEIR_EINVAL,
-                     "input has inconsistent input_size: got %" PRId64 " expected %" PRId64,
-                     features, r->inputs);
+    return fail_invalid("input has inconsistent input_size: got %" PRId64 " expected %" PRId64,
+                        features, r->inputs);
   weir_status st = check_cell_state(h, in, r->hidden, 0);
   return st ? st : check_cell_state(c, in, r->hidden, 1);
 }
@@ -488,8 +480,8 @@ static weir_status recurrent_forward(weir_tensor **out, weir_module *m, weir_ten
   wanted_of_call = NULL;
   int states = r->kind == LSTM ? 2 : 1;
   if (count != 1 && count != 1 + states)
-    return weir_fail(WEIR_EINVAL, "%s.forward() takes 1 or %d tensors but %d were passed",
-                     m->kind->name, 1 + states, count);
+    return fail_invalid("%s.forward() takes 1 or %d tensors but %d were passed", m->kind->name,
+                        1 + states, count);
   const weir_tensor *of[] = {in[0], count > 1 ? in[1] : NULL, count > 2 ? in[2] : NULL};
   autocast_held held __attribute__((cleanup(autocast_end))) = {0};
   weir_status st = WEIR_OK;
@@ -572,21 +564,19 @@ static weir_status add_walk(weir_module *m, const recurrent *r, int at, const we
 static weir_status check_recurrent(const recurrent *r, const weir_recurrent_options *o)
 {
   if (!(o->dropout >= 0 && o->dropout <= 1))
-    return weir_fail(WEIR_EINVAL,
-                     "dropout should be a number in range [0, 1] representing the probability of "
-                     "an element being zeroed");
+    return fail_invalid("dropout should be a number in range [0, 1] representing the probability "
+                        "of an element being zeroed");
   if (r->inputs < 0)
-    return weir_fail(WEIR_EINVAL, "input_size must not be negative, got %" PRId64, r->inputs);
-  if (r->hidden <= 0) return weir_fail(WEIR_EINVAL, "hidden_size must be greater than zero");
+    return fail_invalid("input_size must not be negative, got %" PRId64, r->inputs);
+  if (r->hidden <= 0) return fail_invalid("hidden_size must be greater than zero");
   if (o->num_layers < 0 || o->num_layers > INT16_MAX)
-    return weir_fail(WEIR_EINVAL, "num_layers must be greater than zero");
+    return fail_invalid("num_layers must be greater than zero");
   if (o->proj_size < 0)
-    return weir_fail(WEIR_EINVAL, "proj_size should be a positive integer or zero to disable "
-                                  "projections");
+    return fail_invalid("proj_size should be a positive integer or zero to disable projections");
   if (o->proj_size >= r->hidden)
-    return weir_fail(WEIR_EINVAL, "proj_size has to be smaller than hidden_size");
+    return fail_invalid("proj_size has to be smaller than hidden_size");
   if (o->proj_size && (r->kind != LSTM || r->cell))
-    return weir_fail(WEIR_EINVAL, "proj_size argument is only supported for LSTM, not RNN or GRU");
+    return fail_invalid("proj_size argument is only supported for LSTM, not RNN or GRU");
   return WEIR_OK;
 }
 
@@ -639,11 +629,11 @@ weir_status weir_recurrent(weir_tensor **out, weir_tensor **h_n, weir_tensor **c
   if (c_n) *c_n = NULL;
   WEIR_REQUIRE_OUT(out, m, in);
   if (m->kind->forward != recurrent_forward)
-    return weir_fail(WEIR_EINVAL, "weir_recurrent: a %s is no recurrent module", m->kind->name);
+    return fail_invalid("weir_recurrent: a %s is no recurrent module", m->kind->name);
   const recurrent *r = m->data;
   if ((h_0 == NULL) != (c_0 == NULL) && (r->kind == LSTM || !h_0))
-    return weir_fail(WEIR_EINVAL, "weir_recurrent: of a %s, h_0 and c_0 are %s", m->kind->name,
-                     r->kind == LSTM ? "both there, or neither" : "one state, h_0");
+    return fail_invalid("weir_recurrent: of a %s, h_0 and c_0 are %s", m->kind->name,
+                        r->kind == LSTM ? "both there, or neither" : "one state, h_0");
   state_wanted want = {h_n, c_n};
   wanted_of_call = &want;
   weir_status st = weir_module_call_many(out, m, (weir_tensor *[]){in, h_0, c_0},

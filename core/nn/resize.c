@@ -29,8 +29,7 @@ static weir_status check_axes(const weir_tensor *x, const plain_data *d, weir_pa
 {
   int dims = weir_tensor_dim(x);
   if (mode != WEIR_PAD_CIRCULAR || dims == d->axes + 1 || dims == d->axes + 2) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "expected %dD or %dD input (got %dD input)", d->axes + 1,
-                   d->axes + 2, dims);
+  return fail_invalid("expected %dD or %dD input (got %dD input)", d->axes + 1, d->axes + 2, dims);
 }
 
 static weir_status pad_input(weir_tensor **out, const weir_tensor *x, const plain_data *d,
@@ -110,7 +109,7 @@ static weir_status resize_input(weir_tensor **out, const weir_tensor *x, const p
     WEIR_REQUIRE_OUT(out, options);                                                                \
     plain_data d = {.resize = *options};                                                           \
     if ((unsigned)d.resize.mode > WEIR_INTERPOLATE_AREA)                                           \
-      return weir_fail(WEIR_EINVAL, "%s: there is no mode %d", __func__, (int)d.resize.mode);      \
+      return fail_invalid("%s: there is no mode %d", __func__, (int)d.resize.mode);                \
     __VA_ARGS__                                                                                    \
     return plain_layer(out, &name##_class, &d);                                                    \
   }

@@ -4,6 +4,7 @@
  * "Fast splittable pseudorandom number generators", OOPSLA 2014) started from seed and epoch:
  * nothing else takes part, so that an epoch can be repeated. */
 #include <stdlib.h>
+#include "core/base/require.h"
 #include "core/nn/loader.h"
 
 static uint64_t next_random(uint64_t *state)
@@ -49,8 +50,8 @@ static weir_status draw_one(weir_loader_iter *it, int64_t *out)
   if (s->next) {
     weir_status st = s->next(out, s->user);
     if (!st && *out >= it->length)
-      st = weir_fail(WEIR_EINVAL, "the sampler named item %lld, of a dataset of %lld",
-                     (long long)*out, (long long)it->length);
+      st = fail_invalid("the sampler named item %lld, of a dataset of %lld", (long long)*out,
+                        (long long)it->length);
     return st;
   }
   *out = it->at >= it->length ? -1 : it->order ? it->order[it->at] : it->at;

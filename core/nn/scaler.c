@@ -10,7 +10,6 @@
  * gradient was infinite or NaN. */
 #include <math.h>
 #include <stdlib.h>
-#include "core/base/require.h"
 #include "core/nn/optim.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
@@ -50,9 +49,9 @@ weir_status weir_grad_scaler_new(weir_grad_scaler **out, const weir_grad_scaler_
   WEIR_REQUIRE_OUT(out);
   weir_grad_scaler_options o = options ? *options : weir_grad_scaler_defaults();
   if (!o.disabled && !(o.growth_factor > 1))
-    return weir_fail(WEIR_EINVAL, "The growth factor must be > 1.0.");
+    return fail_invalid("The growth factor must be > 1.0.");
   if (!o.disabled && !(o.backoff_factor < 1))
-    return weir_fail(WEIR_EINVAL, "The backoff factor must be < 1.0.");
+    return fail_invalid("The backoff factor must be < 1.0.");
   weir_grad_scaler *s = calloc(1, sizeof *s);
   if (!s) return weir_fail(WEIR_ENOMEM, "no host memory for a gradient scaler");
   s->options = o;
@@ -108,10 +107,9 @@ weir_status weir_grad_scaler_scale(weir_tensor **out, weir_grad_scaler *s, const
 static weir_status check_begun(const weir_grad_scaler *s, const char *function)
 {
   if (s->begun) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "Attempted %s but _scale is None.  This may indicate your script did not use "
-                   "scaler.scale(loss or outputs) earlier in the iteration.",
-                   function);
+  return fail_invalid("Attempted %s but _scale is None.  This may indicate your script did not use "
+                      "scaler.scale(loss or outputs) earlier in the iteration.",
+                      function);
 }
 
 static weir_status scaler_entry_of(scaler_entry **out, weir_grad_scaler *s, const weir_optimizer *o)
@@ -166,7 +164,7 @@ static weir_status unscale(scaler_entry *e, const weir_grad_scaler *s, const wei
   for (int i = 0; (p = optimizer_parameter(o, i)) && !st; i++) {
     const weir_tensor *grad = weir_tensor_grad(p);
     if (grad && grad->dtype == WEIR_FLOAT16)
-      st = weir_fail(WEIR_EINVAL, "Attempting to unscale FP16 gradients.");
+      st = fail_invalid("Attempting to unscale FP16 gradients.");
   }
   for (int i = 0; !st && (p = optimizer_parameter(o, i)); i++) {
     const weir_tensor *grad = weir_tensor_grad(p);
@@ -198,10 +196,9 @@ weir_status weir_grad_scaler_unscale_(weir_grad_scaler *s, weir_optimizer *o)
   if (!st) st = scaler_entry_of(&e, s, o);
   if (st) return st;
   if (e->stage == SCALER_UNSCALED)
-    return weir_fail(WEIR_EINVAL, "unscale_() has already been called on this optimizer since the "
-                                  "last update().");
-  if (e->stage == SCALER_STEPPED)
-    return weir_fail(WEIR_EINVAL, "unscale_() is being called after step().");
+    return fail_invalid(
+        "unscale_() has already been called on this optimizer since the last update().");
+  if (e->stage == SCALER_STEPPED) return fail_invalid("unscale_() is being called after step().");
   return unscale_entry(e, s, o);
 }
 
@@ -230,10 +227,9 @@ weir_status weir_grad_scaler_step(weir_grad_scaler *s, weir_optimizer *o)
   if (!st) st = scaler_entry_of(&e, s, o);
   if (st) return st;
   if (e->stage == SCALER_STEPPED)
-    return weir_fail(WEIR_EINVAL, "step() has already been called since the last update().");
+    return fail_invalid("step() has already been called since the last update().");
   if (e->stage == SCALER_READY) st = unscale_entry(e, s, o);
-  if (!st && !e->flags)
-    st = weir_fail(WEIR_EINVAL, "No inf checks were recorded for this optimizer.");
+  if (!st && !e->flags) st = fail_invalid("No inf checks were recorded for this optimizer.");
   if (!st) st = read_flags(e);
   if (!st && !e->found) st = weir_optimizer_step(o);
   if (!st) e->stage = SCALER_STEPPED;
@@ -266,7 +262,7 @@ weir_status weir_grad_scaler_update(weir_grad_scaler *s)
     any |= s->entry[i].flags > 0;
     found |= s->entry[i].found;
   }
-  if (!st && !any) st = weir_fail(WEIR_EINVAL, "No inf checks were recorded prior to update.");
+  if (!st && !any) st = fail_invalid("No inf checks were recorded prior to update.");
   if (st) return st;
   next_scale(s, found);
   forget_entries(s);

@@ -199,8 +199,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static weir_status check_positive(const char *name, int64_t value)
 {
   if (value >= 1) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "Expected positive integer %s, but got %lld", name,
-                   (long long)value);
+  return fail_invalid("Expected positive integer %s, but got %lld", name, (long long)value);
 }
 
 static weir_status check_one_cycle(const weir_schedule_options *o)
@@ -208,8 +207,7 @@ static weir_status check_one_cycle(const weir_schedule_options *o)
   weir_status st = check_positive("total_steps", o->total_steps);
   if (st) return st;
   if (!(o->pct_start >= 0 && o->pct_start <= 1))
-    return weir_fail(WEIR_EINVAL, "Expected float between 0 and 1 pct_start, but got %g",
-                     o->pct_start);
+    return fail_invalid("Expected float between 0 and 1 pct_start, but got %g", o->pct_start);
   return WEIR_OK;
 }
 
@@ -226,22 +224,21 @@ static weir_status check_schedule(weir_schedule_kind kind, const weir_schedule_o
   }
   case WEIR_CONSTANT_LR:
     if (o->factor > 0 && o->factor <= 1) return WEIR_OK;
-    return weir_fail(WEIR_EINVAL, "Constant multiplicative factor expected to be between 0 and 1.");
+    return fail_invalid("Constant multiplicative factor expected to be between 0 and 1.");
   case WEIR_LINEAR_LR:
     if (!(o->start_factor > 0 && o->start_factor <= 1))
-      return weir_fail(WEIR_EINVAL,
-                       "Starting multiplicative factor expected to be greater than 0 and less or "
-                       "equal to 1.");
+      return fail_invalid(
+          "Starting multiplicative factor expected to be greater than 0 and less or equal to 1.");
     if (o->end_factor >= 0 && o->end_factor <= 1) return WEIR_OK;
-    return weir_fail(WEIR_EINVAL, "Ending multiplicative factor expected to be between 0 and 1.");
+    return fail_invalid("Ending multiplicative factor expected to be between 0 and 1.");
   case WEIR_ONE_CYCLE_LR:
     return check_one_cycle(o);
   case WEIR_LAMBDA_LR:
     if (o->lambda) return WEIR_OK;
-    return weir_fail(WEIR_EINVAL, "weir_schedule_create: lambda is NULL");
+    return fail_invalid("weir_schedule_create: lambda is NULL");
   case WEIR_PLATEAU_LR:
     if (o->factor < 1) return WEIR_OK;
-    return weir_fail(WEIR_EINVAL, "Factor should be < 1.0.");
+    return fail_invalid("Factor should be < 1.0.");
   default:
     return WEIR_OK;
   }
@@ -284,8 +281,7 @@ weir_status weir_schedule_create(weir_schedule **out, weir_optimizer *optimizer,
                                  weir_schedule_kind kind, const weir_schedule_options *options)
 {
   WEIR_REQUIRE_OUT(out, optimizer);
-  if ((unsigned)kind >= KINDS)
-    return weir_fail(WEIR_EINVAL, "%d is no kind of schedule", (int)kind);
+  if ((unsigned)kind >= KINDS) return fail_invalid("%d is no kind of schedule", (int)kind);
   weir_schedule_options o = options ? *options : weir_schedule_defaults(kind);
   if (o.milestone_count > 0) WEIR_REQUIRE(o.milestones);
   weir_status st = check_schedule(kind, &o);
@@ -324,14 +320,13 @@ weir_status weir_schedule_step(weir_schedule *s)
 {
   WEIR_REQUIRE(s);
   if (s->kind == WEIR_PLATEAU_LR)
-    return weir_fail(WEIR_EINVAL, "a plateau is found by a measure: weir_schedule_step_measure()");
+    return fail_invalid("a plateau is found by a measure: weir_schedule_step_measure()");
   schedule_state before = s->now;
   s->now.epoch++;
   if (s->kind == WEIR_ONE_CYCLE_LR && s->now.epoch > (double)s->o.total_steps) {
     s->now = before;
-    return weir_fail(WEIR_EINVAL,
-                     "Tried to step %lld times. The specified number of total steps is %lld",
-                     (long long)before.epoch + 1, (long long)s->o.total_steps);
+    return fail_invalid("Tried to step %lld times. The specified number of total steps is %lld",
+                        (long long)before.epoch + 1, (long long)s->o.total_steps);
   }
   if (s->kind == WEIR_COSINE_WARM_RESTARTS_LR) turn_warm_restart(s);
   weir_status st = set_rates(s);
@@ -350,7 +345,7 @@ weir_status weir_schedule_step_measure(weir_schedule *s, double measure)
 {
   WEIR_REQUIRE(s);
   if (s->kind != WEIR_PLATEAU_LR)
-    return weir_fail(WEIR_EINVAL, "only a plateau is found by a measure: weir_schedule_step()");
+    return fail_invalid("only a plateau is found by a measure: weir_schedule_step()");
   schedule_state *now = &s->now;
   now->epoch++;
   if (is_better(s, measure)) {
@@ -397,7 +392,7 @@ static weir_status get_state(double *out, const weir_tensors *set, const char *n
 {
   weir_scalar value;
   const weir_tensor *t = weir_tensors_get(set, name);
-  if (!t) return weir_fail(WEIR_EINVAL, "the state of a schedule has no %s", name);
+  if (!t) return fail_invalid("the state of a schedule has no %s", name);
   weir_status st = weir_item(&value, t);
   if (!st) *out = value.dtype == WEIR_FLOAT64 ? value.f : (double)value.i;
   return st;

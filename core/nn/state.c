@@ -97,13 +97,11 @@ weir_status weir_module_to(weir_module *m, const weir_options *options)
   weir_dtype dtype = options ? options->dtype : WEIR_DTYPE_NONE;
   if (!options) return WEIR_OK;
   if (options->copy || options->pin_memory)
-    return weir_fail(WEIR_EINVAL,
-                     "a module is moved in place: copy and pin_memory have no meaning");
+    return fail_invalid("a module is moved in place: copy and pin_memory have no meaning");
   if (dtype && !weir_dtype_is_floating_point(dtype) && !weir_dtype_is_complex(dtype))
-    return weir_fail(WEIR_EINVAL,
-                     "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                     "dtype=weir.%s",
-                     weir_dtype_name(dtype));
+    return fail_invalid(
+        "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=weir.%s",
+        weir_dtype_name(dtype));
   return move_module(m, &(mover){.options = *options});
 }
 
@@ -317,7 +315,7 @@ weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bo
   }
   if (!st) say_mismatches(&c, &w, state);
   if (!st && c.length)
-    st = weir_fail(WEIR_EINVAL, "Error(s) in loading state_dict for %s:%s", m->kind->name, c.text);
+    st = fail_invalid("Error(s) in loading state_dict for %s:%s", m->kind->name, c.text);
   if (!st) st = load_state(&w, state);
   module_walk_free(&w);
   return st;

@@ -218,7 +218,7 @@ static weir_status layer_of_options(transformer_layer *e, const weir_transformer
   if (options) *o = *options;
   if (o->activation) e->gelu = !strcmp(o->activation, "gelu");
   if (o->activation && !e->gelu && strcmp(o->activation, "relu") != 0)
-    return weir_fail(WEIR_EINVAL, "activation should be relu/gelu, not %s", o->activation);
+    return fail_invalid("activation should be relu/gelu, not %s", o->activation);
   o->activation = NULL; /* borrowed for the call alone */
   if (!o->dim_feedforward) o->dim_feedforward = 2048;
   if (o->no_dropout || o->dropout == 0) o->dropout = o->no_dropout ? 0 : .1;
@@ -311,10 +311,9 @@ static weir_status make_stack(weir_module **out, const weir_module_class *kind,
   WEIR_MODULE m = NULL;
   weir_module *list;
   if (!layer || layer->kind != of)
-    return weir_fail(WEIR_EINVAL, "%s: the layer is %s, no %s", function,
-                     layer ? layer->kind->name : "NULL", of->name);
-  if (num_layers < 0)
-    return weir_fail(WEIR_EINVAL, "%s: num_layers is %" PRId64, function, num_layers);
+    return fail_invalid("%s: the layer is %s, no %s", function, layer ? layer->kind->name : "NULL",
+                        of->name);
+  if (num_layers < 0) return fail_invalid("%s: num_layers is %" PRId64, function, num_layers);
   weir_status st = weir_module_new(&m, kind, NULL);
   if (!st) st = list_layers(&list, layer, num_layers);
   if (!st) st = weir_module_add(m, "layers", list);
@@ -357,9 +356,9 @@ weir_status weir_transformer_encode(weir_tensor **out, weir_module *m, weir_tens
 {
   WEIR_REQUIRE_OUT(out, m, src);
   if (m->kind != &encoder_class && m->kind != &encoder_layer_class)
-    return weir_fail(WEIR_EINVAL,
-                     "weir_transformer_encode: a %s is no TransformerEncoder, and no layer of one",
-                     m->kind->name);
+    return fail_invalid(
+        "weir_transformer_encode: a %s is no TransformerEncoder, and no layer of one",
+        m->kind->name);
   return call_masked(out, m, &src, 1, encoder_masks(options));
 }
 
@@ -369,9 +368,9 @@ weir_status weir_transformer_decode(weir_tensor **out, weir_module *m, weir_tens
 {
   WEIR_REQUIRE_OUT(out, m, tgt, memory);
   if (m->kind != &decoder_class && m->kind != &decoder_layer_class)
-    return weir_fail(WEIR_EINVAL,
-                     "weir_transformer_decode: a %s is no TransformerDecoder, and no layer of one",
-                     m->kind->name);
+    return fail_invalid(
+        "weir_transformer_decode: a %s is no TransformerDecoder, and no layer of one",
+        m->kind->name);
   return call_masked(out, m, (weir_tensor *[]){tgt, memory}, 2, decoder_masks(options));
 }
 
@@ -384,12 +383,11 @@ static weir_status check_transformer(const transformer_layer *e, const weir_tens
   int dims = weir_tensor_dim(src), of = weir_tensor_dim(tgt),
       batch = e->options.batch_first ? 0 : 1;
   if (dims < 2 || of < 2)
-    return weir_fail(WEIR_EINVAL, "Transformer: src and tgt have %d and %d dimensions, not 2 or 3",
-                     dims, of);
+    return fail_invalid("Transformer: src and tgt have %d and %d dimensions, not 2 or 3", dims, of);
   if (dims == 3 && weir_tensor_size(src, batch) != weir_tensor_size(tgt, batch))
-    return weir_fail(WEIR_EINVAL, "the batch number of src and tgt must be equal");
+    return fail_invalid("the batch number of src and tgt must be equal");
   if (weir_tensor_size(src, -1) != e->features || weir_tensor_size(tgt, -1) != e->features)
-    return weir_fail(WEIR_EINVAL, "the feature number of src and tgt must be equal to d_model");
+    return fail_invalid("the feature number of src and tgt must be equal to d_model");
   return WEIR_OK;
 }
 
@@ -465,7 +463,7 @@ weir_status weir_transformer(weir_tensor **out, weir_module *m, weir_tensor *src
 {
   WEIR_REQUIRE_OUT(out, m, src, tgt);
   if (m->kind != &transformer_class)
-    return weir_fail(WEIR_EINVAL, "weir_transformer: a %s is no Transformer", m->kind->name);
+    return fail_invalid("weir_transformer: a %s is no Transformer", m->kind->name);
   attention_masks masks = encoder_masks(encode), of_decoder = decoder_masks(decode);
   masks.decoder = &of_decoder;
   return call_masked(out, m, (weir_tensor *[]){src, tgt}, 2, masks);

@@ -30,7 +30,7 @@ static weir_status gelu_op(weir_op *op, const char *approximate)
   *op = tanh ? WEIR_OP_GELU_TANH : WEIR_OP_GELU;
   return tanh || !strcmp(approximate, "none")
              ? WEIR_OK
-             : weir_fail(WEIR_EINVAL, "approximate argument must be either none or tanh.");
+             : fail_invalid("approximate argument must be either none or tanh.");
 }
 
 weir_status weir_gelu(weir_tensor **out, const weir_tensor *a, const char *approximate)
@@ -82,7 +82,7 @@ weir_status weir_elu_(weir_tensor *a, double alpha)
 static weir_status celu_run(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
                             double alpha)
 {
-  if (alpha == 0) return weir_fail(WEIR_EINVAL, "ZeroDivisionError: alpha cannot be 0 for CELU");
+  if (alpha == 0) return fail_invalid("ZeroDivisionError: alpha cannot be 0 for CELU");
   return elu_run(out, self, a, alpha, 1, 1 / alpha);
 }
 
@@ -135,8 +135,8 @@ static weir_status hardtanh_bounds(weir_scalar bounds[2], const weir_tensor *a, 
 {
   weir_dtype dtype = (weir_dtype)a->dtype;
   bool whole = dtype_is_integral(dtype);
-  if (dtype == WEIR_BOOL) return weir_fail(WEIR_ENOTSUP, "Bool inputs not supported for hardtanh");
-  if (min_val > max_val) return weir_fail(WEIR_EINVAL, "min_val cannot be greater than max_val");
+  if (dtype == WEIR_BOOL) return fail_unsupported("Bool inputs not supported for hardtanh");
+  if (min_val > max_val) return fail_invalid("min_val cannot be greater than max_val");
   bounds[0] = whole ? weir_int(whole_of(min_val)) : weir_float(min_val);
   bounds[1] = whole ? weir_int(whole_of(max_val)) : weir_float(max_val);
   return WEIR_OK;
@@ -179,9 +179,8 @@ weir_status weir_softshrink(weir_tensor **out, const weir_tensor *a, double lamb
     return not_implemented("softshrink_check", device_of_tensor(a), dtype);
   dtype_range(dtype, &least, &most);
   if (!(lambd >= 0 && lambd <= most))
-    return weir_fail(WEIR_EINVAL,
-                     "lambda must be in range [0, %g] for input dtype %s, but found %g", most,
-                     dtype_title(dtype), lambd);
+    return fail_invalid("lambda must be in range [0, %g] for input dtype %s, but found %g", most,
+                        dtype_title(dtype), lambd);
   return activated(WEIR_OP_SOFTSHRINK, out, NULL, a, lambd, 0, 0);
 }
 
@@ -226,19 +225,16 @@ static weir_status check_prelu(const weir_tensor *a, const weir_tensor *weight)
 {
   int64_t channels = a->dims > 1 ? a->size[1] : 1;
   if (a->dtype != weight->dtype)
-    return weir_fail(WEIR_EINVAL, "prelu: Type promoting not supported. Got %s and %s",
-                     dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)weight->dtype));
-  if (weight->numel != 1 && !a->dims)
-    return weir_fail(WEIR_EINVAL, "Not allow zero-dim input tensor.");
+    return fail_invalid("prelu: Type promoting not supported. Got %s and %s",
+                        dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)weight->dtype));
+  if (weight->numel != 1 && !a->dims) return fail_invalid("Not allow zero-dim input tensor.");
   if (weight->numel != 1 && weight->numel != channels)
-    return weir_fail(WEIR_EINVAL,
-                     "Mismatch of parameter numbers and input channel size. Found parameter "
-                     "numbers = %lld and channel size = %lld.",
-                     (long long)weight->numel, (long long)channels);
+    return fail_invalid("Mismatch of parameter numbers and input channel size. Found parameter "
+                        "numbers = %lld and channel size = %lld.",
+                        (long long)weight->numel, (long long)channels);
   if (weight->dims > 1)
-    return weir_fail(WEIR_EINVAL,
-                     "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d",
-                     weight->dims);
+    return fail_invalid("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d",
+                        weight->dims);
   return WEIR_OK;
 }
 
@@ -261,13 +257,13 @@ weir_status weir_glu(weir_tensor **out, const weir_tensor *a, int dim)
   WEIR_OP(out, a);
   CALC(c);
   if (!a->dims)
-    return weir_fail(WEIR_EINVAL, "glu does not support scalars because halving size must be even");
+    return fail_invalid("glu does not support scalars because halving size must be even");
   c->st = dim_resolve(&dim, dim, a->dims);
   if (c->st) return c->st;
   int64_t size = a->size[dim];
   if (size % 2)
-    return weir_fail(WEIR_EINVAL, "Halving dimension must be even, but dimension %d is size %lld",
-                     dim, (long long)size);
+    return fail_invalid("Halving dimension must be even, but dimension %d is size %lld", dim,
+                        (long long)size);
   weir_tensor *value = c_call(c, weir_narrow, a, dim, 0, size / 2);
   weir_tensor *gate = c_call(c, weir_narrow, a, dim, size / 2, size / 2);
   return c->st ? c->st : ELEMENTWISE(WEIR_OP_GLU, out, NULL, value, gate);

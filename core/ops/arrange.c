@@ -46,7 +46,7 @@ static weir_status join_at_least(weir_tensor **out, const weir_tensor *const *te
                                  int dims, int dim)
 {
   for (int i = 0; i < count; i++)
-    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "tensor %d of the list is NULL", i);
+    if (!tensors[i]) return fail_invalid("tensor %d of the list is NULL", i);
   if (dim < 0) dim = tensors[0]->dims > 1;
   weir_tensor **parts = calloc((size_t)count, sizeof(weir_tensor *));
   if (!parts) return weir_fail(WEIR_ENOMEM, "no host memory for %d views", count);
@@ -65,7 +65,7 @@ static weir_status join_at_least(weir_tensor **out, const weir_tensor *const *te
   {                                                                                                \
     WEIR_OP(out, tensors);                                                                         \
     WEIR_CASTS_LIST(CAT, tensors, count);                                                          \
-    if (count < 1) return weir_fail(WEIR_EINVAL, #name " expects a non-empty TensorList");         \
+    if (count < 1) return fail_invalid(#name " expects a non-empty TensorList");                   \
     return join_at_least(out, tensors, count, dims, dim);                                          \
   }
 STACK(hstack, 1, -1)
@@ -99,14 +99,14 @@ weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, 
 weir_status weir_fliplr(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP(out, t);
-  if (t->dims < 2) return weir_fail(WEIR_EINVAL, "Input must be >= 2-d.");
+  if (t->dims < 2) return fail_invalid("Input must be >= 2-d.");
   return weir_flip(out, t, (const int[]){1}, 1);
 }
 
 weir_status weir_flipud(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP(out, t);
-  if (t->dims < 1) return weir_fail(WEIR_EINVAL, "Input must be >= 1-d.");
+  if (t->dims < 1) return fail_invalid("Input must be >= 1-d.");
   return weir_flip(out, t, (const int[]){0}, 1);
 }
 
@@ -114,13 +114,12 @@ static weir_status check_turn(const weir_tensor *t, int *one, int *two)
 {
   int a = *one, b = *two;
   if (t->dims < 2)
-    return weir_fail(WEIR_EINVAL, "expected total dims >= 2, but got total dims = %d",
-                     (int)t->dims);
+    return fail_invalid("expected total dims >= 2, but got total dims = %d", (int)t->dims);
   weir_status st = dim_resolve(one, a, t->dims);
   if (!st) st = dim_resolve(two, b, t->dims);
   if (st || *one != *two) return st;
-  return weir_fail(WEIR_EINVAL,
-                   "expected rotation dims to be different, but got dim0 = %d and dim1 = %d", a, b);
+  return fail_invalid("expected rotation dims to be different, but got dim0 = %d and dim1 = %d", a,
+                      b);
 }
 
 weir_status weir_rot90(weir_tensor **out, const weir_tensor *t, int k, int dim0, int dim1)
@@ -171,10 +170,10 @@ weir_status weir_roll(weir_tensor **out, const weir_tensor *t, const int64_t *sh
                       const int *dims, int count)
 {
   WEIR_OP(out, t);
-  if (count < 1) return weir_fail(WEIR_EINVAL, "`shifts` required");
+  if (count < 1) return fail_invalid("`shifts` required");
   WEIR_REQUIRE(shifts);
   if (!dims && count != 1)
-    return weir_fail(WEIR_EINVAL, "shifts and dimensions must align. shifts: %d, dims:0", count);
+    return fail_invalid("shifts and dimensions must align. shifts: %d, dims:0", count);
   if (!dims) return roll_all(out, t, shifts[0]);
   if (!t->numel) return weir_clone(out, t); /* torch does not look at the dimensions */
   WEIR_TENSOR now = NULL;
@@ -183,8 +182,7 @@ weir_status weir_roll(weir_tensor **out, const weir_tensor *t, const int64_t *sh
     int dim = 0;
     weir_tensor *next = NULL;
     st = t->dims ? dim_resolve(&dim, dims[i], t->dims)
-                 : weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions",
-                             dims[i]);
+                 : fail_invalid("Dimension specified as %d but tensor has no dimensions", dims[i]);
     if (!st) st = roll_dim(&next, now ? now : t, shifts[i], dim);
     weir_tensor_release(now);
     now = next;
@@ -260,8 +258,8 @@ weir_status weir_repeat(weir_tensor **out, const weir_tensor *t, weir_shape repe
   weir_shape shape = repeats;
   int lead = repeats.count - t->dims;
   if (lead < 0)
-    return weir_fail(WEIR_EINVAL, "Number of dimensions of repeat dims can not be smaller than "
-                                  "number of dimensions of tensor");
+    return fail_invalid("Number of dimensions of repeat dims can not be smaller than number of "
+                        "dimensions of tensor");
   if (check_dim_count(repeats.count)) return WEIR_EINVAL;
   for (int d = lead; d < repeats.count; d++)
     if (__builtin_mul_overflow(shape.size[d], t->size[d - lead], &shape.size[d]))

@@ -39,27 +39,24 @@ static weir_status check_attention(const weir_tensor *q, const weir_tensor *k, c
   if (!st) st = check_same_device(q, v);
   if (st) return st;
   if (k->dtype != d || v->dtype != d)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected query, key, and value to have the same dtype, but got query.dtype: "
-                     "%s key.dtype: %s and value.dtype: %s instead.",
-                     dtype_cxx(d), dtype_cxx((weir_dtype)k->dtype),
-                     dtype_cxx((weir_dtype)v->dtype));
+    return fail_invalid("Expected query, key, and value to have the same dtype, but got "
+                        "query.dtype: %s key.dtype: %s and value.dtype: %s instead.",
+                        dtype_cxx(d), dtype_cxx((weir_dtype)k->dtype),
+                        dtype_cxx((weir_dtype)v->dtype));
   if (q->dims < 2 || k->dims < 2 || v->dims < 2)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected query, key, and value to all be  at least 2 dimensional, but got "
-                     "query.dim: %d key.dim: %d and value.dim: %d instead.",
-                     q->dims, k->dims, v->dims);
+    return fail_invalid("Expected query, key, and value to all be  at least 2 dimensional, but got "
+                        "query.dim: %d key.dim: %d and value.dim: %d instead.",
+                        q->dims, k->dims, v->dims);
   if (o->mask && o->is_causal)
-    return weir_fail(WEIR_EINVAL, "_scaled_dot_product_attention: Explicit attn_mask should not "
-                                  "be set when is_causal=True");
+    return fail_invalid(
+        "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   if (o->mask && o->mask->dtype != d && o->mask->dtype != WEIR_BOOL &&
       o->mask->dtype != WEIR_FLOAT32)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected attn_mask dtype to be bool or float or to match query dtype, but "
-                     "got attn_mask.dtype: %s and  query.dtype: %s instead.",
-                     dtype_cxx((weir_dtype)o->mask->dtype), dtype_cxx(d));
+    return fail_invalid("Expected attn_mask dtype to be bool or float or to match query dtype, but "
+                        "got attn_mask.dtype: %s and  query.dtype: %s instead.",
+                        dtype_cxx((weir_dtype)o->mask->dtype), dtype_cxx(d));
   if (!dtype_is_floating(d))
-    return weir_fail(WEIR_EINVAL, "expected scalar type Float but found %s", dtype_title(d));
+    return fail_invalid("expected scalar type Float but found %s", dtype_title(d));
   return WEIR_OK;
 }
 
@@ -86,8 +83,8 @@ static weir_status check_attention_mask(const weir_tensor *q, const weir_tensor 
   st = shape_broadcast(&with, mask->size, mask->dims);
   for (int i = 0; !st && i < with.count; i++)
     if (with.count != shape.count || with.size[i] != shape.size[i])
-      return weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
-                       shape_format(&a, shape), shape_format(&b, with));
+      return fail_invalid("output with shape %s doesn't match the broadcast shape %s",
+                          shape_format(&a, shape), shape_format(&b, with));
   return st;
 }
 
@@ -104,8 +101,7 @@ static weir_status check_attention_sizes(const weir_tensor *q, const weir_tensor
   c->st = check_attention_mask(q, turned, mask);
   if (c->st) return c->st;
   if (!(dropout >= 0 && dropout <= 1))
-    return weir_fail(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got %g",
-                     dropout);
+    return fail_invalid("dropout probability has to be between 0 and 1, but got %g", dropout);
   if (turned->size[turned->dims - 1] == v->size[v->dims - 2]) return WEIR_OK;
   c->st = weights_shape(&shape, q, turned);
   weir_tensor *number = c_call(c, tensor_new_beside, q, weir_shape_of(0, NULL));
@@ -339,8 +335,8 @@ static weir_status same_heads(weir_tensor **key, weir_tensor **value, const weir
   if (st) return st;
   int64_t heads = q->size[q->dims - 3], a = k->size[k->dims - 3], b = v->size[v->dims - 3];
   if (!a || !b || heads % a || heads % b)
-    return weir_fail(WEIR_EINVAL,
-                     "Number of heads in key and value must divide the number of heads in query");
+    return fail_invalid(
+        "Number of heads in key and value must divide the number of heads in query");
   st = repeat_heads(key, k, heads);
   return st ? st : repeat_heads(value, v, heads);
 }

@@ -18,21 +18,19 @@ typedef struct bags {
 static weir_status check_bag_input(const bags *b, const weir_tensor *indices)
 {
   if (indices->dims == 2 && b->offsets)
-    return weir_fail(WEIR_EINVAL,
-                     "if input is 2D, then offsets has to be None, as input is treated is a "
-                     "mini-batch of fixed length sequences. However, found offsets of type %s",
-                     weir_tensor_type(b->offsets));
+    return fail_invalid("if input is 2D, then offsets has to be None, as input is treated is a "
+                        "mini-batch of fixed length sequences. However, found offsets of type %s",
+                        weir_tensor_type(b->offsets));
   if (indices->dims != 1 && indices->dims != 2)
-    return weir_fail(WEIR_EINVAL, "input has to be 1D or 2D Tensor, but got Tensor of dimension %d",
-                     (int)indices->dims);
+    return fail_invalid("input has to be 1D or 2D Tensor, but got Tensor of dimension %d",
+                        (int)indices->dims);
   if (indices->dims == 1 && !b->offsets)
-    return weir_fail(WEIR_EINVAL, "offsets has to be a 1D Tensor but got None");
-  if (b->offsets && b->offsets->dims != 1)
-    return weir_fail(WEIR_EINVAL, "offsets has to be a 1D Tensor");
+    return fail_invalid("offsets has to be a 1D Tensor but got None");
+  if (b->offsets && b->offsets->dims != 1) return fail_invalid("offsets has to be a 1D Tensor");
   if (!is_index(indices) || (b->offsets && !is_index(b->offsets)))
-    return weir_fail(WEIR_EINVAL, "embedding_bag: indices and offsets are Long or Int, not %s",
-                     weir_tensor_type(is_index(indices) ? b->offsets : indices));
-  if (b->weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
+    return fail_invalid("embedding_bag: indices and offsets are Long or Int, not %s",
+                        weir_tensor_type(is_index(indices) ? b->offsets : indices));
+  if (b->weight->dims != 2) return fail_invalid("'weight' must be 2-D");
   return WEIR_OK;
 }
 
@@ -41,34 +39,30 @@ static weir_status check_bag_weight(const bags *b, const weir_tensor *indices)
   text_buffer one, two;
   weir_dtype d = (weir_dtype)b->weight->dtype;
   if (!dtype_is_floating(d))
-    return weir_fail(WEIR_EINVAL,
-                     "Expected tensor for argument #1 'weight' to have one of the following scalar "
-                     "types: Half, BFloat16, Float, Double; but got %s instead (while checking "
-                     "arguments for embedding_bag)",
-                     weir_tensor_type(b->weight));
+    return fail_invalid(
+        "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
+        "BFloat16, Float, Double; but got %s instead (while checking arguments for embedding_bag)",
+        weir_tensor_type(b->weight));
   if ((unsigned)b->how.mode > WEIR_BAG_MAX)
-    return weir_fail(WEIR_EINVAL, "mode has to be one of sum or mean or max");
+    return fail_invalid("mode has to be one of sum or mean or max");
   if (!b->weights) return WEIR_OK;
   bool same = b->weights->dims == indices->dims;
   for (int i = 0; i < indices->dims && same; i++)
     same = b->weights->size[i] == indices->size[i];
   if (!same)
-    return weir_fail(
-        WEIR_EINVAL,
-        "embedding_bag: If per_sample_weights (weir.Size(%s)) is not None, then it must "
-        "have the same shape as the input (weir.Size(%s))",
-        shape_format(&one, weir_tensor_shape(b->weights)),
-        shape_format(&two, weir_tensor_shape(indices)));
+    return fail_invalid("embedding_bag: If per_sample_weights (weir.Size(%s)) is not None, then it "
+                        "must have the same shape as the input (weir.Size(%s))",
+                        shape_format(&one, weir_tensor_shape(b->weights)),
+                        shape_format(&two, weir_tensor_shape(indices)));
   if (b->how.mode != WEIR_BAG_SUM)
-    return weir_fail(WEIR_ENOTSUP,
-                     "embedding_bag: per_sample_weights was not None. per_sample_weights is only "
-                     "supported for mode='sum' (got mode='%s').",
-                     b->how.mode == WEIR_BAG_MEAN ? "mean" : "max");
+    return fail_unsupported("embedding_bag: per_sample_weights was not None. per_sample_weights is "
+                            "only supported for mode='sum' (got mode='%s').",
+                            b->how.mode == WEIR_BAG_MEAN ? "mean" : "max");
   return b->weights->dtype == b->weight->dtype
              ? WEIR_OK
-             : weir_fail(WEIR_EINVAL,
-                         "expected per_sample_weights to have the same type as weight: %s, got %s",
-                         dtype_title(d), dtype_title((weir_dtype)b->weights->dtype));
+             : fail_invalid(
+                   "expected per_sample_weights to have the same type as weight: %s, got %s",
+                   dtype_title(d), dtype_title((weir_dtype)b->weights->dtype));
 }
 
 static int64_t offset_at(const weir_tensor *offsets, int64_t i)
@@ -84,22 +78,20 @@ static weir_status check_offsets(const weir_tensor *offsets, int64_t length)
   if (!offsets || !offsets->numel || device_of_tensor(offsets).type != WEIR_DEVICE_CPU)
     return WEIR_OK;
   if (offset_at(offsets, 0))
-    return weir_fail(WEIR_EINVAL,
-                     "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
-                     "start from position 0. However, got %lld",
-                     (long long)offset_at(offsets, 0));
+    return fail_invalid("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
+                        "start from position 0. However, got %lld",
+                        (long long)offset_at(offsets, 0));
   for (int64_t i = 0; i < offsets->numel; i++) {
     int64_t now = offset_at(offsets, i);
     if (now < last)
-      return weir_fail(WEIR_EINVAL, "offsets[%lld] is %lld, less than the one before it, %lld",
-                       (long long)i, (long long)now, (long long)last);
+      return fail_invalid("offsets[%lld] is %lld, less than the one before it, %lld", (long long)i,
+                          (long long)now, (long long)last);
     last = now;
   }
   if (last <= length) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "offsets[-1] can not be greater than input's length %lld but got offsets[-1] of "
-                   "%lld",
-                   (long long)length, (long long)last);
+  return fail_invalid(
+      "offsets[-1] can not be greater than input's length %lld but got offsets[-1] of %lld",
+      (long long)length, (long long)last);
 }
 
 static weir_status check_bags(bags *b, const weir_tensor *indices)
@@ -114,7 +106,7 @@ static weir_status check_bags(bags *b, const weir_tensor *indices)
   b->all = b->offsets ? b->offsets->numel : indices->size[0];
   b->count = b->all - (b->offsets && b->how.include_last_offset);
   if (b->count >= 0) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "include_last_offset: numOffsets must be at least 1");
+  return fail_invalid("include_last_offset: numOffsets must be at least 1");
 }
 
 /* ---- which bag ------------------------------------------------------------------------------- */
@@ -162,7 +154,7 @@ static weir_status padding_column(weir_tensor **out, const bags *b, const weir_t
   if (!b->how.has_padding) return WEIR_OK;
   if (pad < 0) pad += b->weight->size[0];
   if (pad < 0 || pad >= b->weight->size[0])
-    return weir_fail(WEIR_EINVAL, "padding_idx must be within the number of embeddings");
+    return fail_invalid("padding_idx must be within the number of embeddings");
   return calc_give(c, out, c_unsqueeze(c, c_eq_scalar(c, row, weir_int(pad)), 1));
 }
 

@@ -8,13 +8,11 @@
 static weir_status check_observations(const char *name, const weir_tensor *a)
 {
   if (a->dims > 2)
-    return weir_fail(
-        WEIR_EINVAL,
-        "%s(): expected input to have two or fewer dimensions but got an input with %d "
-        "dimensions",
+    return fail_invalid(
+        "%s(): expected input to have two or fewer dimensions but got an input with %d dimensions",
         name, (int)a->dims);
   if (a->dtype == WEIR_BOOL)
-    return weir_fail(WEIR_ENOTSUP, "cov(): bool dtype is not supported for input");
+    return fail_unsupported("cov(): bool dtype is not supported for input");
   return WEIR_OK;
 }
 
@@ -77,8 +75,7 @@ static weir_status neighbours_of(weir_tensor **out, const weir_tensor *y, int di
 static weir_status refuse_bool_curve(const char *name, const weir_tensor *y)
 {
   if (y->dtype != WEIR_BOOL) return WEIR_OK;
-  return weir_fail(WEIR_ENOTSUP, "%s: received a bool input for `y`, but bool is not supported",
-                   name);
+  return fail_unsupported("%s: received a bool input for `y`, but bool is not supported", name);
 }
 
 weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, int dim)
@@ -87,8 +84,7 @@ weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, i
   CALC(c);
   weir_shape shape = {0, {0}};
   int at;
-  if (!y->dims)
-    return weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions", dim);
+  if (!y->dims) return fail_invalid("Dimension specified as %d but tensor has no dimensions", dim);
   c->st = dim_resolve(&at, dim, y->dims);
   if (c->st) return c->st;
   for (int d = 0; d < y->dims; d++)
@@ -106,7 +102,7 @@ weir_status weir_cumulative_trapezoid(weir_tensor **out, const weir_tensor *y, d
   CALC(c);
   int at;
   c->st = refuse_bool_curve("cumulative_trapezoid", y);
-  if (!y->dims) c_do(c, weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor."));
+  if (!y->dims) c_do(c, fail_invalid("slice() cannot be applied to a 0-dim tensor."));
   c_do(c, dim_resolve(&at, dim, y->dims));
   if (c->st) return c->st;
   if (!y->size[at]) return weir_clone(out, y);
@@ -130,12 +126,11 @@ static weir_status norm_factors(weir_tensor **out, const weir_tensor *a, double 
 
 static weir_status check_renorm(const weir_tensor *a, double p, double maxnorm)
 {
-  if (p <= 0) return weir_fail(WEIR_EINVAL, "renorm: non-positive-norm not supported");
-  if (maxnorm < 0)
-    return weir_fail(WEIR_EINVAL, "renorm: expected maxnorm to be >= 0 but got %g", maxnorm);
+  if (p <= 0) return fail_invalid("renorm: non-positive-norm not supported");
+  if (maxnorm < 0) return fail_invalid("renorm: expected maxnorm to be >= 0 but got %g", maxnorm);
   if (a->dims < 2)
-    return weir_fail(WEIR_EINVAL, "renorm: input needs at least 2 dimensions, got %d dimensions",
-                     (int)a->dims);
+    return fail_invalid("renorm: input needs at least 2 dimensions, got %d dimensions",
+                        (int)a->dims);
   return WEIR_OK;
 }
 
@@ -158,7 +153,7 @@ weir_status weir_embedding_renorm_(weir_tensor *weight, const weir_tensor *indic
 {
   WEIR_OP_ON(weight, indices);
   CALC(c);
-  if (weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
+  if (weight->dims != 2) return fail_invalid("'weight' must be 2-D");
   WEIR_UNRECORDED;
   weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
   weir_tensor *rows = c_index_select(c, weight, 0, row);
@@ -192,15 +187,13 @@ weir_status weir_block_diag(weir_tensor **out, const weir_tensor *const *tensors
   weir_dtype dtype;
   weir_status st = WEIR_OK;
   if (count < 1 || count > WEIR_BLOCKS_MAX)
-    return weir_fail(WEIR_EINVAL, "block_diag: 1 to %d tensors, not %d", WEIR_BLOCKS_MAX, count);
+    return fail_invalid("block_diag: 1 to %d tensors, not %d", WEIR_BLOCKS_MAX, count);
   for (int i = 0; i < count && !st; i++) {
-    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "block_diag: tensors[%d] is NULL", i);
+    if (!tensors[i]) return fail_invalid("block_diag: tensors[%d] is NULL", i);
     if (tensors[i]->dims > 2)
-      return weir_fail(
-          WEIR_EINVAL,
-          "weir.block_diag: Input tensors must have 2 or fewer dimensions. Input %d has "
-          "%d dimensions",
-          i, (int)tensors[i]->dims);
+      return fail_invalid("weir.block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                          "%d has %d dimensions",
+                          i, (int)tensors[i]->dims);
     columns += tensors[i]->dims ? tensors[i]->size[tensors[i]->dims - 1] : 1;
     st = categories_tensor(&c, tensors[i]);
   }
@@ -222,13 +215,12 @@ weir_status weir_cartesian_prod(weir_tensor **out, const weir_tensor *const *ten
   CALC(c);
   text_buffer text;
   if (count < 1 || count > WEIR_MAX_DIMS - 1)
-    return weir_fail(WEIR_EINVAL, "cartesian_prod: 1 to %d tensors, not %d", WEIR_MAX_DIMS - 1,
-                     count);
+    return fail_invalid("cartesian_prod: 1 to %d tensors, not %d", WEIR_MAX_DIMS - 1, count);
   for (int i = 0; i < count; i++) {
-    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "cartesian_prod: tensors[%d] is NULL", i);
+    if (!tensors[i]) return fail_invalid("cartesian_prod: tensors[%d] is NULL", i);
     if (tensors[i]->dims != 1)
-      return weir_fail(WEIR_EINVAL, "Expect a 1D vector, but got shape %s",
-                       shape_format(&text, weir_tensor_shape(tensors[i])));
+      return fail_invalid("Expect a 1D vector, but got shape %s",
+                          shape_format(&text, weir_tensor_shape(tensors[i])));
   }
   if (count == 1) {
     *out = weir_tensor_retain((weir_tensor *)tensors[0]);

@@ -52,23 +52,21 @@ static bool span_of(int64_t *out, int64_t kernel, int64_t dilation)
 
 static weir_status too_large(const char *op, int64_t kernel, int64_t padding, int64_t dilation)
 {
-  return weir_fail(WEIR_EINVAL,
-                   "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size "
-                   "overflows",
-                   op, (long long)kernel, (long long)padding, (long long)dilation);
+  return fail_invalid(
+      "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size overflows", op,
+      (long long)kernel, (long long)padding, (long long)dilation);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static weir_status check_options(const conv *c)
 {
-  if (c->pad[0] < 0 || c->pad[1] < 0)
-    return weir_fail(WEIR_EINVAL, "negative padding is not supported");
+  if (c->pad[0] < 0 || c->pad[1] < 0) return fail_invalid("negative padding is not supported");
   if (c->stride[0] < 1 || c->stride[1] < 1)
-    return weir_fail(WEIR_EINVAL, "non-positive stride is not supported");
+    return fail_invalid("non-positive stride is not supported");
   if (c->dilation[0] < 1 || c->dilation[1] < 1)
-    return weir_fail(WEIR_EINVAL, "dilation should be greater than zero");
-  if (c->groups < 1) return weir_fail(WEIR_EINVAL, "non-positive groups is not supported");
+    return fail_invalid("dilation should be greater than zero");
+  if (c->groups < 1) return fail_invalid("non-positive groups is not supported");
   return WEIR_OK;
 }
 
@@ -85,24 +83,21 @@ static weir_status check_channels(const conv *c, const weir_tensor *weight)
   long long groups = (long long)c->groups;
   int64_t channels;
   if (weight->size[0] < c->groups)
-    return weir_fail(WEIR_EINVAL,
-                     "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
-                     "got weight of size %s instead",
-                     groups, groups, shape);
+    return fail_invalid("Given groups=%lld, expected weight to be at least %lld at dimension 0, "
+                        "but got weight of size %s instead",
+                        groups, groups, shape);
   if (weight->size[0] % c->groups)
-    return weir_fail(WEIR_EINVAL,
-                     "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
-                     "but got weight of size [%s] instead",
-                     groups, groups, shape);
+    return fail_invalid("Given groups=%lld, expected weight to be divisible by %lld at dimension "
+                        "0, but got weight of size [%s] instead",
+                        groups, groups, shape);
   if (__builtin_mul_overflow(weight->size[1], c->groups, &channels))
-    return weir_fail(WEIR_EINVAL, "conv2d: groups=%lld and weight of size %s: channels overflow",
-                     groups, shape);
+    return fail_invalid("conv2d: groups=%lld and weight of size %s: channels overflow", groups,
+                        shape);
   if (c->channels != channels)
-    return weir_fail(
-        WEIR_EINVAL,
-        "Given groups=%lld, weight of size %s, expected input%s to have %lld channels, "
-        "but got %lld channels instead",
-        groups, shape, input_text(&x, c), (long long)channels, (long long)c->channels);
+    return fail_invalid("Given groups=%lld, weight of size %s, expected input%s to have %lld "
+                        "channels, but got %lld channels instead",
+                        groups, shape, input_text(&x, c), (long long)channels,
+                        (long long)c->channels);
   return WEIR_OK;
 }
 
@@ -110,12 +105,11 @@ static weir_status check_bias(const weir_tensor *weight, const weir_tensor *bias
 {
   text_buffer w, x;
   if (!bias || (bias->dims == 1 && bias->size[0] == weight->size[0])) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "Given weight of size %s, expected bias to be 1-dimensional with %lld elements, "
-                   "but got bias of size %s instead",
-                   shape_format(&w, weir_shape_of(weight->dims, weight->size)),
-                   (long long)weight->size[0],
-                   shape_format(&x, weir_shape_of(bias->dims, bias->size)));
+  return fail_invalid("Given weight of size %s, expected bias to be 1-dimensional with %lld "
+                      "elements, but got bias of size %s instead",
+                      shape_format(&w, weir_shape_of(weight->dims, weight->size)),
+                      (long long)weight->size[0],
+                      shape_format(&x, weir_shape_of(bias->dims, bias->size)));
 }
 
 static weir_status check_kernel(const conv *c)
@@ -126,11 +120,10 @@ static weir_status check_kernel(const conv *c)
         !span_of(&span[i], c->kernel[i], c->dilation[i]))
       return too_large("conv2d", c->kernel[i], c->pad[i], c->dilation[i]);
   if (padded[0] >= span[0] && padded[1] >= span[1]) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "Calculated padded input size per channel: (%lld x %lld). Kernel size: (%lld x "
-                   "%lld). Kernel size can't be greater than actual input size",
-                   (long long)padded[0], (long long)padded[1], (long long)span[0],
-                   (long long)span[1]);
+  return fail_invalid("Calculated padded input size per channel: (%lld x %lld). Kernel size: (%lld "
+                      "x %lld). Kernel size can't be greater than actual input size",
+                      (long long)padded[0], (long long)padded[1], (long long)span[0],
+                      (long long)span[1]);
 }
 
 /* Row 25's sentence: a type is a dtype on a kind of device. */
@@ -141,8 +134,8 @@ static weir_status check_types(const weir_tensor *a, const weir_tensor *weight,
   for (int i = 0; i < 2; i++)
     if (other[i] && (other[i]->dtype != a->dtype ||
                      device_of_tensor(other[i]).type != device_of_tensor(a).type))
-      return weir_fail(WEIR_EINVAL, "Input type (%s) and %s type (%s) should be the same",
-                       weir_tensor_type(a), i ? "bias" : "weight", weir_tensor_type(other[i]));
+      return fail_invalid("Input type (%s) and %s type (%s) should be the same",
+                          weir_tensor_type(a), i ? "bias" : "weight", weir_tensor_type(other[i]));
   weir_status st = check_same_device(a, weight);
   if (!st && bias) st = check_same_device(a, bias);
   return st;
@@ -183,13 +176,11 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
 {
   text_buffer text;
   if (a->dims != 3 && a->dims != 4)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of "
-                     "size: %s",
-                     shape_format(&text, weir_shape_of(a->dims, a->size)));
+    return fail_invalid(
+        "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: %s",
+        shape_format(&text, weir_shape_of(a->dims, a->size)));
   if (weight->dims != 4)
-    return weir_fail(WEIR_EINVAL, "conv2d: weight must have 4 dimensions, but it has %d",
-                     weight->dims);
+    return fail_invalid("conv2d: weight must have 4 dimensions, but it has %d", weight->dims);
   describe_conv(c, a, weight, o);
   weir_status st = check_types(a, weight, bias);
   if (!st) st = check_options(c);

@@ -60,33 +60,30 @@ static weir_status check_convolution_dims(const convolution *c)
   text_buffer text;
   int n = c->axes + 1;
   if (c->a->dims != n && c->a->dims != n + 1)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of "
-                     "size: %s",
-                     n, n + 1, c->name, shape_format(&text, weir_shape_of(c->a->dims, c->a->size)));
+    return fail_invalid(
+        "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s", n,
+        n + 1, c->name, shape_format(&text, weir_shape_of(c->a->dims, c->a->size)));
   if (c->weight->dims != n + 1)
-    return weir_fail(WEIR_EINVAL,
-                     c->weight->dims < 3 ? "weight should have at least three dimensions"
-                                         : "%s: weight must have %d dimensions, but it has %d",
-                     c->name, n + 1, c->weight->dims);
+    return fail_invalid(c->weight->dims < 3 ? "weight should have at least three dimensions"
+                                            : "%s: weight must have %d dimensions, but it has %d",
+                        c->name, n + 1, c->weight->dims);
   return WEIR_OK;
 }
 
 static weir_status check_numbers(const convolution *c)
 {
   for (int i = 0; i < c->axes; i++)
-    if (c->pad[i] < 0 && !c->same)
-      return weir_fail(WEIR_EINVAL, "negative padding is not supported");
+    if (c->pad[i] < 0 && !c->same) return fail_invalid("negative padding is not supported");
   for (int i = 0; i < c->axes; i++)
-    if (c->more[i] < 0) return weir_fail(WEIR_EINVAL, "negative output_padding is not supported");
+    if (c->more[i] < 0) return fail_invalid("negative output_padding is not supported");
   for (int i = 0; i < c->axes; i++)
-    if (c->stride[i] < 1) return weir_fail(WEIR_EINVAL, "non-positive stride is not supported");
+    if (c->stride[i] < 1) return fail_invalid("non-positive stride is not supported");
   for (int i = 0; i < c->axes; i++)
-    if (c->dilation[i] < 1) return weir_fail(WEIR_EINVAL, "dilation should be greater than zero");
-  if (c->groups < 1) return weir_fail(WEIR_EINVAL, "non-positive groups is not supported");
+    if (c->dilation[i] < 1) return fail_invalid("dilation should be greater than zero");
+  if (c->groups < 1) return fail_invalid("non-positive groups is not supported");
   for (int i = 0; i < c->axes; i++)
     if (c->same && c->stride[i] != 1)
-      return weir_fail(WEIR_EINVAL, "padding='same' is not supported for strided convolutions");
+      return fail_invalid("padding='same' is not supported for strided convolutions");
   return WEIR_OK;
 }
 
@@ -109,15 +106,13 @@ static weir_status check_conv_groups(const convolution *c)
   const char *shape = shape_format(&text, weir_shape_of(w->dims, w->size));
   long long groups = (long long)c->groups;
   if (w->size[0] < c->groups)
-    return weir_fail(WEIR_EINVAL,
-                     "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
-                     "got weight of size %s instead",
-                     groups, groups, shape);
+    return fail_invalid("Given groups=%lld, expected weight to be at least %lld at dimension 0, "
+                        "but got weight of size %s instead",
+                        groups, groups, shape);
   if (w->size[0] % c->groups)
-    return weir_fail(WEIR_EINVAL,
-                     "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
-                     "but got weight of size [%s] instead",
-                     groups, groups, shape);
+    return fail_invalid("Given groups=%lld, expected weight to be divisible by %lld at dimension "
+                        "0, but got weight of size [%s] instead",
+                        groups, groups, shape);
   return WEIR_OK;
 }
 
@@ -131,19 +126,18 @@ static weir_status check_conv_channels(const convolution *c)
   (void)snprintf(prefix, sizeof prefix, c->transposed ? "transposed=1" : "groups=%lld",
                  (long long)c->groups);
   if (__builtin_mul_overflow(w->size[1], c->groups, c->transposed ? &outs : &expected))
-    return weir_fail(WEIR_EINVAL, "%s: groups=%lld and weight of size %s: channels overflow",
-                     c->name, (long long)c->groups, shape);
+    return fail_invalid("%s: groups=%lld and weight of size %s: channels overflow", c->name,
+                        (long long)c->groups, shape);
   if (given != expected)
-    return weir_fail(WEIR_EINVAL,
-                     "Given %s, weight of size %s, expected input%s to have %lld channels, but got "
-                     "%lld channels instead",
-                     prefix, shape, batched_text(&input, c), (long long)expected, (long long)given);
+    return fail_invalid("Given %s, weight of size %s, expected input%s to have %lld channels, but "
+                        "got %lld channels instead",
+                        prefix, shape, batched_text(&input, c), (long long)expected,
+                        (long long)given);
   if (b && (b->dims != 1 || b->size[0] != outs))
-    return weir_fail(WEIR_EINVAL,
-                     "Given %sweight of size %s, expected bias to be 1-dimensional with %lld "
-                     "elements, but got bias of size %s instead",
-                     c->transposed ? "transposed=1, " : "", shape, (long long)outs,
-                     shape_format(&other, weir_shape_of(b->dims, b->size)));
+    return fail_invalid("Given %sweight of size %s, expected bias to be 1-dimensional with %lld "
+                        "elements, but got bias of size %s instead",
+                        c->transposed ? "transposed=1, " : "", shape, (long long)outs,
+                        shape_format(&other, weir_shape_of(b->dims, b->size)));
   return WEIR_OK;
 }
 
@@ -174,18 +168,15 @@ static weir_status check_reach_of(const convolution *c)
   bool good = true;
   for (int i = 0; i < c->axes; i++) {
     if (!cover(&covers[i], c, i))
-      return weir_fail(WEIR_EINVAL,
-                       "%s: kernel_size, padding, stride or dilation is too large: a "
-                       "size overflows",
-                       c->name);
+      return fail_invalid(
+          "%s: kernel_size, padding, stride or dilation is too large: a size overflows", c->name);
     padded[i] = c->a->size[c->a->dims - c->axes + i] + 2 * c->pad[i];
     good = good && (c->same || padded[i] >= covers[i]);
   }
   if (good || c->transposed) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size "
-                   "can't be greater than actual input size",
-                   times_text(&x, padded, c->axes), times_text(&y, covers, c->axes));
+  return fail_invalid("Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel "
+                      "size can't be greater than actual input size",
+                      times_text(&x, padded, c->axes), times_text(&y, covers, c->axes));
 }
 
 /* conv2d states it of a kind of device and a dtype. */
@@ -195,8 +186,9 @@ static weir_status check_conv_types(const convolution *c)
   for (int i = 0; i < 2; i++)
     if (other[i] && (other[i]->dtype != c->a->dtype ||
                      device_of_tensor(other[i]).type != device_of_tensor(c->a).type))
-      return weir_fail(WEIR_EINVAL, "Input type (%s) and %s type (%s) should be the same",
-                       weir_tensor_type(c->a), i ? "bias" : "weight", weir_tensor_type(other[i]));
+      return fail_invalid("Input type (%s) and %s type (%s) should be the same",
+                          weir_tensor_type(c->a), i ? "bias" : "weight",
+                          weir_tensor_type(other[i]));
   weir_status st = check_same_device(c->a, c->weight);
   if (!st && c->bias) st = check_same_device(c->a, c->bias);
   return st;
@@ -453,7 +445,7 @@ static weir_status phases_from(weir_tensor **out, const convolution *c, const we
   CALC(k);
   int64_t s = c->stride[axis];
   if (s > MOST)
-    return weir_fail(WEIR_ENOTSUP, "%s: stride %lld is more than %d", c->name, (long long)s, MOST);
+    return fail_unsupported("%s: stride %lld is more than %d", c->name, (long long)s, MOST);
   for (int64_t phase = 0; phase < s && !k->st; phase++) {
     p[axis] = phase_of(c, axis, phase);
     k->st = phases_from(&part[phase], c, x, axis + 1, p, places);
@@ -484,9 +476,9 @@ static weir_status check_places_there(const convolution *c)
     seen.size[seen.count++] = c->a->size[lead + i];
   }
   if (good || !seen.size[0] || !seen.size[1]) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "Only zero batch or zero channel inputs are supported, but got input shape: %s",
-                   shape_format(&text, seen));
+  return fail_invalid(
+      "Only zero batch or zero channel inputs are supported, but got input shape: %s",
+      shape_format(&text, seen));
 }
 
 static weir_status transposed_sizes(int64_t *size, int64_t *places, const convolution *c)
@@ -498,17 +490,15 @@ static weir_status transposed_sizes(int64_t *size, int64_t *places, const convol
     int64_t whole = 0;
     if (!cover(&whole, c, i) || __builtin_mul_overflow(in[i] - 1, c->stride[i], &size[i]) ||
         __builtin_add_overflow(size[i], whole + c->more[i] - 2 * c->pad[i], &size[i]))
-      return weir_fail(WEIR_EINVAL, "%s: a size overflows", c->name);
+      return fail_invalid("%s: a size overflows", c->name);
     places[i] = (size[i] + c->pad[i] + c->stride[i] - 1) / c->stride[i];
     good = good && size[i] > 0;
   }
   if (good) return check_places_there(c);
   const char *row = c->axes == 1 ? "1 x " : ""; /* one axis is torch's second of two */
-  return weir_fail(
-      WEIR_EINVAL,
-      "Given input size per channel: (%s%s). Calculated output size per channel: (%s%s)."
-      " Output size is too small",
-      row, times_text(&x, in, c->axes), row, times_text(&y, size, c->axes));
+  return fail_invalid("Given input size per channel: (%s%s). Calculated output size per channel: "
+                      "(%s%s). Output size is too small",
+                      row, times_text(&x, in, c->axes), row, times_text(&y, size, c->axes));
 }
 
 /* torch speaks of rows and columns also where there is one axis. */
@@ -533,9 +523,8 @@ static weir_status check_more(const convolution *c)
                        names[3 - c->axes + i], (long long)(i < 0 ? rows[k].first : rows[k].of[i]));
       at += n > 0 ? (size_t)n : 0;
     }
-  return weir_fail(WEIR_EINVAL,
-                   "output padding must be smaller than either stride or dilation, but got%s",
-                   text);
+  return fail_invalid("output padding must be smaller than either stride or dilation, but got%s",
+                      text);
 }
 
 /* The places from `pad` on, and the bias. */

@@ -48,10 +48,9 @@ static char letter_of(int label)
 
 static weir_status bad_letter(size_t at)
 {
-  return weir_fail(WEIR_EINVAL,
-                   "einsum(): invalid subscript given at index %zu in the equation string, "
-                   "subscripts must be in [a-zA-Z]",
-                   at);
+  return fail_invalid("einsum(): invalid subscript given at index %zu in the equation string, "
+                      "subscripts must be in [a-zA-Z]",
+                      at);
 }
 
 static bool is_letter(char c)
@@ -69,21 +68,18 @@ static weir_status read_subscript(subscripts *s, int operand, const char *left, 
   if (c == ' ') return WEIR_OK;
   if (c == '.') {
     if (s->ellipsis)
-      return weir_fail(WEIR_EINVAL,
-                       "einsum(): found '.' for operand %d for which an ellipsis was already found",
-                       operand);
+      return fail_invalid(
+          "einsum(): found '.' for operand %d for which an ellipsis was already found", operand);
     if (*i + 2 >= length || left[*i + 1] != '.' || left[*i + 2] != '.')
-      return weir_fail(WEIR_EINVAL,
-                       "einsum(): found '.' for operand %d that is not part of any ellipsis",
-                       operand);
+      return fail_invalid("einsum(): found '.' for operand %d that is not part of any ellipsis",
+                          operand);
     *i += 2;
     s->ellipsis = true;
   } else if (!is_letter(c)) {
     return bad_letter(*i);
   }
   if (s->count == MOST_LABELS)
-    return weir_fail(WEIR_EINVAL, "einsum(): more than %d subscripts for operand %d", MOST_LABELS,
-                     operand);
+    return fail_invalid("einsum(): more than %d subscripts for operand %d", MOST_LABELS, operand);
   s->label[s->count++] = (uint8_t)(c == '.' ? ELLIPSIS : label_of(c));
   return WEIR_OK;
 }
@@ -96,12 +92,10 @@ static weir_status read_left(equation *e, size_t length)
     if (e->text[i] != ',')
       st = read_subscript(&e->of[operand], operand, e->text, length, &i);
     else if (++operand == e->operands)
-      st = weir_fail(WEIR_EINVAL,
-                     "einsum(): fewer operands were provided than specified in the equation");
+      st = fail_invalid("einsum(): fewer operands were provided than specified in the equation");
   }
   if (!st && operand != e->operands - 1)
-    st = weir_fail(WEIR_EINVAL,
-                   "einsum(): more operands were provided than specified in the equation");
+    st = fail_invalid("einsum(): more operands were provided than specified in the equation");
   return st;
 }
 
@@ -115,11 +109,10 @@ static weir_status count_labels(equation *e)
       if (s->label[k] != ELLIPSIS) e->seen[s->label[k]]++;
     if (s->ellipsis && dims - letters > e->ellipsis_dims) e->ellipsis_dims = dims - letters;
     if (s->ellipsis ? letters > dims : letters != dims)
-      return weir_fail(WEIR_EINVAL,
-                       "einsum(): the number of subscripts in the equation (%d%sthe number of "
-                       "dimensions (%d) for operand %d%s",
-                       letters, s->ellipsis ? ") is more than " : ") does not match ", dims, i,
-                       s->ellipsis ? "" : " and no ellipsis was given");
+      return fail_invalid("einsum(): the number of subscripts in the equation (%d%sthe number of "
+                          "dimensions (%d) for operand %d%s",
+                          letters, s->ellipsis ? ") is more than " : ") does not match ", dims, i,
+                          s->ellipsis ? "" : " and no ellipsis was given");
   }
   return WEIR_OK;
 }
@@ -133,11 +126,9 @@ static weir_status read_output(equation *e, size_t at)
   if (!is_letter(c)) return bad_letter(at);
   int label = label_of(c);
   if (e->place[label] >= 0)
-    return weir_fail(WEIR_EINVAL,
-                     "einsum(): output subscript %c appears more than once in the output", c);
+    return fail_invalid("einsum(): output subscript %c appears more than once in the output", c);
   if (!e->seen[label])
-    return weir_fail(
-        WEIR_EINVAL,
+    return fail_invalid(
         "einsum(): output subscript %c does not appear in the equation for any input operand", c);
   e->place[label] = e->places++;
   return WEIR_OK;
@@ -155,11 +146,9 @@ static weir_status read_right(equation *e, size_t from, bool *ellipsis)
       continue;
     }
     if (*ellipsis)
-      return weir_fail(WEIR_EINVAL,
-                       "einsum(): found '.' for output but an ellipsis (...) was already found");
+      return fail_invalid("einsum(): found '.' for output but an ellipsis (...) was already found");
     if (i + 2 >= length || e->text[i + 1] != '.' || e->text[i + 2] != '.')
-      return weir_fail(WEIR_EINVAL,
-                       "einsum(): found '.' for output that is not part of any ellipsis (...)");
+      return fail_invalid("einsum(): found '.' for output that is not part of any ellipsis (...)");
     i += 2;
     e->ellipsis_place = e->places;
     e->places += e->ellipsis_dims;
@@ -190,8 +179,8 @@ static weir_status place_labels(equation *e, const char *arrow)
   for (int k = 0; k < LETTERS; k++)
     if (e->seen[k] && e->place[k] < 0) e->place[k] = e->places++;
   if (!st && e->places > WEIR_DIMS)
-    st = weir_fail(WEIR_ENOTSUP, "einsum(): %d different dimensions, and a tensor has 0 to %d",
-                   e->places, WEIR_DIMS);
+    st = fail_unsupported("einsum(): %d different dimensions, and a tensor has 0 to %d", e->places,
+                          WEIR_DIMS);
   return st;
 }
 
@@ -217,11 +206,10 @@ static weir_status take_ellipsis(equation *e, aligned *a)
     int64_t size = a->t->size[a->dim];
     if (size != 1) {
       if (e->ellipsis_size[j] != 1 && e->ellipsis_size[j] != size)
-        return weir_fail(WEIR_EINVAL,
-                         "einsum(): dimension %d covered by ellipsis in operand %dhas size %lld "
-                         "which does not broadcast with previously seen ellipsis with size %lld "
-                         "for the respective dimension",
-                         a->dim, a->number, (long long)size, (long long)e->ellipsis_size[j]);
+        return fail_invalid(
+            "einsum(): dimension %d covered by ellipsis in operand %dhas size %lld which does not "
+            "broadcast with previously seen ellipsis with size %lld for the respective dimension",
+            a->dim, a->number, (long long)size, (long long)e->ellipsis_size[j]);
       e->ellipsis_size[j] = size;
       e->with[e->ellipsis_place + j]++;
     }
@@ -238,10 +226,9 @@ static weir_status take_repeated(aligned *a, int label, int first)
   int64_t size = a->t->size[a->dim], before = a->t->size[first];
   static const int last = -1;
   if (size != before)
-    return weir_fail(WEIR_EINVAL,
-                     "einsum(): subscript %c is repeated for operand %d but the sizes don't match, "
-                     "%lld != %lld",
-                     letter_of(label), a->number, (long long)size, (long long)before);
+    return fail_invalid(
+        "einsum(): subscript %c is repeated for operand %d but the sizes don't match, %lld != %lld",
+        letter_of(label), a->number, (long long)size, (long long)before);
   weir_tensor *diagonal = c_call(c, weir_diagonal, a->t, 0, first, a->dim);
   c_do(c, weir_movedim(&moved, diagonal, &last, &first, 1));
   if (!c->st) exchange_operands(&a->t, moved);
@@ -255,10 +242,9 @@ static weir_status take_letter(equation *e, aligned *a, int label)
   if (a->at[place] >= 0) return take_repeated(a, label, a->at[place]);
   if (size != 1) {
     if (e->size[label] != 1 && e->size[label] != size)
-      return weir_fail(WEIR_EINVAL,
-                       "einsum(): subscript %c has size %lld for operand %d which does not "
-                       "broadcast with previously seen size %lld",
-                       letter_of(label), (long long)size, a->number, (long long)e->size[label]);
+      return fail_invalid("einsum(): subscript %c has size %lld for operand %d which does not "
+                          "broadcast with previously seen size %lld",
+                          letter_of(label), (long long)size, a->number, (long long)e->size[label]);
     e->size[label] = size;
     e->with[place]++;
   }
@@ -438,9 +424,9 @@ weir_status weir_einsum(weir_tensor **out, const char *equation_text,
                         const weir_tensor *const *tensors, int count)
 {
   WEIR_OP(out, equation_text, tensors);
-  if (count < 1) return weir_fail(WEIR_EINVAL, "einsum(): must provide at least one operand");
+  if (count < 1) return fail_invalid("einsum(): must provide at least one operand");
   for (int i = 0; i < count; i++)
-    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "%s: tensors[%d] is NULL", __func__, i);
+    if (!tensors[i]) return fail_invalid("%s: tensors[%d] is NULL", __func__, i);
   WEIR_CASTS_LIST(EINSUM, tensors, count);
   equation e = {.text = equation_text, .tensor = tensors, .operands = count};
   const char *arrow = strstr(equation_text, "->");

@@ -54,25 +54,24 @@ static weir_status check_sub(const elementwise_call *e)
   bool a = operand_dtype(e, 0) == WEIR_BOOL, b = operand_dtype(e, 1) == WEIR_BOOL;
   if (!a && !b) return WEIR_OK;
   if (a && b)
-    return weir_fail(WEIR_ENOTSUP,
-                     "Subtraction, the `-` operator, with two bool tensors is not supported. Use "
-                     "the `^` or `logical_xor()` operator instead.");
-  return weir_fail(WEIR_ENOTSUP,
-                   "Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
-                   "trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+    return fail_unsupported("Subtraction, the `-` operator, with two bool tensors is not "
+                            "supported. Use the `^` or `logical_xor()` operator instead.");
+  return fail_unsupported(
+      "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+      "invert a mask, use the `~` or `logical_not()` operator instead.");
 }
 
 /* torch's alpha_check(). */
 static weir_status check_alpha(weir_dtype common, weir_dtype alpha)
 {
   if (alpha == WEIR_BOOL && common != WEIR_BOOL)
-    return weir_fail(WEIR_EINVAL, "Boolean alpha only supported for Boolean results.");
+    return fail_invalid("Boolean alpha only supported for Boolean results.");
   if (dtype_is_integral_or_bool(common) && !dtype_is_integral_or_bool(alpha))
-    return weir_fail(WEIR_EINVAL, "For integral input tensors, argument alpha must not be a "
-                                  "floating point number.");
+    return fail_invalid(
+        "For integral input tensors, argument alpha must not be a floating point number.");
   if (alpha == WEIR_COMPLEX64 && common != WEIR_COMPLEX64)
-    return weir_fail(WEIR_EINVAL, "For non-complex input tensors, argument alpha must not be a "
-                                  "complex number.");
+    return fail_invalid(
+        "For non-complex input tensors, argument alpha must not be a complex number.");
   return WEIR_OK;
 }
 
@@ -83,16 +82,15 @@ static weir_status check_pow(const elementwise_call *e, weir_dtype common)
   bool whole = dtype_is_integral(common), half = common == WEIR_FLOAT16 || common == WEIR_BFLOAT16;
   if (!(e->numbers & 2) || !(whole || half)) return WEIR_OK;
   if (whole && exponent.dtype == WEIR_INT64 && exponent.i < 0)
-    return weir_fail(WEIR_EINVAL, "Integers to negative integer powers are not allowed.");
+    return fail_invalid("Integers to negative integer powers are not allowed.");
   return scalar_for(&unused, exponent, common);
 }
 
 static weir_status check_relu(weir_dtype common)
 {
-  if (common == WEIR_BOOL) return weir_fail(WEIR_ENOTSUP, "Boolean inputs not supported for relu");
-  return common == WEIR_COMPLEX64
-             ? weir_fail(WEIR_ENOTSUP, "clamp is not supported for complex types")
-             : WEIR_OK;
+  if (common == WEIR_BOOL) return fail_unsupported("Boolean inputs not supported for relu");
+  return common == WEIR_COMPLEX64 ? fail_unsupported("clamp is not supported for complex types")
+                                  : WEIR_OK;
 }
 
 /* Before anything else. A sentence is of bool, or, where complex numbers are refused, of these. */
@@ -104,7 +102,7 @@ static weir_status check_operands(const elementwise_call *e)
   for (int i = 0; r->message && i < e->count; i++) {
     weir_dtype dtype = operand_dtype(e, i);
     if (!(r->dtypes >> dtype & 1) && (complex || dtype == WEIR_COMPLEX64))
-      return weir_fail(WEIR_ENOTSUP, "%s", r->message);
+      return fail_unsupported("%s", r->message);
   }
   return WEIR_OK;
 }
@@ -125,7 +123,7 @@ static weir_status check_operation(const elementwise_call *e, weir_dtype common,
   weir_status st = WEIR_OK;
   if (e->op == WEIR_OP_POW) st = check_pow(e, common);
   if (e->op == WEIR_OP_ABS && e->self && common == WEIR_COMPLEX64)
-    return weir_fail(WEIR_ENOTSUP, "In-place abs is not supported for complex tensors.");
+    return fail_unsupported("In-place abs is not supported for complex tensors.");
   if (e->op == WEIR_OP_RELU) st = check_relu(common);
   if (e->op == WEIR_OP_ADDCMUL || e->op == WEIR_OP_ADDCDIV) st = check_value(e, common);
   if (!st && e->has_alpha) st = check_alpha(common, e->alpha.dtype);
@@ -162,10 +160,9 @@ static weir_status common_device(weir_device *out, const elementwise_call *e)
   for (int i = 0; i < e->count; i++)
     if (!(e->numbers >> i & 1) && !weir_device_equal(device_of_tensor(e->t[i]), *out) &&
         !joins(e, e->t[i]))
-      return weir_fail(WEIR_EINVAL,
-                       "Expected all tensors to be on the same device, but found at least two "
-                       "devices, %s and %s!",
-                       device_format(one, *out), device_format(two, device_of_tensor(e->t[i])));
+      return fail_invalid("Expected all tensors to be on the same device, but found at least two "
+                          "devices, %s and %s!",
+                          device_format(one, *out), device_format(two, device_of_tensor(e->t[i])));
   return WEIR_OK;
 }
 
@@ -214,12 +211,12 @@ static weir_status check_self(const elementwise_call *e, const weir_loop *l, wei
   weir_tensor *self = e->self;
   weir_status st = WEIR_OK;
   if (self->dims != l->dims || memcmp(self->size, l->size, (size_t)l->dims * sizeof *l->size) != 0)
-    return weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
-                     shape_format(&have, weir_shape_of(self->dims, self->size)),
-                     shape_format(&want, weir_shape_of(l->dims, l->size)));
+    return fail_invalid("output with shape %s doesn't match the broadcast shape %s",
+                        shape_format(&have, weir_shape_of(self->dims, self->size)),
+                        shape_format(&want, weir_shape_of(l->dims, l->size)));
   if (!rules[e->op].truth && !dtype_can_cast(result, (weir_dtype)self->dtype))
-    return weir_fail(WEIR_EINVAL, "result type %s can't be cast to the desired output type %s",
-                     dtype_title(result), dtype_title((weir_dtype)self->dtype));
+    return fail_invalid("result type %s can't be cast to the desired output type %s",
+                        dtype_title(result), dtype_title((weir_dtype)self->dtype));
   for (int i = 1; i < e->count && !st; i++) {
     bool copy = false;
     if (e->numbers >> i & 1) continue;

@@ -6,13 +6,12 @@
 
 static weir_status check_embedding(const weir_tensor *indices, const weir_tensor *weight)
 {
-  if (weight->dims != 2) return weir_fail(WEIR_EINVAL, "'weight' must be 2-D");
+  if (weight->dims != 2) return fail_invalid("'weight' must be 2-D");
   if (!is_index(indices))
-    return weir_fail(WEIR_EINVAL,
-                     "Expected tensor for argument #1 'indices' to have one of the following "
-                     "scalar types: Long, Int; but got %s instead (while checking arguments for "
-                     "embedding)",
-                     weir_tensor_type(indices));
+    return fail_invalid(
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+        "Long, Int; but got %s instead (while checking arguments for embedding)",
+        weir_tensor_type(indices));
   return check_same_device(weight, indices);
 }
 
@@ -24,8 +23,8 @@ weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices, const 
   c->st = check_embedding(indices, weight);
   if (c->st) return c->st;
   if (shape.count == WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL, "embedding: indices of %d dimensions leave no room for one more",
-                     WEIR_MAX_DIMS);
+    return fail_invalid("embedding: indices of %d dimensions leave no room for one more",
+                        WEIR_MAX_DIMS);
   if (indices->dims == 1) return weir_index_select(out, weight, 0, indices);
   shape.size[shape.count++] = weight->size[1];
   weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
@@ -41,7 +40,7 @@ static weir_status padding_row(int64_t *out, const weir_embedding_with_options *
   *out = -1;
   if (!o->has_padding) return WEIR_OK;
   if (o->padding_idx >= rows || o->padding_idx < -rows)
-    return weir_fail(WEIR_EINVAL, "Padding_idx must be within num_embeddings");
+    return fail_invalid("Padding_idx must be within num_embeddings");
   *out = o->padding_idx < 0 ? o->padding_idx + rows : o->padding_idx;
   return WEIR_OK;
 }
@@ -95,20 +94,18 @@ static weir_status check_gradient(const weir_tensor *grad, const weir_tensor *in
                                   int64_t weights)
 {
   if (!is_index(indices))
-    return weir_fail(WEIR_EINVAL,
-                     "Expected tensor for argument #2 'indices' to have one of the following "
-                     "scalar types: Long, Int; but got %s instead (while checking arguments for "
-                     "embedding_backward)",
-                     weir_tensor_type(indices));
+    return fail_invalid(
+        "Expected tensor for argument #2 'indices' to have one of the following scalar types: "
+        "Long, Int; but got %s instead (while checking arguments for embedding_backward)",
+        weir_tensor_type(indices));
   if (weights < 0)
-    return weir_fail(WEIR_EINVAL, "embedding_dense_backward: num_weights is %lld",
-                     (long long)weights);
+    return fail_invalid("embedding_dense_backward: num_weights is %lld", (long long)weights);
   bool good = grad->dims == indices->dims + 1;
   for (int d = 0; d < indices->dims && good; d++)
     good = grad->size[d] == indices->size[d];
   if (!good)
-    return weir_fail(WEIR_EINVAL, "embedding_dense_backward: grad must have the sizes of indices, "
-                                  "and one more dimension");
+    return fail_invalid(
+        "embedding_dense_backward: grad must have the sizes of indices, and one more dimension");
   return check_same_device(grad, indices);
 }
 
@@ -157,15 +154,13 @@ static weir_status count_classes(int64_t *classes, const weir_tensor *a)
 {
   int64_t least, most;
   if (!a->numel)
-    return *classes > 0
-               ? WEIR_OK
-               : weir_fail(WEIR_EINVAL, "Can not infer total number of classes from empty tensor.");
+    return *classes > 0 ? WEIR_OK
+                        : fail_invalid("Can not infer total number of classes from empty tensor.");
   weir_status st = class_range(&least, &most, a);
   if (st) return st;
-  if (least < 0) return weir_fail(WEIR_EINVAL, "Class values must be non-negative.");
+  if (least < 0) return fail_invalid("Class values must be non-negative.");
   if (*classes == -1) *classes = most + 1;
-  if (most >= *classes)
-    return weir_fail(WEIR_EINVAL, "Class values must be smaller than num_classes.");
+  if (most >= *classes) return fail_invalid("Class values must be smaller than num_classes.");
   return WEIR_OK;
 }
 
@@ -176,10 +171,10 @@ weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_cl
   weir_shape shape = weir_tensor_shape(a);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
   if (a->dtype != WEIR_INT64)
-    return weir_fail(WEIR_EINVAL, "one_hot is only applicable to index tensor of type LongTensor.");
+    return fail_invalid("one_hot is only applicable to index tensor of type LongTensor.");
   if (shape.count == WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL, "one_hot: a tensor of %d dimensions has no room for one more",
-                     WEIR_MAX_DIMS);
+    return fail_invalid("one_hot: a tensor of %d dimensions has no room for one more",
+                        WEIR_MAX_DIMS);
   c->st = count_classes(&num_classes, a);
   if (c->st) return c->st;
   shape.size[shape.count++] = num_classes;
@@ -208,8 +203,8 @@ static weir_status check_triangle(tensor_spec *s, int64_t row, int64_t col,
 {
   weir_status st = tensor_spec_of(s, options, WEIR_INT64);
   if (st) return st;
-  if (row < 0) return weir_fail(WEIR_EINVAL, "row must be non-negative, got%lld", (long long)row);
-  if (col < 0) return weir_fail(WEIR_EINVAL, "col must be non-negative, got%lld", (long long)col);
+  if (row < 0) return fail_invalid("row must be non-negative, got%lld", (long long)row);
+  if (col < 0) return fail_invalid("col must be non-negative, got%lld", (long long)col);
   return is_index(&(weir_tensor){.dtype = (uint8_t)s->dtype})
              ? WEIR_OK
              : not_implemented(name, s->device, s->dtype);

@@ -19,17 +19,16 @@
 static weir_status check_matrices(const weir_tensor *a, const char *name, const char *argument)
 {
   if (a->dims >= 2) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%s: The input tensor %s must have at least 2 dimensions.", name,
-                   argument);
+  return fail_invalid("%s: The input tensor %s must have at least 2 dimensions.", name, argument);
 }
 
 static weir_status check_square(const weir_tensor *a, const char *name)
 {
   weir_status st = check_matrices(a, name, "A");
   if (st || a->size[a->dims - 2] == a->size[a->dims - 1]) return st;
-  return weir_fail(WEIR_EINVAL,
-                   "%s: A must be batches of square matrices, but they are %lld by %lld matrices",
-                   name, (long long)a->size[a->dims - 2], (long long)a->size[a->dims - 1]);
+  return fail_invalid(
+      "%s: A must be batches of square matrices, but they are %lld by %lld matrices", name,
+      (long long)a->size[a->dims - 2], (long long)a->size[a->dims - 1]);
 }
 
 static weir_status check_real(const weir_tensor *a, const char *name)
@@ -37,11 +36,10 @@ static weir_status check_real(const weir_tensor *a, const char *name)
   weir_dtype d = (weir_dtype)a->dtype;
   if (d == WEIR_FLOAT32 || d == WEIR_FLOAT64) return WEIR_OK;
   if (d == WEIR_FLOAT16 || d == WEIR_BFLOAT16)
-    return weir_fail(WEIR_ENOTSUP, "%s: Low precision dtypes not supported. Got %s", name,
-                     dtype_title(d));
-  if (d == WEIR_COMPLEX64) return weir_fail(WEIR_ENOTSUP, "%s: complex64 is not supported", name);
-  return weir_fail(WEIR_ENOTSUP, "%s: Expected a floating point or complex tensor as input. Got %s",
-                   name, dtype_title(d));
+    return fail_unsupported("%s: Low precision dtypes not supported. Got %s", name, dtype_title(d));
+  if (d == WEIR_COMPLEX64) return fail_unsupported("%s: complex64 is not supported", name);
+  return fail_unsupported("%s: Expected a floating point or complex tensor as input. Got %s", name,
+                          dtype_title(d));
 }
 
 /* What all factorisations ask of an operand, in torch's order. */
@@ -312,10 +310,9 @@ weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
   weir_tensor *wide = c_call(c, batch_identity, a, f.dtype);
   c_do(c, solve_columns(&f, a, wide, name, &first, &at));
   if (!c->st && first)
-    c->st = weir_fail(WEIR_EINVAL,
-                      "linalg.inv: %sThe diagonal element %lld is zero, the inversion could not be "
-                      "completed because the input matrix is singular.",
-                      batch_element(batch, a, at), (long long)first);
+    c->st = fail_invalid("linalg.inv: %sThe diagonal element %lld is zero, the inversion could not "
+                         "be completed because the input matrix is singular.",
+                         batch_element(batch, a, at), (long long)first);
   c_do(c, narrowed_columns(out, wide, a));
   return record_matrix(out, c->st, RECORD_INV, a, NULL, (const bool[3]){false});
 }
@@ -354,8 +351,7 @@ static weir_status check_equation(const weir_tensor *a, const weir_tensor *b, bo
 {
   int64_t n = a->size[a->dims - 1], rows = b->size[b->dims - 2], columns = b->size[b->dims - 1];
   if (n == (left ? rows : columns)) return WEIR_OK;
-  return weir_fail(
-      WEIR_EINVAL,
+  return fail_invalid(
       "%s: Incompatible shapes of A and B for the equation %s = B (%lldx%lld and %lldx%lld)", name,
       left ? "AX" : "XA", (long long)n, (long long)n, (long long)rows, (long long)columns);
 }
@@ -363,10 +359,9 @@ static weir_status check_equation(const weir_tensor *a, const weir_tensor *b, bo
 static weir_status check_dtypes(const weir_tensor *a, const weir_tensor *b, const char *name)
 {
   if (a->dtype == b->dtype) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "%s: Expected A and B to have the same dtype, but found A of type %s and B of "
-                   "type %s instead",
-                   name, dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+  return fail_invalid("%s: Expected A and B to have the same dtype, but found A of type %s and B "
+                      "of type %s instead",
+                      name, dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
 }
 
 /* solve() refuses dtypes before shapes, solve_triangular() shapes before dtypes: as torch's. */
@@ -401,9 +396,9 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
   weir_tensor *wide = c_call(c, copy_columns, many_b, f.dtype, false);
   c_do(c, solve_columns(&f, many_a, wide, name, &first, &at));
   if (!c->st && first)
-    c->st = weir_fail(
-        WEIR_EINVAL, "weir.linalg.solve: %sThe solver failed because the input matrix is singular.",
-        batch_element(batch, many_a, at));
+    c->st =
+        fail_invalid("weir.linalg.solve: %sThe solver failed because the input matrix is singular.",
+                     batch_element(batch, many_a, at));
   weir_tensor *result = c_call(c, narrowed_columns, wide, a);
   c_do(c, vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result));
   return record_matrix(out, c->st, RECORD_SOLVE, a, b, (const bool[3]){vector});
@@ -454,12 +449,10 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
   factor_parts p = {.a = wide};
   c_do(c, run_factor(&f, &p, name, &first, &at));
   if (!c->st && first)
-    c->st =
-        weir_fail(WEIR_EINVAL,
-                  "linalg.cholesky: %sThe factorization could not be completed because the input "
-                  "is not positive-definite (the leading minor of order %lld is not "
-                  "positive-definite).",
-                  batch_element(batch, a, at), (long long)first);
+    c->st = fail_invalid(
+        "linalg.cholesky: %sThe factorization could not be completed because the input is not "
+        "positive-definite (the leading minor of order %lld is not positive-definite).",
+        batch_element(batch, a, at), (long long)first);
   weir_tensor *low = c_tril(c, wide, 0);
   c_do(c, upper ? narrowed_columns(out, low, a) : narrowed(out, low, a));
   return record_matrix(out, c->st, RECORD_CHOLESKY, a, NULL, (const bool[3]){upper});
@@ -470,12 +463,10 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
 static weir_status check_lu(const weir_tensor *a, bool pivot, const char *name)
 {
   text_buffer t;
-  if (!pivot)
-    return weir_fail(WEIR_ENOTSUP, "linalg.lu_factor: LU without pivoting is not implemented");
+  if (!pivot) return fail_unsupported("linalg.lu_factor: LU without pivoting is not implemented");
   if (a->dims < 2)
-    return weir_fail(WEIR_EINVAL,
-                     "%s: Expected tensor with 2 or more dimensions. Got size: %s instead", name,
-                     shape_format(&t, weir_shape_of(a->dims, a->size)));
+    return fail_invalid("%s: Expected tensor with 2 or more dimensions. Got size: %s instead", name,
+                        shape_format(&t, weir_shape_of(a->dims, a->size)));
   if (!a->numel || a->dtype == WEIR_FLOAT32 || a->dtype == WEIR_FLOAT64) return WEIR_OK;
   return not_implemented("lu_%s", device_of_tensor(a), (weir_dtype)a->dtype);
 }
@@ -508,11 +499,11 @@ weir_status weir_lu_factor(weir_tensor **lu, weir_tensor **pivots, const weir_te
   if (st || !first) return st;
   weir_tensor_drop(lu);
   weir_tensor_drop(pivots);
-  return weir_fail(WEIR_EINVAL,
-                   "weir.linalg.lu_factor: %sU[%lld,%lld] is zero and using it on lu_solve would "
-                   "result in a division by zero. If you still want to perform the factorization, "
-                   "consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
-                   batch_element(batch, a, at), (long long)first, (long long)first);
+  return fail_invalid(
+      "weir.linalg.lu_factor: %sU[%lld,%lld] is zero and using it on lu_solve would result in a "
+      "division by zero. If you still want to perform the factorization, consider calling "
+      "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+      batch_element(batch, a, at), (long long)first, (long long)first);
 }
 
 /* Row i of P^T A is row order[i] of A: exchanged as `count` pivots of each of `batch` state. */
@@ -524,11 +515,10 @@ static weir_status exchange_rows(int64_t *order, const int32_t *pivots, int64_t 
       order[i] = i;
     for (int64_t i = 0; i < count; i++) {
       if (pivots[i] < 1 || pivots[i] > rows)
-        return weir_fail(WEIR_EINVAL,
-                         "Pivots given to lu_solve must all be %s. Did you properly pass the "
-                         "result of lu_factor?",
-                         pivots[i] < 1 ? "greater or equal to 1"
-                                       : "smaller or equal to LU.size(-2)");
+        return fail_invalid("Pivots given to lu_solve must all be %s. Did you properly pass the "
+                            "result of lu_factor?",
+                            pivots[i] < 1 ? "greater or equal to 1"
+                                          : "smaller or equal to LU.size(-2)");
       int64_t with = pivots[i] - 1, was = order[i];
       order[i] = order[with];
       order[with] = was;
@@ -592,12 +582,10 @@ weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, co
   c->st = check_matrices(lu, "weir.lu_unpack", "LU");
   if (lu->numel) c_do(c, check_real(lu, "weir.lu_unpack"));
   if (pivots->dtype != WEIR_INT32)
-    c_do(c,
-         weir_fail(WEIR_EINVAL,
-                   "weir.lu_unpack: LU_pivots is expected to be a contiguous tensor of weir.int32 "
-                   "dtype.\nNote: this function is intended to be used with the output produced by "
-                   "weir.linalg.lu_factor"));
-  if (!pivots->dims) c_do(c, weir_fail(WEIR_EINVAL, "weir.lu_unpack: LU_pivots has no dimension"));
+    c_do(c, fail_invalid("weir.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
+                         "weir.int32 dtype.\nNote: this function is intended to be used with the "
+                         "output produced by weir.linalg.lu_factor"));
+  if (!pivots->dims) c_do(c, fail_invalid("weir.lu_unpack: LU_pivots has no dimension"));
   weir_tensor *order = c_call(c, row_order, pivots, rows_of(lu));
   c_do(c, exchange_matrix(p, order, (weir_dtype)lu->dtype));
   c_do(c, split_lu(l, u, lu));
@@ -674,28 +662,24 @@ static weir_status check_lu_solve(const weir_tensor *lu, const weir_tensor *pivo
   if (!st) st = check_same_device(lu, pivots);
   if (!st) st = check_real(lu, "weir.linalg.lu_solve");
   if (!st && lu->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL,
-                   "%s: Expected LU and B to have the same dtype, but found LU of type %s and B of "
-                   "type %s instead",
-                   name, dtype_title((weir_dtype)lu->dtype), dtype_title((weir_dtype)b->dtype));
+    st = fail_invalid("%s: Expected LU and B to have the same dtype, but found LU of type %s and B "
+                      "of type %s instead",
+                      name, dtype_title((weir_dtype)lu->dtype), dtype_title((weir_dtype)b->dtype));
   if (!st && pivots->dtype != WEIR_INT32)
-    st = weir_fail(WEIR_EINVAL, "%s: pivots should be a Tensor of scalar type weir.int32", name);
+    st = fail_invalid("%s: pivots should be a Tensor of scalar type weir.int32", name);
   if (!st) st = check_square(lu, "weir.linalg.lu_solve");
   if (!st) st = check_matrices(b, name, "B");
   if (!st) st = check_equation(lu, b, left, name);
   if (st) return st;
   if (!pivots->dims || pivots->size[pivots->dims - 1] != columns_of(lu))
-    return weir_fail(WEIR_EINVAL,
-                     "%s: Number of pivots per batch should be same as the dimension of the matrix",
-                     name);
+    return fail_invalid(
+        "%s: Number of pivots per batch should be same as the dimension of the matrix", name);
   if (pivots->dims == lu->dims - 1 &&
       !memcmp(pivots->size, lu->size, (size_t)pivots->dims * sizeof *lu->size))
     return WEIR_OK;
-  return weir_fail(
-      WEIR_EINVAL,
-      "%s: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
-      "shape %s instead",
-      name, shape_format(&t, weir_shape_of(pivots->dims, pivots->size)));
+  return fail_invalid("%s: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots "
+                      "with shape %s instead",
+                      name, shape_format(&t, weir_shape_of(pivots->dims, pivots->size)));
 }
 
 weir_status weir_lu_solve(weir_tensor **out, const weir_tensor *lu, const weir_tensor *pivots,
@@ -727,27 +711,22 @@ static weir_status solve_both_triangles(weir_tensor **out, const weir_tensor *l,
 static weir_status check_cholesky_solve(const weir_tensor *b, const weir_tensor *l)
 {
   if (b->dims < 2 || l->dims < 2)
-    return weir_fail(WEIR_EINVAL,
-                     "%s should have at least 2 dimensions, but has %d dimensions instead",
-                     b->dims < 2 ? "b" : "u", b->dims < 2 ? b->dims : l->dims);
+    return fail_invalid("%s should have at least 2 dimensions, but has %d dimensions instead",
+                        b->dims < 2 ? "b" : "u", b->dims < 2 ? b->dims : l->dims);
   weir_status st = check_same_device(b, l);
   if (st) return st;
   if (b->dtype != l->dtype)
-    return weir_fail(
-        WEIR_EINVAL,
-        "Expected b and A to have the same dtype, but found b of type %s and A of type "
-        "%s instead.",
+    return fail_invalid(
+        "Expected b and A to have the same dtype, but found b of type %s and A of type %s instead.",
         dtype_title((weir_dtype)b->dtype), dtype_title((weir_dtype)l->dtype));
   if (rows_of(l) != columns_of(l))
-    return weir_fail(WEIR_EINVAL,
-                     "A must be batches of square matrices, but they are %lld by %lld matrices",
-                     (long long)rows_of(l), (long long)columns_of(l));
+    return fail_invalid("A must be batches of square matrices, but they are %lld by %lld matrices",
+                        (long long)rows_of(l), (long long)columns_of(l));
   if (rows_of(l) != rows_of(b))
-    return weir_fail(WEIR_EINVAL,
-                     "Incompatible matrix sizes for cholesky_solve: each A matrix is %lld by %lld "
-                     "but each b matrix is %lld by %lld",
-                     (long long)rows_of(l), (long long)rows_of(l), (long long)rows_of(b),
-                     (long long)columns_of(b));
+    return fail_invalid("Incompatible matrix sizes for cholesky_solve: each A matrix is %lld by "
+                        "%lld but each b matrix is %lld by %lld",
+                        (long long)rows_of(l), (long long)rows_of(l), (long long)rows_of(b),
+                        (long long)columns_of(b));
   if (l->dtype == WEIR_FLOAT32 || l->dtype == WEIR_FLOAT64) return WEIR_OK;
   return not_implemented("cholesky_solve_%s", device_of_tensor(l), (weir_dtype)l->dtype);
 }
@@ -777,11 +756,10 @@ static weir_status check_diagonal(const weir_tensor *l, const char *name)
   weir_tensor *first = c_select(c, places, 0, 0);
   c_do(c, weir_item(&at, first));
   if (c->st) return c->st;
-  return weir_fail(WEIR_EINVAL,
-                   "%s: %sThe diagonal element %lld is zero, the inversion could not be completed "
-                   "because the input matrix is singular.",
-                   name, batch_element(batch, l, at.i / columns_of(l)),
-                   (long long)at.i % columns_of(l) + 1);
+  return fail_invalid("%s: %sThe diagonal element %lld is zero, the inversion could not be "
+                      "completed because the input matrix is singular.",
+                      name, batch_element(batch, l, at.i / columns_of(l)),
+                      (long long)at.i % columns_of(l) + 1);
 }
 
 weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool upper)
@@ -841,10 +819,9 @@ weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, cons
   bool alone = mode && !strcmp(mode, "r"), complete = mode && !strcmp(mode, "complete");
   c->st = check_factors(a, name, false);
   if (!c->st && mode && !alone && !complete && strcmp(mode, "reduced") != 0)
-    c->st = weir_fail(WEIR_EINVAL,
-                      "qr received unrecognized mode '%s' but expected one of 'reduced' (default), "
-                      "'r', or 'complete'",
-                      mode);
+    c->st = fail_invalid("qr received unrecognized mode '%s' but expected one of 'reduced' "
+                         "(default), 'r', or 'complete'",
+                         mode);
   c_do(c, qr_columns(&wide_q, &wide_r, a, complete, name));
   weir_tensor *up = c_triu(c, wide_r, 0);
   if (alone) c_do(c, tensor_new_beside(q, a, weir_shape(0)));
@@ -873,10 +850,10 @@ static weir_status eigh_columns(weir_tensor **values, weir_tensor **vectors, con
   factor_parts p = {.a = *vectors, .b = *values, .c = room};
   c_do(c, run_factor(&f, &p, name, &first, &at));
   if (!c->st && first)
-    c->st = weir_fail(WEIR_EINVAL,
-                      "linalg.eigh: %sThe algorithm failed to converge because the input matrix is "
-                      "ill-conditioned or has too many repeated eigenvalues (error code: %lld).",
-                      batch_element(batch, a, at), (long long)(first < 0 ? n - 1 : first));
+    c->st =
+        fail_invalid("linalg.eigh: %sThe algorithm failed to converge because the input matrix is "
+                     "ill-conditioned or has too many repeated eigenvalues (error code: %lld).",
+                     batch_element(batch, a, at), (long long)(first < 0 ? n - 1 : first));
   return c->st;
 }
 
@@ -934,16 +911,14 @@ static weir_status svd_thin(svd_parts *out, const weir_tensor *a, const char *na
   factor_parts p = {.a = u, .b = out->s, .c = vt};
   c_do(c, run_factor(&f, &p, name, &first, &at));
   if (!c->st && first < 0)
-    c->st = weir_fail(WEIR_EINVAL,
-                      "linalg.svd: %sThe algorithm failed to converge because the input matrix "
-                      "contained non-finite values.",
-                      batch_element(batch, a, at));
+    c->st = fail_invalid("linalg.svd: %sThe algorithm failed to converge because the input matrix "
+                         "contained non-finite values.",
+                         batch_element(batch, a, at));
   if (!c->st && first)
     c->st =
-        weir_fail(WEIR_EINVAL,
-                  "linalg.svd: %sThe algorithm failed to converge because the input matrix is "
-                  "ill-conditioned or has too many repeated singular values (error code: %lld).",
-                  batch_element(batch, a, at), (long long)first);
+        fail_invalid("linalg.svd: %sThe algorithm failed to converge because the input matrix is "
+                     "ill-conditioned or has too many repeated singular values (error code: %lld).",
+                     batch_element(batch, a, at), (long long)first);
   if (!c->st && !tall) {
     out->u = weir_tensor_retain(vt);
     out->vh = weir_tensor_retain(u);
@@ -1064,10 +1039,9 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
   svd_parts p = {NULL, NULL, NULL};
   weir_dtype d = (weir_dtype)a->dtype;
   if (a->dims < 2 || !(dtype_is_floating(d) || d == WEIR_COMPLEX64))
-    return weir_fail(WEIR_EINVAL,
-                     "linalg.pinv(%s{%s}): expected a tensor with 2 or more dimensions of float, "
-                     "double, cfloat or cdouble types",
-                     dtype_title(d), shape_format(&t, weir_shape_of(a->dims, a->size)));
+    return fail_invalid("linalg.pinv(%s{%s}): expected a tensor with 2 or more dimensions of "
+                        "float, double, cfloat or cdouble types",
+                        dtype_title(d), shape_format(&t, weir_shape_of(a->dims, a->size)));
   int64_t m = a->size[a->dims - 2], n = a->size[a->dims - 1];
   if (!a->numel) {
     weir_shape shape = weir_shape_of(a->dims, a->size);
@@ -1093,8 +1067,7 @@ weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rto
   svd_parts p = {NULL, NULL, NULL};
   c->st = check_matrices(a, name, "input");
   if (a->dtype != WEIR_FLOAT32 && a->dtype != WEIR_FLOAT64)
-    c_do(c,
-         weir_fail(WEIR_ENOTSUP, "This function doesn't handle types other than float and double"));
+    c_do(c, fail_unsupported("This function doesn't handle types other than float and double"));
   if (c->st) return c->st;
   if (!a->numel) {
     weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
@@ -1116,18 +1089,16 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
   CALC(c);
   WEIR_TENSOR columns = NULL;
   c->st = check_same_device(a, b);
-  if (a->dims < 2)
-    c_do(c, weir_fail(WEIR_EINVAL, "%s: input must have at least 2 dimensions.", name));
-  if (!b->dims) c_do(c, weir_fail(WEIR_EINVAL, "%s: other must have at least 1 dimension.", name));
+  if (a->dims < 2) c_do(c, fail_invalid("%s: input must have at least 2 dimensions.", name));
+  if (!b->dims) c_do(c, fail_invalid("%s: other must have at least 1 dimension.", name));
   if (a->dtype != b->dtype)
-    c_do(c, weir_fail(WEIR_EINVAL, "%s: Expected input and other to have the same dtype", name));
+    c_do(c, fail_invalid("%s: Expected input and other to have the same dtype", name));
   if (c->st) return c->st;
   bool vector = b->dims == a->dims - 1;
   if (!vector && b->dims < 2)
-    return weir_fail(WEIR_EINVAL, "%s: input.dim() must be greater or equal to other.dim()", name);
+    return fail_invalid("%s: input.dim() must be greater or equal to other.dim()", name);
   if (a->size[a->dims - 2] != b->size[b->dims - (vector ? 1 : 2)])
-    return weir_fail(WEIR_EINVAL, "%s: input.size(-2) should match other.size(%d)", name,
-                     vector ? -1 : -2);
+    return fail_invalid("%s: input.size(-2) should match other.size(%d)", name, vector ? -1 : -2);
   if (vector)
     c->st = weir_unsqueeze(&columns, b, -1);
   else
@@ -1220,7 +1191,7 @@ static weir_status norm_order(double *out, const char *ord)
   bool number = end != ord && !*end && (fabs(p) == 1 || fabs(p) == 2 || isinf(p));
   *out = number ? p : !strcmp(ord, "fro") ? 0 : 3;
   if (number || !strcmp(ord, "fro") || !strcmp(ord, "nuc")) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "linalg.matrix_norm: Order %s not supported.", ord);
+  return fail_invalid("linalg.matrix_norm: Order %s not supported.", ord);
 }
 
 /* The norm of the last two dimensions, which stay with size 1. */
@@ -1238,10 +1209,9 @@ static weir_status check_floating_matrices(const weir_tensor *a)
 {
   weir_dtype d = (weir_dtype)a->dtype;
   if (dtype_is_floating(d) || d == WEIR_COMPLEX64) return WEIR_OK;
-  return weir_fail(WEIR_ENOTSUP,
-                   "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
-                   "%s",
-                   dtype_title(d));
+  return fail_unsupported(
+      "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got %s",
+      dtype_title(d));
 }
 
 static weir_status norm_places(const weir_tensor *a, const int *dims, int at[2])
@@ -1252,8 +1222,7 @@ static weir_status norm_places(const weir_tensor *a, const int *dims, int at[2])
   for (int i = 0; i < 2 && !st; i++)
     st = dim_resolve(&at[i], asked[i], a->dims);
   if (!st && at[0] == at[1])
-    st = weir_fail(WEIR_EINVAL, "linalg.matrix_norm: dims must be different. Got (%d, %d)", at[0],
-                   at[1]);
+    st = fail_invalid("linalg.matrix_norm: dims must be different. Got (%d, %d)", at[0], at[1]);
   return st;
 }
 
@@ -1356,8 +1325,8 @@ weir_status weir_cond(weir_tensor **out, const weir_tensor *a, const char *p)
   bool known = !norm_order(&order, p), text = end == p || *end;
   if (text) st = check_square(a, name);
   if (!st && a->dims < 2)
-    st = weir_fail(WEIR_EINVAL, "linalg.cond: The input tensor must have at least 2 dimensions.");
-  if (!st && !known) st = weir_fail(WEIR_EINVAL, "linalg.cond got an invalid norm type: %s", p);
+    st = fail_invalid("linalg.cond: The input tensor must have at least 2 dimensions.");
+  if (!st && !known) st = fail_invalid("linalg.cond got an invalid norm type: %s", p);
   if (!st && !a->numel) {
     weir_options o = {.dtype = (weir_dtype)a->dtype, .device = device_of_tensor(a)};
     return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), &o);

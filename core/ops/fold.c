@@ -18,9 +18,9 @@ typedef struct blocks {
 static weir_status check_pair(const char *what, const char *each, const int64_t *v, bool zero)
 {
   if (v[0] >= !zero && v[1] >= !zero) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%s should be %s, but got %s_height: %lld %s_width: %lld", what,
-                   zero ? "non-negative" : "greater than zero", each, (long long)v[0], each,
-                   (long long)v[1]);
+  return fail_invalid("%s should be %s, but got %s_height: %lld %s_width: %lld", what,
+                      zero ? "non-negative" : "greater than zero", each, (long long)v[0], each,
+                      (long long)v[1]);
 }
 
 static weir_status fill_blocks(blocks *b, const weir_unfold_options *o)
@@ -44,11 +44,10 @@ static weir_status count_blocks(blocks *b)
     if (__builtin_mul_overflow(b->kernel[i] - 1, b->dilation[i], &span) ||
         __builtin_mul_overflow(b->padding[i], (int64_t)2, &room) ||
         __builtin_add_overflow(room, b->size[i], &room) || span == INT64_MAX)
-      return weir_fail(WEIR_EINVAL,
-                       "unfold: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a "
-                       "size overflows",
-                       (long long)b->kernel[i], (long long)b->padding[i],
-                       (long long)b->dilation[i]);
+      return fail_invalid("unfold: kernel_size=%lld, padding=%lld and dilation=%lld are too large: "
+                          "a size overflows",
+                          (long long)b->kernel[i], (long long)b->padding[i],
+                          (long long)b->dilation[i]);
     room -= span + 1;
     b->count[i] = room / b->stride[i] - (room % b->stride[i] < 0) + 1; /* rounded down */
   }
@@ -106,19 +105,17 @@ static weir_status check_unfold(blocks *b, const weir_tensor *a)
 {
   text_buffer text;
   if (!filled_images(a, 4))
-    return weir_fail(WEIR_EINVAL,
-                     "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other "
-                     "non-zero dimensions for input, but got: %s",
-                     shape_format(&text, weir_tensor_shape(a)));
+    return fail_invalid("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and "
+                        "other non-zero dimensions for input, but got: %s",
+                        shape_format(&text, weir_tensor_shape(a)));
   b->size[0] = a->size[a->dims - 2], b->size[1] = a->size[a->dims - 1];
   weir_status st = count_blocks(b);
   if (st) return st;
   if (b->count[0] < 1 || b->count[1] < 1)
-    return weir_fail(
-        WEIR_EINVAL,
-        "Given input with spatial size (%lld, %lld), kernel_size=(%lld, %lld), "
-        "dilation=(%lld, %lld), padding=(%lld, %lld), calculated shape of the array of "
-        "sliding blocks as (%lld, %lld), but its components must be at least one.",
+    return fail_invalid(
+        "Given input with spatial size (%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, "
+        "%lld), padding=(%lld, %lld), calculated shape of the array of sliding blocks as (%lld, "
+        "%lld), but its components must be at least one.",
         PAIR(b->size), PAIR(b->kernel), PAIR(b->dilation), PAIR(b->padding), PAIR(b->count));
   weir_dtype d = (weir_dtype)a->dtype;
   return dtype_is_integral(d) ? not_implemented("im2col_out_%s", device_of_tensor(a), d) : WEIR_OK;
@@ -149,29 +146,25 @@ static weir_status check_fold(blocks *b, const weir_tensor *a, const int64_t *si
 {
   text_buffer text;
   if (!filled_images(a, 3))
-    return weir_fail(
-        WEIR_EINVAL,
-        "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
-        "non-zero dimensions for input, but got: %s",
-        shape_format(&text, weir_tensor_shape(a)));
+    return fail_invalid("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch "
+                        "size and non-zero dimensions for input, but got: %s",
+                        shape_format(&text, weir_tensor_shape(a)));
   int64_t rows = a->size[a->dims - 2], columns = a->size[a->dims - 1], area;
   b->size[0] = size[0], b->size[1] = size[1];
   if (__builtin_mul_overflow(b->kernel[0], b->kernel[1], &area) || rows % area)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected size of input's dimension 1 to be divisible by the product of "
-                     "kernel_size, but got input.size(1)=%lld and kernel_size=(%lld, %lld).",
-                     (long long)rows, PAIR(b->kernel));
+    return fail_invalid("Expected size of input's dimension 1 to be divisible by the product of "
+                        "kernel_size, but got input.size(1)=%lld and kernel_size=(%lld, %lld).",
+                        (long long)rows, PAIR(b->kernel));
   weir_status st = count_blocks(b);
   if (st) return st;
   long long all = (long long)b->count[0] * b->count[1];
   if (all != columns || b->count[0] < 1 || b->count[1] < 1)
-    return weir_fail(WEIR_EINVAL,
-                     "Given output_size=(%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, "
-                     "%lld), padding=(%lld, %lld), stride=(%lld, %lld), expected size of input's "
-                     "dimension 2 to match the calculated number of sliding blocks %lld * %lld = "
-                     "%lld, but got input.size(2)=%lld.",
-                     PAIR(b->size), PAIR(b->kernel), PAIR(b->dilation), PAIR(b->padding),
-                     PAIR(b->stride), PAIR(b->count), all, (long long)columns);
+    return fail_invalid(
+        "Given output_size=(%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, %lld), "
+        "padding=(%lld, %lld), stride=(%lld, %lld), expected size of input's dimension 2 to match "
+        "the calculated number of sliding blocks %lld * %lld = %lld, but got input.size(2)=%lld.",
+        PAIR(b->size), PAIR(b->kernel), PAIR(b->dilation), PAIR(b->padding), PAIR(b->stride),
+        PAIR(b->count), all, (long long)columns);
   weir_dtype d = (weir_dtype)a->dtype;
   return dtype_is_integral(d) ? not_implemented("col2im_out_%s", device_of_tensor(a), d) : WEIR_OK;
 }

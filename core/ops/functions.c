@@ -47,14 +47,14 @@ weir_status weir_square_(weir_tensor *a)
   {                                                                                                \
     WEIR_OP(out, a);                                                                               \
     if (a->dtype == WEIR_COMPLEX64)                                                                \
-      return weir_fail(WEIR_ENOTSUP, #name " is not supported for complex tensors.");              \
+      return fail_unsupported(#name " is not supported for complex tensors.");                     \
     return weir_mul_scalar(out, a, weir_float(factor));                                            \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a)                                                       \
   {                                                                                                \
     WEIR_OP_ON(a);                                                                                 \
     if (a->dtype == WEIR_COMPLEX64)                                                                \
-      return weir_fail(WEIR_ENOTSUP, #name " is not supported for complex tensors.");              \
+      return fail_unsupported(#name " is not supported for complex tensors.");                     \
     return weir_mul_scalar_(a, weir_float(factor));                                                \
   }
 ANGLE(deg2rad, 0.017453292519943295769)
@@ -172,10 +172,9 @@ WEIR_FUNCTION2_MAP(TWO)
 static weir_status check_heaviside(const weir_tensor *a, const weir_tensor *b)
 {
   if (a->dtype == WEIR_COMPLEX64 || b->dtype == WEIR_COMPLEX64)
-    return weir_fail(WEIR_ENOTSUP, "heaviside is not yet implemented for complex tensors.");
+    return fail_unsupported("heaviside is not yet implemented for complex tensors.");
   if (a->dtype != b->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "heaviside is not yet implemented for tensors with different dtypes.");
+    return fail_invalid("heaviside is not yet implemented for tensors with different dtypes.");
   return WEIR_OK;
 }
 
@@ -232,23 +231,23 @@ weir_status weir_ldexp_(weir_tensor *a, const weir_tensor *b)
     weir_status scaled = scale_by_power(&power, a, b);
     if (!scaled && (power->dims != a->dims ||
                     memcmp(power->size, a->size, (size_t)a->dims * sizeof *a->size) != 0))
-      scaled = weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
-                         shape_format(&(text_buffer){{0}}, weir_tensor_shape(a)),
-                         shape_format(&(text_buffer){{0}}, weir_tensor_shape(power)));
+      scaled = fail_invalid("output with shape %s doesn't match the broadcast shape %s",
+                            shape_format(&(text_buffer){{0}}, weir_tensor_shape(a)),
+                            shape_format(&(text_buffer){{0}}, weir_tensor_shape(power)));
     return scaled ? scaled : weir_copy_(a, power, false);
   }
   weir_status st = weir_scalar_pow(&power, weir_float(2), b);
   if (!st) st = weir_result_type(&result, a, power, weir_int(0));
   if (!st && !dtype_can_cast(result, (weir_dtype)a->dtype))
-    st = weir_fail(WEIR_EINVAL, "ldexp can't be cast to the desired output type %s",
-                   dtype_title((weir_dtype)a->dtype));
+    st = fail_invalid("ldexp can't be cast to the desired output type %s",
+                      dtype_title((weir_dtype)a->dtype));
   return st ? st : weir_mul_(a, power);
 }
 
 static weir_status check_float_power(bool complex)
 {
-  return complex ? weir_fail(WEIR_ENOTSUP, "float_power of complex numbers is complex128, and "
-                                           "there is no dtype here for it")
+  return complex ? fail_unsupported("float_power of complex numbers is complex128, and there is no "
+                                    "dtype here for it")
                  : WEIR_OK;
 }
 
@@ -275,8 +274,7 @@ static weir_status rounding_op(weir_op *op, const char *mode)
   if (mode && !strcmp(mode, "trunc")) *op = WEIR_OP_TRUNC_DIV;
   if (mode && !strcmp(mode, "floor")) *op = WEIR_OP_FLOOR_DIV;
   if (!mode || *op != WEIR_OP_DIV) return WEIR_OK;
-  return weir_fail(
-      WEIR_EINVAL,
+  return fail_invalid(
       "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
 }
 
@@ -319,8 +317,8 @@ weir_status weir_div_rounding_scalar_(weir_tensor *a, weir_scalar b, const char 
 static weir_status check_lerp(const weir_tensor *a, const weir_tensor *other, const char *name)
 {
   if (a->dtype == other->dtype) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "expected dtype %s for `%s` but got dtype %s",
-                   dtype_cxx((weir_dtype)a->dtype), name, dtype_cxx((weir_dtype)other->dtype));
+  return fail_invalid("expected dtype %s for `%s` but got dtype %s",
+                      dtype_cxx((weir_dtype)a->dtype), name, dtype_cxx((weir_dtype)other->dtype));
 }
 
 static weir_status lerp_tensor(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
@@ -376,8 +374,7 @@ static weir_status check_addcdiv(const weir_tensor *b, const weir_tensor *c)
   if (!dtype_is_integral_or_bool((weir_dtype)b->dtype) ||
       !dtype_is_integral_or_bool((weir_dtype)c->dtype))
     return WEIR_OK;
-  return weir_fail(
-      WEIR_EINVAL,
+  return fail_invalid(
       "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will "
       "perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be "
       "implemented as (input + value * weir.trunc(tensor1 / tensor2)).to(input.dtype) for integer "
@@ -416,8 +413,7 @@ ADDED(addcdiv, ADDCDIV)
 static weir_status check_bounds(const void *low, const void *high)
 {
   return low || high ? WEIR_OK
-                     : weir_fail(WEIR_EINVAL,
-                                 "weir.clamp: At least one of 'min' or 'max' must not be None");
+                     : fail_invalid("weir.clamp: At least one of 'min' or 'max' must not be None");
 }
 
 static weir_status clamp_to(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
@@ -426,7 +422,7 @@ static weir_status clamp_to(weir_tensor **out, weir_tensor *self, const weir_ten
   weir_status st = check_bounds(low, high);
   bool complex = a->dtype == WEIR_COMPLEX64 || (low && low->dtype == WEIR_COMPLEX64) ||
                  (high && high->dtype == WEIR_COMPLEX64);
-  if (!st && complex) st = weir_fail(WEIR_ENOTSUP, "clamp is not supported for complex types");
+  if (!st && complex) st = fail_unsupported("clamp is not supported for complex types");
   if (st) return st;
   if (low && high) return ELEMENTWISE(WEIR_OP_CLAMP, out, self, a, low, high);
   return low ? ELEMENTWISE(WEIR_OP_MAXIMUM, out, self, a, low)
@@ -452,8 +448,8 @@ static weir_status clamp_in_place(weir_tensor *a, const weir_scalar *low, const 
   CALC(c);
   weir_tensor *apart = c_call(c, weir_clamp, a, low, high);
   if (!c->st && !dtype_can_cast((weir_dtype)apart->dtype, (weir_dtype)a->dtype))
-    c->st = weir_fail(WEIR_EINVAL, "result type %s can't be cast to the desired output type %s",
-                      dtype_title((weir_dtype)apart->dtype), dtype_cxx((weir_dtype)a->dtype));
+    c->st = fail_invalid("result type %s can't be cast to the desired output type %s",
+                         dtype_title((weir_dtype)apart->dtype), dtype_cxx((weir_dtype)a->dtype));
   return c->st ? c->st : weir_copy_(a, apart, false);
 }
 

@@ -34,12 +34,11 @@ static weir_status check_bincount(const weir_tensor *a, const weir_tensor *weigh
 {
   if (!dtype_is_integral((weir_dtype)a->dtype))
     return not_implemented("bincount_%s", device_of_tensor(a), (weir_dtype)a->dtype);
-  if (minlength < 0) return weir_fail(WEIR_EINVAL, "minlength should be >= 0");
-  if (a->dims != 1)
-    return weir_fail(WEIR_EINVAL, "bincount only supports 1-d non-negative integral inputs.");
+  if (minlength < 0) return fail_invalid("minlength should be >= 0");
+  if (a->dims != 1) return fail_invalid("bincount only supports 1-d non-negative integral inputs.");
   if (!a->numel || !weights) return WEIR_OK;
   if (weights->dims != 1 || weights->numel != a->numel)
-    return weir_fail(WEIR_EINVAL, "weights should be 1-d and have the same length as input");
+    return fail_invalid("weights should be 1-d and have the same length as input");
   return check_same_device(a, weights);
 }
 
@@ -54,8 +53,7 @@ weir_status weir_bincount(weir_tensor **out, const weir_tensor *a, const weir_te
   if (!c->st && !a->numel) return weir_zeros(out, weir_shape(minlength), &o);
   c_do(c, extremes_of(&least, &most, a));
   if (c->st) return c->st;
-  if (least.i < 0)
-    return weir_fail(WEIR_EINVAL, "bincount only supports 1-d non-negative integral inputs.");
+  if (least.i < 0) return fail_invalid("bincount only supports 1-d non-negative integral inputs.");
   weir_tensor *places = c_to_dtype(c, a, WEIR_INT64);
   weir_tensor *cast =
       weights ? c_to_dtype(c, weights, weights->dtype == WEIR_FLOAT32 ? WEIR_FLOAT32 : WEIR_FLOAT64)
@@ -79,8 +77,8 @@ static weir_status range_of(double *least, double *most, const weir_tensor *a)
   }
   if (*least == *most) *least -= 1, *most += 1;
   if (!isfinite(*least) || !isfinite(*most))
-    return weir_fail(WEIR_EINVAL, "weir.histc: range of [%g, %g] is not finite", *least, *most);
-  if (*least > *most) return weir_fail(WEIR_EINVAL, "weir.histc: max must be larger than min");
+    return fail_invalid("weir.histc: range of [%g, %g] is not finite", *least, *most);
+  if (*least > *most) return fail_invalid("weir.histc: max must be larger than min");
   return WEIR_OK;
 }
 
@@ -106,9 +104,8 @@ static weir_status check_histc(const weir_tensor *a, int64_t bins, double *min, 
 {
   weir_dtype d = (weir_dtype)a->dtype;
   if (bins < 1)
-    return weir_fail(WEIR_EINVAL,
-                     "weir.histogram(): bins must be > 0, but got %lld for dimension 0",
-                     (long long)bins);
+    return fail_invalid("weir.histogram(): bins must be > 0, but got %lld for dimension 0",
+                        (long long)bins);
   weir_status st = range_of(min, max, a);
   if (!st && !dtype_is_floating(d)) st = not_implemented("histogram_%s", device_of_tensor(a), d);
   return st;

@@ -30,8 +30,7 @@ static void index_list_drop(index_list *l)
 
 static weir_status too_many(const weir_tensor *t, int count)
 {
-  return weir_fail(WEIR_EINVAL, "too many indices for tensor of dimension %d (got %d)",
-                   (int)t->dims, count);
+  return fail_invalid("too many indices for tensor of dimension %d (got %d)", (int)t->dims, count);
 }
 
 static bool is_mask(const weir_tensor *t)
@@ -44,11 +43,10 @@ static weir_status check_mask(const index_list *l, const weir_tensor *t, const w
   text_buffer one, two;
   for (int d = 0; d < mask->dims; d++)
     if (mask->size[d] != t->size[l->count + d])
-      return weir_fail(WEIR_EINVAL,
-                       "The shape of the mask %s at index %d does not match the shape of the "
-                       "indexed tensor %s at index %d",
-                       shape_format(&one, weir_tensor_shape(mask)), d,
-                       shape_format(&two, weir_tensor_shape(t)), l->count + d);
+      return fail_invalid("The shape of the mask %s at index %d does not match the shape of the "
+                          "indexed tensor %s at index %d",
+                          shape_format(&one, weir_tensor_shape(mask)), d,
+                          shape_format(&two, weir_tensor_shape(t)), l->count + d);
   return WEIR_OK;
 }
 
@@ -56,7 +54,7 @@ static weir_status add_mask(index_list *l, const weir_tensor *t, const weir_tens
 {
   CALC(c);
   if (!mask->dims)
-    return weir_fail(WEIR_ENOTSUP, "a mask without dimensions is no index: unsqueeze() both");
+    return fail_unsupported("a mask without dimensions is no index: unsqueeze() both");
   c->st = check_mask(l, t, mask);
   weir_tensor *places = c_call(c, places_of, mask, false, weir_tensor_shape(mask), -1, "index");
   for (int d = 0; d < mask->dims && !c->st; d++) {
@@ -87,12 +85,11 @@ static weir_status check_list(const weir_tensor *t, const weir_tensor *const *in
     if (!indices[i]) continue;
     any = true;
     if (!is_mask(indices[i]) && !is_index(indices[i]))
-      return weir_fail(WEIR_EINVAL,
-                       "tensors used as indices must be long, int, byte or bool tensors");
+      return fail_invalid("tensors used as indices must be long, int, byte or bool tensors");
     weir_status st = check_same_device(t, indices[i]);
     if (st) return st;
   }
-  if (!any) return weir_fail(WEIR_EINVAL, "at least one index must be provided");
+  if (!any) return fail_invalid("at least one index must be provided");
   for (int i = 0; i < count; i++)
     dims += dims_of(indices[i]);
   return dims > t->dims ? too_many(t, dims) : WEIR_OK;
@@ -110,8 +107,7 @@ static weir_status not_together(const index_list *l)
                      shape_format(&one, weir_tensor_shape(l->of[d])));
     if (n > 0 && used + (size_t)n < sizeof text) used += (size_t)n;
   }
-  return weir_fail(
-      WEIR_EINVAL,
+  return fail_invalid(
       "shape mismatch: indexing tensors could not be broadcast together with shapes %s", text);
 }
 
@@ -149,11 +145,11 @@ static weir_status make_list(index_list *l, const weir_tensor *t, const weir_ten
   if (!st) st = find_together(l);
   if (st) return st;
   if (l->together.count + t->dims - l->chosen > WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
-                     l->together.count + t->dims - l->chosen);
+    return fail_invalid("a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
+                        l->together.count + t->dims - l->chosen);
   for (int d = 0; d < l->count; d++)
     if (l->of[d] && !t->size[d] && list_numel(l))
-      return weir_fail(WEIR_EINVAL, "index is out of bounds for dimension with size 0");
+      return fail_invalid("index is out of bounds for dimension with size 0");
   return WEIR_OK;
 }
 
@@ -228,10 +224,9 @@ static weir_status put_places(weir_tensor **places, weir_tensor **wide, const we
   for (int d = 0; d < shape.count && fits; d++)
     fits = both.size[d] == shape.size[d];
   if (!fits)
-    return weir_fail(WEIR_EINVAL,
-                     "shape mismatch: value tensor of shape %s cannot be broadcast to indexing "
-                     "result of shape %s",
-                     shape_format(&one, weir_tensor_shape(values)), shape_format(&two, shape));
+    return fail_invalid("shape mismatch: value tensor of shape %s cannot be broadcast to indexing "
+                        "result of shape %s",
+                        shape_format(&one, weir_tensor_shape(values)), shape_format(&two, shape));
   return weir_expand(wide, values, shape);
 }
 
@@ -262,10 +257,9 @@ weir_status weir_index(weir_tensor **out, const weir_tensor *a, const weir_tenso
 static weir_status check_values(const weir_tensor *t, const weir_tensor *values)
 {
   if (values->dtype != t->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "Index put requires the source and destination dtypes match, got %s for the "
-                     "destination and %s for the source.",
-                     dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)values->dtype));
+    return fail_invalid("Index put requires the source and destination dtypes match, got %s for "
+                        "the destination and %s for the source.",
+                        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)values->dtype));
   return check_same_device(t, values);
 }
 
@@ -278,11 +272,10 @@ static weir_status broadcast_values(weir_indexing *r, const weir_tensor *values)
   for (int d = 0; d < values->dims && fits; d++)
     fits = values->size[d] == 1 || values->size[d] == r->size[lead + d];
   if (!fits)
-    return weir_fail(WEIR_EINVAL,
-                     "shape mismatch: value tensor of shape %s cannot be broadcast to indexing "
-                     "result of shape %s",
-                     shape_format(&one, weir_tensor_shape(values)),
-                     shape_format(&two, weir_shape_of(r->dims, r->size)));
+    return fail_invalid("shape mismatch: value tensor of shape %s cannot be broadcast to indexing "
+                        "result of shape %s",
+                        shape_format(&one, weir_tensor_shape(values)),
+                        shape_format(&two, weir_shape_of(r->dims, r->size)));
   for (int d = 0; d < values->dims; d++)
     if (values->size[d] != 1) r->values.stride[lead + d] = values->stride[d];
   r->values.data = values->data;

@@ -53,9 +53,9 @@ weir_status indexing_run(weir_indexing *r, const weir_tensor *t, const char *nam
 
 static weir_status index_shared(void)
 {
-  return weir_fail(WEIR_EINVAL, "unsupported operation: some elements of the input tensor and the "
-                                "written-to tensor refer to a single memory location. Please "
-                                "clone() the tensor before performing the operation.");
+  return fail_invalid(
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
+      "a single memory location. Please clone() the tensor before performing the operation.");
 }
 
 weir_status indexing_apart(const weir_tensor *t, const weir_tensor *values,
@@ -104,16 +104,14 @@ static weir_status check_select(const weir_tensor *a, int dim, const weir_tensor
 {
   weir_status st = check_same_device(a, index);
   if (st) return st;
-  if (index->dims > 1)
-    return weir_fail(WEIR_EINVAL, "index_select(): Index is supposed to be a vector");
+  if (index->dims > 1) return fail_invalid("index_select(): Index is supposed to be a vector");
   if (!is_index(index))
-    return weir_fail(WEIR_EINVAL, "index_select(): Expected dtype int32 or int64 for index");
+    return fail_invalid("index_select(): Expected dtype int32 or int64 for index");
   if (!a->dims && index->numel != 1)
-    return weir_fail(WEIR_EINVAL,
-                     "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
-                     (long long)index->numel);
+    return fail_invalid("index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+                        (long long)index->numel);
   if (index->numel && !indexing_size(a, dim))
-    return weir_fail(WEIR_EINVAL, "index_select(): self indexing axis dim should be positive");
+    return fail_invalid("index_select(): self indexing axis dim should be positive");
   return WEIR_OK;
 }
 
@@ -160,53 +158,46 @@ static weir_status check_add(const weir_tensor *t, int dim, const weir_tensor *i
 {
   text_buffer one, two;
   if (index->dims > 1)
-    return weir_fail(WEIR_EINVAL,
-                     "index_add_(): Index is supposed to be a vector, but got dim: %d with type: "
-                     "%s and size: %s",
-                     (int)index->dims, dtype_title((weir_dtype)index->dtype),
-                     shape_format(&one, weir_tensor_shape(index)));
+    return fail_invalid("index_add_(): Index is supposed to be a vector, but got dim: %d with "
+                        "type: %s and size: %s",
+                        (int)index->dims, dtype_title((weir_dtype)index->dtype),
+                        shape_format(&one, weir_tensor_shape(index)));
   if (!is_index(index))
-    return weir_fail(WEIR_EINVAL, "index_add_(): Expected dtype int32/int64 for index but got: %s",
-                     dtype_title((weir_dtype)index->dtype));
+    return fail_invalid("index_add_(): Expected dtype int32/int64 for index but got: %s",
+                        dtype_title((weir_dtype)index->dtype));
   if (t->dtype != source->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "index_add_(): self (%s) and source (%s) must have the same scalar type",
-                     dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+    return fail_invalid("index_add_(): self (%s) and source (%s) must have the same scalar type",
+                        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
   if (dim && dim >= source->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "index_add_(): Indexing dim %d is out of bounds of the source tensor with "
-                     "dim %d",
-                     dim, (int)source->dims);
+    return fail_invalid(
+        "index_add_(): Indexing dim %d is out of bounds of the source tensor with dim %d", dim,
+        (int)source->dims);
   if (index->numel != indexing_size(source, dim))
-    return weir_fail(WEIR_EINVAL,
-                     "index_add_(): Number of indices (%lld) should be equal to source.size(dim): "
-                     "(%lld), for dim: %d",
-                     (long long)index->numel, (long long)indexing_size(source, dim), dim);
+    return fail_invalid("index_add_(): Number of indices (%lld) should be equal to "
+                        "source.size(dim): (%lld), for dim: %d",
+                        (long long)index->numel, (long long)indexing_size(source, dim), dim);
   if (same_slices(t, source, dim)) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "source tensor shape must match self tensor shape, excluding the specified "
-                   "dimension. Got self.shape = %s source.shape = %s",
-                   shape_format(&one, weir_tensor_shape(t)),
-                   shape_format(&two, weir_tensor_shape(source)));
+  return fail_invalid("source tensor shape must match self tensor shape, excluding the specified "
+                      "dimension. Got self.shape = %s source.shape = %s",
+                      shape_format(&one, weir_tensor_shape(t)),
+                      shape_format(&two, weir_tensor_shape(source)));
 }
 
 static weir_status check_copy_dims(const weir_tensor *t, const weir_tensor *index,
                                    const weir_tensor *source)
 {
   if (index->dims > 1)
-    return weir_fail(WEIR_EINVAL, "index_copy_(): Index should have dimension 1 or 0 (got %d)",
-                     (int)index->dims);
+    return fail_invalid("index_copy_(): Index should have dimension 1 or 0 (got %d)",
+                        (int)index->dims);
   if (!source->dims && index->numel != 1)
-    return weir_fail(
-        WEIR_EINVAL,
+    return fail_invalid(
         "index_copy_(): When source is scalar, index should have one element (got %lld)",
         (long long)index->numel);
   if (source->dims && t->dims && source->dims != t->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "index_copy_(): When source and destination are not scalars, their "
-                     "dimensionality must match. Source dimensionality (%d), destination "
-                     "dimensionality (%d)",
-                     (int)source->dims, (int)t->dims);
+    return fail_invalid(
+        "index_copy_(): When source and destination are not scalars, their dimensionality must "
+        "match. Source dimensionality (%d), destination dimensionality (%d)",
+        (int)source->dims, (int)t->dims);
   return WEIR_OK;
 }
 
@@ -217,16 +208,14 @@ static weir_status check_copy_sizes(const weir_tensor *t, int dim, const weir_te
   bool number = !source->dims && t->numel == indexing_size(t, dim);
   bool row = !t->dims && source->dims == 1;
   if (!number && !row && !same_slices(t, source, dim))
-    return weir_fail(WEIR_EINVAL,
-                     "index_copy_(): Source/destination tensor must have same slice shapes. "
-                     "Destination shape: %s at dimension %d and source shape: %s.",
-                     shape_format(&one, weir_tensor_shape(t)), dim,
-                     shape_format(&two, weir_tensor_shape(source)));
+    return fail_invalid("index_copy_(): Source/destination tensor must have same slice shapes. "
+                        "Destination shape: %s at dimension %d and source shape: %s.",
+                        shape_format(&one, weir_tensor_shape(t)), dim,
+                        shape_format(&two, weir_tensor_shape(source)));
   if (!source->dims || index->numel == source->size[dim]) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "index_copy_(): Number of indices (%lld) should be equal to source.size(dim) "
-                   "(%lld)",
-                   (long long)index->numel, (long long)source->size[dim]);
+  return fail_invalid(
+      "index_copy_(): Number of indices (%lld) should be equal to source.size(dim) (%lld)",
+      (long long)index->numel, (long long)source->size[dim]);
 }
 
 static weir_status check_copy(const weir_tensor *t, int dim, const weir_tensor *index,
@@ -235,13 +224,12 @@ static weir_status check_copy(const weir_tensor *t, int dim, const weir_tensor *
   weir_status st = check_copy_dims(t, index, source);
   if (st) return st;
   if (index->dtype != WEIR_INT64)
-    return weir_fail(WEIR_EINVAL, "index_copy_(): Expected a long tensor for index, but got %s",
-                     dtype_title((weir_dtype)index->dtype));
+    return fail_invalid("index_copy_(): Expected a long tensor for index, but got %s",
+                        dtype_title((weir_dtype)index->dtype));
   if (t->dtype != source->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "index_copy_(): self and source expected to have the same dtype, but got "
-                     "(self) %s and (source) %s",
-                     dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+    return fail_invalid("index_copy_(): self and source expected to have the same dtype, but got "
+                        "(self) %s and (source) %s",
+                        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
   return check_copy_sizes(t, dim, index, source);
 }
 
@@ -357,11 +345,11 @@ static weir_status check_fill(const weir_tensor *t, int *dim, const weir_tensor 
 {
   bool complex = value->dtype == WEIR_COMPLEX64 && t->dtype != WEIR_COMPLEX64;
   if (index->dtype != WEIR_INT64)
-    return weir_fail(WEIR_EINVAL, "index_fill_(): Expected dtype int64 for index.");
+    return fail_invalid("index_fill_(): Expected dtype int64 for index.");
   if (complex)
-    return weir_fail(WEIR_EINVAL, "index_fill_(): Converting complex Scalar to non-complex type is "
-                                  "not supported");
-  if (index->dims > 1) return weir_fail(WEIR_EINVAL, "Index has to be a vector/scalar");
+    return fail_invalid(
+        "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  if (index->dims > 1) return fail_invalid("Index has to be a vector/scalar");
   weir_status st = index_dim(dim, *dim, t);
   if (!st) st = scalar_for(value, *value, (weir_dtype)t->dtype);
   return st ? st : check_same_device(t, index);
@@ -411,18 +399,15 @@ static int at_least_one(int dims)
 static weir_status check_gather(const weir_tensor *a, int dim, const weir_tensor *index)
 {
   text_buffer one, two;
-  if (!is_index(index))
-    return weir_fail(WEIR_EINVAL, "gather(): Expected dtype int32/int64 for index");
+  if (!is_index(index)) return fail_invalid("gather(): Expected dtype int32/int64 for index");
   if (at_least_one(a->dims) != at_least_one(index->dims))
-    return weir_fail(WEIR_EINVAL,
-                     "Index tensor must have the same number of dimensions as input tensor");
+    return fail_invalid("Index tensor must have the same number of dimensions as input tensor");
   for (int d = 0; d < at_least_one(a->dims); d++)
     if (d != dim && indexing_size(index, d) > indexing_size(a, d))
-      return weir_fail(WEIR_EINVAL,
-                       "Size does not match at dimension %d expected index %s to be no larger than "
-                       "self %s apart from dimension %d",
-                       d, shape_format(&one, weir_tensor_shape(index)),
-                       shape_format(&two, weir_tensor_shape(a)), dim);
+      return fail_invalid("Size does not match at dimension %d expected index %s to be no larger "
+                          "than self %s apart from dimension %d",
+                          d, shape_format(&one, weir_tensor_shape(index)),
+                          shape_format(&two, weir_tensor_shape(a)), dim);
   return check_same_device(a, index);
 }
 
@@ -473,11 +458,9 @@ static weir_status check_scatter_sizes(const weir_tensor *t, int dim, const weir
   bool wrong = false;
   int dims = at_least_one(index->dims);
   if (at_least_one(t->dims) != dims)
-    return weir_fail(WEIR_EINVAL,
-                     "Index tensor must have the same number of dimensions as self tensor");
+    return fail_invalid("Index tensor must have the same number of dimensions as self tensor");
   if (src && at_least_one(src->dims) != dims)
-    return weir_fail(WEIR_EINVAL,
-                     "Index tensor must have the same number of dimensions as src tensor");
+    return fail_invalid("Index tensor must have the same number of dimensions as src tensor");
   for (int d = 0; d < dims; d++) {
     wrong |= d != dim && indexing_size(index, d) > indexing_size(t, d);
     wrong |= src && indexing_size(index, d) > indexing_size(src, d);
@@ -486,9 +469,9 @@ static weir_status check_scatter_sizes(const weir_tensor *t, int dim, const weir
   (void)shape_format(&one, weir_tensor_shape(index));
   (void)shape_format(&two, weir_tensor_shape(t));
   if (src) (void)shape_format(&three, weir_tensor_shape(src));
-  return weir_fail(
-      WEIR_EINVAL, "Expected index %s to be no larger than self %s apart from dimension %d%s%s",
-      one.at, two.at, dim, src ? " and to be no larger size than src " : "", src ? three.at : "");
+  return fail_invalid("Expected index %s to be no larger than self %s apart from dimension %d%s%s",
+                      one.at, two.at, dim, src ? " and to be no larger size than src " : "",
+                      src ? three.at : "");
 }
 
 /* What is scattered. */
@@ -505,9 +488,9 @@ static weir_status check_scatter(scattering *s, const weir_tensor *t)
   weir_status st = index_dim(&s->dim, s->dim, t);
   if (st) return st;
   if (s->index->numel && !is_index(s->index))
-    return weir_fail(WEIR_EINVAL, "%s(): Expected dtype int32/int64 for index", s->name);
+    return fail_invalid("%s(): Expected dtype int32/int64 for index", s->name);
   if (s->src && s->src->dtype != t->dtype)
-    return weir_fail(WEIR_EINVAL, "%s(): Expected self.dtype to be equal to src.dtype", s->name);
+    return fail_invalid("%s(): Expected self.dtype to be equal to src.dtype", s->name);
   if (s->index->numel) st = check_scatter_sizes(t, s->dim, s->index, s->src);
   if (!st && !s->src && s->index->numel)
     st = scalar_for(&s->number, s->number, (weir_dtype)t->dtype);
@@ -614,9 +597,8 @@ static weir_status check_scatter_op(const weir_tensor *t, weir_scatter_op op)
 {
   weir_dtype d = (weir_dtype)t->dtype;
   if ((unsigned)op > WEIR_SCATTER_AMIN)
-    return weir_fail(WEIR_EINVAL,
-                     "reduce argument must be either sum, prod, mean, amax or amin, got %d",
-                     (int)op);
+    return fail_invalid("reduce argument must be either sum, prod, mean, amax or amin, got %d",
+                        (int)op);
   bool extreme = op == WEIR_SCATTER_AMAX || op == WEIR_SCATTER_AMIN;
   if ((extreme && d == WEIR_COMPLEX64) || (op == WEIR_SCATTER_MEAN && d == WEIR_BOOL))
     return not_implemented(scatter_rules[op].absent, device_of_tensor(t), d);
@@ -706,17 +688,16 @@ weir_status weir_take_along_dim(weir_tensor **out, const weir_tensor *a, const w
   CALC(c);
   weir_shape shape = weir_tensor_shape(a), other;
   if (a->dims != indices->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "weir.take_along_dim(): input and indices should have the same number of "
-                     "dimensions, but got %d dimensions for input, and %d dimensions for indices",
-                     (int)a->dims, (int)indices->dims);
+    return fail_invalid(
+        "weir.take_along_dim(): input and indices should have the same number of dimensions, but "
+        "got %d dimensions for input, and %d dimensions for indices",
+        (int)a->dims, (int)indices->dims);
   if (indices->dtype != WEIR_INT64)
-    return weir_fail(WEIR_EINVAL,
-                     "weir.take_along_dim(): dtype of indices should be Long but got %s",
-                     dtype_title((weir_dtype)indices->dtype));
+    return fail_invalid("weir.take_along_dim(): dtype of indices should be Long but got %s",
+                        dtype_title((weir_dtype)indices->dtype));
   c->st = index_dim(&dim, dim, a);
   if (!a->dims)
-    c_do(c, weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions", dim));
+    c_do(c, fail_invalid("Dimension specified as %d but tensor has no dimensions", dim));
   c_do(c, check_same_device(a, indices));
   if (c->st) return c->st;
   shape.size[dim] = indices->size[dim];
@@ -759,10 +740,9 @@ weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor
   weir_indexing r;
   int64_t bad = 0;
   if (index->dtype != WEIR_INT64)
-    return weir_fail(WEIR_EINVAL, "take(): Expected a long tensor for index, but got %s",
-                     dtype_title((weir_dtype)index->dtype));
-  if (!a->numel && index->numel)
-    return weir_fail(WEIR_EINVAL, "take(): tried to take from an empty tensor");
+    return fail_invalid("take(): Expected a long tensor for index, but got %s",
+                        dtype_title((weir_dtype)index->dtype));
+  if (!a->numel && index->numel) return fail_invalid("take(): tried to take from an empty tensor");
   c->st = check_same_device(a, index);
   weir_tensor *dense = c_contiguous(c, a);
   c_do(c, tensor_new_beside(out, a, weir_tensor_shape(index)));
@@ -780,20 +760,18 @@ static weir_status check_put(const weir_tensor *t, const weir_tensor *index,
                              const weir_tensor *source)
 {
   if (index->dtype != WEIR_INT64)
-    return weir_fail(WEIR_EINVAL, "put_(): Expected a long tensor for index, but got %s",
-                     dtype_title((weir_dtype)index->dtype));
+    return fail_invalid("put_(): Expected a long tensor for index, but got %s",
+                        dtype_title((weir_dtype)index->dtype));
   if (t->dtype != source->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "put_(): self and source expected to have the same dtype, but got self.dtype "
-                     "= %s and source.dtype = %s",
-                     dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+    return fail_invalid("put_(): self and source expected to have the same dtype, but got "
+                        "self.dtype = %s and source.dtype = %s",
+                        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
   if (index->numel != source->numel)
-    return weir_fail(WEIR_EINVAL,
-                     "put_(): Expected source and index to have the same number of elements, but "
-                     "got source.numel() = %lld, index.numel() = %lld",
-                     (long long)source->numel, (long long)index->numel);
+    return fail_invalid("put_(): Expected source and index to have the same number of elements, "
+                        "but got source.numel() = %lld, index.numel() = %lld",
+                        (long long)source->numel, (long long)index->numel);
   if (!t->numel && index->numel)
-    return weir_fail(WEIR_EINVAL, "put_(): Tried to put elements into an empty tensor");
+    return fail_invalid("put_(): Tried to put elements into an empty tensor");
   weir_status st = check_same_device(t, index);
   return st ? st : check_same_device(t, source);
 }

@@ -33,26 +33,25 @@ static bool says_scale(const weir_interpolate_options *o)
 static weir_status check_mode(const weir_tensor *a, const weir_interpolate_options *o)
 {
   if ((unsigned)o->mode > WEIR_INTERPOLATE_AREA)
-    return weir_fail(WEIR_EINVAL, "interpolate: no mode %d", (int)o->mode);
+    return fail_invalid("interpolate: no mode %d", (int)o->mode);
   const struct mode_row *m = &mode_rows[o->mode];
   bool whole = !m->axes;
   if (whole && o->align_corners)
-    return weir_fail(WEIR_EINVAL, "align_corners option can only be set with the interpolating "
-                                  "modes: linear | bilinear | bicubic | trilinear");
+    return fail_invalid("align_corners option can only be set with the interpolating modes: linear "
+                        "| bilinear | bicubic | trilinear");
   if (says_size(o) && says_scale(o))
-    return weir_fail(WEIR_EINVAL, "only one of size or scale_factor should be defined");
+    return fail_invalid("only one of size or scale_factor should be defined");
   if (!says_size(o) && !says_scale(o))
-    return weir_fail(WEIR_EINVAL, "either size or scale_factor should be defined");
+    return fail_invalid("either size or scale_factor should be defined");
   bool cubic = o->mode == WEIR_INTERPOLATE_BICUBIC;
   if (a->dims < 3 || a->dims > 5 || (cubic && a->dims != 4))
-    return weir_fail(WEIR_ENOTSUP,
-                     "Input Error: Only 3D, 4D and 5D input Tensors supported (got %dD) for the "
-                     "modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area | "
-                     "nearest-exact (got %s)",
-                     a->dims, m->name);
+    return fail_unsupported(
+        "Input Error: Only 3D, 4D and 5D input Tensors supported (got %dD) for the modes: nearest "
+        "| linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got %s)",
+        a->dims, m->name);
   if (m->axes && m->axes != a->dims - 2)
-    return weir_fail(WEIR_ENOTSUP, "Got %dD input, but %s mode needs %dD input", a->dims, m->name,
-                     m->axes + 2);
+    return fail_unsupported("Got %dD input, but %s mode needs %dD input", a->dims, m->name,
+                            m->axes + 2);
   return WEIR_OK;
 }
 
@@ -77,14 +76,12 @@ static weir_status check_resample(const weir_tensor *a, const weir_resample *r)
   bool nearest = r->kind == WEIR_RESAMPLE_NEAREST || r->kind == WEIR_RESAMPLE_EXACT;
   for (int i = 3 - axes; i < 3; i++)
     if (r->in[i] < 1 || r->out[i] < 1)
-      return weir_fail(
-          WEIR_EINVAL,
+      return fail_invalid(
           "Input and output sizes should be greater than 0, but got input (%s)%s output (%s)",
           sizes_of(&x, r->in, axes), axes == 1 ? " and" : "", sizes_of(&y, r->out, axes));
   if (!a->size[1])
-    return weir_fail(WEIR_EINVAL,
-                     "Non-empty %dD data tensor expected but got a tensor with sizes %s", a->dims,
-                     shape_format(&x, weir_shape_of(a->dims, a->size)));
+    return fail_invalid("Non-empty %dD data tensor expected but got a tensor with sizes %s",
+                        a->dims, shape_format(&x, weir_shape_of(a->dims, a->size)));
   if (!dtype_is_floating(d) && (d != WEIR_UINT8 || !nearest))
     return not_implemented(nearest ? "compute_indices_weights_nearest"
                                    : (r->kind == WEIR_RESAMPLE_CUBIC
@@ -110,7 +107,7 @@ static weir_status fill_resample(weir_resample *r, const weir_tensor *a,
     if (!says_scale(o)) continue;
     double out = floor((double)r->in[at] * o->scale[i]);
     if (!(out >= -0x1p60 && out <= 0x1p60))
-      return weir_fail(WEIR_EINVAL, "interpolate: scale_factor=%g gives no size", o->scale[i]);
+      return fail_invalid("interpolate: scale_factor=%g gives no size", o->scale[i]);
     r->out[at] = (int64_t)out;
     r->scale[at] = o->recompute_scale_factor || o->scale[i] <= 0 ? 0 : 1 / o->scale[i];
   }

@@ -9,9 +9,9 @@ static bool skipped(const weir_tensor *t)
 
 static weir_status check_list(const weir_tensor *const *tensors, int count, const char *none)
 {
-  if (count < 1) return weir_fail(WEIR_EINVAL, "%s", none);
+  if (count < 1) return fail_invalid("%s", none);
   for (int i = 0; i < count; i++)
-    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "tensor %d of the list is NULL", i);
+    if (!tensors[i]) return fail_invalid("tensor %d of the list is NULL", i);
   for (int i = 1; i < count; i++) {
     weir_status st = check_same_device(tensors[0], tensors[i]);
     if (st) return st;
@@ -23,14 +23,13 @@ static weir_status check_joined_sizes(const weir_tensor *first, const weir_tenso
                                       int dim)
 {
   if (t->dims != first->dims)
-    return weir_fail(WEIR_EINVAL, "Tensors must have same number of dimensions: got %d and %d",
-                     first->dims, t->dims);
+    return fail_invalid("Tensors must have same number of dimensions: got %d and %d", first->dims,
+                        t->dims);
   for (int d = 0; d < t->dims; d++)
     if (d != dim && t->size[d] != first->size[d])
-      return weir_fail(WEIR_EINVAL,
-                       "Sizes of tensors must match except in dimension %d. Expected size %lld but "
-                       "got size %lld for tensor number %d in the list.",
-                       dim, (long long)first->size[d], (long long)t->size[d], at);
+      return fail_invalid("Sizes of tensors must match except in dimension %d. Expected size %lld "
+                          "but got size %lld for tensor number %d in the list.",
+                          dim, (long long)first->size[d], (long long)t->size[d], at);
   return WEIR_OK;
 }
 
@@ -43,8 +42,7 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
   weir_status st = WEIR_OK;
   for (int i = 0; i < count && !st; i++) {
     if (!tensors[i]->dims)
-      return weir_fail(WEIR_EINVAL,
-                       "zero-dimensional tensor (at position %d) cannot be concatenated", i);
+      return fail_invalid("zero-dimensional tensor (at position %d) cannot be concatenated", i);
     if (skipped(first)) first = tensors[i];
     st = categories_tensor(&c, tensors[i]);
   }
@@ -108,11 +106,10 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
     for (int d = 0; same && d < a->dims; d++)
       same = a->size[d] == b->size[d];
     if (!same)
-      return weir_fail(WEIR_EINVAL,
-                       "stack expects each tensor to be equal size, but got %s at entry 0 and %s "
-                       "at entry %d",
-                       shape_format(&one, weir_shape_of(a->dims, a->size)),
-                       shape_format(&two, weir_shape_of(b->dims, b->size)), i);
+      return fail_invalid(
+          "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %d",
+          shape_format(&one, weir_shape_of(a->dims, a->size)),
+          shape_format(&two, weir_shape_of(b->dims, b->size)), i);
   }
   return WEIR_OK;
 }

@@ -40,10 +40,9 @@ static weir_status contract_sizes(contracted *x, contracted *y, int64_t *csize)
     else if (sx == 1)
       st = sum_broadcast(&y->t, y->dims[i]);
     else if (sx != sy)
-      st = weir_fail(WEIR_EINVAL,
-                     "contracted dimensions need to match, but first has size %lld in dim %d and "
-                     "second has size %lld in dim %d",
-                     (long long)sx, x->asked[i], (long long)sy, y->asked[i]);
+      st = fail_invalid("contracted dimensions need to match, but first has size %lld in dim %d "
+                        "and second has size %lld in dim %d",
+                        (long long)sx, x->asked[i], (long long)sy, y->asked[i]);
     else
       *csize *= sx;
     if (st) return st;
@@ -83,8 +82,7 @@ static weir_status contract_once(const contracted *x)
   uint32_t mask = 0;
   for (int i = 0; i < x->count; i++) {
     if (mask >> x->dims[i] & 1)
-      return weir_fail(WEIR_EINVAL, "dim %d appears multiple times in the list of dims",
-                       x->dims[i]);
+      return fail_invalid("dim %d appears multiple times in the list of dims", x->dims[i]);
     mask |= 1u << x->dims[i];
   }
   return WEIR_OK;
@@ -121,10 +119,9 @@ static weir_status run_tensordot(weir_tensor **out, const weir_tensor *a, const 
 {
   contracted x, y;
   weir_status st = check_same_device(a, b);
-  if (!st && a->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL, "both inputs should have same dtype");
+  if (!st && a->dtype != b->dtype) st = fail_invalid("both inputs should have same dtype");
   if (!st && (count < 0 || count > WEIR_DIMS))
-    st = weir_fail(WEIR_EINVAL, "tensordot: %d dimensions are contracted", count);
+    st = fail_invalid("tensordot: %d dimensions are contracted", count);
   if (!st) st = contract_dims(&x, a, dims_a, count);
   if (!st) st = contract_dims(&y, b, dims_b, count);
   if (st) return st;
@@ -150,11 +147,9 @@ weir_status weir_tensordot(weir_tensor **out, const weir_tensor *a, const weir_t
   WEIR_OP(out, a, b);
   WEIR_CASTS(TENSORDOT, a, b);
   int dims_a[WEIR_DIMS], dims_b[WEIR_DIMS];
-  if (count < 0)
-    return weir_fail(WEIR_EINVAL, "tensordot expects dims >= 0, but got dims=%d", count);
+  if (count < 0) return fail_invalid("tensordot expects dims >= 0, but got dims=%d", count);
   if (count > a->dims || count > b->dims)
-    return weir_fail(WEIR_EINVAL, "tensordot expects dims < ndim_a or ndim_b, but got dims=%d",
-                     count);
+    return fail_invalid("tensordot expects dims < ndim_a or ndim_b, but got dims=%d", count);
   for (int i = 0; i < count; i++) {
     dims_a[i] = i - count;
     dims_b[i] = i;
@@ -170,19 +165,17 @@ weir_status weir_inner(weir_tensor **out, const weir_tensor *a, const weir_tenso
   if (!a->dims || !b->dims) return weir_mul(out, a, b);
   WEIR_CASTS(TENSORDOT, a, b);
   if (a->size[a->dims - 1] != b->size[b->dims - 1])
-    return weir_fail(WEIR_EINVAL,
-                     "inner() the last dimension must match on both input tensors but got shapes "
-                     "%s and %s",
-                     shape_format(&ta, weir_shape_of(a->dims, a->size)),
-                     shape_format(&tb, weir_shape_of(b->dims, b->size)));
+    return fail_invalid(
+        "inner() the last dimension must match on both input tensors but got shapes %s and %s",
+        shape_format(&ta, weir_shape_of(a->dims, a->size)),
+        shape_format(&tb, weir_shape_of(b->dims, b->size)));
   return run_tensordot(out, a, b, &last, &last, 1);
 }
 
 static weir_status check_vector(const weir_tensor *t, const char *name, const char *argument)
 {
   if (t->dims == 1) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%s: Expected 1-D argument %s, but got %d-D", name, argument,
-                   (int)t->dims);
+  return fail_invalid("%s: Expected 1-D argument %s, but got %d-D", name, argument, (int)t->dims);
 }
 
 weir_status weir_outer(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
@@ -199,9 +192,8 @@ weir_status weir_outer(weir_tensor **out, const weir_tensor *a, const weir_tenso
 static weir_status check_factor(weir_dtype d, weir_scalar v, const char *name)
 {
   if (dtype_is_integral_or_bool(d) && v.dtype != WEIR_INT64 && v.dtype != WEIR_BOOL)
-    return weir_fail(WEIR_EINVAL,
-                     "For integral input tensors, argument %s must not be a floating point number.",
-                     name);
+    return fail_invalid(
+        "For integral input tensors, argument %s must not be a floating point number.", name);
   return WEIR_OK;
 }
 
@@ -307,11 +299,10 @@ static weir_status check_chain_place(const weir_tensor *const *t, int i, int cou
 {
   bool first = i == 0, last = i == count - 1;
   if ((first || last) && t[i]->dims != 1 && t[i]->dims != 2)
-    return weir_fail(WEIR_EINVAL, "multi_dot(): the %s tensor must be 1D or 2D but got %dD",
-                     first ? "first" : "last", (int)t[i]->dims);
+    return fail_invalid("multi_dot(): the %s tensor must be 1D or 2D but got %dD",
+                        first ? "first" : "last", (int)t[i]->dims);
   if (!first && !last && t[i]->dims != 2)
-    return weir_fail(WEIR_EINVAL, "multi_dot(): tensor %d must be 2D but got %dD", i,
-                     (int)t[i]->dims);
+    return fail_invalid("multi_dot(): tensor %d must be 2D but got %dD", i, (int)t[i]->dims);
   return WEIR_OK;
 }
 
@@ -324,17 +315,15 @@ static weir_status check_chain(const weir_tensor *const *t, int count)
     st = check_chain_place(t, i, count);
   for (int i = 1; !st && i < count; i++)
     if (t[i]->dtype != t[0]->dtype)
-      st = weir_fail(WEIR_EINVAL,
-                     "multi_dot(): all tensors must have be the same dtype but tensor 0 is %s and "
-                     "tensor %d %s",
-                     dtype_cxx((weir_dtype)t[0]->dtype), i, dtype_cxx((weir_dtype)t[i]->dtype));
+      st = fail_invalid("multi_dot(): all tensors must have be the same dtype but tensor 0 is %s "
+                        "and tensor %d %s",
+                        dtype_cxx((weir_dtype)t[0]->dtype), i, dtype_cxx((weir_dtype)t[i]->dtype));
   for (int i = 1; !st && i < count; i++) {
     int64_t k = t[i - 1]->size[t[i - 1]->dims - 1];
     if (t[i]->size[0] != k)
-      st = weir_fail(WEIR_EINVAL,
-                     "multi_dot(): tensors %d and %d with shapes %s and %s cannot be multiplied",
-                     i - 1, i, shape_format(&a, weir_shape_of(t[i - 1]->dims, t[i - 1]->size)),
-                     shape_format(&b, weir_shape_of(t[i]->dims, t[i]->size)));
+      st = fail_invalid("multi_dot(): tensors %d and %d with shapes %s and %s cannot be multiplied",
+                        i - 1, i, shape_format(&a, weir_shape_of(t[i - 1]->dims, t[i - 1]->size)),
+                        shape_format(&b, weir_shape_of(t[i]->dims, t[i]->size)));
   }
   return st;
 }
@@ -361,10 +350,9 @@ weir_status weir_multi_dot(weir_tensor **out, const weir_tensor *const *tensors,
 {
   WEIR_OP(out, tensors);
   WEIR_CASTS_LIST(MULTI_DOT, tensors, count);
-  if (count < 2)
-    return weir_fail(WEIR_EINVAL, "multi_dot(): expected at least 2 tensors but got %d", count);
+  if (count < 2) return fail_invalid("multi_dot(): expected at least 2 tensors but got %d", count);
   for (int i = 0; i < count; i++)
-    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "%s: tensors[%d] is NULL", __func__, i);
+    if (!tensors[i]) return fail_invalid("%s: tensors[%d] is NULL", __func__, i);
   weir_status st = check_chain(tensors, count);
   if (st) return st;
   chain c = {.matrix = malloc((size_t)count * sizeof(weir_tensor *)), .count = count};
@@ -387,13 +375,12 @@ static weir_status check_rows(const weir_tensor *a, const weir_tensor *b)
 {
   for (int i = 0; i < 2; i++)
     if ((i ? b : a)->dims < 2)
-      return weir_fail(WEIR_EINVAL, "cdist only supports at least 2D tensors, X%d got: %dD", i + 1,
-                       (int)(i ? b : a)->dims);
+      return fail_invalid("cdist only supports at least 2D tensors, X%d got: %dD", i + 1,
+                          (int)(i ? b : a)->dims);
   int64_t columns = a->size[a->dims - 1], others = b->size[b->dims - 1];
   if (columns != others)
-    return weir_fail(WEIR_EINVAL,
-                     "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
-                     (long long)columns, (long long)others);
+    return fail_invalid("X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
+                        (long long)columns, (long long)others);
   return WEIR_OK;
 }
 
@@ -404,9 +391,9 @@ static weir_status check_distance(const weir_tensor *a, const weir_tensor *b, do
   if (!st) st = check_rows(a, b);
   if (st) return st;
   if (!dtype_is_floating(d) || !dtype_is_floating(e))
-    return weir_fail(WEIR_EINVAL, "cdist only supports floating-point dtypes, X%d got: %s",
-                     dtype_is_floating(d) ? 2 : 1, dtype_title(dtype_is_floating(d) ? e : d));
-  if (!(p >= 0)) return weir_fail(WEIR_EINVAL, "cdist only supports non-negative p values");
+    return fail_invalid("cdist only supports floating-point dtypes, X%d got: %s",
+                        dtype_is_floating(d) ? 2 : 1, dtype_title(dtype_is_floating(d) ? e : d));
+  if (!(p >= 0)) return fail_invalid("cdist only supports non-negative p values");
   return WEIR_OK;
 }
 
@@ -417,8 +404,8 @@ static weir_status check_distance_dtypes(const weir_tensor *a, const weir_tensor
   if (d != WEIR_FLOAT32 && d != WEIR_FLOAT64)
     return not_implemented("cdist", device_of_tensor(a), d);
   if (a->dtype != b->dtype)
-    return weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s", dtype_title(d),
-                     dtype_title((weir_dtype)b->dtype));
+    return fail_invalid("expected scalar type %s but found %s", dtype_title(d),
+                        dtype_title((weir_dtype)b->dtype));
   return WEIR_OK;
 }
 
@@ -488,7 +475,7 @@ weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tenso
   st = shape_broadcast(&shape, b->size, b->dims - 2);
   if (st) return st;
   if (shape.count + 3 > WEIR_DIMS)
-    return weir_fail(WEIR_ENOTSUP, "cdist: more than %d dimensions of batch", WEIR_DIMS - 3);
+    return fail_unsupported("cdist: more than %d dimensions of batch", WEIR_DIMS - 3);
   int64_t m = a->size[a->dims - 2], n = b->size[b->dims - 2], k = a->size[a->dims - 1], all = m * n;
   for (int i = 0; i < shape.count; i++)
     all *= shape.size[i];
@@ -521,7 +508,7 @@ weir_status weir_kron(weir_tensor **out, const weir_tensor *a, const weir_tensor
   int n = a->dims > b->dims ? a->dims : b->dims;
   weir_shape shape = {n, {0}};
   if (2 * n > WEIR_DIMS)
-    return weir_fail(WEIR_ENOTSUP, "kron: tensors of more than %d dimensions", WEIR_DIMS / 2);
+    return fail_unsupported("kron: tensors of more than %d dimensions", WEIR_DIMS / 2);
   weir_tensor *left = c_call(c, spread_operand, a, n, 0);
   weir_tensor *product = c_mul(c, left, c_call(c, spread_operand, b, n, 1));
   for (int d = 0; !c->st && d < n; d++)
@@ -535,17 +522,17 @@ static weir_status check_cross(const weir_tensor *a, const weir_tensor *b, int d
   weir_status st = check_same_device(a, b);
   if (st) return st;
   if (a->dims != b->dims)
-    return weir_fail(WEIR_EINVAL, "linalg.cross: inputs must have the same number of dimensions.");
+    return fail_invalid("linalg.cross: inputs must have the same number of dimensions.");
   st = dim_resolve(at, dim, a->dims);
   if (!st && (!a->dims || a->size[*at] != 3 || b->size[*at] != 3))
-    st = weir_fail(
-        WEIR_EINVAL, "linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld", dim,
-        (long long)(a->dims ? a->size[*at] : 1), (long long)(a->dims ? b->size[*at] : 1));
+    st = fail_invalid("linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld",
+                      dim, (long long)(a->dims ? a->size[*at] : 1),
+                      (long long)(a->dims ? b->size[*at] : 1));
   if (!st) st = shape_broadcast(&shape, b->size, b->dims);
   if (!st && a->dtype == WEIR_BOOL) st = not_implemented("cross", device_of_tensor(a), WEIR_BOOL);
   if (!st && a->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
-                   dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+    st = fail_invalid("expected scalar type %s but found %s", dtype_title((weir_dtype)a->dtype),
+                      dtype_title((weir_dtype)b->dtype));
   return st;
 }
 
@@ -586,8 +573,8 @@ weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int64_t n, bool
   CALC(c);
   weir_tensor *x = NULL;
   weir_dtype d = (weir_dtype)a->dtype;
-  if (a->dims != 1) return weir_fail(WEIR_EINVAL, "x must be a one-dimensional tensor.");
-  if (n < 0) return weir_fail(WEIR_EINVAL, "N must be non-negative.");
+  if (a->dims != 1) return fail_invalid("x must be a one-dimensional tensor.");
+  if (n < 0) return fail_invalid("N must be non-negative.");
   x = c_call(c, weir_to_dtype, a, dtype_is_integral_or_bool(d) ? WEIR_INT64 : d);
   if (c->st || !n) return c->st ? c->st : tensor_new_beside(out, x, weir_shape(a->size[0], 0));
   weir_tensor **column = n > INT32_MAX ? NULL : calloc((size_t)n, sizeof(weir_tensor *));

@@ -20,7 +20,7 @@ static weir_status reduced(weir_tensor **out, const weir_tensor *all, weir_reduc
 static weir_status check_reduction(weir_reduction r)
 {
   if ((unsigned)r <= WEIR_REDUCTION_BATCH_MEAN) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%d is not a valid value for reduction", (int)r);
+  return fail_invalid("%d is not a valid value for reduction", (int)r);
 }
 
 /* ---- classes --------------------------------------------------------------------------------- */
@@ -54,9 +54,9 @@ static class_loss class_loss_of(const weir_tensor *a, const weir_tensor *target,
 static weir_status size_mismatch(const class_loss *c)
 {
   text_buffer a, t;
-  return weir_fail(WEIR_EINVAL, "size mismatch (got input: %s , target: %s",
-                   shape_format(&a, weir_shape_of(c->a->dims, c->a->size)),
-                   shape_format(&t, weir_shape_of(c->target->dims, c->target->size)));
+  return fail_invalid("size mismatch (got input: %s , target: %s",
+                      shape_format(&a, weir_shape_of(c->a->dims, c->a->size)),
+                      shape_format(&t, weir_shape_of(c->target->dims, c->target->size)));
 }
 
 /* Results of more than one target: all after the class dimension is as in the targets. */
@@ -68,31 +68,28 @@ static weir_status check_places(const class_loss *c)
   size_t rest = (size_t)(a->dims - 2) * sizeof *a->size;
   if (t->dims == a->dims - 1 && !memcmp(t->size + 1, a->size + 2, rest)) return WEIR_OK;
   if (a->dims == 4 && t->dims != 3)
-    return weir_fail(WEIR_EINVAL,
-                     "only batches of spatial targets supported (3D tensors) but got targets of "
-                     "dimension: %d",
-                     t->dims);
+    return fail_invalid(
+        "only batches of spatial targets supported (3D tensors) but got targets of dimension: %d",
+        t->dims);
   if (a->dims == 4) return size_mismatch(c);
   memcpy(s.size + 1, a->size + 2, rest);
-  return weir_fail(WEIR_EINVAL, "Expected target size %s, got %s", shape_format(&expected, s),
-                   shape_format(&got, weir_shape_of(t->dims, t->size)));
+  return fail_invalid("Expected target size %s, got %s", shape_format(&expected, s),
+                      shape_format(&got, weir_shape_of(t->dims, t->size)));
 }
 
 static weir_status check_targets(const class_loss *c)
 {
   const weir_tensor *a = c->a, *t = c->target;
-  if (!a->dims) return weir_fail(WEIR_EINVAL, "Expected 1 or more dimensions (got %d)", a->dims);
+  if (!a->dims) return fail_invalid("Expected 1 or more dimensions (got %d)", a->dims);
   if (a->dims > 1 && (!t->dims || a->size[0] != t->size[0]))
-    return weir_fail(WEIR_EINVAL,
-                     "Expected input batch_size (%lld) to match target batch_size (%lld).",
-                     (long long)a->size[0], (long long)(t->dims ? t->size[0] : 0));
+    return fail_invalid("Expected input batch_size (%lld) to match target batch_size (%lld).",
+                        (long long)a->size[0], (long long)(t->dims ? t->size[0] : 0));
   if (a->dims > 2) return check_places(c);
   if (t->dims > 1)
-    return weir_fail(WEIR_EINVAL, "0D or 1D target tensor expected, multi-target not supported");
+    return fail_invalid("0D or 1D target tensor expected, multi-target not supported");
   if (a->dims == 1 && t->dims == 1 && t->size[0] != 1)
-    return weir_fail(WEIR_EINVAL,
-                     "For 1D input, 1D target must have size 1, but got target size: %lld",
-                     (long long)t->size[0]);
+    return fail_invalid("For 1D input, 1D target must have size 1, but got target size: %lld",
+                        (long long)t->size[0]);
   return WEIR_OK;
 }
 
@@ -102,20 +99,18 @@ static weir_status check_class_weight(const class_loss *c, const char *prefix)
   const weir_tensor *w = c->weight;
   if (!w || (w->dims == 1 && w->size[0] == c->classes)) return WEIR_OK;
   if (!*prefix && c->a->dims > 2)
-    return weir_fail(WEIR_EINVAL, "weight tensor should be defined either for all or no classes");
-  return weir_fail(WEIR_EINVAL,
-                   "%sweight tensor should be defined either for all %lld classes or no classes "
-                   "but got weight tensor of shape: %s",
-                   prefix, (long long)c->classes,
-                   shape_format(&text, weir_shape_of(w->dims, w->size)));
+    return fail_invalid("weight tensor should be defined either for all or no classes");
+  return fail_invalid("%sweight tensor should be defined either for all %lld classes or no classes "
+                      "but got weight tensor of shape: %s",
+                      prefix, (long long)c->classes,
+                      shape_format(&text, weir_shape_of(w->dims, w->size)));
 }
 
 static weir_status check_target_dtype(const class_loss *c)
 {
   weir_dtype t = (weir_dtype)c->target->dtype;
   if (t == WEIR_INT64 || t == WEIR_UINT8) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "expected target dtype to be Long or Byte, but got %s",
-                   dtype_title(t));
+  return fail_invalid("expected target dtype to be Long or Byte, but got %s", dtype_title(t));
 }
 
 static weir_status check_class_dtypes(const class_loss *c)
@@ -124,8 +119,8 @@ static weir_status check_class_dtypes(const class_loss *c)
   if (!dtype_is_floating(a))
     return not_implemented("nll_loss_out_frame", device_of_tensor(c->a), a);
   if (c->weight && c->weight->dtype != a)
-    return weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s", dtype_title(a),
-                     dtype_title((weir_dtype)c->weight->dtype));
+    return fail_invalid("expected scalar type %s but found %s", dtype_title(a),
+                        dtype_title((weir_dtype)c->weight->dtype));
   return check_same_device(c->a, c->target);
 }
 
@@ -136,7 +131,7 @@ static weir_status check_bounds(const class_loss *c, const weir_tensor *dense)
   if (device_of_tensor(dense).type != WEIR_DEVICE_CPU) return WEIR_OK;
   for (int64_t i = 0; i < dense->numel; i++)
     if (t[i] != c->ignored && (t[i] < 0 || t[i] >= c->classes))
-      return weir_fail(WEIR_EINVAL, "Target %lld is out of bounds.", (long long)t[i]);
+      return fail_invalid("Target %lld is out of bounds.", (long long)t[i]);
   return WEIR_OK;
 }
 
@@ -240,11 +235,10 @@ weir_status weir_nll_loss(weir_tensor **out, const weir_tensor *a, const weir_te
 static weir_status check_probabilities(const class_loss *c, const weir_class_options *o)
 {
   if (!dtype_is_floating((weir_dtype)c->target->dtype))
-    return weir_fail(WEIR_EINVAL,
-                     "Expected floating point type for target with class probabilities, got %s",
-                     dtype_title((weir_dtype)c->target->dtype));
+    return fail_invalid("Expected floating point type for target with class probabilities, got %s",
+                        dtype_title((weir_dtype)c->target->dtype));
   if (o && o->ignore && o->ignore_index >= 0)
-    return weir_fail(WEIR_EINVAL, "ignore_index is not supported for floating point target");
+    return fail_invalid("ignore_index is not supported for floating point target");
   return check_class_weight(c, "cross_entropy: ");
 }
 
@@ -294,8 +288,7 @@ weir_status weir_cross_entropy(weir_tensor **out, const weir_tensor *a, const we
       a->dims == target->dims && !memcmp(a->size, target->size, (size_t)a->dims * sizeof *a->size);
   k->st = check_reduction(c.reduction);
   if (!k->st && !(c.smoothing >= 0 && c.smoothing <= 1))
-    k->st =
-        weir_fail(WEIR_EINVAL, "label_smoothing must be between 0.0 and 1.0. Got: %g", c.smoothing);
+    k->st = fail_invalid("label_smoothing must be between 0.0 and 1.0. Got: %g", c.smoothing);
   if (!k->st && same) {
     k->st = check_probabilities(&c, options);
     return k->st ? k->st : entropy_of_probabilities(out, &c);
@@ -370,8 +363,7 @@ weir_status weir_smooth_l1_loss(weir_tensor **out, const weir_tensor *a, const w
   WEIR_CASTS(LOSS, a, b);
   CALC(c);
   if (beta == 0) return weir_l1_loss(out, a, b, reduction);
-  if (beta < 0)
-    return weir_fail(WEIR_EINVAL, "smooth_l1_loss does not support negative values for beta.");
+  if (beta < 0) return fail_invalid("smooth_l1_loss does not support negative values for beta.");
   c->st = check_reduction(reduction);
   weir_tensor *size = c_abs(c, c_call(c, difference, a, b, "smooth_l1_%s"));
   weir_tensor *losses = c_call(c, bent, size, beta, false, .5 / beta, 1, .5 * beta);
@@ -385,7 +377,7 @@ weir_status weir_huber_loss(weir_tensor **out, const weir_tensor *a, const weir_
   WEIR_CASTS(LOSS, a, b);
   CALC(c);
   if (!(delta > 0))
-    return weir_fail(WEIR_EINVAL, "huber_loss does not support non-positive values for delta.");
+    return fail_invalid("huber_loss does not support non-positive values for delta.");
   c->st = check_reduction(reduction);
   weir_tensor *size = c_abs(c, c_call(c, difference, a, b, "huber_%s"));
   weir_tensor *losses = c_call(c, bent, size, delta, true, .5, delta, .5 * delta * delta);
@@ -410,7 +402,7 @@ static weir_status check_unit(const weir_tensor *a, const char *name)
   if (!st) st = weir_item(&low, least);
   if (!st) st = weir_item(&high, most);
   if (!st && !(low.f >= 0 && high.f <= 1))
-    st = weir_fail(WEIR_EINVAL, "all elements of %s should be between 0 and 1", name);
+    st = fail_invalid("all elements of %s should be between 0 and 1", name);
   return st;
 }
 
@@ -420,15 +412,15 @@ static weir_status check_binary(const weir_tensor *a, const weir_tensor *target,
   const weir_tensor *other[2] = {target, weight};
   text_buffer x, y;
   if (!same_sizes(a, target))
-    return weir_fail(WEIR_EINVAL,
-                     "Using a target size (weir.Size(%s)) that is different to the input size "
-                     "(weir.Size(%s)) is deprecated. Please ensure they have the same size.",
-                     shape_format(&x, weir_shape_of(target->dims, target->size)),
-                     shape_format(&y, weir_shape_of(a->dims, a->size)));
+    return fail_invalid("Using a target size (weir.Size(%s)) that is different to the input size "
+                        "(weir.Size(%s)) is deprecated. Please ensure they have the same size.",
+                        shape_format(&x, weir_shape_of(target->dims, target->size)),
+                        shape_format(&y, weir_shape_of(a->dims, a->size)));
   for (int i = 0; i < 2; i++)
     if (other[i] && other[i]->dtype != a->dtype)
-      return weir_fail(WEIR_EINVAL, "Found dtype %s but expected %s",
-                       dtype_title((weir_dtype)other[i]->dtype), dtype_title((weir_dtype)a->dtype));
+      return fail_invalid("Found dtype %s but expected %s",
+                          dtype_title((weir_dtype)other[i]->dtype),
+                          dtype_title((weir_dtype)a->dtype));
   if (!dtype_is_floating((weir_dtype)a->dtype))
     return not_implemented("binary_cross_entropy", device_of_tensor(a), (weir_dtype)a->dtype);
   weir_status st = check_unit(a, "input");
@@ -463,8 +455,8 @@ weir_status weir_binary_cross_entropy(weir_tensor **out, const weir_tensor *a,
   WEIR_OP(out, a, target);
   if (__builtin_expect(thread_autocast.on, 0) && !op_before_ && autocast_is_on(a) &&
       device_of_tensor(a).type == WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_ENOTSUP, "weir.nn.functional.binary_cross_entropy and weir.nn.BCELoss "
-                                   "are unsafe to autocast.");
+    return fail_unsupported(
+        "weir.nn.functional.binary_cross_entropy and weir.nn.BCELoss are unsafe to autocast.");
   WEIR_CASTS(BCE, a, target, weight);
   CALC(c);
   c->st = check_reduction(reduction);
@@ -519,10 +511,10 @@ weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_
   CALC(c);
   text_buffer x, y;
   if (!same_sizes(a, target))
-    return weir_fail(WEIR_EINVAL,
-                     "Target size (weir.Size(%s)) must be the same as input size (weir.Size(%s))",
-                     shape_format(&x, weir_shape_of(target->dims, target->size)),
-                     shape_format(&y, weir_shape_of(a->dims, a->size)));
+    return fail_invalid(
+        "Target size (weir.Size(%s)) must be the same as input size (weir.Size(%s))",
+        shape_format(&x, weir_shape_of(target->dims, target->size)),
+        shape_format(&y, weir_shape_of(a->dims, a->size)));
   if (!dtype_is_floating((weir_dtype)a->dtype))
     return not_implemented("log_sigmoid_%s", device_of_tensor(a), (weir_dtype)a->dtype);
   c->st = check_reduction(reduction);
@@ -544,7 +536,7 @@ weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tens
   weir_status st = check_reduction(reduction);
   if (!st &&
       (!dtype_is_floating((weir_dtype)a->dtype) || !dtype_is_floating((weir_dtype)target->dtype)))
-    st = weir_fail(WEIR_EINVAL, "kl_div: Integral inputs not supported.");
+    st = fail_invalid("kl_div: Integral inputs not supported.");
   if (!st && log_target) {
     st = weir_exp(&own, target);
     if (!st) st = weir_sub(&cross, target, a);
@@ -580,14 +572,12 @@ static weir_status check_cosine_target(const weir_tensor *a, const weir_tensor *
 {
   text_buffer x, y;
   if (target->dims > 1)
-    return weir_fail(WEIR_EINVAL, "0D or 1D target tensor expected, multi-target not supported");
+    return fail_invalid("0D or 1D target tensor expected, multi-target not supported");
   if (target->dims ? a->dims == 2 && b->dims == 2 : a->dims == 1 && b->dims == 1) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "%dD target tensor expects %dD input tensors, but found inputs with sizes %s "
-                   "and %s.",
-                   target->dims, target->dims + 1,
-                   shape_format(&x, weir_shape_of(a->dims, a->size)),
-                   shape_format(&y, weir_shape_of(b->dims, b->size)));
+  return fail_invalid(
+      "%dD target tensor expects %dD input tensors, but found inputs with sizes %s and %s.",
+      target->dims, target->dims + 1, shape_format(&x, weir_shape_of(a->dims, a->size)),
+      shape_format(&y, weir_shape_of(b->dims, b->size)));
 }
 
 /* Products of rows of a and b, summed, and `more`. */
@@ -637,12 +627,12 @@ weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, co
   CALC(c);
   text_buffer x, y, z;
   if (a->dims != b->dims || a->dims != target->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "margin_ranking_loss : All input tensors should have same dimension but got "
-                     "sizes: input1: weir.Size(%s), input2: weir.Size(%s), target: weir.Size(%s) ",
-                     shape_format(&x, weir_shape_of(a->dims, a->size)),
-                     shape_format(&y, weir_shape_of(b->dims, b->size)),
-                     shape_format(&z, weir_shape_of(target->dims, target->size)));
+    return fail_invalid(
+        "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+        "weir.Size(%s), input2: weir.Size(%s), target: weir.Size(%s) ",
+        shape_format(&x, weir_shape_of(a->dims, a->size)),
+        shape_format(&y, weir_shape_of(b->dims, b->size)),
+        shape_format(&z, weir_shape_of(target->dims, target->size)));
   c->st = check_reduction(reduction);
   weir_tensor *off = c_sub(c, a, b);
   weir_tensor *sum = c_add_scalar(c, c_mul(c, c_neg(c, target), off), weir_float(margin));

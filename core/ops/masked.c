@@ -102,9 +102,9 @@ weir_status weir_nonzero_tuple(weir_tensor **out, int *count, int room, const we
 static weir_status check_fill_mask(const weir_tensor *a, const weir_tensor *mask)
 {
   if (mask->dtype != WEIR_BOOL)
-    return weir_fail(
-        WEIR_EINVAL, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
-        mask->dtype == WEIR_UINT8 ? "unsigned char" : dtype_cxx((weir_dtype)mask->dtype));
+    return fail_invalid("masked_fill_ only supports boolean masks, but got mask with dtype %s",
+                        mask->dtype == WEIR_UINT8 ? "unsigned char"
+                                                  : dtype_cxx((weir_dtype)mask->dtype));
   return check_same_device(a, mask);
 }
 
@@ -150,8 +150,8 @@ static weir_status check_fill_shape(const weir_tensor *t, const weir_tensor *mas
   if (st) return st;
   if (shape.count == t->dims && !memcmp(shape.size, t->size, (size_t)t->dims * sizeof *t->size))
     return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
-                   shape_format(&one, weir_tensor_shape(t)), shape_format(&two, shape));
+  return fail_invalid("output with shape %s doesn't match the broadcast shape %s",
+                      shape_format(&one, weir_tensor_shape(t)), shape_format(&two, shape));
 }
 
 /* said: the value, if it is a tensor that may require a gradient. */
@@ -195,10 +195,9 @@ static weir_status check_fill_value(const weir_tensor **value, weir_scalar *numb
   const weir_tensor *v = *value;
   *number = weir_int(0);
   if (v->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-                     "%d dimension(s).",
-                     (int)v->dims);
+    return fail_invalid("masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
+                        "with %d dimension(s).",
+                        (int)v->dims);
   if (device_of_tensor(v).type != WEIR_DEVICE_CPU) return check_same_device(t, v);
   *value = NULL;
   return scalar_of(number, v);
@@ -248,8 +247,7 @@ weir_status weir_masked_select(weir_tensor **out, const weir_tensor *a, const we
   WEIR_OP(out, a, mask);
   CALC(c);
   weir_shape shape = weir_tensor_shape(mask);
-  if (mask->dtype != WEIR_BOOL)
-    return weir_fail(WEIR_EINVAL, "masked_select: expected BoolTensor for mask");
+  if (mask->dtype != WEIR_BOOL) return fail_invalid("masked_select: expected BoolTensor for mask");
   c->st = check_same_device(a, mask);
   c_do(c, shape_broadcast(&shape, a->size, a->dims));
   weir_tensor *wide = c_call(c, weir_expand, a, shape);
@@ -261,14 +259,12 @@ static weir_status check_masked_scatter(const weir_tensor *t, const weir_tensor 
                                         const weir_tensor *source)
 {
   if (t->dtype != source->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "masked_scatter: expected self and source to have same dtypes but got%s and "
-                     "%s",
-                     dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+    return fail_invalid(
+        "masked_scatter: expected self and source to have same dtypes but got%s and %s",
+        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
   if (mask->dtype != WEIR_BOOL)
-    return weir_fail(WEIR_EINVAL,
-                     "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
-                     dtype_title((weir_dtype)mask->dtype));
+    return fail_invalid("masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+                        dtype_title((weir_dtype)mask->dtype));
   weir_status st = check_same_device(t, mask);
   return st ? st : check_same_device(t, source);
 }
@@ -281,7 +277,7 @@ static weir_status masked_part(weir_tensor **places, weir_tensor **part, const w
   c->st = mask_places(places, mask, weir_tensor_shape(t), "masked_scatter");
   if (c->st) return c->st;
   if (source->numel < (*places)->numel)
-    return weir_fail(WEIR_EINVAL, "Number of elements of source < number of ones in mask");
+    return fail_invalid("Number of elements of source < number of ones in mask");
   weir_tensor *row = c_reshape(c, source, weir_shape(source->numel));
   return c->st ? c->st : weir_narrow(part, row, 0, 0, (*places)->numel);
 }
@@ -323,18 +319,16 @@ weir_status weir_repeat_interleave(weir_tensor **out, const weir_tensor *a, int6
   WEIR_TENSOR more = NULL;
   int d;
   weir_shape shape = weir_tensor_shape(a), each = shape;
-  if (repeats < 0) return weir_fail(WEIR_EINVAL, "Repeats must be non-negative");
+  if (repeats < 0) return fail_invalid("Repeats must be non-negative");
   c->st = dim_resolve(&d, dim, a->dims);
   if (c->st) return c->st;
   if (!a->dims) each = shape = weir_shape(1);
   if (shape.count == WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL,
-                     "repeat_interleave: a tensor of %d dimensions has no room for "
-                     "one more",
-                     WEIR_MAX_DIMS);
+    return fail_invalid("repeat_interleave: a tensor of %d dimensions has no room for one more",
+                        WEIR_MAX_DIMS);
   if (__builtin_mul_overflow(shape.size[d], repeats, &shape.size[d]))
-    return weir_fail(WEIR_EINVAL, "repeat_interleave: %lld times %lld places overflow",
-                     (long long)repeats, (long long)each.size[d]);
+    return fail_invalid("repeat_interleave: %lld times %lld places overflow", (long long)repeats,
+                        (long long)each.size[d]);
   for (int i = each.count++; i > d + 1; i--)
     each.size[i] = each.size[i - 1];
   each.size[d + 1] = repeats;
@@ -349,12 +343,11 @@ weir_status weir_repeat_interleave(weir_tensor **out, const weir_tensor *a, int6
 static weir_status check_repeats(const weir_tensor *a, const weir_tensor *repeats, int dim,
                                  int asked)
 {
-  if (repeats->dims > 1) return weir_fail(WEIR_EINVAL, "repeats must be 0-dim or 1-dim tensor");
+  if (repeats->dims > 1) return fail_invalid("repeats must be 0-dim or 1-dim tensor");
   if (repeats->dims && repeats->numel != 1 && repeats->numel != indexing_size(a, dim))
-    return weir_fail(WEIR_EINVAL,
-                     "repeats must have the same size as input along dim, but got repeats.size(0) "
-                     "= %lld and input.size(%d) = %lld",
-                     (long long)repeats->numel, asked, (long long)indexing_size(a, dim));
+    return fail_invalid("repeats must have the same size as input along dim, but got "
+                        "repeats.size(0) = %lld and input.size(%d) = %lld",
+                        (long long)repeats->numel, asked, (long long)indexing_size(a, dim));
   if (!is_index(repeats))
     return not_implemented("repeat_interleave_%s", device_of_tensor(repeats),
                            (weir_dtype)repeats->dtype);
@@ -375,7 +368,7 @@ weir_status weir_repeat_interleave_tensor(weir_tensor **out, const weir_tensor *
   weir_tensor *each = c_call(c, weir_expand, repeats, weir_shape(indexing_size(a, d)));
   weir_tensor *least = !c->st && each->numel ? c_call(c, weir_amin, each) : NULL;
   if (!c->st && each->numel) c->st = weir_item(&lowest, least);
-  if (!c->st && lowest.i < 0) c->st = weir_fail(WEIR_EINVAL, "repeats can not be negative");
+  if (!c->st && lowest.i < 0) c->st = fail_invalid("repeats can not be negative");
   weir_tensor *places =
       c_call(c, places_of, each, true, weir_shape_of(0, NULL), -1, "repeat_interleave");
   weir_tensor *index = c_select(c, places, 0, 0);

@@ -202,48 +202,43 @@ static weir_status check_kind(const weir_tensor *a, const char *kernel)
 static weir_status check_mm_dtypes(const weir_tensor *a, const weir_tensor *b)
 {
   if (a->dtype != b->dtype)
-    return weir_fail(WEIR_EINVAL, "expected m1 and m2 to have the same dtype, but got: %s != %s",
-                     dtype_cxx((weir_dtype)a->dtype), dtype_cxx((weir_dtype)b->dtype));
+    return fail_invalid("expected m1 and m2 to have the same dtype, but got: %s != %s",
+                        dtype_cxx((weir_dtype)a->dtype), dtype_cxx((weir_dtype)b->dtype));
   return check_kind(a,
                     device_of_tensor(a).type == WEIR_DEVICE_CPU ? "addmm_impl_cpu_" : "addmm_%s");
 }
 
 static weir_status cannot_multiply(int64_t m, int64_t k, int64_t k2, int64_t n)
 {
-  return weir_fail(WEIR_EINVAL,
-                   "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
-                   (long long)m, (long long)k, (long long)k2, (long long)n);
+  return fail_invalid("mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+                      (long long)m, (long long)k, (long long)k2, (long long)n);
 }
 
 static weir_status check_mv(const weir_tensor *a, const weir_tensor *b, int64_t rows)
 {
   int64_t k = a->size[a->dims - 1];
   if (k != b->size[0])
-    return weir_fail(WEIR_EINVAL, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
-                     (long long)rows, (long long)rows, (long long)k, (long long)b->size[0]);
+    return fail_invalid("size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+                        (long long)rows, (long long)rows, (long long)k, (long long)b->size[0]);
   if (a->dtype != b->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "addmv input tensors must have the same dtype, but got %s, %s, and %s",
-                     dtype_title((weir_dtype)b->dtype), dtype_title((weir_dtype)a->dtype),
-                     dtype_title((weir_dtype)b->dtype));
+    return fail_invalid("addmv input tensors must have the same dtype, but got %s, %s, and %s",
+                        dtype_title((weir_dtype)b->dtype), dtype_title((weir_dtype)a->dtype),
+                        dtype_title((weir_dtype)b->dtype));
   return check_kind(a, "addmv_impl_%s");
 }
 
 static weir_status check_dot(const weir_tensor *a, const weir_tensor *b)
 {
   if (a->dims != 1 || b->dims != 1)
-    return weir_fail(WEIR_EINVAL, "1D tensors expected, but got %dD and %dD tensors", a->dims,
-                     b->dims);
+    return fail_invalid("1D tensors expected, but got %dD and %dD tensors", a->dims, b->dims);
   if (a->dtype != b->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "dot : expected both vectors to have same dtype, but found %s and %s",
-                     dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+    return fail_invalid("dot : expected both vectors to have same dtype, but found %s and %s",
+                        dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
   if (a->size[0] != b->size[0])
-    return weir_fail(WEIR_EINVAL,
-                     "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the "
-                     "same number of elements, but got %lld and %lld elements respectively",
-                     (long long)a->size[0], (long long)b->size[0], (long long)a->size[0],
-                     (long long)b->size[0]);
+    return fail_invalid("inconsistent tensor size, expected tensor [%lld] and src [%lld] to have "
+                        "the same number of elements, but got %lld and %lld elements respectively",
+                        (long long)a->size[0], (long long)b->size[0], (long long)a->size[0],
+                        (long long)b->size[0]);
   return check_kind(a, "dot");
 }
 
@@ -254,14 +249,13 @@ static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, cons
   for (int i = 0; i < batch->count; i++)
     count *= batch->size[i];
   if (k != k2)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
-                     "but got: [%lld, %lld].",
-                     (long long)count, (long long)k, (long long)count, (long long)k2);
+    return fail_invalid("Expected size for first two dimensions of batch2 tensor to be: [%lld, "
+                        "%lld] but got: [%lld, %lld].",
+                        (long long)count, (long long)k, (long long)count, (long long)k2);
   weir_status st = check_kind(a, device_of_tensor(a).type == WEIR_DEVICE_CPU ? "bmm" : "bmm_%s");
   if (!st && a->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
-                   dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+    st = fail_invalid("expected scalar type %s but found %s", dtype_title((weir_dtype)a->dtype),
+                      dtype_title((weir_dtype)b->dtype));
   return st;
 }
 
@@ -295,11 +289,9 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
   WEIR_OP(out, a, b);
   WEIR_CASTS(MATVEC, a, b);
   weir_status st = check_same_device(a, b);
-  if (!st && !a->dims)
-    st = weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
+  if (!st && !a->dims) st = fail_invalid("Dimension specified as 0 but tensor has no dimensions");
   if (!st && (a->dims != 2 || b->dims != 1))
-    st = weir_fail(WEIR_EINVAL, "vector + matrix @ vector expected, got 1, %d, %d", a->dims,
-                   b->dims);
+    st = fail_invalid("vector + matrix @ vector expected, got 1, %d, %d", a->dims, b->dims);
   if (!st) st = check_mv(a, b, a->size[0]);
   return st ? st : product_of(out, weir_shape_of(1, a->size), a, b, &no_batch);
 }
@@ -309,9 +301,9 @@ static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const ch
   weir_status st = check_same_device(a, b);
   if (st) return st;
   if (a->dims != 2)
-    return weir_fail(WEIR_EINVAL, "%s: self must be a matrix, got %d-D tensor", name, a->dims);
+    return fail_invalid("%s: self must be a matrix, got %d-D tensor", name, a->dims);
   if (b->dims != 2)
-    return weir_fail(WEIR_EINVAL, "%s: mat2 must be a matrix, got %d-D tensor", name, b->dims);
+    return fail_invalid("%s: mat2 must be a matrix, got %d-D tensor", name, b->dims);
   if (a->size[1] != b->size[0])
     return cannot_multiply(a->size[0], a->size[1], b->size[0], b->size[1]);
   return WEIR_OK;
@@ -332,14 +324,13 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
   WEIR_CASTS(MATMUL, a, b);
   weir_status st = check_same_device(a, b);
   if (st) return st;
-  if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
-  if (b->dims != 3) return weir_fail(WEIR_EINVAL, "batch2 must be a 3D tensor");
+  if (a->dims != 3) return fail_invalid("batch1 must be a 3D tensor");
+  if (b->dims != 3) return fail_invalid("batch2 must be a 3D tensor");
   if (a->size[0] != b->size[0])
-    return weir_fail(WEIR_EINVAL,
-                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
-                     "but got: [%lld, %lld].",
-                     (long long)a->size[0], (long long)a->size[2], (long long)b->size[0],
-                     (long long)b->size[1]);
+    return fail_invalid("Expected size for first two dimensions of batch2 tensor to be: [%lld, "
+                        "%lld] but got: [%lld, %lld].",
+                        (long long)a->size[0], (long long)a->size[2], (long long)b->size[0],
+                        (long long)b->size[1]);
   weir_shape batch = weir_shape_of(1, a->size);
   st = check_bmm(&batch, a, b, a->size[2], b->size[1]);
   return st ? st : product_of(out, weir_shape(a->size[0], a->size[1], b->size[2]), a, b, &batch);
@@ -367,11 +358,11 @@ static weir_status check_addmm_dtypes(const weir_tensor *c, const weir_tensor *a
 {
   weir_status st = check_same_device(c, b);
   if (!st && c->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
-                   dtype_title((weir_dtype)c->dtype), dtype_title((weir_dtype)b->dtype));
+    st = fail_invalid("self and mat2 must have the same dtype, but got %s and %s",
+                      dtype_title((weir_dtype)c->dtype), dtype_title((weir_dtype)b->dtype));
   if (!st && a->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL, "mat1 and mat2 must have the same dtype, but got %s and %s",
-                   dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+    st = fail_invalid("mat1 and mat2 must have the same dtype, but got %s and %s",
+                      dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
   return st;
 }
 
@@ -392,17 +383,16 @@ static weir_status check_addmv(const weir_tensor *c, const weir_tensor *a, const
 {
   int64_t has = c->dims ? c->size[0] : 1;
   if (a->dims != 2 || b->dims != 1 || c->dims > 1)
-    return weir_fail(WEIR_EINVAL, "vector + matrix @ vector expected, got %d, %d, %d", c->dims,
-                     a->dims, b->dims);
+    return fail_invalid("vector + matrix @ vector expected, got %d, %d, %d", c->dims, a->dims,
+                        b->dims);
   if (a->size[1] != b->size[0] || (has != a->size[0] && has != 1))
-    return weir_fail(WEIR_EINVAL, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
-                     (long long)has, (long long)a->size[0], (long long)a->size[1],
-                     (long long)b->size[0]);
+    return fail_invalid("size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+                        (long long)has, (long long)a->size[0], (long long)a->size[1],
+                        (long long)b->size[0]);
   if (a->dtype != b->dtype || c->dtype != a->dtype)
-    return weir_fail(WEIR_EINVAL,
-                     "addmv input tensors must have the same dtype, but got %s, %s, and %s",
-                     dtype_title((weir_dtype)c->dtype), dtype_title((weir_dtype)a->dtype),
-                     dtype_title((weir_dtype)b->dtype));
+    return fail_invalid("addmv input tensors must have the same dtype, but got %s, %s, and %s",
+                        dtype_title((weir_dtype)c->dtype), dtype_title((weir_dtype)a->dtype),
+                        dtype_title((weir_dtype)b->dtype));
   return check_kind(a, "addmv_impl_%s");
 }
 
@@ -430,16 +420,15 @@ static weir_status size_at(int64_t *out, const weir_tensor *t, int dim)
 
 static weir_status check_addbmm(const weir_tensor *a, const weir_tensor *b)
 {
-  if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
-  if (b->dims != 3) return weir_fail(WEIR_EINVAL, "batch2 must be a 3D tensor");
+  if (a->dims != 3) return fail_invalid("batch1 must be a 3D tensor");
+  if (b->dims != 3) return fail_invalid("batch2 must be a 3D tensor");
   if (a->size[0] != b->size[0])
-    return weir_fail(WEIR_EINVAL,
-                     "batch1 and batch2 must have same number of batches, got %lld and %lld",
-                     (long long)a->size[0], (long long)b->size[0]);
+    return fail_invalid("batch1 and batch2 must have same number of batches, got %lld and %lld",
+                        (long long)a->size[0], (long long)b->size[0]);
   if (a->size[2] != b->size[1])
-    return weir_fail(WEIR_EINVAL, "Incompatible matrix sizes for bmm (%lldx%lld and %lldx%lld)",
-                     (long long)a->size[1], (long long)a->size[2], (long long)b->size[1],
-                     (long long)b->size[2]);
+    return fail_invalid("Incompatible matrix sizes for bmm (%lldx%lld and %lldx%lld)",
+                        (long long)a->size[1], (long long)a->size[2], (long long)b->size[1],
+                        (long long)b->size[2]);
   return WEIR_OK;
 }
 
@@ -471,22 +460,21 @@ static weir_status check_baddbmm(const weir_tensor *c, const weir_tensor *a, con
 {
   weir_dtype d = (weir_dtype)a->dtype;
   if (c->dtype != a->dtype)
-    return weir_fail(
-        WEIR_EINVAL, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-        dtype_cxx((weir_dtype)c->dtype), dtype_cxx(d), dtype_cxx((weir_dtype)b->dtype));
-  if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
-  if (b->dims != 3) return weir_fail(WEIR_EINVAL, "batch2 must be a 3D tensor");
+    return fail_invalid("Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+                        dtype_cxx((weir_dtype)c->dtype), dtype_cxx(d),
+                        dtype_cxx((weir_dtype)b->dtype));
+  if (a->dims != 3) return fail_invalid("batch1 must be a 3D tensor");
+  if (b->dims != 3) return fail_invalid("batch2 must be a 3D tensor");
   if (a->size[0] != b->size[0] || a->size[2] != b->size[1])
-    return weir_fail(WEIR_EINVAL,
-                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
-                     "but got: [%lld, %lld].",
-                     (long long)a->size[0], (long long)a->size[2], (long long)b->size[0],
-                     (long long)b->size[1]);
+    return fail_invalid("Expected size for first two dimensions of batch2 tensor to be: [%lld, "
+                        "%lld] but got: [%lld, %lld].",
+                        (long long)a->size[0], (long long)a->size[2], (long long)b->size[0],
+                        (long long)b->size[1]);
   weir_status st =
       check_kind(a, device_of_tensor(a).type == WEIR_DEVICE_CPU ? "baddbmm" : "baddbmm_%s");
   if (!st && a->dtype != b->dtype)
-    st = weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s", dtype_title(d),
-                   dtype_title((weir_dtype)b->dtype));
+    st = fail_invalid("expected scalar type %s but found %s", dtype_title(d),
+                      dtype_title((weir_dtype)b->dtype));
   return st;
 }
 
@@ -595,9 +583,8 @@ weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tens
   weir_status st = check_same_device(a, b);
   if (st) return st;
   if (!a->dims || !b->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
-                     a->dims, b->dims);
+    return fail_invalid("both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+                        a->dims, b->dims);
   if (a->dims == 1 && b->dims == 1) return weir_dot(out, a, b);
   if (a->dims == 2 && b->dims == 1) return weir_mv(out, a, b);
   if (a->dims == 2 && b->dims == 2) return weir_mm(out, a, b);
@@ -622,12 +609,10 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
   c->st = check_same_device(a, weight);
   if (c->st) return c->st;
   if (!a->dims || !weight->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "both arguments to linear need to be at least 1D, but they are %dD and %dD",
-                     a->dims, weight->dims);
+    return fail_invalid("both arguments to linear need to be at least 1D, but they are %dD and %dD",
+                        a->dims, weight->dims);
   if (weight->dims > 2)
-    return weir_fail(WEIR_EINVAL, "t() expects a tensor with <= 2 dimensions, but self is %dD",
-                     weight->dims);
+    return fail_invalid("t() expects a tensor with <= 2 dimensions, but self is %dD", weight->dims);
   weir_tensor *turned = c_t(c, weight);
   if (c->st) return c->st;
   if (!bias || weight->dims == 1 || (a->dims > 2 && !a->dense)) {

@@ -40,7 +40,7 @@ static weir_status keep_triangle(const weir_tensor *out, const weir_tensor *t, i
 static weir_status check_matrix(const weir_tensor *t, const char *name)
 {
   if (t->dims >= 2) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%s: input tensor must have at least 2 dimensions", name);
+  return fail_invalid("%s: input tensor must have at least 2 dimensions", name);
 }
 
 static weir_status triangle_in_place(weir_tensor *t, int64_t diagonal, bool low)
@@ -94,7 +94,7 @@ static weir_status distance_of(int64_t *out, int64_t offset, int64_t size)
 {
   if (offset != INT64_MIN && !__builtin_add_overflow(offset < 0 ? -offset : offset, size, out))
     return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "a diagonal %lld beside the main one overflows", (long long)offset);
+  return fail_invalid("a diagonal %lld beside the main one overflows", (long long)offset);
 }
 
 weir_status weir_diag_embed(weir_tensor **out, const weir_tensor *t, int64_t offset, int dim1,
@@ -109,8 +109,7 @@ weir_status weir_diag_embed(weir_tensor **out, const weir_tensor *t, int64_t off
   c->st = dim_resolve(&one, dim1, t->dims + 1);
   c_do(c, dim_resolve(&two, dim2, t->dims + 1));
   if (c->st) return c->st;
-  if (one == two)
-    return weir_fail(WEIR_EINVAL, "diagonal dimensions cannot be identical %d, %d", dim1, dim2);
+  if (one == two) return fail_invalid("diagonal dimensions cannot be identical %d, %d", dim1, dim2);
   if (check_dim_count(shape.count)) return WEIR_EINVAL;
   c->st = distance_of(&side, offset, t->size[t->dims - 1]);
   for (int d = 0; d < shape.count; d++)
@@ -127,8 +126,7 @@ weir_status weir_diag(weir_tensor **out, const weir_tensor *t, int64_t diagonal)
   WEIR_OP(out, t);
   CALC(c);
   if (t->dims == 1) return weir_diag_embed(out, t, diagonal, 0, 1);
-  if (t->dims != 2)
-    return weir_fail(WEIR_EINVAL, "diag(): Supports 1D or 2D tensors. Got %dD", (int)t->dims);
+  if (t->dims != 2) return fail_invalid("diag(): Supports 1D or 2D tensors. Got %dD", (int)t->dims);
   weir_tensor *view = c_diagonal(c, t, diagonal, 0, 1);
   c_do(c, tensor_new_beside(out, view, weir_shape_of(view->dims, view->size)));
   if (!c->st && (c->st = weir_copy_(*out, view, false))) weir_tensor_drop(out);
@@ -143,8 +141,7 @@ weir_status weir_trace(weir_tensor **out, const weir_tensor *t)
   if (t->dtype == WEIR_BOOL && device_of_tensor(t).type == WEIR_DEVICE_CPU)
     return not_implemented("trace", device_of_tensor(t), WEIR_BOOL);
   if (t->dims != 2)
-    return weir_fail(WEIR_EINVAL, "trace: expected a matrix, but got tensor with dim %d",
-                     (int)t->dims);
+    return fail_invalid("trace: expected a matrix, but got tensor with dim %d", (int)t->dims);
   return calc_give(c, out, c_sum(c, c_diagonal(c, t, 0, 0, 1)));
 }
 
@@ -152,10 +149,8 @@ weir_status weir_eye(weir_tensor **out, int64_t n, int64_t m, const weir_options
 {
   WEIR_OP(out);
   CALC(c);
-  if (n < 0)
-    return weir_fail(WEIR_EINVAL, "n must be greater or equal to 0, got %lld", (long long)n);
-  if (m < 0)
-    return weir_fail(WEIR_EINVAL, "m must be greater or equal to 0, got %lld", (long long)m);
+  if (n < 0) return fail_invalid("n must be greater or equal to 0, got %lld", (long long)n);
+  if (m < 0) return fail_invalid("m must be greater or equal to 0, got %lld", (long long)m);
   c->st = weir_zeros(out, weir_shape(n, m), options);
   weir_tensor *diagonal = c_diagonal(c, *out, 0, 0, 1);
   c_do(c, weir_fill_(diagonal, weir_int(1)));
@@ -189,7 +184,7 @@ static weir_status end_of(double *out, weir_scalar v, weir_dtype dtype)
 {
   weir_scalar stored;
   if (v.dtype == WEIR_COMPLEX64)
-    return weir_fail(WEIR_EINVAL, "value cannot be converted to type double without overflow");
+    return fail_invalid("value cannot be converted to type double without overflow");
   weir_status st = scalar_for(&stored, v, dtype == WEIR_COMPLEX64 ? WEIR_FLOAT64 : dtype);
   if (!st) *out = stored.dtype == WEIR_FLOAT64 ? stored.f : (double)stored.i;
   return st;
@@ -219,7 +214,7 @@ static weir_status check_ends(tensor_spec *s, double ends[2], const weir_scalar 
                               int64_t steps, const weir_options *options, const char *kernel)
 {
   weir_status st = tensor_spec_of(s, options, weir_get_default_dtype());
-  if (!st && steps < 0) st = weir_fail(WEIR_EINVAL, "number of steps must be non-negative");
+  if (!st && steps < 0) st = fail_invalid("number of steps must be non-negative");
   if (st || !steps) return st;
   if (s->dtype == WEIR_BOOL && steps > 1) return not_implemented(kernel, s->device, s->dtype);
   for (int i = 0; i < 2 && !st; i++)

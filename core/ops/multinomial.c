@@ -17,18 +17,15 @@
 static weir_status check_draws(const weir_tensor *p, int64_t n, bool replacement)
 {
   weir_dtype d = (weir_dtype)p->dtype;
-  if (p->dims < 1 || p->dims > 2) return weir_fail(WEIR_EINVAL, "prob_dist must be 1 or 2 dim");
+  if (p->dims < 1 || p->dims > 2) return fail_invalid("prob_dist must be 1 or 2 dim");
   if (!dtype_is_floating(d))
-    return weir_fail(WEIR_EINVAL,
-                     "multinomial only supports floating-point dtypes for input, got: %s",
-                     dtype_title(d));
-  if (n <= 0) return weir_fail(WEIR_EINVAL, "cannot sample n_sample <= 0 samples");
+    return fail_invalid("multinomial only supports floating-point dtypes for input, got: %s",
+                        dtype_title(d));
+  if (n <= 0) return fail_invalid("cannot sample n_sample <= 0 samples");
   int64_t categories = p->size[p->dims - 1];
   if (!replacement && n > categories)
-    return weir_fail(WEIR_EINVAL, "cannot sample n_sample > prob_dist.size(-1) samples without "
-                                  "replacement");
-  if (categories > 1 << 24)
-    return weir_fail(WEIR_EINVAL, "number of categories cannot exceed 2^24");
+    return fail_invalid("cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  if (categories > 1 << 24) return fail_invalid("number of categories cannot exceed 2^24");
   return WEIR_OK;
 }
 
@@ -55,15 +52,14 @@ static weir_status check_distribution(const weir_tensor *p, bool raced)
   c_do(c, least_of(&least_sum, sums));
   if (c->st) return c->st;
   if (raced && !(least >= 0 && top.f < INFINITY))
-    return weir_fail(WEIR_EINVAL, "probability tensor contains either `inf`, `nan` or element < 0");
+    return fail_invalid("probability tensor contains either `inf`, `nan` or element < 0");
   if (!(least >= 0))
-    return weir_fail(WEIR_EINVAL,
-                     "invalid multinomial distribution (encountering probability entry < 0)");
+    return fail_invalid("invalid multinomial distribution (encountering probability entry < 0)");
   if (!(top.f < INFINITY))
-    return weir_fail(WEIR_EINVAL, "invalid multinomial distribution (encountering probability "
-                                  "entry = infinity or NaN)");
+    return fail_invalid(
+        "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
   if (!(least_sum > 0))
-    return weir_fail(WEIR_EINVAL, "invalid multinomial distribution (sum of probabilities <= 0)");
+    return fail_invalid("invalid multinomial distribution (sum of probabilities <= 0)");
   return WEIR_OK;
 }
 
@@ -114,7 +110,7 @@ weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities
     return weir_empty(out, shape, &places);
   }
   if (!categories)
-    return weir_fail(WEIR_EINVAL, "invalid multinomial distribution (sum of probabilities <= 0)");
+    return fail_invalid("invalid multinomial distribution (sum of probabilities <= 0)");
   weir_tensor *p = c_to_dtype(c, probabilities, WEIR_FLOAT64);
   c_do(c, check_distribution(p, raced));
   if (c->st) return c->st;

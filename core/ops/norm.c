@@ -40,16 +40,14 @@ static weir_status check_mixed(const weir_tensor *a, const weir_tensor *const *p
   bool same = parameter[first]->dtype == a->dtype;
   for (int i = first; i < count && same; i++)
     if (parameter[i] && parameter[i]->dtype != a->dtype)
-      return weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
-                       dtype_title((weir_dtype)a->dtype),
-                       dtype_title((weir_dtype)parameter[i]->dtype));
+      return fail_invalid("expected scalar type %s but found %s", dtype_title((weir_dtype)a->dtype),
+                          dtype_title((weir_dtype)parameter[i]->dtype));
   if (same) return WEIR_OK;
   for (int i = first; i < count; i++)
     if (parameter[i] && parameter[i]->dtype != WEIR_FLOAT32)
-      return weir_fail(WEIR_EINVAL, "mixed dtype (CPU): expect parameter to have scalar type of "
-                                    "Float");
+      return fail_invalid("mixed dtype (CPU): expect parameter to have scalar type of Float");
   if (wide_dtype(a) == (weir_dtype)a->dtype)
-    return weir_fail(WEIR_EINVAL, "mixed dtype (CPU): all inputs must share same datatype.");
+    return fail_invalid("mixed dtype (CPU): all inputs must share same datatype.");
   return WEIR_OK;
 }
 
@@ -169,24 +167,22 @@ static weir_status check_rows(const weir_tensor *a, weir_shape shape, const weir
   text_buffer x, y;
   const weir_tensor *parameter[2] = {weight, bias};
   if (shape.count < 1)
-    return weir_fail(WEIR_EINVAL, "Expected normalized_shape to be at least 1-dimensional, i.e., "
-                                  "containing at least one element, but got normalized_shape = []");
+    return fail_invalid("Expected normalized_shape to be at least 1-dimensional, i.e., containing "
+                        "at least one element, but got normalized_shape = []");
   if (shape.count > WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL, "normalized_shape has %d dimensions", shape.count);
+    return fail_invalid("normalized_shape has %d dimensions", shape.count);
   for (int i = 0; i < 2; i++)
     if (parameter[i] && !has_shape(parameter[i], shape))
-      return weir_fail(WEIR_EINVAL,
-                       "Expected %s to be of same shape as normalized_shape, but got %s of shape "
-                       "%s and normalized_shape = %s",
-                       i ? "bias" : "weight", i ? "bias" : "weight",
-                       shape_format(&x, weir_shape_of(parameter[i]->dims, parameter[i]->size)),
-                       shape_format(&y, shape));
+      return fail_invalid("Expected %s to be of same shape as normalized_shape, but got %s of "
+                          "shape %s and normalized_shape = %s",
+                          i ? "bias" : "weight", i ? "bias" : "weight",
+                          shape_format(&x, weir_shape_of(parameter[i]->dims, parameter[i]->size)),
+                          shape_format(&y, shape));
   if (!ends_with(a, shape))
-    return weir_fail(WEIR_EINVAL,
-                     "Given normalized_shape=%s, expected input with shape [*%s%s, but got input "
-                     "of size%s",
-                     shape_format(&x, shape), star, shape_format(&y, shape) + 1,
-                     shape_format(&(text_buffer){{0}}, weir_shape_of(a->dims, a->size)));
+    return fail_invalid(
+        "Given normalized_shape=%s, expected input with shape [*%s%s, but got input of size%s",
+        shape_format(&x, shape), star, shape_format(&y, shape) + 1,
+        shape_format(&(text_buffer){{0}}, weir_shape_of(a->dims, a->size)));
   return WEIR_OK;
 }
 
@@ -259,8 +255,8 @@ static weir_shape beside_channels(int64_t channels, int dims)
 static weir_status check_count(const char *name, const weir_tensor *t, int64_t channels)
 {
   if (!t || t->numel == channels) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%s should contain %lld elements not %lld", name,
-                   (long long)channels, (long long)t->numel);
+  return fail_invalid("%s should contain %lld elements not %lld", name, (long long)channels,
+                      (long long)t->numel);
 }
 
 static weir_status check_batch_norm(const weir_tensor *a, const weir_batch_norm_options *o,
@@ -269,18 +265,17 @@ static weir_status check_batch_norm(const weir_tensor *a, const weir_batch_norm_
 {
   const weir_tensor *parameter[4] = {weight, bias, mean, var};
   int64_t channels = a->dims > 1 ? a->size[1] : 0;
-  if (!o->training && !mean)
-    return weir_fail(WEIR_EINVAL, "running_mean must be defined in evaluation mode");
+  if (!o->training && !mean) return fail_invalid("running_mean must be defined in evaluation mode");
   weir_status st = check_count("running_mean", mean, channels);
   if (!st && !o->training && !var)
-    st = weir_fail(WEIR_EINVAL, "running_var must be defined in evaluation mode");
+    st = fail_invalid("running_var must be defined in evaluation mode");
   if (!st) st = check_count("running_var", var, channels);
   if (!st) st = check_count("weight", weight, channels);
   if (!st) st = check_count("bias", bias, channels);
   if (!st && !dtype_is_floating((weir_dtype)a->dtype))
     st = not_implemented("batch_norm", device_of_tensor(a), (weir_dtype)a->dtype);
   if (!st && a->dims < 2)
-    st = weir_fail(WEIR_EINVAL, "batch_norm: expected at least 2 dimensions, but got %d", a->dims);
+    st = fail_invalid("batch_norm: expected at least 2 dimensions, but got %d", a->dims);
   return st ? st : check_mixed(a, parameter, 4);
 }
 
@@ -380,9 +375,8 @@ static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
 static weir_status too_few(const char *what, const weir_tensor *a)
 {
   text_buffer text;
-  return weir_fail(WEIR_EINVAL,
-                   "Expected more than 1 %s when training, got input size weir.Size(%s)", what,
-                   shape_format(&text, weir_shape_of(a->dims, a->size)));
+  return fail_invalid("Expected more than 1 %s when training, got input size weir.Size(%s)", what,
+                      shape_format(&text, weir_shape_of(a->dims, a->size)));
 }
 
 weir_status weir_batch_norm(weir_tensor **out, const weir_tensor *a, weir_tensor *running_mean,
@@ -408,9 +402,8 @@ static weir_status check_group_values(const weir_tensor *a, int64_t groups)
   for (int d = 2; d < a->dims; d++)
     values *= a->size[d];
   if (values == 1)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected more than 1 value per channel when training, got input size %s",
-                     shape_format(&text, seen));
+    return fail_invalid("Expected more than 1 value per channel when training, got input size %s",
+                        shape_format(&text, seen));
   return WEIR_OK;
 }
 
@@ -418,11 +411,10 @@ static weir_status check_channels_of(const weir_tensor *a, const char *name, con
 {
   text_buffer x, y;
   if (!t || (t->dims == 1 && t->numel == a->size[1])) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "Expected %s to be a vector of size equal to the number of channels in input, "
-                   "but got %s of shape %s and input of shape %s",
-                   name, name, shape_format(&x, weir_shape_of(t->dims, t->size)),
-                   shape_format(&y, weir_shape_of(a->dims, a->size)));
+  return fail_invalid("Expected %s to be a vector of size equal to the number of channels in "
+                      "input, but got %s of shape %s and input of shape %s",
+                      name, name, shape_format(&x, weir_shape_of(t->dims, t->size)),
+                      shape_format(&y, weir_shape_of(a->dims, a->size)));
 }
 
 static weir_status check_group_norm(const weir_tensor *a, int64_t groups, const weir_tensor *weight,
@@ -431,21 +423,18 @@ static weir_status check_group_norm(const weir_tensor *a, int64_t groups, const 
   text_buffer x;
   const weir_tensor *parameter[2] = {weight, bias};
   if (a->dims < 2)
-    return weir_fail(WEIR_EINVAL, "Expected at least 2 dimensions for input tensor but received %d",
-                     a->dims);
+    return fail_invalid("Expected at least 2 dimensions for input tensor but received %d", a->dims);
   if (groups < 1)
-    return weir_fail(WEIR_EINVAL, "Expected num groups to be greater than 0, got %lld",
-                     (long long)groups);
+    return fail_invalid("Expected num groups to be greater than 0, got %lld", (long long)groups);
   weir_status st = check_group_values(a, groups);
   if (!st && !a->size[1])
-    st = weir_fail(WEIR_EINVAL, "Expected number of channels to be greater than 0, got 0");
+    st = fail_invalid("Expected number of channels to be greater than 0, got 0");
   for (int d = 2; d < a->dims && !st; d++)
-    if (!a->size[d]) st = weir_fail(WEIR_EINVAL, "Expected HxW to be greater than 0, got 0");
+    if (!a->size[d]) st = fail_invalid("Expected HxW to be greater than 0, got 0");
   if (!st && a->size[1] % groups)
-    st = weir_fail(WEIR_EINVAL,
-                   "Expected number of channels in input to be divisible by num_groups, but got "
-                   "input of shape %s and num_groups=%lld",
-                   shape_format(&x, weir_shape_of(a->dims, a->size)), (long long)groups);
+    st = fail_invalid("Expected number of channels in input to be divisible by num_groups, but got "
+                      "input of shape %s and num_groups=%lld",
+                      shape_format(&x, weir_shape_of(a->dims, a->size)), (long long)groups);
   if (!st) st = check_channels_of(a, "weight", weight);
   if (!st) st = check_channels_of(a, "bias", bias);
   if (!st && a->numel && !dtype_is_floating((weir_dtype)a->dtype))
@@ -520,11 +509,10 @@ weir_status weir_instance_norm(weir_tensor **out, const weir_tensor *a, weir_ten
     spatial *= a->size[d];
   if (options->training && spatial == 1) return too_few("spatial element", a);
   if (!options->training && (!running_mean || !running_var))
-    return weir_fail(WEIR_EINVAL, "Expected running_mean and running_var to be defined when "
-                                  "use_input_stats is false");
+    return fail_invalid(
+        "Expected running_mean and running_var to be defined when use_input_stats is false");
   if (a->dims < 2)
-    return weir_fail(WEIR_EINVAL, "instance_norm: expected at least 2 dimensions, but got %d",
-                     a->dims);
+    return fail_invalid("instance_norm: expected at least 2 dimensions, but got %d", a->dims);
   return run_instance_norm(out, a, running_mean, running_var, weight, bias, options);
 }
 
@@ -539,8 +527,8 @@ static weir_status run_dropout(weir_tensor **out, const weir_tensor *a, double p
     return none ? none : weir_mul(out, a, keep);
   }
   if (!dtype_is_floating((weir_dtype)a->dtype))
-    return weir_fail(WEIR_EINVAL, "result type Float can't be cast to the desired output type %s",
-                     dtype_title((weir_dtype)a->dtype));
+    return fail_invalid("result type Float can't be cast to the desired output type %s",
+                        dtype_title((weir_dtype)a->dtype));
   weir_status st = tensor_new_beside(&keep, a, mask);
   if (!st && keep->numel) st = weir_bernoulli_(keep, 1 - p, g);
   if (!st) st = weir_div_scalar_(keep, weir_float(1 - p));
@@ -550,7 +538,7 @@ static weir_status run_dropout(weir_tensor **out, const weir_tensor *a, double p
 static weir_status check_probability(double p)
 {
   if (p >= 0 && p <= 1) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "dropout probability has to be between 0 and 1, but got %g", p);
+  return fail_invalid("dropout probability has to be between 0 and 1, but got %g", p);
 }
 
 weir_status weir_dropout(weir_tensor **out, const weir_tensor *a, double p, bool training,
@@ -572,7 +560,7 @@ weir_status weir_feature_dropout(weir_tensor **out, const weir_tensor *a, double
   weir_shape mask = weir_shape_of(a->dims, a->size);
   weir_status st = check_probability(p);
   if (!st && a->dims < 2)
-    st = weir_fail(WEIR_EINVAL, "Feature dropout requires at least 2 dimensions in the input");
+    st = fail_invalid("Feature dropout requires at least 2 dimensions in the input");
   if (st) return st;
   for (int d = 2; d < a->dims; d++)
     mask.size[d] = 1;
@@ -620,9 +608,8 @@ weir_status weir_cosine_similarity(weir_tensor **out, const weir_tensor *a, cons
   c_do(k, categories_tensor(&c, b));
   c_do(k, categories_result(&d, &c));
   if (!k->st && !dtype_is_floating(d) && d != WEIR_COMPLEX64)
-    k->st =
-        weir_fail(WEIR_EINVAL, "expected common dtype to be floating point, yet common dtype is %s",
-                  dtype_title(d));
+    k->st = fail_invalid("expected common dtype to be floating point, yet common dtype is %s",
+                         dtype_title(d));
   c_do(k, shape_broadcast(&shape, b->size, b->dims));
   weir_tensor *px = c_call(k, weir_to_dtype, a, floating_or(a, d));
   weir_tensor *py = c_call(k, weir_to_dtype, b, floating_or(b, d));
@@ -655,19 +642,18 @@ weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t 
   WEIR_TENSOR parts = NULL;
   int64_t square;
   if (a->dims < 3)
-    return weir_fail(WEIR_EINVAL,
-                     "pixel_shuffle expects input to have at least 3 dimensions, but got input "
-                     "with %d dimension(s)",
-                     a->dims);
+    return fail_invalid("pixel_shuffle expects input to have at least 3 dimensions, but got input "
+                        "with %d dimension(s)",
+                        a->dims);
   if (factor < 1)
-    return weir_fail(WEIR_EINVAL, "pixel_shuffle expects a positive upscale_factor, but got %lld",
-                     (long long)factor);
+    return fail_invalid("pixel_shuffle expects a positive upscale_factor, but got %lld",
+                        (long long)factor);
   const int64_t *s = a->size + a->dims - 3;
   if (__builtin_mul_overflow(factor, factor, &square) || s[0] % square)
-    return weir_fail(WEIR_EINVAL,
-                     "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
-                     "square of upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
-                     (long long)s[0], (long long)square);
+    return fail_invalid(
+        "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+        "upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
+        (long long)s[0], (long long)square);
   int64_t n = 1;
   for (int d = 0; d < a->dims - 3; d++)
     n *= a->size[d];
@@ -686,21 +672,18 @@ weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_
   CALC(c);
   WEIR_TENSOR parts = NULL;
   if (a->dims < 3)
-    return weir_fail(WEIR_EINVAL,
-                     "pixel_unshuffle expects input to have at least 3 dimensions, but got input "
-                     "with %d dimension(s)",
-                     a->dims);
+    return fail_invalid("pixel_unshuffle expects input to have at least 3 dimensions, but got "
+                        "input with %d dimension(s)",
+                        a->dims);
   if (factor < 1)
-    return weir_fail(WEIR_EINVAL,
-                     "pixel_unshuffle expects a positive downscale_factor, but got %lld",
-                     (long long)factor);
+    return fail_invalid("pixel_unshuffle expects a positive downscale_factor, but got %lld",
+                        (long long)factor);
   const int64_t *s = a->size + a->dims - 3;
   for (int i = 1; i < 3; i++)
     if (s[i] % factor)
-      return weir_fail(WEIR_EINVAL,
-                       "pixel_unshuffle expects %s to be divisible by downscale_factor, but "
-                       "input.size(%d)=%lld is not divisible by %lld",
-                       i == 1 ? "height" : "width", i - 3, (long long)s[i], (long long)factor);
+      return fail_invalid("pixel_unshuffle expects %s to be divisible by downscale_factor, but "
+                          "input.size(%d)=%lld is not divisible by %lld",
+                          i == 1 ? "height" : "width", i - 3, (long long)s[i], (long long)factor);
   int64_t n = 1;
   for (int d = 0; d < a->dims - 3; d++)
     n *= a->size[d];
@@ -721,18 +704,15 @@ weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a, int64_
   text_buffer t;
   weir_shape shape = weir_shape_of(a->dims, a->size);
   if (a->dims < 3)
-    return weir_fail(WEIR_EINVAL,
-                     "channel_shuffle expects input with > 2 dims, but got input with sizes %s",
-                     shape_format(&t, shape));
+    return fail_invalid("channel_shuffle expects input with > 2 dims, but got input with sizes %s",
+                        shape_format(&t, shape));
   if (groups < 1)
-    return weir_fail(
-        WEIR_EINVAL,
+    return fail_invalid(
         "Number of groups to divide channels in must be positive. Value of groups:%lld",
         (long long)groups);
   int64_t n = a->size[0], channels = a->size[1], rest = 1;
   if (channels % groups)
-    return weir_fail(
-        WEIR_EINVAL,
+    return fail_invalid(
         "Number of channels must be divisible by groups. Got %lld channels and %lld groups.",
         (long long)channels, (long long)groups);
   for (int d = 2; d < a->dims; d++)

@@ -50,7 +50,7 @@ static weir_status drop_both(weir_tensor **values, weir_tensor **indices, weir_s
 static weir_status no_complex(const char *name, const weir_tensor *a)
 {
   if (a->dtype != WEIR_COMPLEX64) return WEIR_OK;
-  return weir_fail(WEIR_ENOTSUP, " %s does not support complex dtypes on CPU", name);
+  return fail_unsupported(" %s does not support complex dtypes on CPU", name);
 }
 
 static bool same_strides(const weir_tensor *a, const weir_tensor *b)
@@ -121,10 +121,10 @@ weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_te
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
   if (st) return st;
   if (k < 0 || k > (a->dims ? a->size[o.dim] : 1))
-    return weir_fail(WEIR_EINVAL, "selected index k out of range");
+    return fail_invalid("selected index k out of range");
   st = no_complex("topk", a);
   if (!st && a->dtype == WEIR_BOOL)
-    st = weir_fail(WEIR_ENOTSUP, "topk does not support bool dtypes on CPU");
+    st = fail_unsupported("topk does not support bool dtypes on CPU");
   if (!a->dims) o.keep = 1; /* as a scalar is: no dimension could have none */
   return st ? st : order_run(values, indices, &o, a, false);
 }
@@ -133,8 +133,7 @@ weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_te
 static weir_status check_reduced(const weir_tensor *a, int dim, const char *name)
 {
   if (a->numel || !a->dims || a->size[dim]) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%s(): Expected reduction dim %d to have non-zero size.", name,
-                   dim);
+  return fail_invalid("%s(): Expected reduction dim %d to have non-zero size.", name, dim);
 }
 
 static bool is_ordered_number(const weir_tensor *a)
@@ -152,8 +151,7 @@ weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indices, const wei
   if (!st) st = check_reduced(a, o.dim, "kthvalue");
   if (st) return st;
   if (k < 1 || k > (a->dims ? a->size[o.dim] : 1))
-    return weir_fail(WEIR_EINVAL, "kthvalue(): selected number k out of range for dimension %d",
-                     o.dim);
+    return fail_invalid("kthvalue(): selected number k out of range for dimension %d", o.dim);
   if (!a->dims) { /* there torch asks for no kernel */
     st = weir_clone(values, a);
     if (!st)
@@ -290,10 +288,10 @@ MEDIAN(nanmedian, true)
 static weir_status check_quantile(const weir_tensor *a, double q)
 {
   if (!(q >= 0 && q <= 1))
-    return weir_fail(WEIR_EINVAL, "quantile() q must be in the range [0, 1] but got %g", q);
-  if (!a->numel) return weir_fail(WEIR_EINVAL, "quantile() input tensor must be non-empty");
+    return fail_invalid("quantile() q must be in the range [0, 1] but got %g", q);
+  if (!a->numel) return fail_invalid("quantile() input tensor must be non-empty");
   if (a->dtype != WEIR_FLOAT32 && a->dtype != WEIR_FLOAT64)
-    return weir_fail(WEIR_ENOTSUP, "quantile() input tensor must be either float or double dtype");
+    return fail_unsupported("quantile() input tensor must be either float or double dtype");
   return WEIR_OK;
 }
 

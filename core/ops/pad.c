@@ -14,13 +14,11 @@ typedef struct border {
 
 static weir_status border_of(border *b, const weir_tensor *t, const int64_t *padding, int count)
 {
-  if (count < 0 || count % 2)
-    return weir_fail(WEIR_EINVAL, "Padding length must be divisible by 2");
+  if (count < 0 || count % 2) return fail_invalid("Padding length must be divisible by 2");
   if (count / 2 > t->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "Padding length should be less than or equal to two times the input dimension "
-                     "but got padding length %d and input of dimension %d",
-                     count, (int)t->dims);
+    return fail_invalid("Padding length should be less than or equal to two times the input "
+                        "dimension but got padding length %d and input of dimension %d",
+                        count, (int)t->dims);
   *b = (border){.dims = count / 2};
   for (int i = 0; i < b->dims; i++) {
     b->before[t->dims - 1 - i] = padding[2 * i];
@@ -33,8 +31,7 @@ static weir_status size_with(int64_t *out, int64_t size, int64_t before, int64_t
 {
   if (!__builtin_add_overflow(size, before, out) && !__builtin_add_overflow(*out, after, out))
     return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "a padding of %lld and %lld overflows", (long long)before,
-                   (long long)after);
+  return fail_invalid("a padding of %lld and %lld overflows", (long long)before, (long long)after);
 }
 
 /* ---- a constant ------------------------------------------------------------------------------ */
@@ -138,15 +135,14 @@ static weir_status check_dims(const weir_tensor *t, const border *b, int count, 
   text_buffer text;
   int n = b->dims;
   if (n < 1 || n > 3 || (t->dims != n + 1 && t->dims != n + 2))
-    return weir_fail(WEIR_ENOTSUP, "Padding size %d is not supported for %dD input tensor.", count,
-                     (int)t->dims);
+    return fail_unsupported("Padding size %d is not supported for %dD input tensor.", count,
+                            (int)t->dims);
   if (mode == WEIR_PAD_CIRCULAR) return WEIR_OK;
   for (int d = t->dims == n + 2; d < t->dims; d++)
     if (!t->size[d])
-      return weir_fail(WEIR_EINVAL,
-                       "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and "
-                       "other non-zero dimensions for input, but got: %s",
-                       n + 1, n + 2, shape_format(&text, weir_shape_of(t->dims, t->size)));
+      return fail_invalid("Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and "
+                          "other non-zero dimensions for input, but got: %s",
+                          n + 1, n + 2, shape_format(&text, weir_shape_of(t->dims, t->size)));
   return WEIR_OK;
 }
 
@@ -158,16 +154,14 @@ static weir_status check_reach(const weir_tensor *t, const border *b, int d, wei
   weir_status st = size_with(&with, size, before, after);
   if (st) return st;
   if (mode == WEIR_PAD_REFLECT && (before >= size || after >= size))
-    return weir_fail(WEIR_EINVAL,
-                     "Argument #%d: Padding size should be less than the corresponding input "
-                     "dimension, but got: padding (%lld, %lld) at dimension %d of input %s",
-                     4 + 2 * (t->dims - 1 - d), (long long)before, (long long)after, d,
-                     shape_format(&text, weir_shape_of(t->dims, t->size)));
+    return fail_invalid("Argument #%d: Padding size should be less than the corresponding input "
+                        "dimension, but got: padding (%lld, %lld) at dimension %d of input %s",
+                        4 + 2 * (t->dims - 1 - d), (long long)before, (long long)after, d,
+                        shape_format(&text, weir_shape_of(t->dims, t->size)));
   if (mode == WEIR_PAD_CIRCULAR) {
     if (before > size || after > size)
-      return weir_fail(WEIR_EINVAL, "Padding value causes wrapping around more than once.");
-    if (with < 0)
-      return weir_fail(WEIR_EINVAL, "Negative padding value is resulting in an empty dimension");
+      return fail_invalid("Padding value causes wrapping around more than once.");
+    if (with < 0) return fail_invalid("Negative padding value is resulting in an empty dimension");
   }
   return WEIR_OK;
 }
@@ -178,9 +172,9 @@ static weir_status check_rest(const weir_tensor *t, const border *b, int d)
 {
   text_buffer text;
   if (t->size[d] + b->before[d] + b->after[d] > 0) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "padding (%lld, %lld) leaves nothing of dimension %d of input %s",
-                   (long long)b->before[d], (long long)b->after[d], d,
-                   shape_format(&text, weir_shape_of(t->dims, t->size)));
+  return fail_invalid("padding (%lld, %lld) leaves nothing of dimension %d of input %s",
+                      (long long)b->before[d], (long long)b->after[d], d,
+                      shape_format(&text, weir_shape_of(t->dims, t->size)));
 }
 
 static weir_status pad_by_edges(weir_tensor **out, const weir_tensor *t, border *b, int count,
@@ -236,5 +230,5 @@ weir_status weir_pad(weir_tensor **out, const weir_tensor *t, const int64_t *pad
     WEIR_CASTS_WHERE(pad_row(mode, count), t);
     return pad_by_edges(out, t, &b, count, mode);
   }
-  return weir_fail(WEIR_ENOTSUP, "Unrecognised padding mode %d", (int)mode);
+  return fail_unsupported("Unrecognised padding mode %d", (int)mode);
 }

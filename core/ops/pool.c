@@ -160,21 +160,19 @@ static int64_t in_of_axis(const weir_axis *x)
 static weir_status check_axis(const pooling *p, const weir_axis *x, bool ceil_mode)
 {
   int64_t span;
-  if (!x->stride) return weir_fail(WEIR_EINVAL, "stride should not be zero");
+  if (!x->stride) return fail_invalid("stride should not be zero");
   if (x->pad < 0)
-    return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld", (long long)x->pad);
+    return fail_invalid("pad must be non-negative, but got pad: %lld", (long long)x->pad);
   if (__builtin_sub_overflow(x->kernel, 1, &span) ||
       __builtin_mul_overflow(span, x->dilation, &span) || __builtin_add_overflow(span, 1, &span) ||
       (ceil_mode && span > INT64_MAX / 4))
-    return weir_fail(WEIR_EINVAL,
-                     "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size "
-                     "overflows",
-                     p->name, (long long)x->kernel, (long long)x->pad, (long long)x->dilation);
+    return fail_invalid(
+        "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size overflows",
+        p->name, (long long)x->kernel, (long long)x->pad, (long long)x->dilation);
   if (x->pad > span / 2)
-    return weir_fail(WEIR_EINVAL,
-                     "pad should be at most half of effective kernel size, but got pad=%lld, "
-                     "kernel_size=%lld and dilation=%lld",
-                     (long long)x->pad, (long long)x->kernel, (long long)x->dilation);
+    return fail_invalid("pad should be at most half of effective kernel size, but got pad=%lld, "
+                        "kernel_size=%lld and dilation=%lld",
+                        (long long)x->pad, (long long)x->kernel, (long long)x->dilation);
   return WEIR_OK;
 }
 
@@ -201,14 +199,14 @@ static weir_status check_pool_sizes(const pooling *p)
     dilation = dilation && p->axis[i].dilation > 0;
   }
   if (!kernel)
-    return weir_fail(WEIR_EINVAL, "kernel size should be greater than zero, but got %s",
-                     axes_text(text, p, "k", kernel_of_axis));
+    return fail_invalid("kernel size should be greater than zero, but got %s",
+                        axes_text(text, p, "k", kernel_of_axis));
   if (!stride)
-    return weir_fail(WEIR_EINVAL, "stride should be greater than zero, but got %s",
-                     axes_text(text, p, "d", stride_of_axis));
+    return fail_invalid("stride should be greater than zero, but got %s",
+                        axes_text(text, p, "d", stride_of_axis));
   if (!dilation)
-    return weir_fail(WEIR_EINVAL, "dilation should be greater than zero, but got %s",
-                     axes_text(text, p, "dilation", dilation_of_axis));
+    return fail_invalid("dilation should be greater than zero, but got %s",
+                        axes_text(text, p, "dilation", dilation_of_axis));
   return WEIR_OK;
 }
 
@@ -232,15 +230,13 @@ static weir_status check_filled(const pooling *p, const weir_tensor *a)
   for (int d = from; d < s.count; d++) {
     if (s.size[d]) continue;
     if (p->text_axes == 3)
-      return weir_fail(WEIR_EINVAL,
-                       "%s(): Expected input to have non-zero size for non-batch dimensions, but "
-                       "input has sizes %s with dimension %d being empty",
-                       p->max ? "max_pool3d_with_indices_out_cpu_template" : p->name,
-                       shape_format(&text, s), d);
-    return weir_fail(WEIR_EINVAL,
-                     "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
-                     "input, but got:%s",
-                     shape_format(&text, s));
+      return fail_invalid("%s(): Expected input to have non-zero size for non-batch dimensions, "
+                          "but input has sizes %s with dimension %d being empty",
+                          p->max ? "max_pool3d_with_indices_out_cpu_template" : p->name,
+                          shape_format(&text, s), d);
+    return fail_invalid("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
+                        "input, but got:%s",
+                        shape_format(&text, s));
   }
   return WEIR_OK;
 }
@@ -253,16 +249,14 @@ static weir_status check_half(const pooling *p)
     good = good && x[i].pad <= x[i].kernel / 2;
   if (good) return WEIR_OK;
   if (p->text_axes == 3)
-    return weir_fail(WEIR_EINVAL,
-                     "pad should be smaller than or equal to half of kernel size, but got kT: %lld "
-                     "kW: %lld kH: %lld padT: %lld padW: %lld padH: %lld",
-                     (long long)x[0].kernel, (long long)x[2].kernel, (long long)x[1].kernel,
-                     (long long)x[0].pad, (long long)x[2].pad, (long long)x[1].pad);
-  return weir_fail(WEIR_EINVAL,
-                   "pad should be smaller than or equal to half of kernel size, but got padW = "
-                   "%lld, padH = %lld, kW = %lld, kH = %lld",
-                   (long long)x[2].pad, (long long)x[1].pad, (long long)x[2].kernel,
-                   (long long)x[1].kernel);
+    return fail_invalid("pad should be smaller than or equal to half of kernel size, but got kT: "
+                        "%lld kW: %lld kH: %lld padT: %lld padW: %lld padH: %lld",
+                        (long long)x[0].kernel, (long long)x[2].kernel, (long long)x[1].kernel,
+                        (long long)x[0].pad, (long long)x[2].pad, (long long)x[1].pad);
+  return fail_invalid("pad should be smaller than or equal to half of kernel size, but got padW = "
+                      "%lld, padH = %lld, kW = %lld, kH = %lld",
+                      (long long)x[2].pad, (long long)x[1].pad, (long long)x[2].kernel,
+                      (long long)x[1].kernel);
 }
 
 static weir_status check_output(const pooling *p, const weir_tensor *a)
@@ -271,16 +265,14 @@ static weir_status check_output(const pooling *p, const weir_tensor *a)
   long long c = (long long)a->size[a->dims - p->axes - 1];
   if (x[0].out > 0 && x[1].out > 0 && x[2].out > 0) return WEIR_OK;
   if (p->text_axes == 3)
-    return weir_fail(WEIR_EINVAL,
-                     "Given input size: (%lldx%lldx%lldx%lld). Calculated output size: "
-                     "(%lldx%lldx%lldx%lld). Output size is too small",
-                     c, (long long)x[0].in, (long long)x[1].in, (long long)x[2].in, c,
-                     (long long)x[0].out, (long long)x[1].out, (long long)x[2].out);
-  return weir_fail(WEIR_EINVAL,
-                   "Given input size: (%lldx%lldx%lld). Calculated output size: (%lldx%lldx%lld). "
-                   "Output size is too small",
-                   c, (long long)x[1].in, (long long)x[2].in, c, (long long)x[1].out,
-                   (long long)x[2].out);
+    return fail_invalid("Given input size: (%lldx%lldx%lldx%lld). Calculated output size: "
+                        "(%lldx%lldx%lldx%lld). Output size is too small",
+                        c, (long long)x[0].in, (long long)x[1].in, (long long)x[2].in, c,
+                        (long long)x[0].out, (long long)x[1].out, (long long)x[2].out);
+  return fail_invalid("Given input size: (%lldx%lldx%lld). Calculated output size: "
+                      "(%lldx%lldx%lld). Output size is too small",
+                      c, (long long)x[1].in, (long long)x[2].in, c, (long long)x[1].out,
+                      (long long)x[2].out);
 }
 
 /* avg_pool3d() alone asks this. */
@@ -291,8 +283,8 @@ static weir_status check_reach(const pooling *p)
   for (int i = 0; i < 3; i++)
     good = good && p->axis[i].in >= p->axis[i].kernel;
   if (good || p->max || p->text_axes < 3) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "input image (%s) smaller than kernel size (%s)",
-                   axes_text(in, p, "", in_of_axis), axes_text(kernel, p, "k", kernel_of_axis));
+  return fail_invalid("input image (%s) smaller than kernel size (%s)",
+                      axes_text(in, p, "", in_of_axis), axes_text(kernel, p, "k", kernel_of_axis));
 }
 
 /* The dtypes there are windows of. */
@@ -330,21 +322,18 @@ static weir_status check_images(const pooling *p, const weir_tensor *a)
   int n = p->axes + 1;
   if (a->dims == n || a->dims == n + 1) return WEIR_OK;
   if (p->axes == 1)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 "
-                     "'self' (while checking arguments for %s)",
-                     a->dims, p->name);
+    return fail_invalid("Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 "
+                        "'self' (while checking arguments for %s)",
+                        a->dims, p->name);
   if (p->axes == 2 && !p->max && a->dims < 3) {
     int d;
     return dim_resolve(&d, -3, a->dims);
   }
   if (p->axes == 2 && !p->max)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
-                     "input, but got:%s",
-                     shape_format(&text, weir_shape_of(a->dims, a->size)));
-  return weir_fail(WEIR_EINVAL, "non-empty %dD or %dD (batch mode) tensor expected for input", n,
-                   n + 1);
+    return fail_invalid("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
+                        "input, but got:%s",
+                        shape_format(&text, weir_shape_of(a->dims, a->size)));
+  return fail_invalid("non-empty %dD or %dD (batch mode) tensor expected for input", n, n + 1);
 }
 
 /* All of p but its options is filled. */
@@ -429,28 +418,25 @@ static weir_status check_max_pool1d(const weir_tensor *a, const weir_axis *x)
   text_buffer text;
   bool filled = (a->dims == 2 && a->size[0]) || (a->dims == 3 && a->size[1]);
   if (!filled || !a->size[a->dims - 1])
-    return weir_fail(WEIR_EINVAL,
-                     "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch "
-                     "size for input, but got:%s",
-                     shape_format(&text, weir_shape_of(a->dims, a->size)));
+    return fail_invalid("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim "
+                        "batch size for input, but got:%s",
+                        shape_format(&text, weir_shape_of(a->dims, a->size)));
   if (x->kernel < 1)
-    return weir_fail(WEIR_EINVAL,
-                     "max_pool1d() kernel_size must be greater than zero, but got %lld",
-                     (long long)x->kernel);
+    return fail_invalid("max_pool1d() kernel_size must be greater than zero, but got %lld",
+                        (long long)x->kernel);
   if (x->stride < 1)
-    return weir_fail(WEIR_EINVAL, "max_pool1d() stride must be greater than zero, but got %lld",
-                     (long long)x->stride);
+    return fail_invalid("max_pool1d() stride must be greater than zero, but got %lld",
+                        (long long)x->stride);
   if (x->pad < 0)
-    return weir_fail(WEIR_EINVAL, "max_pool1d() padding must be non-negative, but got %lld",
-                     (long long)x->pad);
+    return fail_invalid("max_pool1d() padding must be non-negative, but got %lld",
+                        (long long)x->pad);
   if (x->pad > x->kernel / 2)
-    return weir_fail(WEIR_EINVAL,
-                     "max_pool1d() padding should be at most half of kernel size, but got "
-                     "padding=%lld and kernel_size=%lld",
-                     (long long)x->pad, (long long)x->kernel);
+    return fail_invalid("max_pool1d() padding should be at most half of kernel size, but got "
+                        "padding=%lld and kernel_size=%lld",
+                        (long long)x->pad, (long long)x->kernel);
   if (x->dilation < 1)
-    return weir_fail(WEIR_EINVAL, "max_pool1d() dilation must be greater than zero, but got %lld",
-                     (long long)x->dilation);
+    return fail_invalid("max_pool1d() dilation must be greater than zero, but got %lld",
+                        (long long)x->dilation);
   return WEIR_OK;
 }
 
@@ -471,8 +457,8 @@ weir_status weir_max_pool1d(weir_tensor **out, const weir_tensor *a,
   p.axis[2] = asked;
   size_axis(&p.axis[2], options->ceil_mode);
   if (p.axis[2].out < 1)
-    return weir_fail(WEIR_EINVAL, "max_pool1d() Invalid computed output size: %lld",
-                     (long long)p.axis[2].out);
+    return fail_invalid("max_pool1d() Invalid computed output size: %lld",
+                        (long long)p.axis[2].out);
   st = check_pool_dtype(&p, a);
   return st ? st : pool_run(out, NULL, a, &p);
 }
@@ -482,14 +468,12 @@ weir_status weir_max_pool1d(weir_tensor **out, const weir_tensor *a,
 weir_status refused_average_size(const int64_t size[3], int dims)
 {
   if (dims == 5)
-    return weir_fail(WEIR_EINVAL,
-                     "adaptive_avg_pool3d: elements of output_size must be greater than or equal "
-                     "to 0 but received {%lld, %lld,%lld}",
-                     (long long)size[0], (long long)size[1], (long long)size[2]);
-  return weir_fail(WEIR_EINVAL,
-                   "adaptive_avg_pool2d: elements of output_size must be greater than or equal "
-                   "to 0 but received {%lld, %lld}",
-                   (long long)size[1], (long long)size[2]);
+    return fail_invalid("adaptive_avg_pool3d: elements of output_size must be greater than or "
+                        "equal to 0 but received {%lld, %lld,%lld}",
+                        (long long)size[0], (long long)size[1], (long long)size[2]);
+  return fail_invalid("adaptive_avg_pool2d: elements of output_size must be greater than or equal "
+                      "to 0 but received {%lld, %lld}",
+                      (long long)size[1], (long long)size[2]);
 }
 
 /* Torch's refusal of negative sizes: of averages by name, of extremes as a tensor's. */
@@ -506,8 +490,8 @@ static weir_status check_asked(const pooling *p, const weir_tensor *a)
     s.size[s.count - 3 + i] = x[i].out;
     if (x[i].out < 0) least = x[i].out;
   }
-  return weir_fail(WEIR_EINVAL, "Trying to create tensor with negative dimension %lld: %s",
-                   (long long)least, shape_format(&text, s));
+  return fail_invalid("Trying to create tensor with negative dimension %lld: %s", (long long)least,
+                      shape_format(&text, s));
 }
 
 static weir_status check_adaptive_images(const pooling *p, const weir_tensor *a)
@@ -516,9 +500,9 @@ static weir_status check_adaptive_images(const pooling *p, const weir_tensor *a)
   int n = p->axes + 1;
   if (a->dims == n || a->dims == n + 1) return WEIR_OK;
   if (p->axes == 1) return check_images(p, a);
-  if (a->dims < n) return weir_fail(WEIR_EINVAL, "Input dimension should be at least %d", n);
-  return weir_fail(WEIR_EINVAL, "%s(): Expected %dD or %dD tensor, but got%s %s", p->name, n, n + 1,
-                   p->max ? ":" : "", shape_format(&text, weir_shape_of(a->dims, a->size)));
+  if (a->dims < n) return fail_invalid("Input dimension should be at least %d", n);
+  return fail_invalid("%s(): Expected %dD or %dD tensor, but got%s %s", p->name, n, n + 1,
+                      p->max ? ":" : "", shape_format(&text, weir_shape_of(a->dims, a->size)));
 }
 
 /* Averages of images (not of volumes) may have no channels. */
@@ -530,11 +514,10 @@ static weir_status check_adaptive_filled(const pooling *p, const weir_tensor *a)
   int from = p->max || p->axes == 3 ? 1 : s.count - p->text_axes;
   for (int d = from; d < s.count; d++)
     if (!s.size[d])
-      return weir_fail(WEIR_EINVAL,
-                       "%s(): Expected input to have non-zero size for non-batch dimensions, but "
-                       "input has sizes %s with dimension %d being empty",
-                       p->axes == 1 && !p->max ? "adaptive_avg_pool2d" : p->name,
-                       shape_format(&text, s), d);
+      return fail_invalid("%s(): Expected input to have non-zero size for non-batch dimensions, "
+                          "but input has sizes %s with dimension %d being empty",
+                          p->axes == 1 && !p->max ? "adaptive_avg_pool2d" : p->name,
+                          shape_format(&text, s), d);
   return WEIR_OK;
 }
 

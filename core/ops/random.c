@@ -41,8 +41,8 @@ weir_status weir_default_generator(weir_generator **out, weir_device device)
   bool cuda = device.type == WEIR_DEVICE_CUDA;
   *out = NULL;
   if (device.index.plus_1 > (cuda ? WEIR_DEVICES : 0))
-    return weir_fail(WEIR_EINVAL, "invalid device ordinal: %s:%d", cuda ? "cuda" : "cpu",
-                     weir_device_index(device));
+    return fail_invalid("invalid device ordinal: %s:%d", cuda ? "cuda" : "cpu",
+                        weir_device_index(device));
   *out = &defaults[cuda ? device.index.plus_1 : 0];
   return WEIR_OK;
 }
@@ -208,13 +208,13 @@ static weir_status generator_for(weir_generator **g, const weir_tensor *t)
   if (!*g) return weir_default_generator(g, device);
   weir_device of = weir_generator_device(*g);
   if (of.type != device.type)
-    return weir_fail(WEIR_EINVAL, "Expected a '%s' device type for generator but found '%s'",
-                     device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu",
-                     of.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu");
+    return fail_invalid("Expected a '%s' device type for generator but found '%s'",
+                        device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu",
+                        of.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu");
   return weir_device_equal(of, device)
              ? WEIR_OK
-             : weir_fail(WEIR_EINVAL, "Expected a '%s' generator device but found '%s'",
-                         device_format(one, device), device_format(two, of));
+             : fail_invalid("Expected a '%s' generator device but found '%s'",
+                            device_format(one, device), device_format(two, of));
 }
 
 /* Into dense memory, elements in their order. */
@@ -270,8 +270,7 @@ weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator
 {
   WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_NORMAL, .a = mean, .b = std};
-  if (!(std >= 0))
-    return weir_fail(WEIR_EINVAL, "normal expects std >= 0.0, but found std %g", std);
+  if (!(std >= 0)) return fail_invalid("normal expects std >= 0.0, but found std %g", std);
   if (dtype_is_integral_or_bool((weir_dtype)t->dtype))
     return not_implemented("normal_kernel_%s", device_of_tensor(t), (weir_dtype)t->dtype);
   if (t->dtype == WEIR_COMPLEX64) r.b *= sqrt(0.5); /* of each part */
@@ -293,18 +292,15 @@ weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator
   if (dtype_is_integral_or_bool(d))
     return not_implemented("check_uniform_bounds", device_of_tensor(t), d);
   const char *name = dtype_cxx(d == WEIR_COMPLEX64 ? WEIR_FLOAT32 : d);
-  if (!(fabs(from) <= largest(d)))
-    return weir_fail(WEIR_EINVAL, "from is out of bounds for %s", name);
-  if (!(fabs(to) <= largest(d))) return weir_fail(WEIR_EINVAL, "to is out of bounds for %s", name);
+  if (!(fabs(from) <= largest(d))) return fail_invalid("from is out of bounds for %s", name);
+  if (!(fabs(to) <= largest(d))) return fail_invalid("to is out of bounds for %s", name);
   if (from > to)
-    return weir_fail(WEIR_EINVAL,
-                     "uniform_ expects to return a [from, to) range, but found from=%g > to=%g",
-                     from, to);
+    return fail_invalid("uniform_ expects to return a [from, to) range, but found from=%g > to=%g",
+                        from, to);
   if (to - from > largest(d))
-    return weir_fail(WEIR_EINVAL,
-                     "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g "
-                     "and from=%g which result in to-from to exceed the limit",
-                     dtype_title(d), to, from);
+    return fail_invalid("uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found "
+                        "to=%g and from=%g which result in to-from to exceed the limit",
+                        dtype_title(d), to, from);
   return fill_tensor(&r, t, g);
 }
 
@@ -313,21 +309,20 @@ static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
   double low, high;
   const int64_t exact = INT64_C(1) << 53;
   if (from >= to)
-    return weir_fail(WEIR_EINVAL,
-                     "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
-                     (long long)from, (long long)to);
+    return fail_invalid("random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+                        (long long)from, (long long)to);
   if (d == WEIR_COMPLEX64)
-    return weir_fail(WEIR_ENOTSUP, "check_random_bounds handles only integral, floating-point and "
-                                   "boolean types");
+    return fail_unsupported(
+        "check_random_bounds handles only integral, floating-point and boolean types");
   dtype_range(d, &low, &high);
   if ((double)from < low || (double)from > high)
-    return weir_fail(WEIR_EINVAL, "from is out of bounds for %s", dtype_cxx(d));
+    return fail_invalid("from is out of bounds for %s", dtype_cxx(d));
   if ((double)(to - 1) < low || (double)(to - 1) > high)
-    return weir_fail(WEIR_EINVAL, "to - 1 is out of bounds for %s", dtype_cxx(d));
+    return fail_invalid("to - 1 is out of bounds for %s", dtype_cxx(d));
   if (from < -exact || to > exact)
-    return weir_fail(WEIR_ENOTSUP,
-                     "random_ draws integers from -2^53 to 2^53, but got from=%lld and to=%lld",
-                     (long long)from, (long long)to);
+    return fail_unsupported(
+        "random_ draws integers from -2^53 to 2^53, but got from=%lld and to=%lld", (long long)from,
+        (long long)to);
   return WEIR_OK;
 }
 
@@ -344,7 +339,7 @@ weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
   WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_BERNOULLI, .a = p};
   if (!(p >= 0 && p <= 1))
-    return weir_fail(WEIR_EINVAL, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
+    return fail_invalid("bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   if (t->dtype == WEIR_COMPLEX64)
     return not_implemented("bernoulli_scalar_%s_", device_of_tensor(t), WEIR_COMPLEX64);
   return fill_tensor(&r, t, g);
@@ -397,13 +392,13 @@ static weir_status check_permutation(int64_t n, weir_dtype d)
     if (st) return st;
   }
   if (d == WEIR_FLOAT16 && n > 2049)
-    return weir_fail(WEIR_EINVAL, "n cannot be greater than 2049 for Half type.");
+    return fail_invalid("n cannot be greater than 2049 for Half type.");
   if (d == WEIR_BFLOAT16 && n > 257)
-    return weir_fail(WEIR_EINVAL, "n cannot be greater than 257 for BFloat16 type.");
+    return fail_invalid("n cannot be greater than 257 for BFloat16 type.");
   if (d == WEIR_FLOAT32 && n > (1 << 24) + 1)
-    return weir_fail(WEIR_EINVAL, "n cannot be greater than 2^24+1 for Float type.");
+    return fail_invalid("n cannot be greater than 2^24+1 for Float type.");
   if (n > INT64_C(1) << 53)
-    return weir_fail(WEIR_EINVAL, "n cannot be greater than 2^53 for %s type.", dtype_title(d));
+    return fail_invalid("n cannot be greater than 2^53 for %s type.", dtype_title(d));
   return WEIR_OK;
 }
 
@@ -414,8 +409,8 @@ weir_status weir_randperm(weir_tensor **out, int64_t n, const weir_options *opti
   weir_random r = {.kind = WEIR_RANDOM_PERMUTATION, .a = (double)n, .b = 1};
   *out = NULL;
   if (n < 0)
-    return weir_fail(WEIR_EINVAL, "Trying to create tensor with negative dimension %lld: [%lld]",
-                     (long long)n, (long long)n);
+    return fail_invalid("Trying to create tensor with negative dimension %lld: [%lld]",
+                        (long long)n, (long long)n);
   if (!integers.dtype) integers.dtype = WEIR_INT64;
   weir_status st = check_permutation(n, integers.dtype);
   if (!st) st = weir_empty(out, weir_shape(n), &integers);

@@ -31,8 +31,7 @@ weir_status reduction_mask(uint32_t *out, const weir_tensor *a, const int *dims,
     int d;
     weir_status st = dim_resolve(&d, dims[i], a->dims);
     if (st) return st;
-    if (mask >> d & 1)
-      return weir_fail(WEIR_EINVAL, "dim %d appears multiple times in the list of dims", d);
+    if (mask >> d & 1) return fail_invalid("dim %d appears multiple times in the list of dims", d);
     mask |= 1u << d;
   }
   *out = count ? mask : (1u << a->dims) - 1;
@@ -43,15 +42,15 @@ static weir_status check_empty(const reduction *r)
 {
   bool value = r->op == WEIR_REDUCE_MAX || r->op == WEIR_REDUCE_MIN;
   if (r->whole && !r->a->numel)
-    return weir_fail(WEIR_EINVAL,
-                     "%s(): Expected reduction dim to be specified for input.numel() == 0.%s",
-                     r->name, value ? " Specify the reduction dim with the 'dim' argument." : "");
+    return fail_invalid("%s(): Expected reduction dim to be specified for input.numel() == 0.%s",
+                        r->name,
+                        value ? " Specify the reduction dim with the 'dim' argument." : "");
   for (int i = 0; i < r->count; i++) {
     int d = r->dims[i], at = d < 0 ? d + r->a->dims : d;
     bool there = at >= 0 && at < r->a->dims;
     if (there && !r->a->size[at]) /* torch prints them as they came, one it counts */
-      return weir_fail(WEIR_EINVAL, "%s(): Expected reduction dim %d to have non-zero size.",
-                       r->name, value ? d : at);
+      return fail_invalid("%s(): Expected reduction dim %d to have non-zero size.", r->name,
+                          value ? d : at);
   }
   return WEIR_OK;
 }
@@ -62,13 +61,12 @@ static weir_status check_dtype(const reduction *r)
   weir_dtype d = (weir_dtype)r->a->dtype;
   bool arg = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
   if (r->op == WEIR_REDUCE_MEAN && dtype_is_integral_or_bool(d))
-    return weir_fail(WEIR_ENOTSUP,
-                     "mean(): could not infer output dtype. Input dtype must be either a floating "
-                     "point or complex dtype. Got: %s",
-                     dtype_title(d));
+    return fail_unsupported("mean(): could not infer output dtype. Input dtype must be either a "
+                            "floating point or complex dtype. Got: %s",
+                            dtype_title(d));
   if (arg && (d == WEIR_BOOL || d == WEIR_COMPLEX64))
-    return weir_fail(WEIR_ENOTSUP, "%s(): does not support %s input", r->name,
-                     d == WEIR_BOOL ? "bool" : "complex");
+    return fail_unsupported("%s(): does not support %s input", r->name,
+                            d == WEIR_BOOL ? "bool" : "complex");
   return WEIR_OK;
 }
 
@@ -81,10 +79,10 @@ static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *r
   weir_status st = rule->empty ? WEIR_OK : check_empty(r);
   if (st) return st;
   if (index && d == WEIR_COMPLEX64)
-    return weir_fail(WEIR_ENOTSUP, "%s(): does not support complex input", r->name);
+    return fail_unsupported("%s(): does not support complex input", r->name);
   if (r->op == WEIR_REDUCE_NANSUM && d == WEIR_COMPLEX64)
-    return weir_fail(WEIR_ENOTSUP, "nansum on %s does not support complex inputs",
-                     device_of_tensor(r->a).type == WEIR_DEVICE_CPU ? "CPU" : "CUDA");
+    return fail_unsupported("nansum on %s does not support complex inputs",
+                            device_of_tensor(r->a).type == WEIR_DEVICE_CPU ? "CPU" : "CUDA");
   if (rule->kernel && d == WEIR_COMPLEX64 && r->a->numel)
     return not_implemented(rule->kernel, device_of_tensor(r->a), d);
   *compute = rule->gives == WEIR_GIVES_WIDE && dtype_is_integral_or_bool(d) ? WEIR_INT64 : d;
@@ -233,7 +231,7 @@ static weir_status reduce_over(weir_reduce_op op, weir_tensor **out, const weir_
                                const int *dims, int count, bool keepdim)
 {
   reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count, 0};
-  if (count < 0) return weir_fail(WEIR_EINVAL, "%s: %d dimensions are asked for", r.name, count);
+  if (count < 0) return fail_invalid("%s: %d dimensions are asked for", r.name, count);
   weir_status st = check_dtype(&r);
   if (!st) st = reduction_mask(&r.mask, a, dims, count);
   return st ? st : reduction_run(out, NULL, &r);

@@ -152,8 +152,8 @@ weir_status weir_diff(weir_tensor **out, const weir_tensor *a, int64_t n, int di
   WEIR_OP(out, a);
   int at;
   WEIR_TENSOR now = NULL;
-  if (!a->dims) return weir_fail(WEIR_EINVAL, "diff expects input to be at least one-dimensional");
-  if (n < 0) return weir_fail(WEIR_EINVAL, "order must be non-negative but got %lld", (long long)n);
+  if (!a->dims) return fail_invalid("diff expects input to be at least one-dimensional");
+  if (n < 0) return fail_invalid("order must be non-negative but got %lld", (long long)n);
   if (!n) return weir_clone(out, a);
   weir_status st = dim_resolve(&at, dim, a->dims);
   if (st) return st;

@@ -11,11 +11,9 @@ static weir_status fill_part_with(const weir_tensor *view, const weir_tensor *sr
   for (int d = 0; d < src->dims && same; d++)
     same = view->size[d] == src->size[d];
   if (!same)
-    return weir_fail(WEIR_EINVAL,
-                     "expected src to have a size equal to the slice of self. src size = %s, slice "
-                     "size = %s",
-                     shape_format(&one, weir_tensor_shape(src)),
-                     shape_format(&two, weir_tensor_shape(view)));
+    return fail_invalid(
+        "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
+        shape_format(&one, weir_tensor_shape(src)), shape_format(&two, weir_tensor_shape(view)));
   weir_status st = check_same_device(view, src);
   return st ? st : loop_copy(view, src);
 }

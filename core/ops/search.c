@@ -67,21 +67,18 @@ static weir_status check_search(const weir_tensor *sorted, const weir_tensor *va
   static const char name[] = "weir.searchsorted():";
   text_buffer of_sorted, of_values;
   if (!values->dims && sorted->dims != 1)
-    return weir_fail(WEIR_EINVAL,
-                     "%s input value can be a scalar only when boundaries tensor dimension is 1, "
-                     "but we got boundaries tensor dim(%d) and input value's dim(0) numel(1)",
-                     name, sorted->dims);
+    return fail_invalid("%s input value can be a scalar only when boundaries tensor dimension is "
+                        "1, but we got boundaries tensor dim(%d) and input value's dim(0) numel(1)",
+                        name, sorted->dims);
   if (!sorted->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "%s boundaries tensor should have positive dimension, but got 0 dimension",
-                     name);
+    return fail_invalid("%s boundaries tensor should have positive dimension, but got 0 dimension",
+                        name);
   if (sorted->dims == 1 || rows_match(sorted, values)) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "%s boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-                   "boundaries tensor and input value tensor must match, but we got boundaries "
-                   "tensor %s and input value tensor %s",
-                   name, shape_format(&of_sorted, weir_tensor_shape(sorted)),
-                   shape_format(&of_values, weir_tensor_shape(values)));
+  return fail_invalid("%s boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                      "boundaries tensor and input value tensor must match, but we got boundaries "
+                      "tensor %s and input value tensor %s",
+                      name, shape_format(&of_sorted, weir_tensor_shape(sorted)),
+                      shape_format(&of_values, weir_tensor_shape(values)));
 }
 
 weir_status weir_searchsorted(weir_tensor **out, const weir_tensor *sorted,
@@ -97,8 +94,7 @@ weir_status weir_bucketize(weir_tensor **out, const weir_tensor *a, const weir_t
 {
   WEIR_OP(out, a, boundaries);
   if (boundaries->dims != 1)
-    return weir_fail(WEIR_EINVAL, "boundaries tensor must be 1 dimension, but got dim(%d)",
-                     boundaries->dims);
+    return fail_invalid("boundaries tensor must be 1 dimension, but got dim(%d)", boundaries->dims);
   return search_run(out, boundaries, a, right, false, out_int32);
 }
 
@@ -107,8 +103,8 @@ weir_status weir_bucketize(weir_tensor **out, const weir_tensor *a, const weir_t
 static weir_status check_isin(const weir_tensor *a)
 {
   if (a->dtype != WEIR_BOOL && a->dtype != WEIR_COMPLEX64) return WEIR_OK;
-  return weir_fail(WEIR_ENOTSUP, "Unsupported input type encountered for isin(): %s",
-                   dtype_title((weir_dtype)a->dtype));
+  return fail_unsupported("Unsupported input type encountered for isin(): %s",
+                          dtype_title((weir_dtype)a->dtype));
 }
 
 weir_status weir_isin(weir_tensor **out, const weir_tensor *elements, const weir_tensor *test,

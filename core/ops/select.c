@@ -14,10 +14,9 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
     condition = truth;
   }
   if (condition->dtype != WEIR_BOOL)
-    return weir_fail(WEIR_EINVAL,
-                     "where expected condition to be a boolean tensor, but got a tensor with dtype "
-                     "%s",
-                     dtype_title((weir_dtype)condition->dtype));
+    return fail_invalid(
+        "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
+        dtype_title((weir_dtype)condition->dtype));
   e.op = WEIR_OP_WHERE, e.count = 3, e.numbers = 0, e.has_alpha = e.has_p = false;
   e.self = NULL, e.t[0] = condition, e.t[1] = a, e.t[2] = b;
   return elementwise_run(out, &e);
@@ -33,7 +32,7 @@ static weir_status clamp_dtype(weir_dtype *out, const weir_tensor *a, const weir
   if (!st && high) st = categories_number(&c, *high);
   if (!st) st = categories_result(out, &c);
   if (!st && *out == WEIR_COMPLEX64)
-    st = weir_fail(WEIR_ENOTSUP, "clamp is not supported for complex types");
+    st = fail_unsupported("clamp is not supported for complex types");
   if (!st && *out == WEIR_BOOL) {
     bool one = device_of_tensor(a).type == WEIR_DEVICE_CPU && !(low && high);
     st = not_implemented(!one  ? "clamp_scalar_%s"
@@ -52,15 +51,13 @@ static weir_status check_range(bool *skip, weir_dtype d, weir_scalar bound, bool
   *skip = false;
   if (isnan(v) || (v >= least && v <= most)) return WEIR_OK;
   if (dtype_is_floating(d))
-    return isinf(v)
-               ? WEIR_OK
-               : weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
-                           dtype_cxx(d));
+    return isinf(v) ? WEIR_OK
+                    : fail_invalid("value cannot be converted to type %s without overflow",
+                                   dtype_cxx(d));
   *skip = low ? v < least : v > most;
-  return *skip
-             ? WEIR_OK
-             : weir_fail(WEIR_EINVAL, "Clamp %s value %g is outside the representable range of %s",
-                         low ? "min" : "max", v, dtype_title(d));
+  return *skip ? WEIR_OK
+               : fail_invalid("Clamp %s value %g is outside the representable range of %s",
+                              low ? "min" : "max", v, dtype_title(d));
 }
 
 /* a, of the result's dtype, with the bounds that count. */
@@ -90,7 +87,7 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
   weir_tensor *wide = NULL;
   weir_dtype dtype;
   if (!low && !high)
-    return weir_fail(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None");
+    return fail_invalid("weir.clamp: At least one of 'min' or 'max' must not be None");
   c->st = clamp_dtype(&dtype, a, low, high);
   if (!c->st && dtype != (weir_dtype)a->dtype) {
     wide = c_call(c, weir_to_dtype, a, dtype);
@@ -103,9 +100,9 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
 
 static weir_status check_bound(const char *name, double bound)
 {
-  return bound >= 0 ? WEIR_OK
-                    : weir_fail(WEIR_EINVAL, "%s must be greater than or equal to zero, but got %g",
-                                name, bound);
+  return bound >= 0
+             ? WEIR_OK
+             : fail_invalid("%s must be greater than or equal to zero, but got %g", name, bound);
 }
 
 weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, double rtol,
@@ -114,8 +111,8 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
   WEIR_OP(out, a, b);
   elementwise_call e;
   if (a->dtype != b->dtype)
-    return weir_fail(WEIR_EINVAL, "%s did not match %s", dtype_title((weir_dtype)a->dtype),
-                     dtype_title((weir_dtype)b->dtype));
+    return fail_invalid("%s did not match %s", dtype_title((weir_dtype)a->dtype),
+                        dtype_title((weir_dtype)b->dtype));
   weir_status st = check_bound("rtol", rtol);
   if (!st) st = check_bound("atol", atol);
   if (st) return st;

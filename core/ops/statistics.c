@@ -21,13 +21,12 @@ static weir_status check_variance(const variance *v, uint32_t *mask, bool mean)
 {
   weir_dtype d = (weir_dtype)v->a->dtype;
   if (v->count < 0)
-    return weir_fail(WEIR_EINVAL, "%s: %d dimensions are asked for", v->root ? "std" : "var",
-                     v->count);
+    return fail_invalid("%s: %d dimensions are asked for", v->root ? "std" : "var", v->count);
   if (!dtype_is_floating(d) && d != WEIR_COMPLEX64)
-    return weir_fail(WEIR_ENOTSUP, "%s only support floating point and complex dtypes",
-                     !mean     ? "std and var"
-                     : v->root ? "std_mean"
-                               : "var_mean");
+    return fail_unsupported("%s only support floating point and complex dtypes",
+                            !mean     ? "std and var"
+                            : v->root ? "std_mean"
+                                      : "var_mean");
   return reduction_mask(mask, v->a, v->dims, v->count);
 }
 
@@ -130,16 +129,15 @@ static weir_status check_identity(const weir_tensor *a, double p, const int *dim
   static const char none[] = "empty and the operation does not have an identity";
   if (a->numel || (p >= 0 && !isinf(p))) return WEIR_OK;
   if (!count)
-    return weir_fail(
-        WEIR_EINVAL,
+    return fail_invalid(
         "%s %g norm on an empty tensor because the operation does not have an identity", vector, p);
   for (int i = 0; i < count; i++) {
     int d;
     weir_status st = dim_resolve(&d, dims[i], a->dims);
     if (st) return st;
     if (!a->size[d])
-      return weir_fail(WEIR_EINVAL, "%s %g norm on the dimension %dbecause this dimension is %s",
-                       vector, p, dims[i], none);
+      return fail_invalid("%s %g norm on the dimension %dbecause this dimension is %s", vector, p,
+                          dims[i], none);
   }
   return WEIR_OK;
 }
@@ -151,12 +149,11 @@ static weir_status run_norm(weir_tensor **out, const weir_tensor *a, double p, c
   weir_dtype d = (weir_dtype)a->dtype;
   bool complex = d == WEIR_COMPLEX64;
   reduction r = {.op = WEIR_REDUCE_NORM, .name = "norm", .a = a, .keepdim = keepdim, .p = p};
-  if (count < 0) return weir_fail(WEIR_EINVAL, "norm: %d dimensions are asked for", count);
+  if (count < 0) return fail_invalid("norm: %d dimensions are asked for", count);
   if (!dtype_is_floating(d) && !complex)
-    return weir_fail(WEIR_ENOTSUP,
-                     "linalg.vector_norm: Expected a floating point or complex tensor as input. "
-                     "Got %s",
-                     dtype_title(d));
+    return fail_unsupported(
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
+        dtype_title(d));
   c->st = check_identity(a, p, dims, count);
   c_do(c, reduction_mask(&r.mask, a, dims, count));
   if (c->st || !(complex || isinf(p))) return c->st ? c->st : reduction_run(out, NULL, &r);
@@ -195,7 +192,7 @@ weir_status weir_norm_dims(weir_tensor **out, const weir_tensor *a, double p, co
 static weir_status count_over(weir_tensor **out, const weir_tensor *a, const int *dims, int count)
 {
   reduction r = {.op = WEIR_REDUCE_NONZERO, .name = "count_nonzero", .a = a};
-  if (count < 0) return weir_fail(WEIR_EINVAL, "count_nonzero: %d dimensions are asked for", count);
+  if (count < 0) return fail_invalid("count_nonzero: %d dimensions are asked for", count);
   weir_status st = reduction_mask(&r.mask, a, dims, count);
   return st ? st : reduction_run(out, NULL, &r);
 }
@@ -225,15 +222,15 @@ static weir_status both_extremes(weir_tensor **least, weir_tensor **most, const 
 {
   reduction r = {.op = WEIR_REDUCE_MIN, .name = "aminmax", .a = a, .keepdim = keepdim};
   if (a->dtype == WEIR_COMPLEX64)
-    return weir_fail(WEIR_ENOTSUP, "aminmax not implemented for %s", dtype_title(WEIR_COMPLEX64));
+    return fail_unsupported("aminmax not implemented for %s", dtype_title(WEIR_COMPLEX64));
   weir_status st = reduction_mask(&r.mask, a, dims, count);
   if (st) return st;
   if (!count && !a->numel)
-    return weir_fail(WEIR_EINVAL, "aminmax(): cannot compute aminmax over an empty dimension as "
-                                  "the operation has no identity.");
+    return fail_invalid("aminmax(): cannot compute aminmax over an empty dimension as the "
+                        "operation has no identity.");
   if (count && reduced_count(a, r.mask) == 0)
-    return weir_fail(WEIR_EINVAL, "aminmax: Expected reduction dim %d to have non-zero size.",
-                     dims[0] < 0 ? dims[0] + a->dims : dims[0]);
+    return fail_invalid("aminmax: Expected reduction dim %d to have non-zero size.",
+                        dims[0] < 0 ? dims[0] + a->dims : dims[0]);
   st = reduction_run(least, NULL, &r);
   r.op = WEIR_REDUCE_MAX;
   if (!st && (st = reduction_run(most, NULL, &r))) weir_tensor_drop(least);
@@ -295,7 +292,7 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
              gives = dtype_is_integral_or_bool(d) ? weir_get_default_dtype() : d;
   bool narrow = gives == WEIR_FLOAT16 || gives == WEIR_BFLOAT16;
   bool said = recorded(a) && dtype_is_floating(d);
-  if (count < 0) return weir_fail(WEIR_EINVAL, "logsumexp: %d dimensions are asked for", count);
+  if (count < 0) return fail_invalid("logsumexp: %d dimensions are asked for", count);
   WEIR_UNRECORDED;
   c->st = reduction_mask(&mask, a, dims, count);
   weir_tensor *wide = c_to_dtype(c, a, narrow ? WEIR_FLOAT32 : gives);

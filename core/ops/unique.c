@@ -162,12 +162,12 @@ static weir_status no_parts(const uniques *u, const weir_tensor *a, int at)
 {
   weir_device d = device_of_tensor(a);
   if (a->size[at])
-    return weir_fail(WEIR_EINVAL, "There are 0 sized dimensions, and they aren't selected, so "
-                                  "unique cannot be applied");
+    return fail_invalid(
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   for (int i = 0; i < a->dims; i++)
     if (!a->size[i] && i != at)
-      return weir_fail(WEIR_EINVAL, "Number of zero sized dimensions is more than one, so unique "
-                                    "cannot be applied ");
+      return fail_invalid(
+          "Number of zero sized dimensions is more than one, so unique cannot be applied ");
   weir_status st = tensor_new_beside(u->out, a, weir_tensor_shape(a));
   if (!st && u->inverse) st = tensor_new(u->inverse, WEIR_INT64, d, false, weir_shape(0));
   if (!st && u->counts) st = tensor_new(u->counts, WEIR_INT64, d, false, weir_shape(0));
@@ -177,8 +177,7 @@ static weir_status no_parts(const uniques *u, const weir_tensor *a, int at)
 static weir_status unique_along(const uniques *u, const weir_tensor *a, int dim, bool consecutive)
 {
   int at;
-  if (!a->dims)
-    return weir_fail(WEIR_EINVAL, "Dimension specified as %d but tensor has no dimensions", dim);
+  if (!a->dims) return fail_invalid("Dimension specified as %d but tensor has no dimensions", dim);
   weir_status st = dim_resolve(&at, dim, a->dims);
   if (st) return st;
   if (a->dtype == WEIR_COMPLEX64)
@@ -261,7 +260,7 @@ static weir_status mode_run(weir_tensor **values, weir_tensor **indices, const w
   if (st) return st;
   if (!a->dims) return mode_alone(values, indices, a);
   if (!a->size[at])
-    return weir_fail(WEIR_EINVAL, "mode(): Expected reduction dim %d to have non-zero size.", at);
+    return fail_invalid("mode(): Expected reduction dim %d to have non-zero size.", at);
   if (a->dtype == WEIR_COMPLEX64 && a->numel)
     return not_implemented("mode_%s", device_of_tensor(a), WEIR_COMPLEX64);
   for (int d = 0; d < a->dims; d++)

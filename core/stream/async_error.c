@@ -185,9 +185,8 @@ static weir_status sync_now(const mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   uint64_t count = atomic_load_explicit(&ring_of(h)->count, memory_order_relaxed);
-  weir_status st = b->stream_sync
-                       ? b->stream_sync(b->self, h->stream)
-                       : weir_fail(WEIR_ENOTSUP, "the %s backend waits for no stream", b->name);
+  weir_status st = b->stream_sync ? b->stream_sync(b->self, h->stream)
+                                  : fail_unsupported("the %s backend waits for no stream", b->name);
   if (!st) async_complete((weir_stream *)h, count);
   return st;
 }
@@ -197,7 +196,7 @@ static weir_status may_wait(const mem_heap *h, const char *where)
 {
   if (device_forked()) return WEIR_ECUDA;
   if (epoch_capturing(h))
-    return weir_fail(WEIR_EINVAL, "%s: operation not permitted when stream is capturing", where);
+    return fail_invalid("%s: operation not permitted when stream is capturing", where);
   return WEIR_OK;
 }
 

@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/backend/plugin.h"
 #include "core/stream/stream.h"
@@ -135,15 +134,14 @@ static weir_status enter_pool(weir_graph *g, mem_heap *h, weir_graph_pool *pool)
 static weir_status may_begin(const weir_graph *g, const mem_heap *h)
 {
   if (!h->stream)
-    return weir_fail(WEIR_EINVAL,
-                     "CUDA graphs must be captured on a non-default stream. (However, after "
-                     "capture, it's ok to replay them on the default stream.)");
-  if (g->stream) return weir_fail(WEIR_EINVAL, "the graph is being captured already");
+    return fail_invalid("CUDA graphs must be captured on a non-default stream. (However, after "
+                        "capture, it's ok to replay them on the default stream.)");
+  if (g->stream) return fail_invalid("the graph is being captured already");
   if (g->native)
-    return weir_fail(WEIR_EINVAL, "This CUDAGraph instance already owns a captured graph. To "
-                                  "capture a new graph, create a new instance, or reset it.");
+    return fail_invalid("This CUDAGraph instance already owns a captured graph. To capture a new "
+                        "graph, create a new instance, or reset it.");
   if (!h->pool->backend->capture_begin)
-    return weir_fail(WEIR_ENOTSUP, "the %s backend captures no graphs", h->pool->backend->name);
+    return fail_unsupported("the %s backend captures no graphs", h->pool->backend->name);
   return WEIR_OK;
 }
 
@@ -196,9 +194,8 @@ weir_status weir_graph_capture_end(weir_graph *graph)
   mem_heap *h;
   weir_status st = stream_or_current(&h, NULL);
   if (st) return st;
-  if (!graph->stream) return weir_fail(WEIR_EINVAL, "the graph is not being captured: begin first");
-  if (h != graph->stream)
-    return weir_fail(WEIR_EINVAL, "Capture must end on the same stream it began on.");
+  if (!graph->stream) return fail_invalid("the graph is not being captured: begin first");
+  if (h != graph->stream) return fail_invalid("Capture must end on the same stream it began on.");
   return finish_capture(graph);
 }
 
@@ -207,8 +204,7 @@ weir_status weir_graph_replay(weir_graph *graph)
   WEIR_OP_ON(graph);
   mem_heap *h;
   if (!graph->native)
-    return weir_fail(WEIR_EINVAL,
-                     "Called CUDAGraph::replay without a preceding successful capture.");
+    return fail_invalid("Called CUDAGraph::replay without a preceding successful capture.");
   const weir_backend *b = graph->backend;
   weir_status st = weir_current_stream((weir_stream **)&h, WEIR_CUDA_AT(b->index));
   for (graph_part *p = graph->parts; p && !st; p = p->next)
@@ -222,8 +218,7 @@ weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
   WEIR_REQUIRE_OUT(out, graph);
   *out = graph->native ? graph->pool : NULL;
   return *out ? WEIR_OK
-              : weir_fail(WEIR_EINVAL,
-                          "Called CUDAGraph::pool() without a preceding successful capture.");
+              : fail_invalid("Called CUDAGraph::pool() without a preceding successful capture.");
 }
 
 weir_status weir_graph_reset(weir_graph *graph)

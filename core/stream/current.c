@@ -9,7 +9,6 @@
  * streams, for the same reason. */
 #include <stdlib.h>
 #include "core/backend/plugin.h"
-#include "core/base/require.h"
 #include "core/memory/devices.h"
 
 static pthread_key_t ended;
@@ -60,11 +59,11 @@ static void make_current(int index)
 weir_status weir_set_device(weir_device device)
 {
   if (device.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "only cuda devices can be made current, not the cpu");
+    return fail_invalid("only cuda devices can be made current, not the cpu");
   int index = weir_device_index(device);
   if (index >= WEIR_DEVICES)
-    return weir_fail(WEIR_EINVAL, "invalid device ordinal: cuda:%d, the highest there can be is %d",
-                     index, WEIR_DEVICES - 1);
+    return fail_invalid("invalid device ordinal: cuda:%d, the highest there can be is %d", index,
+                        WEIR_DEVICES - 1);
   if (index >= 0) make_current(index);
   return WEIR_OK;
 }
@@ -81,8 +80,8 @@ weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer
   WEIR_REQUIRE(out);
   *out = false;
   if (device.type != WEIR_DEVICE_CUDA || peer.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "only cuda devices can access each other, not %s and %s",
-                     weir_device_name(device), weir_device_name(peer));
+    return fail_invalid("only cuda devices can access each other, not %s and %s",
+                        weir_device_name(device), weir_device_name(peer));
   return device_reach((int)device_at(device), (int)device_at(peer), out);
 }
 

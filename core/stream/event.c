@@ -5,7 +5,6 @@
  * had been freed by then. When its device is detached the backend's event is gone with it (`life`),
  * and the event is as if it had never been recorded. */
 #include <stdlib.h>
-#include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/stream/async_error.h"
 #include "core/backend/plugin.h"
@@ -61,8 +60,7 @@ static weir_status create_event_native(weir_event *e, const weir_backend *b)
   unsigned flags = (e->options.enable_timing ? WEIR_EVENT_TIMING : 0u) |
                    (e->options.blocking ? WEIR_EVENT_BLOCKING : 0u);
   if (flags && !b->event_create_as)
-    return weir_fail(WEIR_ENOTSUP, "events of the %s backend neither measure time nor sleep",
-                     b->name);
+    return fail_unsupported("events of the %s backend neither measure time nor sleep", b->name);
   void *native;
   weir_status st =
       flags ? b->event_create_as(b->self, flags, &native) : b->event_create(b->self, &native);
@@ -98,10 +96,10 @@ weir_status weir_event_record(weir_event *event, weir_stream *stream)
   weir_status st = stream_or_current(&h, stream);
   if (st) return st;
   const weir_backend *b = h->pool->backend;
-  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
+  if (h->left) return fail_invalid("the stream has been released");
   if (is_made(event) && event->backend != b)
-    return weir_fail(WEIR_EINVAL, "Event device %d does not match recording stream's device %d.",
-                     event->backend->index, b->index);
+    return fail_invalid("Event device %d does not match recording stream's device %d.",
+                        event->backend->index, b->index);
   bool fresh = !event->native;
   if (fresh) st = create_event_native(event, b);
   if (!st && (st = record_event_native(event, h)) && fresh) { /* of no device yet */
@@ -127,7 +125,7 @@ weir_status weir_event_wait(weir_event *event, weir_stream *stream)
   weir_status st = stream_or_current(&h, stream);
   if (st || !is_made(event)) return st;
   const weir_backend *b = h->pool->backend;
-  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
+  if (h->left) return fail_invalid("the stream has been released");
   const mem_heap *from = event->captured ? heap_table[event->number] : NULL;
   if (from && from->serial == event->serial && (st = graph_join(h, from))) return st;
   st = b->event_wait(b->self, h->stream, event->native);
@@ -139,8 +137,7 @@ static weir_status askable(weir_event *e)
 {
   if (device_forked()) return WEIR_ECUDA;
   if (is_made(e) && e->captured)
-    return weir_fail(WEIR_EINVAL,
-                     "operation not permitted on an event last recorded in a capturing stream");
+    return fail_invalid("operation not permitted on an event last recorded in a capturing stream");
   return WEIR_OK;
 }
 
@@ -185,14 +182,14 @@ weir_status weir_event_synchronize(weir_event *event)
 static weir_status comparable(weir_event *start, weir_event *end)
 {
   if (!start->options.enable_timing || !end->options.enable_timing)
-    return weir_fail(WEIR_EINVAL, "Both events must be created with timing enabled "
-                                  "(weir_event_options.enable_timing)");
+    return fail_invalid(
+        "Both events must be created with timing enabled (weir_event_options.enable_timing)");
   if (!is_made(start) || !is_made(end))
-    return weir_fail(WEIR_EINVAL, "Both events must be recorded before calculating elapsed time.");
+    return fail_invalid("Both events must be recorded before calculating elapsed time.");
   if (start->backend != end->backend)
-    return weir_fail(WEIR_EINVAL,
-                     "Both events must be on the same device, but they are on cuda:%d and cuda:%d",
-                     start->backend->index, end->backend->index);
+    return fail_invalid(
+        "Both events must be on the same device, but they are on cuda:%d and cuda:%d",
+        start->backend->index, end->backend->index);
   return WEIR_OK;
 }
 
@@ -207,7 +204,7 @@ weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *
   if (!st) st = weir_event_query(&second, end);
   if (st) return st;
   if (!first || !second)
-    return weir_fail(WEIR_EINVAL, "Both events must be completed before calculating elapsed time.");
+    return fail_invalid("Both events must be completed before calculating elapsed time.");
   const weir_backend *b = start->backend;
   st = b->event_elapsed(b->self, start->native, end->native, &ms);
   *out = ms;
@@ -218,8 +215,8 @@ weir_status weir_event_device(weir_device *out, weir_event *event)
 {
   WEIR_REQUIRE(out, event);
   if (!is_made(event))
-    return weir_fail(WEIR_EINVAL, "an event is of the device it is first recorded on, and this "
-                                  "one has not been recorded");
+    return fail_invalid(
+        "an event is of the device it is first recorded on, and this one has not been recorded");
   *out = WEIR_CUDA_AT(event->backend->index);
   return WEIR_OK;
 }

@@ -7,7 +7,6 @@
  *
  * Side streams are made once for each device, priority and place, and shared by all who ask: an
  * entry is believed when the pool still has a heap of that serial number. */
-#include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/backend/plugin.h"
 #include "core/weir/stream.h"
@@ -27,7 +26,7 @@ static pthread_mutex_t sides_lock = PTHREAD_MUTEX_INITIALIZER;
 weir_status stream_pool(mem_pool **out, weir_device device)
 {
   if (device.type != WEIR_DEVICE_CPU) return pool_of_device(device, out);
-  (void)weir_fail(WEIR_EINVAL, "the cpu has no streams: its work is done when a call returns");
+  (void)fail_invalid("the cpu has no streams: its work is done when a call returns");
   return WEIR_EINVAL;
 }
 
@@ -63,7 +62,7 @@ static weir_status make_stream(mem_heap **out, mem_pool *p, int priority)
   const weir_backend *b = p->backend;
   void *native;
   if (!b->stream_create) {
-    (void)weir_fail(WEIR_ENOTSUP, "the %s backend makes no streams", b->name);
+    (void)fail_unsupported("the %s backend makes no streams", b->name);
     return WEIR_ENOTSUP;
   }
   weir_status st = priority && b->stream_create_at ? b->stream_create_at(b->self, priority, &native)
@@ -97,9 +96,8 @@ static weir_status nearest(int *priority, const weir_backend *b)
 {
   int least = 0, greatest = 0;
   if (*priority > 0)
-    return weir_fail(WEIR_EINVAL,
-                     "Expected cuda stream priority to be less than or equal to 0, got %d",
-                     *priority);
+    return fail_invalid("Expected cuda stream priority to be less than or equal to 0, got %d",
+                        *priority);
   weir_status st =
       b->stream_priorities ? b->stream_priorities(b->self, &least, &greatest) : WEIR_OK;
   if (greatest <= -LEVELS) greatest = 1 - LEVELS;
@@ -133,10 +131,10 @@ weir_status weir_stream_release(weir_stream *stream)
   mem_heap *h = (mem_heap *)stream;
   mem_pool *p = h->pool;
   const weir_backend *b = p->backend;
-  if (!h->stream) return weir_fail(WEIR_EINVAL, "the default stream stays as long as its device");
+  if (!h->stream) return fail_invalid("the default stream stays as long as its device");
   if (h->side)
-    return weir_fail(WEIR_EINVAL, "a stream of weir_stream_new() is shared and stays as long as "
-                                  "its device; weir_stream_create() makes one to be released");
+    return fail_invalid("a stream of weir_stream_new() is shared and stays as long as its device; "
+                        "weir_stream_create() makes one to be released");
   pthread_mutex_lock(&p->lock);
   weir_status st = epoch_leave(h);
   if (!st && h->own && !(st = b->stream_destroy(b->self, h->stream))) h->own = false;
@@ -164,7 +162,7 @@ weir_status weir_stream_device(weir_device *out, weir_stream *stream)
 
 static weir_status no_priorities(const weir_backend *b)
 {
-  return weir_fail(WEIR_ENOTSUP, "streams of the %s backend have no priorities", b->name);
+  return fail_unsupported("streams of the %s backend have no priorities", b->name);
 }
 
 weir_status weir_stream_priority(int *out, weir_stream *stream)
@@ -191,7 +189,7 @@ weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
   WEIR_REQUIRE(waiter, waited);
   mem_heap *a = (mem_heap *)waiter, *b = (mem_heap *)waited;
   if (device_forked()) return WEIR_ECUDA;
-  if (a->pool != b->pool) return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
+  if (a->pool != b->pool) return fail_invalid("the two streams are not of one device");
   HOLD_LOCK(&a->pool->lock);
   epoch_depend(a, b);
   return WEIR_OK;
@@ -219,7 +217,7 @@ weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
   if (st || waiter == waited) return st;
   if (epoch_capturing(waited) && (st = graph_join(waiter, waited))) return st;
   pthread_mutex_lock(&waited->pool->lock);
-  st = waited->left || waiter->left ? weir_fail(WEIR_EINVAL, "the stream has been released")
+  st = waited->left || waiter->left ? fail_invalid("the stream has been released")
                                     : wait_now(waiter, waited);
   pthread_mutex_unlock(&waited->pool->lock);
   return async_error((weir_stream *)waiter, "wait_stream", st);
@@ -234,9 +232,9 @@ weir_status weir_stream_query(bool *out, weir_stream *stream)
   if (st) return st;
   const weir_backend *b = h->pool->backend;
   if (epoch_capturing(h))
-    return weir_fail(WEIR_EINVAL, "stream_query: operation not permitted when stream is capturing");
+    return fail_invalid("stream_query: operation not permitted when stream is capturing");
   if (!b->stream_query)
-    return weir_fail(WEIR_ENOTSUP, "streams of the %s backend cannot be asked", b->name);
+    return fail_unsupported("streams of the %s backend cannot be asked", b->name);
   uint64_t count = async_count((weir_stream *)h);
   st = b->stream_query(b->self, h->stream, out);
   if (!st && *out) async_complete((weir_stream *)h, count);
@@ -263,8 +261,7 @@ static weir_status each_stream(mem_pool *p, weir_status (*one)(mem_heap *h))
 static weir_status not_captured(mem_heap *h)
 {
   return epoch_capturing(h)
-             ? weir_fail(WEIR_EINVAL,
-                         "synchronize: operation not permitted when stream is capturing")
+             ? fail_invalid("synchronize: operation not permitted when stream is capturing")
              : WEIR_OK;
 }
 
@@ -272,7 +269,7 @@ static weir_status sync_one(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   if (b->stream_sync) return b->stream_sync(b->self, h->stream);
-  return weir_fail(WEIR_ENOTSUP, "the %s backend waits for no stream", b->name);
+  return fail_unsupported("the %s backend waits for no stream", b->name);
 }
 
 weir_status weir_synchronize(weir_device device)

@@ -27,8 +27,7 @@ static weir_status find_native_stream(int device, void *native, weir_stream **ou
 {
   weir_device d = WEIR_CUDA_AT(device);
   if (device < 0 || device >= WEIR_DEVICES)
-    return weir_fail(WEIR_EINVAL, "cuda:%d is none of the %d devices there can be", device,
-                     WEIR_DEVICES);
+    return fail_invalid("cuda:%d is none of the %d devices there can be", device, WEIR_DEVICES);
   weir_status st = weir_stream_from_native(out, d, native);
   const attached_device *a = st ? NULL : attached_device_of(d);
   if (a) *torch_slot_of(device, native) = (seen){native, *out, atomic_load(&a->generation), device};
@@ -54,7 +53,7 @@ void *weir_torch_malloc(ssize_t size, int device, void *stream)
   weir_stream *s = NULL;
   void *out = NULL;
   if (size < 0) {
-    (void)weir_fail(WEIR_EINVAL, "%lld bytes cannot be allocated", (long long)size);
+    (void)fail_invalid("%lld bytes cannot be allocated", (long long)size);
     return NULL;
   }
   if (stream_of_torch(device, stream, &s)) return NULL;

@@ -7,7 +7,6 @@
  * parameter no gradient. What has no memory for the map is cast each time. */
 #include <stdlib.h>
 #include "core/base/map.h"
-#include "core/base/require.h"
 #include "core/tensor/autocast.h"
 #include "core/tensor/loop.h"
 #include "core/tensor/record.h"
@@ -144,7 +143,7 @@ static weir_status widest_of(weir_dtype *out, const weir_tensor *const *list, in
     weir_dtype d = (weir_dtype)list[i]->dtype;
     if (d == WEIR_FLOAT32) *out = d;
     if (*out != WEIR_FLOAT32 && d != lower)
-      return weir_fail(WEIR_EINVAL, "Unexpected floating ScalarType in at::autocast::prioritize");
+      return fail_invalid("Unexpected floating ScalarType in at::autocast::prioritize");
   }
   return WEIR_OK;
 }
@@ -233,14 +232,12 @@ void autocast_release(autocast_held *held)
 static weir_status check_scope(weir_device_type type, weir_dtype dtype)
 {
   if (type != WEIR_DEVICE_CPU && type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "User specified an unsupported autocast device_type %d",
-                     (int)type);
+    return fail_invalid("User specified an unsupported autocast device_type %d", (int)type);
   if (dtype == WEIR_DTYPE_NONE || dtype == WEIR_FLOAT16 || dtype == WEIR_BFLOAT16) return WEIR_OK;
   bool cuda = type == WEIR_DEVICE_CUDA;
-  return weir_fail(WEIR_EINVAL,
-                   "In %s autocast, but the target dtype is not supported. %s Autocast only "
-                   "supports dtype of weir.bfloat16, weir.float16 currently.",
-                   cuda ? "CUDA" : "CPU", cuda ? "CUDA" : "CPU");
+  return fail_invalid("In %s autocast, but the target dtype is not supported. %s Autocast only "
+                      "supports dtype of weir.bfloat16, weir.float16 currently.",
+                      cuda ? "CUDA" : "CPU", cuda ? "CUDA" : "CPU");
 }
 
 weir_status weir_autocast_enter(weir_autocast *out, weir_device_type device_type,

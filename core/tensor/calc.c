@@ -15,7 +15,7 @@ void calc_end(calc (*c)[1])
 weir_tensor *calc_keep(calc *c, weir_status st, weir_tensor **made)
 {
   if (!st && c->count == CALC_ROOM)
-    st = weir_fail(WEIR_ENOTSUP, "an expression needs more than %d temporaries", CALC_ROOM);
+    st = fail_unsupported("an expression needs more than %d temporaries", CALC_ROOM);
   if (st) {
     c->st = st;
     weir_tensor_drop(made);

@@ -2,7 +2,6 @@
  *
  * Where nothing changes and no copy is asked for, the result is the tensor itself, counted once
  * more. A new one lies in memory in the order in which the old one does. */
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/create.h"
@@ -106,8 +105,7 @@ weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options 
   if (o->dtype) s.dtype = o->dtype;
   s.pinned = o->pin_memory;
   weir_status st = format_from(&s.format, o);
-  if (!st && (unsigned)s.dtype >= WEIR_DTYPES)
-    st = weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)s.dtype);
+  if (!st && (unsigned)s.dtype >= WEIR_DTYPES) st = fail_invalid("%d is not a dtype", (int)s.dtype);
   if (st) return st;
   if (!o->copy && is_already(t, &s)) return itself(out, t);
   /* to the host without waiting there must be page-locked memory to copy to: torch makes it, too */
@@ -121,8 +119,7 @@ weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device devic
 {
   WEIR_OP(out, t);
   if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CUDA;
-  if (device.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "Invalid device, must be cuda device");
+  if (device.type != WEIR_DEVICE_CUDA) return fail_invalid("Invalid device, must be cuda device");
   return weir_to(out, t, &(weir_options){.device = device, .non_blocking = non_blocking});
 }
 
@@ -169,8 +166,8 @@ weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP(out, t);
   if (weir_tensor_is_cuda(t))
-    return weir_fail(WEIR_EINVAL, "cannot pin '%s' only dense CPU tensors can be pinned",
-                     weir_tensor_type(t));
+    return fail_invalid("cannot pin '%s' only dense CPU tensors can be pinned",
+                        weir_tensor_type(t));
   if (storage_pinned(t->storage)) return itself(out, t);
   tensor_spec s = spec_of_tensor(t);
   s.pinned = true;

@@ -21,7 +21,6 @@
  * stream uses the block, so that it is not handed out again before the copy is done. Copies on and
  * between devices never wait. */
 #include <string.h>
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
@@ -214,8 +213,8 @@ static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
   if (st) return st;
   if (shape.count == to->dims && !memcmp(shape.size, to->size, to->dims * sizeof *to->size))
     return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
-                   shape_format(&have, weir_tensor_shape(to)), shape_format(&want, shape));
+  return fail_invalid("output with shape %s doesn't match the broadcast shape %s",
+                      shape_format(&have, weir_tensor_shape(to)), shape_format(&want, shape));
 }
 
 static weir_status copy_any(weir_tensor *t, const weir_tensor *src, bool twice, bool non_blocking)
@@ -266,11 +265,11 @@ weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const we
   WEIR_UNRECORDED;
   tensor_storage *s;
   CALC(c);
-  if (!weir_dtype_size(dtype)) return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
+  if (!weir_dtype_size(dtype)) return fail_invalid("%d is not a dtype", (int)dtype);
   uint64_t need = (uint64_t)t->numel * weir_dtype_size(dtype);
   if (need != bytes)
-    return weir_fail(WEIR_EINVAL, "%lld elements of %s are %llu bytes, not %zu",
-                     (long long)t->numel, weir_dtype_name(dtype), (unsigned long long)need, bytes);
+    return fail_invalid("%lld elements of %s are %llu bytes, not %zu", (long long)t->numel,
+                        weir_dtype_name(dtype), (unsigned long long)need, bytes);
   if (bytes) WEIR_REQUIRE(out);
   if (bytes && (uintptr_t)out % host_alignment(dtype)) return read_unaligned(out, bytes, dtype, t);
   c->st = storage_over(&s, out, bytes, WEIR_CPU, NULL, NULL);

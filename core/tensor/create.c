@@ -5,7 +5,6 @@
  */
 #include <math.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/create.h"
@@ -20,7 +19,7 @@ weir_status tensor_spec_of(tensor_spec *out, const weir_options *options, weir_d
                        .device = device_resolve(o->device),
                        .pinned = o->pin_memory};
   if ((unsigned)out->dtype >= WEIR_DTYPES)
-    return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)out->dtype);
+    return fail_invalid("%d is not a dtype", (int)out->dtype);
   return format_from(&out->format, o);
 }
 
@@ -100,16 +99,15 @@ static weir_status extent_of(uint64_t *out, weir_shape shape, const int64_t *str
     by.size[i] = strides[i];
   for (int i = 0; i < shape.count; i++) {
     if (strides[i] < 0)
-      return weir_fail(WEIR_EINVAL,
-                       "Negative strides are not supported at the moment, got strides: %s",
-                       shape_format(&text, by));
+      return fail_invalid("Negative strides are not supported at the moment, got strides: %s",
+                          shape_format(&text, by));
     if (__builtin_mul_overflow(shape.size[i] - 1, strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last))
       last = INT64_MAX;
   }
   if (last >= INT64_MAX / (int64_t)itemsize(dtype) - 1)
-    return weir_fail(WEIR_EINVAL, "Storage size calculation overflowed with strides=%s",
-                     shape_format(&text, by));
+    return fail_invalid("Storage size calculation overflowed with strides=%s",
+                        shape_format(&text, by));
   *out = (uint64_t)(last + 1) * itemsize(dtype);
   return WEIR_OK;
 }
@@ -121,11 +119,9 @@ static weir_status check_aligned(const tensor_spec *s, const void *data)
   bool cuda = s->device.type == WEIR_DEVICE_CUDA;
   size_t align = cuda ? itemsize(s->dtype) : host_alignment(s->dtype);
   if (!((uintptr_t)data % align)) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL,
-                   "the data at %p is not aligned to %zu bytes, and no %s could read it "
-                   "as %s",
-                   data, align, cuda ? "CUDA device" : "loop on the cpu",
-                   weir_dtype_name(s->dtype));
+  return fail_invalid("the data at %p is not aligned to %zu bytes, and no %s could read it as %s",
+                      data, align, cuda ? "CUDA device" : "loop on the cpu",
+                      weir_dtype_name(s->dtype));
 }
 
 static weir_status check_over(uint64_t *bytes, const tensor_spec *s, const void *data,
@@ -135,8 +131,7 @@ static weir_status check_over(uint64_t *bytes, const tensor_spec *s, const void 
   device_place place;
   weir_status st = shape_numel(&numel, shape, s->dtype);
   if (st) return st;
-  if (s->pinned)
-    return weir_fail(WEIR_EINVAL, "memory of somebody else's is not pinned by a tensor over it");
+  if (s->pinned) return fail_invalid("memory of somebody else's is not pinned by a tensor over it");
   if (numel && !data) return fail_null("weir_tensor_over", "data");
   *bytes = (uint64_t)numel * itemsize(s->dtype);
   if (numel) st = check_aligned(s, data);
@@ -178,8 +173,8 @@ static weir_status check_number(weir_scalar v)
   if (v.dtype == WEIR_BOOL || v.dtype == WEIR_INT64 || v.dtype == WEIR_FLOAT64 ||
       v.dtype == WEIR_COMPLEX64)
     return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "a weir_scalar is bool, int64, float64 or complex64, not %s",
-                   weir_dtype_name(v.dtype));
+  return fail_invalid("a weir_scalar is bool, int64, float64 or complex64, not %s",
+                      weir_dtype_name(v.dtype));
 }
 
 static weir_status filled(weir_tensor **out, weir_scalar value)
@@ -288,7 +283,7 @@ CONSTANT(ones, 1)
 
 static weir_status out_of_room(void)
 {
-  return weir_fail(WEIR_EINVAL, "invalid size, possible overflow?");
+  return fail_invalid("invalid size, possible overflow?");
 }
 
 static weir_status count_integers(int64_t *out, int64_t start, int64_t end, int64_t step)
@@ -305,12 +300,12 @@ static weir_status count_range(int64_t *out, weir_scalar a, weir_scalar b, weir_
                                bool integers)
 {
   double from = scalar_real(a), to = scalar_real(b), by = scalar_real(step);
-  if (!isfinite(by)) return weir_fail(WEIR_EINVAL, "step must be finite but got %g", by);
-  if (by == 0) return weir_fail(WEIR_EINVAL, "step must be nonzero");
+  if (!isfinite(by)) return fail_invalid("step must be finite but got %g", by);
+  if (by == 0) return fail_invalid("step must be nonzero");
   if (!isfinite(from) || !isfinite(to))
-    return weir_fail(WEIR_EINVAL, "unsupported range: %g -> %g", from, to);
+    return fail_invalid("unsupported range: %g -> %g", from, to);
   if (by > 0 ? from > to : from < to)
-    return weir_fail(WEIR_EINVAL, "upper bound and lower bound inconsistent with step sign");
+    return fail_invalid("upper bound and lower bound inconsistent with step sign");
   if (integers) return count_integers(out, a.i, b.i, step.i);
   double count = ceil((to - from) / by);
   if (!(count >= 0 && count < 0x1p63)) return out_of_room();
@@ -350,7 +345,7 @@ weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, w
     weir_status st = check_number(*three[i]);
     if (st) return st;
     if (three[i]->dtype == WEIR_COMPLEX64)
-      return weir_fail(WEIR_EINVAL, "value cannot be converted to type double without overflow");
+      return fail_invalid("value cannot be converted to type double without overflow");
     integers &= three[i]->dtype != WEIR_FLOAT64;
   }
   weir_status st = tensor_spec_of(&s, options, integers ? WEIR_INT64 : weir_get_default_dtype());

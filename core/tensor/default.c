@@ -1,7 +1,6 @@
 /* default.c: what a tensor is where nobody chooses: the process's default dtype and device.
  *
  * Both are read at every creation, so each is one atomic word. */
-#include "core/base/require.h"
 #include "core/tensor/tensor.h"
 
 static _Atomic int dtype_now = WEIR_FLOAT32;
@@ -10,7 +9,7 @@ static _Atomic uint64_t device_now; /* type << 32 | index as 32 bits; 0: the cpu
 weir_status weir_set_default_dtype(weir_dtype dtype)
 {
   if (!weir_dtype_is_floating_point(dtype))
-    return weir_fail(WEIR_EINVAL, "only floating-point types are supported as the default type");
+    return fail_invalid("only floating-point types are supported as the default type");
   atomic_store_explicit(&dtype_now, (int)dtype, memory_order_relaxed);
   return WEIR_OK;
 }
@@ -24,10 +23,9 @@ weir_status weir_set_default_device(weir_device device)
 {
   if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CPU;
   if (device.type != WEIR_DEVICE_CPU && device.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "%d is no device type", (int)device.type);
+    return fail_invalid("%d is no device type", (int)device.type);
   if (device.type == WEIR_DEVICE_CPU && weir_device_index(device) > 0)
-    return weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %d",
-                     weir_device_index(device));
+    return fail_invalid("CPU device index must be -1 or zero, got %d", weir_device_index(device));
   if (device.type == WEIR_DEVICE_CPU) device = WEIR_CPU;
   uint64_t word = (uint64_t)device.type << 32 | (uint32_t)device.index.plus_1;
   atomic_store_explicit(&device_now, word, memory_order_relaxed);

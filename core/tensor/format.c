@@ -3,7 +3,6 @@
  * A format is an order of dimensions from the innermost outwards; a tensor is in it where its
  * strides are those of that order. Nothing of a format is stored: as in PyTorch, strides state
  * it. */
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/format.h"
@@ -25,15 +24,15 @@ static int dims_of_format(weir_memory_format format)
 static weir_status check_rank(weir_memory_format format, int dims)
 {
   if (!order_of(format) || dims == dims_of_format(format)) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "required rank %d tensor to use channels_last%s format",
-                   dims_of_format(format), format == WEIR_CHANNELS_LAST_3D ? "_3d" : "");
+  return fail_invalid("required rank %d tensor to use channels_last%s format",
+                      dims_of_format(format), format == WEIR_CHANNELS_LAST_3D ? "_3d" : "");
 }
 
 weir_status format_from(weir_memory_format *out, const weir_options *options)
 {
   *out = options ? (weir_memory_format)options->memory_format : WEIR_PRESERVE_FORMAT;
   if (*out <= WEIR_CHANNELS_LAST_3D) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "%d is not a memory format", (int)*out);
+  return fail_invalid("%d is not a memory format", (int)*out);
 }
 
 /* ---- what strides state ---------------------------------------------------------------------- */
@@ -138,11 +137,10 @@ weir_status weir_contiguous_format(weir_tensor **out, const weir_tensor *t,
 {
   WEIR_OP(out, t);
   if (format == WEIR_PRESERVE_FORMAT && !t->dense)
-    return weir_fail(WEIR_EINVAL,
-                     "preserve memory format is unsupported by the contiguous operator");
+    return fail_invalid("preserve memory format is unsupported by the contiguous operator");
   if (format <= WEIR_CONTIGUOUS_FORMAT) return weir_contiguous(out, t);
   if ((unsigned)format > WEIR_CHANNELS_LAST_3D)
-    return weir_fail(WEIR_EINVAL, "%d is not a memory format", (int)format);
+    return fail_invalid("%d is not a memory format", (int)format);
   if (!format_holds(t, format)) return copy_to_format(out, t, format);
   *out = weir_tensor_retain((weir_tensor *)t);
   return WEIR_OK;

@@ -179,8 +179,7 @@ weir_status compute_target_of(compute_target *out, weir_device device)
 weir_status compute_target_lacks(const compute_target *t, const char *op)
 {
   const weir_backend *b = t->place.backend;
-  return weir_fail(WEIR_ENOTSUP, "%s: the %s backend of device %d cannot do it", op, b->name,
-                   b->index);
+  return fail_unsupported("%s: the %s backend of device %d cannot do it", op, b->name, b->index);
 }
 
 weir_status compute_target_done(const compute_target *t, weir_status st, const char *op)
@@ -265,10 +264,9 @@ weir_status overlap_check(bool *copy, const weir_tensor *out, const weir_tensor 
   *copy = false;
   for (int i = 0; !out->dense && i < out->dims; i++)
     if (out->size[i] > 1 && !out->stride[i])
-      return weir_fail(WEIR_EINVAL,
-                       "unsupported operation: more than one element of the written-to "
-                       "tensor refers to a single memory location. Please clone() the "
-                       "tensor before performing the operation.");
+      return fail_invalid(
+          "unsupported operation: more than one element of the written-to tensor refers to a "
+          "single memory location. Please clone() the tensor before performing the operation.");
   if (!in || in->storage != out->storage || !in->numel || !out->numel) return WEIR_OK;
   if (in->data == out->data && same_strides(in, out)) return WEIR_OK;
   extent_of_tensor(out, &from, &to);
@@ -276,7 +274,7 @@ weir_status overlap_check(bool *copy, const weir_tensor *out, const weir_tensor 
   if (in_to <= from || to <= in_from) return WEIR_OK;
   *copy = !fills_memory(out) || !fills_memory(in);
   if (*copy) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "unsupported operation: some elements of the input tensor and the "
-                                "written-to tensor refer to a single memory location. Please "
-                                "clone() the tensor before performing the operation.");
+  return fail_invalid(
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
+      "a single memory location. Please clone() the tensor before performing the operation.");
 }

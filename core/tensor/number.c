@@ -6,7 +6,6 @@
  * complex. */
 #include <math.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/backend/half.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
@@ -66,8 +65,8 @@ weir_status scalar_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
   else
     fits = float_fits(f, dtype) && (!is_complex(v) || float_fits(v.imag, dtype));
   if (!fits)
-    return weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
-                     type_of_number(dtype));
+    return fail_invalid("value cannot be converted to type %s without overflow",
+                        type_of_number(dtype));
   if (dtype_is_integral(dtype))
     *out = weir_int(v.dtype == WEIR_INT64 || v.dtype == WEIR_BOOL ? v.i
                     : f >= 0x1p63                                 ? INT64_MAX
@@ -189,6 +188,6 @@ weir_status weir_item(weir_scalar *out, const weir_tensor *t)
   WEIR_REQUIRE(out, t);
   *out = weir_bool(false);
   if (t->numel == 1) return scalar_of(out, t);
-  return weir_fail(WEIR_EINVAL, "a Tensor with %lld elements cannot be converted to Scalar",
-                   (long long)t->numel);
+  return fail_invalid("a Tensor with %lld elements cannot be converted to Scalar",
+                      (long long)t->numel);
 }

@@ -3,7 +3,6 @@
  * In addition to view.c, which has what a shape alone decides. Checks are PyTorch's, in its
  * order. */
 #include "core/base/least.h"
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/loop.h"
@@ -16,7 +15,7 @@ static weir_status dim_of(int *out, int dim, const weir_tensor *t)
 {
   weir_status st = dim_resolve(out, dim, t->dims);
   if (st || t->dims) return st;
-  return weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
+  return fail_invalid("Dimension specified as 0 but tensor has no dimensions");
 }
 
 weir_status weir_unbind(weir_tensor **out, int *count, int room, const weir_tensor *t, int dim)
@@ -26,8 +25,8 @@ weir_status weir_unbind(weir_tensor **out, int *count, int room, const weir_tens
   weir_status st = dim_of(&dim, dim, t);
   if (st) return st;
   if (t->size[dim] > room)
-    return weir_fail(WEIR_EINVAL, "there is room for %d tensors, and unbind makes %lld", room,
-                     (long long)t->size[dim]);
+    return fail_invalid("there is room for %d tensors, and unbind makes %lld", room,
+                        (long long)t->size[dim]);
   int i = 0;
   for (; i < t->size[dim] && !st; i++)
     st = weir_select(&out[i], t, dim, i);
@@ -45,18 +44,16 @@ static weir_status check_splits(const int64_t *sizes, int count, const weir_tens
   int64_t sum = 0;
   for (int i = 0; i < count; i++) {
     if (sizes[i] < 0)
-      return weir_fail(WEIR_EINVAL,
-                       "split_with_sizes expects split_sizes have only non-negative entries, but "
-                       "got split_sizes=%s",
-                       shape_format(&text, shown));
+      return fail_invalid("split_with_sizes expects split_sizes have only non-negative entries, "
+                          "but got split_sizes=%s",
+                          shape_format(&text, shown));
     if (__builtin_add_overflow(sum, sizes[i], &sum)) sum = INT64_MAX;
   }
   return sum == t->size[dim]
              ? WEIR_OK
-             : weir_fail(WEIR_EINVAL,
-                         "split_with_sizes expects split_sizes to sum exactly to %lld (input "
-                         "tensor's size at dimension %d), but got split_sizes=%s",
-                         (long long)t->size[dim], named, shape_format(&text, shown));
+             : fail_invalid("split_with_sizes expects split_sizes to sum exactly to %lld (input "
+                            "tensor's size at dimension %d), but got split_sizes=%s",
+                            (long long)t->size[dim], named, shape_format(&text, shown));
 }
 
 weir_status weir_split_with_sizes(weir_tensor **out, const weir_tensor *t, const int64_t *sizes,
@@ -64,7 +61,7 @@ weir_status weir_split_with_sizes(weir_tensor **out, const weir_tensor *t, const
 {
   WEIR_REQUIRE(out, t);
   if (count > 0) WEIR_REQUIRE(sizes);
-  if (!t->dims) return weir_fail(WEIR_EINVAL, "split expects at least a 1-dimensional tensor");
+  if (!t->dims) return fail_invalid("split expects at least a 1-dimensional tensor");
   int named = dim;
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (!st) st = check_splits(sizes, count, t, named, dim);
@@ -79,8 +76,8 @@ weir_status weir_split_with_sizes(weir_tensor **out, const weir_tensor *t, const
 static weir_status check_split(const weir_tensor *t, int *dim)
 {
   if (!t->dims)
-    return weir_fail(WEIR_EINVAL, "tensor_split expected at least a 1-dimensional tensor, but got "
-                                  "a tensor with 0 dims");
+    return fail_invalid(
+        "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
   return dim_resolve(dim, *dim, t->dims);
 }
 
@@ -90,7 +87,7 @@ weir_status weir_tensor_split(weir_tensor **out, const weir_tensor *t, int secti
   weir_status st = check_split(t, &dim);
   if (st) return st;
   if (sections <= 0)
-    return weir_fail(WEIR_EINVAL, "number of sections must be larger than 0, got %d", sections);
+    return fail_invalid("number of sections must be larger than 0, got %d", sections);
   int64_t each = t->size[dim] / sections, more = t->size[dim] % sections, from = 0;
   int i = 0;
   for (; i < sections && !st; i++) {
@@ -107,7 +104,7 @@ weir_status weir_tensor_split_at(weir_tensor **out, const weir_tensor *t, const 
   WEIR_REQUIRE(out, t);
   if (count > 0) WEIR_REQUIRE(places);
   weir_status st = check_split(t, &dim);
-  if (!st && count < 0) st = weir_fail(WEIR_EINVAL, "a tensor is not split at %d places", count);
+  if (!st && count < 0) st = fail_invalid("a tensor is not split at %d places", count);
   if (st) return st;
   int i = 0;
   int64_t from = 0;
@@ -123,12 +120,11 @@ weir_status weir_tensor_split_at(weir_tensor **out, const weir_tensor *t, const 
 
 static weir_status check_window(int64_t whole, int dim, int64_t size, int64_t step)
 {
-  if (size < 0) return weir_fail(WEIR_EINVAL, "size is %lld but must be >= 0", (long long)size);
+  if (size < 0) return fail_invalid("size is %lld but must be >= 0", (long long)size);
   if (size > whole)
-    return weir_fail(WEIR_EINVAL,
-                     "maximum size for tensor at dimension %d is %lld but size is %lld", dim,
-                     (long long)whole, (long long)size);
-  if (step <= 0) return weir_fail(WEIR_EINVAL, "step is %lld but must be > 0", (long long)step);
+    return fail_invalid("maximum size for tensor at dimension %d is %lld but size is %lld", dim,
+                        (long long)whole, (long long)size);
+  if (step <= 0) return fail_invalid("step is %lld but must be > 0", (long long)step);
   return WEIR_OK;
 }
 
@@ -165,8 +161,7 @@ weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, int64_t offse
   weir_status st = dim_resolve(&one, dim1, t->dims);
   if (!st) st = dim_resolve(&two, dim2, t->dims);
   if (st) return st;
-  if (one == two)
-    return weir_fail(WEIR_EINVAL, "diagonal dimensions cannot be identical %d, %d", dim1, dim2);
+  if (one == two) return fail_invalid("diagonal dimensions cannot be identical %d, %d", dim1, dim2);
   for (int i = 0; i < t->dims; i++) {
     if (i == one || i == two) continue;
     stride[shape.count] = t->stride[i];
@@ -204,7 +199,7 @@ weir_status weir_view_as_real(weir_tensor **out, const weir_tensor *t)
   WEIR_REQUIRE_OUT(out, t);
   int64_t sizes[WEIR_MAX_DIMS + 1], strides[WEIR_MAX_DIMS + 1];
   if (t->dtype != WEIR_COMPLEX64)
-    return weir_fail(WEIR_EINVAL, "view_as_real is only supported for complex tensors");
+    return fail_invalid("view_as_real is only supported for complex tensors");
   weir_status st = check_dim_count(t->dims + 1);
   if (st) return st;
   for (int d = 0; d < t->dims; d++) {
@@ -219,17 +214,14 @@ weir_status weir_view_as_real(weir_tensor **out, const weir_tensor *t)
 static weir_status check_pairs(const weir_tensor *t)
 {
   int last = t->dims - 1;
-  if (!t->dims) return weir_fail(WEIR_EINVAL, "Input tensor must have one or more dimensions");
-  if (t->size[last] != 2)
-    return weir_fail(WEIR_EINVAL, "Tensor must have a last dimension of size 2");
-  if (t->stride[last] != 1)
-    return weir_fail(WEIR_EINVAL, "Tensor must have a last dimension with stride 1");
+  if (!t->dims) return fail_invalid("Input tensor must have one or more dimensions");
+  if (t->size[last] != 2) return fail_invalid("Tensor must have a last dimension of size 2");
+  if (t->stride[last] != 1) return fail_invalid("Tensor must have a last dimension with stride 1");
   for (int d = 0; d < last; d++)
     if (t->size[d] != 1 && t->stride[d] % 2)
-      return weir_fail(WEIR_EINVAL,
-                       "Tensor must have a stride divisible by 2 for all but last dimension");
+      return fail_invalid("Tensor must have a stride divisible by 2 for all but last dimension");
   return (t->data - (char *)t->storage->data) % (int64_t)itemsize(WEIR_COMPLEX64)
-             ? weir_fail(WEIR_EINVAL, "Tensor must have a storage_offset divisible by 2")
+             ? fail_invalid("Tensor must have a storage_offset divisible by 2")
              : WEIR_OK;
 }
 
@@ -238,13 +230,12 @@ weir_status weir_view_as_complex(weir_tensor **out, const weir_tensor *t)
   WEIR_REQUIRE_OUT(out, t);
   int64_t strides[WEIR_MAX_DIMS];
   if (t->dtype == WEIR_FLOAT16 || t->dtype == WEIR_FLOAT64)
-    return weir_fail(WEIR_ENOTSUP, "view_as_complex: there are no complex numbers of %s here",
-                     weir_dtype_name((weir_dtype)t->dtype));
+    return fail_unsupported("view_as_complex: there are no complex numbers of %s here",
+                            weir_dtype_name((weir_dtype)t->dtype));
   if (t->dtype != WEIR_FLOAT32)
-    return weir_fail(WEIR_EINVAL,
-                     "view_as_complex is only supported for half, float and double tensors, but "
-                     "got a tensor of scalar type: %s",
-                     dtype_title((weir_dtype)t->dtype));
+    return fail_invalid("view_as_complex is only supported for half, float and double tensors, but "
+                        "got a tensor of scalar type: %s",
+                        dtype_title((weir_dtype)t->dtype));
   weir_status st = check_pairs(t);
   if (st) return st;
   for (int d = 0; d < t->dims - 1; d++)
@@ -270,7 +261,7 @@ weir_status weir_imag(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_REQUIRE_OUT(out, t);
   if (t->dtype == WEIR_COMPLEX64) return part_of_numbers(out, t, 1);
-  return weir_fail(WEIR_EINVAL, "imag is not implemented for tensors with non-complex dtypes.");
+  return fail_invalid("imag is not implemented for tensors with non-complex dtypes.");
 }
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
@@ -301,8 +292,7 @@ static weir_status check_moved(unsigned *seen, const int *dims, const int *list,
     shown.size[i] = list[i];
   for (int i = 0; i < count; i++) {
     if (*seen >> dims[i] & 1)
-      return weir_fail(WEIR_EINVAL, "movedim: repeated dim in `%s` (%s)", name,
-                       shape_format(&text, shown));
+      return fail_invalid("movedim: repeated dim in `%s` (%s)", name, shape_format(&text, shown));
     *seen |= 1U << dims[i];
   }
   return WEIR_OK;
@@ -316,8 +306,8 @@ weir_status weir_movedim(weir_tensor **out, const weir_tensor *t, const int *sou
   int from[WEIR_MAX_DIMS], to[WEIR_MAX_DIMS], order[WEIR_MAX_DIMS], next = 0;
   unsigned taken, placed;
   if (count < 0 || count > (t->dims ? t->dims : 1))
-    return weir_fail(WEIR_EINVAL, "movedim: a tensor of %d dimensions has no %d to move",
-                     (int)t->dims, count);
+    return fail_invalid("movedim: a tensor of %d dimensions has no %d to move", (int)t->dims,
+                        count);
   weir_status st = resolve_dims(from, source, count, t->dims);
   if (!st) st = resolve_dims(to, destination, count, t->dims);
   if (!st) st = check_moved(&taken, from, source, count, "source");
@@ -343,14 +333,13 @@ static weir_status infer_part(weir_shape *s, int64_t whole, int dim)
   for (int i = 0; i < s->count; i++) {
     if (s->size[i] == -1) {
       if (at >= 0)
-        return weir_fail(WEIR_EINVAL, "unflatten got an unexpected error: only one dimension "
-                                      "can be inferred");
+        return fail_invalid(
+            "unflatten got an unexpected error: only one dimension can be inferred");
       at = i;
     } else if (s->size[i] < 0) {
-      return weir_fail(WEIR_EINVAL,
-                       "unflatten got an unexpected error: invalid shape dimension %lld at index "
-                       "%d of shape %s",
-                       (long long)s->size[i], i, shape_format(&text, *s));
+      return fail_invalid(
+          "unflatten got an unexpected error: invalid shape dimension %lld at index %d of shape %s",
+          (long long)s->size[i], i, shape_format(&text, *s));
     } else if (__builtin_mul_overflow(known, s->size[i], &known)) {
       known = -1;
       break;
@@ -358,10 +347,9 @@ static weir_status infer_part(weir_shape *s, int64_t whole, int dim)
   }
   bool fits = at < 0 ? known == whole : known > 0 && whole % known == 0;
   if (!fits)
-    return weir_fail(WEIR_EINVAL,
-                     "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%lld) "
-                     "in the input tensor",
-                     shape_format(&text, *s), dim, (long long)whole);
+    return fail_invalid("unflatten: Provided sizes %s don't multiply up to the size of dim %d "
+                        "(%lld) in the input tensor",
+                        shape_format(&text, *s), dim, (long long)whole);
   if (at >= 0) s->size[at] = whole / known;
   return WEIR_OK;
 }
@@ -372,10 +360,9 @@ weir_status weir_unflatten(weir_tensor **out, const weir_tensor *t, int dim, wei
   weir_shape shape = {0, {0}};
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
-  if (sizes.count <= 0) return weir_fail(WEIR_EINVAL, "unflatten: sizes must be non-empty");
+  if (sizes.count <= 0) return fail_invalid("unflatten: sizes must be non-empty");
   if (!t->dims)
-    return weir_fail(WEIR_EINVAL,
-                     "unflatten got an unexpected error: the tensor has no dimensions");
+    return fail_invalid("unflatten got an unexpected error: the tensor has no dimensions");
   st = check_dim_count(t->dims - 1 + sizes.count);
   if (!st) st = infer_part(&sizes, t->size[dim], dim);
   if (st) return st;
@@ -402,21 +389,20 @@ weir_status weir_expand_as(weir_tensor **out, const weir_tensor *t, const weir_t
 static weir_status check_grid(const weir_tensor *const *tensors, int count)
 {
   text_buffer text;
-  if (count < 1) return weir_fail(WEIR_EINVAL, "meshgrid expects a non-empty TensorList");
+  if (count < 1) return fail_invalid("meshgrid expects a non-empty TensorList");
   for (int i = 0; i < count; i++) {
     const weir_tensor *t = tensors[i];
-    if (!t) return weir_fail(WEIR_EINVAL, "tensor %d of the list is NULL", i);
+    if (!t) return fail_invalid("tensor %d of the list is NULL", i);
     if (t->dims > 1)
-      return weir_fail(WEIR_EINVAL,
-                       "weir.meshgrid: Expected 0D or 1D tensor in the tensor list but got: a "
-                       "tensor of shape %s",
-                       shape_format(&text, weir_shape_of(t->dims, t->size)));
+      return fail_invalid("weir.meshgrid: Expected 0D or 1D tensor in the tensor list but got: a "
+                          "tensor of shape %s",
+                          shape_format(&text, weir_shape_of(t->dims, t->size)));
   }
   for (int i = 1; i < count; i++) {
     if (tensors[i]->dtype != tensors[0]->dtype)
-      return weir_fail(WEIR_EINVAL, "meshgrid expects all tensors to have the same dtype");
+      return fail_invalid("meshgrid expects all tensors to have the same dtype");
     if (!weir_device_equal(device_of_tensor(tensors[i]), device_of_tensor(tensors[0])))
-      return weir_fail(WEIR_EINVAL, "meshgrid expects all tensors to have the same device");
+      return fail_invalid("meshgrid expects all tensors to have the same device");
   }
   return check_dim_count(count);
 }

@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/base/lock.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
@@ -52,11 +51,10 @@ weir_status weir_set_print_options(const weir_print_options *options)
   weir_print_options o = options ? *options : at_first;
   if (o.precision < 0 || o.precision > PRECISION_MOST || o.threshold < 0 || o.edgeitems < 0 ||
       o.linewidth < 1 || o.sci_mode < -1 || o.sci_mode > 1)
-    return weir_fail(WEIR_EINVAL,
-                     "print options: precision is 0 to %d, threshold and edgeitems from 0, "
-                     "linewidth from 1, sci_mode -1, 0 or 1; got %d, %d, %d, %d, %d",
-                     PRECISION_MOST, o.precision, o.threshold, o.edgeitems, o.linewidth,
-                     o.sci_mode);
+    return fail_invalid("print options: precision is 0 to %d, threshold and edgeitems from 0, "
+                        "linewidth from 1, sci_mode -1, 0 or 1; got %d, %d, %d, %d, %d",
+                        PRECISION_MOST, o.precision, o.threshold, o.edgeitems, o.linewidth,
+                        o.sci_mode);
   HOLD_LOCK(&lock);
   now = o;
   return WEIR_OK;

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include "core/backend/scalar_type.h"
-#include "core/base/require.h"
 #include "core/tensor/loop.h"
 
 static weir_status promote_to(weir_dtype *to, weir_dtype dtype)
@@ -29,8 +28,8 @@ weir_status categories_number(categories *c, weir_scalar number)
 {
   weir_dtype d = number.dtype;
   if (d != WEIR_BOOL && d != WEIR_INT64 && d != WEIR_FLOAT64 && d != WEIR_COMPLEX64)
-    return weir_fail(WEIR_EINVAL, "a weir_scalar is bool, int64, float64 or complex64, not %s",
-                     weir_dtype_name(d));
+    return fail_invalid("a weir_scalar is bool, int64, float64 or complex64, not %s",
+                        weir_dtype_name(d));
   return promote_to(&c->number, d == WEIR_FLOAT64 ? weir_get_default_dtype() : d);
 }
 
@@ -49,8 +48,9 @@ static weir_status combine(weir_dtype *out, weir_dtype higher, weir_dtype lower)
       return WEIR_OK;
     }
     *out = WEIR_DTYPE_NONE;
-    return weir_fail(WEIR_ENOTSUP, "%s and a complex number promote to %s, which is no dtype here",
-                     weir_dtype_name(higher), higher == WEIR_FLOAT64 ? "complex128" : "complex32");
+    return fail_unsupported("%s and a complex number promote to %s, which is no dtype here",
+                            weir_dtype_name(higher),
+                            higher == WEIR_FLOAT64 ? "complex128" : "complex32");
   }
   if (higher == WEIR_BOOL || dtype_is_floating(lower) || lower == WEIR_COMPLEX64)
     return weir_promote_types(out, higher, lower);
@@ -133,5 +133,5 @@ weir_status not_implemented(const char *kernel, weir_device device, weir_dtype d
 {
   char name[64];
   (void)snprintf(name, sizeof name, kernel, device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu");
-  return weir_fail(WEIR_ENOTSUP, "\"%s\" not implemented for '%s'", name, dtype_title(dtype));
+  return fail_unsupported("\"%s\" not implemented for '%s'", name, dtype_title(dtype));
 }

@@ -6,7 +6,6 @@
  * fail after it, and releasing, may word others. */
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/tensor/tensor.h"
 
 enum { ITEMS_HERE = sizeof((weir_scope *)0)->here / sizeof(weir_scope_item) };
@@ -83,7 +82,7 @@ static weir_status add_item(weir_scope *s, weir_tensor *t, weir_tensor **out)
 
 static weir_status no_scope(void)
 {
-  return weir_fail(WEIR_EINVAL, "no WEIR_SCOPE is open in this thread");
+  return fail_invalid("no WEIR_SCOPE is open in this thread");
 }
 
 weir_tensor *weir_scope_take(weir_tensor *t)

@@ -44,8 +44,8 @@ weir_status device_place_of(device_place *out, weir_device device)
   mem_heap *h = current_heap(d);
   *out = (device_place){h->pool->backend, (weir_stream *)h, h->stream};
   if (!out->backend->compute || !out->backend->copy)
-    return weir_fail(WEIR_ENOTSUP, "the %s backend of cuda:%d holds memory, but no tensors",
-                     out->backend->name, out->backend->index);
+    return fail_unsupported("the %s backend of cuda:%d holds memory, but no tensors",
+                            out->backend->name, out->backend->index);
   return WEIR_OK;
 }
 
@@ -116,10 +116,9 @@ static weir_status storage_from_pool(tensor_storage **out, uint64_t bytes, weir_
 static weir_status check_device(weir_device device)
 {
   if (device.type == WEIR_DEVICE_CUDA) return WEIR_OK;
-  if (device.type != WEIR_DEVICE_CPU)
-    return weir_fail(WEIR_EINVAL, "%d is no device type", (int)device.type);
-  return device.index.plus_1 ? weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %d",
-                                         weir_device_index(device))
+  if (device.type != WEIR_DEVICE_CPU) return fail_invalid("%d is no device type", (int)device.type);
+  return device.index.plus_1 ? fail_invalid("CPU device index must be -1 or zero, got %d",
+                                            weir_device_index(device))
                              : WEIR_OK;
 }
 
@@ -130,7 +129,7 @@ weir_status storage_new(tensor_storage **out, uint64_t bytes, weir_device device
     return storage_on_host(out, bytes);
   weir_status st = check_device(device);
   if (!st && pinned && device.type != WEIR_DEVICE_CPU)
-    st = weir_fail(WEIR_EINVAL, "Only dense CPU tensors can be pinned");
+    st = fail_invalid("Only dense CPU tensors can be pinned");
   return st ? st : storage_from_pool(out, bytes, device, pinned);
 }
 

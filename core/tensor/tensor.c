@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/record.h"
@@ -32,7 +31,7 @@ const char *shape_format(text_buffer *out, weir_shape shape)
 weir_status check_dim_count(int dims)
 {
   if (dims >= 0 && dims <= WEIR_MAX_DIMS) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS, dims);
+  return fail_invalid("a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS, dims);
 }
 
 weir_status drop_parts(weir_tensor **out, int count, weir_status st)
@@ -46,14 +45,13 @@ static __attribute__((cold)) weir_status bad_shape(weir_shape s, weir_dtype dtyp
 {
   text_buffer text;
   if ((unsigned)dtype >= WEIR_DTYPES || !dtype)
-    return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
+    return fail_invalid("%d is not a dtype", (int)dtype);
   if (check_dim_count(s.count)) return WEIR_EINVAL;
   for (int i = 0; i < s.count; i++)
     if (s.size[i] < 0)
-      return weir_fail(WEIR_EINVAL, "Trying to create tensor with negative dimension %lld: %s",
-                       (long long)s.size[i], shape_format(&text, s));
-  return weir_fail(WEIR_EINVAL, "Storage size calculation overflowed with sizes=%s",
-                   shape_format(&text, s));
+      return fail_invalid("Trying to create tensor with negative dimension %lld: %s",
+                          (long long)s.size[i], shape_format(&text, s));
+  return fail_invalid("Storage size calculation overflowed with sizes=%s", shape_format(&text, s));
 }
 
 weir_status shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype)
@@ -74,9 +72,8 @@ weir_status dim_resolve(int *out, int dim, int dims)
 {
   int room = dims ? dims : 1; /* a tensor without dimensions takes 0 and -1 */
   if (dim < -room || dim >= room)
-    return weir_fail(WEIR_EINVAL,
-                     "Dimension out of range (expected to be in range of [%d, %d], but got %d)",
-                     -room, room - 1, dim);
+    return fail_invalid("Dimension out of range (expected to be in range of [%d, %d], but got %d)",
+                        -room, room - 1, dim);
   *out = dim < 0 ? dim + room : dim;
   return WEIR_OK;
 }

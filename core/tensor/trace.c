@@ -151,12 +151,11 @@ static weir_status make_folder(const char *path)
 {
   const char *slash = path ? strrchr(path, '/') : NULL;
   struct stat s;
-  if (!path || !*path || (slash && !slash[1]))
-    return weir_fail(WEIR_EINVAL, "a trace needs a file's name");
+  if (!path || !*path || (slash && !slash[1])) return fail_invalid("a trace needs a file's name");
   int dir = slash ? (int)(slash - path) : 1, n;
   n = snprintf(own.folder, sizeof own.folder, "%.*s/.weir-trace-XXXXXX", dir, slash ? path : ".");
   if (n < 0 || (size_t)n >= sizeof own.folder || strlen(path) >= sizeof own.path)
-    return weir_fail(WEIR_EINVAL, "the name of a trace is too long");
+    return fail_invalid("the name of a trace is too long");
   if (!lstat(path, &s)) return weir_fail(WEIR_EIO, "cannot create %s: it exists", path);
   if (!mkdtemp(own.folder))
     return weir_fail_errno(errno == ENOENT ? WEIR_ENOENT : WEIR_EIO, errno, "cannot create %s",
@@ -196,7 +195,7 @@ weir_status weir_trace_start(const char *path)
   (void)pthread_once(&own.once, init_trace);
   HOLD_LOCK(&own.lock);
   if (own.started)
-    st = weir_fail(WEIR_EINVAL, "a trace is being written already: %s", own.path);
+    st = fail_invalid("a trace is being written already: %s", own.path);
   else if (notify_preload())
     own.aside = true;
   else if (!(st = make_folder(path)) && (st = open_engine_spool()))
@@ -230,7 +229,7 @@ weir_status weir_trace_stop(void)
 {
   weir_status st = WEIR_OK;
   HOLD_LOCK(&own.lock);
-  if (!own.started) return weir_fail(WEIR_EINVAL, "no trace was started");
+  if (!own.started) return fail_invalid("no trace was started");
   if (!own.aside) {
     (void)notify_record(NULL);
     atomic_store(&active, false);

@@ -3,7 +3,6 @@
  * Each function checks its arguments in PyTorch's order and with its sentences, and then makes one
  * tensor_view(). Only weir_reshape() and weir_flatten() may copy, where no strides can show
  * the elements in the new shape. */
-#include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
 #include "core/tensor/record.h"
@@ -53,8 +52,8 @@ static void take_out(view *v, int dim)
 static __attribute__((cold)) weir_status bad_shape(const weir_tensor *t, weir_shape s)
 {
   text_buffer text;
-  return weir_fail(WEIR_EINVAL, "shape '%s' is invalid for input of size %lld",
-                   shape_format(&text, s), (long long)t->numel);
+  return fail_invalid("shape '%s' is invalid for input of size %lld", shape_format(&text, s),
+                      (long long)t->numel);
 }
 
 /* The one size that is -1 becomes what is left; then as many elements as t has. */
@@ -72,18 +71,17 @@ static weir_status infer_size(weir_shape *s, const weir_tensor *t)
       continue;
     }
     if (s->size[i] < -1)
-      return weir_fail(WEIR_EINVAL, "invalid shape dimension %lld at index %d of shape %s",
-                       (long long)s->size[i], i, shape_format(&text, *s));
-    if (at >= 0) return weir_fail(WEIR_EINVAL, "only one dimension can be inferred");
+      return fail_invalid("invalid shape dimension %lld at index %d of shape %s",
+                          (long long)s->size[i], i, shape_format(&text, *s));
+    if (at >= 0) return fail_invalid("only one dimension can be inferred");
     at = i;
   }
   if (at < 0) return !over && known == t->numel ? WEIR_OK : bad_shape(t, *s);
   if (over || (known ? t->numel % known : t->numel)) return bad_shape(t, *s);
   if (!known)
-    return weir_fail(WEIR_EINVAL,
-                     "cannot reshape tensor of 0 elements into shape %s because the unspecified "
-                     "dimension size -1 can be any value and is ambiguous",
-                     shape_format(&text, *s));
+    return fail_invalid("cannot reshape tensor of 0 elements into shape %s because the unspecified "
+                        "dimension size -1 can be any value and is ambiguous",
+                        shape_format(&text, *s));
   s->size[at] = t->numel / known;
   return WEIR_OK;
 }
@@ -130,9 +128,9 @@ weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
   WEIR_REQUIRE_OUT(out, t);
   weir_status st = try_view(out, t, &shape);
   if (st || *out) return st;
-  return weir_fail(WEIR_EINVAL, "view size is not compatible with input tensor's size and stride "
-                                "(at least one dimension spans across two contiguous subspaces). "
-                                "Use .reshape(...) instead.");
+  return fail_invalid(
+      "view size is not compatible with input tensor's size and stride (at least one dimension "
+      "spans across two contiguous subspaces). Use .reshape(...) instead.");
 }
 
 weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape)
@@ -153,8 +151,7 @@ weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int 
   if (!st) st = dim_resolve(&to, to, t->dims);
   if (st) return st;
   if (from > to)
-    return weir_fail(WEIR_EINVAL,
-                     "flatten() has invalid args: start_dim cannot come after end_dim");
+    return fail_invalid("flatten() has invalid args: start_dim cannot come after end_dim");
   if (!t->dims) return weir_view(out, t, weir_shape(1));
   if (from == to) { /* torch: itself, and no view of it */
     *out = weir_tensor_retain((weir_tensor *)t);
@@ -200,11 +197,10 @@ static __attribute__((cold)) weir_status bad_expand(const weir_tensor *t, weir_s
                                                     int64_t size)
 {
   text_buffer to, from;
-  return weir_fail(WEIR_EINVAL,
-                   "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                   "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
-                   (long long)s.size[i], (long long)size, i, shape_format(&to, s),
-                   shape_format(&from, weir_tensor_shape(t)));
+  return fail_invalid("The expanded size of the tensor (%lld) must match the existing size (%lld) "
+                      "at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+                      (long long)s.size[i], (long long)size, i, shape_format(&to, s),
+                      shape_format(&from, weir_tensor_shape(t)));
 }
 
 weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shape)
@@ -217,20 +213,18 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
   weir_status st = check_dim_count(shape.count);
   if (st) return st;
   if (more < 0)
-    return weir_fail(WEIR_EINVAL,
-                     "expand(%s{%s}, size=%s): the number of sizes provided (%d) must be greater "
-                     "or equal to the number of dimensions in the tensor (%d)",
-                     weir_tensor_type(t), shape_format(&from, weir_tensor_shape(t)),
-                     shape_format(&to, shape), shape.count, (int)t->dims);
+    return fail_invalid("expand(%s{%s}, size=%s): the number of sizes provided (%d) must be "
+                        "greater or equal to the number of dimensions in the tensor (%d)",
+                        weir_tensor_type(t), shape_format(&from, weir_tensor_shape(t)),
+                        shape_format(&to, shape), shape.count, (int)t->dims);
   for (int i = shape.count - 1; i >= 0; i--) {
     int64_t size = i < more ? 1 : t->size[i - more];
     int64_t stride = i >= more ? t->stride[i - more] : 0;
     if (i < more && t->dims) stride = v.shape.size[i + 1] * v.stride[i + 1];
     if (shape.size[i] == -1 && i < more)
-      return weir_fail(WEIR_EINVAL,
-                       "The expanded size of the tensor (-1) isn't allowed in a leading, "
-                       "non-existing dimension %d",
-                       i);
+      return fail_invalid("The expanded size of the tensor (-1) isn't allowed in a leading, "
+                          "non-existing dimension %d",
+                          i);
     if (shape.size[i] == -1) v.shape.size[i] = size;
     if (v.shape.size[i] != size && (size != 1 || shape.size[i] < 0))
       return bad_expand(t, shape, i, size);
@@ -282,8 +276,7 @@ weir_status weir_t(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_REQUIRE_OUT(out, t);
   if (t->dims > 2)
-    return weir_fail(WEIR_EINVAL, "t() expects a tensor with <= 2 dimensions, but self is %dD",
-                     (int)t->dims);
+    return fail_invalid("t() expects a tensor with <= 2 dimensions, but self is %dD", (int)t->dims);
   return weir_transpose(out, t, 0, t->dims == 2 ? 1 : 0);
 }
 
@@ -297,7 +290,7 @@ weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *ord
     int d;
     weir_status st = dim_resolve(&d, order[i], t->dims);
     if (st) return st;
-    if (seen >> d & 1) return weir_fail(WEIR_EINVAL, "permute(): duplicate dims are not allowed.");
+    if (seen >> d & 1) return fail_invalid("permute(): duplicate dims are not allowed.");
     seen |= 1u << d;
     v.shape.size[i] = t->size[d];
     v.stride[i] = t->stride[d];
@@ -310,9 +303,8 @@ weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *ord
 
 static weir_status out_of_range(const char *what, int64_t least, int64_t most, int64_t got)
 {
-  return weir_fail(WEIR_EINVAL,
-                   "%s out of range (expected to be in range of [%lld, %lld], but got %lld)", what,
-                   (long long)least, (long long)most, (long long)got);
+  return fail_invalid("%s out of range (expected to be in range of [%lld, %lld], but got %lld)",
+                      what, (long long)least, (long long)most, (long long)got);
 }
 
 /* Elements `start` to start + length step of a dimension; all checked. */
@@ -336,10 +328,10 @@ weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t
                        int64_t step)
 {
   WEIR_REQUIRE_OUT(out, t);
-  if (!t->dims) return weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor.");
+  if (!t->dims) return fail_invalid("slice() cannot be applied to a 0-dim tensor.");
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
-  if (step <= 0) return weir_fail(WEIR_EINVAL, "slice step must be positive");
+  if (step <= 0) return fail_invalid("slice step must be positive");
   int64_t size = t->size[dim];
   start = clamp_index(start < 0 ? start + size : start, 0, size);
   end = clamp_index(end < 0 ? end + size : end, start, size);
@@ -351,16 +343,16 @@ weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_
                         int64_t length)
 {
   WEIR_REQUIRE_OUT(out, t);
-  if (!t->dims) return weir_fail(WEIR_EINVAL, "narrow() cannot be applied to a 0-dim tensor.");
-  if (length < 0) return weir_fail(WEIR_EINVAL, "narrow(): length must be non-negative.");
+  if (!t->dims) return fail_invalid("narrow() cannot be applied to a 0-dim tensor.");
+  if (length < 0) return fail_invalid("narrow(): length must be non-negative.");
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   int64_t size = t->size[dim];
   if (start < -size || start > size) return out_of_range("start", -size, size, start);
   if (start < 0) start += size;
   if (length > size - start)
-    return weir_fail(WEIR_EINVAL, "start (%lld) + length (%lld) exceeds dimension size (%lld).",
-                     (long long)start, (long long)length, (long long)size);
+    return fail_invalid("start (%lld) + length (%lld) exceeds dimension size (%lld).",
+                        (long long)start, (long long)length, (long long)size);
   return slice_dim(out, t, dim, start, length, 1);
 }
 
@@ -370,14 +362,13 @@ weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_
   text_buffer text;
   view v;
   view_of(&v, t);
-  if (!t->dims) return weir_fail(WEIR_EINVAL, "select() cannot be applied to a 0-dim tensor.");
+  if (!t->dims) return fail_invalid("select() cannot be applied to a 0-dim tensor.");
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   int64_t size = t->size[dim];
   if (index < -size || index >= size)
-    return weir_fail(WEIR_EINVAL,
-                     "select(): index %lld out of range for tensor of size %s at dimension %d",
-                     (long long)index, shape_format(&text, weir_tensor_shape(t)), dim);
+    return fail_invalid("select(): index %lld out of range for tensor of size %s at dimension %d",
+                        (long long)index, shape_format(&text, weir_tensor_shape(t)), dim);
   if (index < 0) index += size;
   take_out(&v, dim);
   return finish_as(out, t, &v, index * t->stride[dim], RECORD_SELECT, dim, index, 0);
@@ -402,9 +393,9 @@ weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int 
 {
   WEIR_REQUIRE(out, count, t);
   *count = 0;
-  if (!t->dims) return weir_fail(WEIR_EINVAL, "chunk expects at least a 1-dimensional tensor");
+  if (!t->dims) return fail_invalid("chunk expects at least a 1-dimensional tensor");
   if (chunks <= 0)
-    return weir_fail(WEIR_EINVAL, "chunk expects `chunks` to be greater than 0, got: %d", chunks);
+    return fail_invalid("chunk expects `chunks` to be greater than 0, got: %d", chunks);
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   int64_t size = t->size[dim], each = size / chunks + (size % chunks != 0);
@@ -416,22 +407,20 @@ weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tenso
 {
   WEIR_REQUIRE(out, count, t);
   *count = 0;
-  if (!t->dims) return weir_fail(WEIR_EINVAL, "split expects at least a 1-dimensional tensor");
+  if (!t->dims) return fail_invalid("split expects at least a 1-dimensional tensor");
   if (size < 0)
-    return weir_fail(WEIR_EINVAL,
-                     "split expects split_size be non-negative, but got split_size=%lld",
-                     (long long)size);
+    return fail_invalid("split expects split_size be non-negative, but got split_size=%lld",
+                        (long long)size);
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   int64_t whole = t->size[dim];
   if (!size && whole)
-    return weir_fail(WEIR_EINVAL,
-                     "split_size can only be 0 if dimension size is 0, but got dimension size of "
-                     "%lld",
-                     (long long)whole);
+    return fail_invalid(
+        "split_size can only be 0 if dimension size is 0, but got dimension size of %lld",
+        (long long)whole);
   int64_t number = whole ? whole / size + (whole % size != 0) : 1;
   if (number > room)
-    return weir_fail(WEIR_EINVAL, "there is room for %d tensors, and split makes %lld", room,
-                     (long long)number);
+    return fail_invalid("there is room for %d tensors, and split makes %lld", room,
+                        (long long)number);
   return pieces(out, count, t, dim, size, number);
 }

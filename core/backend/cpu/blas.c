@@ -48,8 +48,8 @@ static _Atomic int setting = -1; /* enum weir_blas; -1: the environment has not 
 weir_status weir_set_blas(weir_blas which)
 {
   if (which != WEIR_BLAS_AUTO && which != WEIR_BLAS_BUILTIN && which != WEIR_BLAS_VENDOR)
-    return weir_fail(WEIR_EINVAL, "weir_set_blas: %d is none of auto (0), builtin (1), vendor (2)",
-                     (int)which);
+    return fail_invalid("weir_set_blas: %d is none of auto (0), builtin (1), vendor (2)",
+                        (int)which);
   atomic_store(&setting, (int)which);
   return WEIR_OK;
 }
@@ -172,8 +172,8 @@ weir_status cpu_gemm_blas(const weir_gemm *g, bool *done)
     cpu_blas_threads(weir_get_num_threads());
     call_blas(g);
   } else if (types && weir_get_blas() == WEIR_BLAS_VENDOR && !library.is)
-    return weir_fail(WEIR_ENOTSUP,
-                     "a BLAS library was asked for (WEIR_BLAS_VENDOR) and none can be opened: "
-                     "libopenblas.so.0, libmkl_rt.so.2, libblis.so.4, libcblas.so.3, libblas.so.3");
+    return fail_unsupported(
+        "a BLAS library was asked for (WEIR_BLAS_VENDOR) and none can be opened: libopenblas.so.0, "
+        "libmkl_rt.so.2, libblis.so.4, libcblas.so.3, libblas.so.3");
   return WEIR_OK;
 }

@@ -548,9 +548,8 @@ weir_status cpu_conv_dnn(const weir_conv *c, bool *done)
   if (atomic_load_explicit(&forked, memory_order_relaxed)) return WEIR_OK;
   (void)pthread_once(&once, open_dnn);
   if (!dnn.usable)
-    return asked ? weir_fail(WEIR_ENOTSUP,
-                             "oneDNN was asked for (WEIR_BLAS_VENDOR) and cannot be used: %s",
-                             dnn.why)
+    return asked ? fail_unsupported(
+                       "oneDNN was asked for (WEIR_BLAS_VENDOR) and cannot be used: %s", dnn.why)
                  : WEIR_OK;
   if (dnn.sequential) {
     *done = (threads == 1 || asked) && convolve_planned(c, 1);

@@ -555,7 +555,7 @@ weir_status cpu_index(void *self, void *stream, const weir_indexing *r)
   x.update = updates[r->dtype][r->op];
   atomic_init(&x.out, false);
   if (r->op != WEIR_INDEX_READ && r->op != WEIR_INDEX_SET && !x.update)
-    return weir_fail(WEIR_ENOTSUP, "\"index_cpu\" not implemented for '%s'", scalar_type(r->dtype));
+    return fail_unsupported("\"index_cpu\" not implemented for '%s'", scalar_type(r->dtype));
   if (!r->values.data) take_index_number(&x);
   index_merge(&x.r);
   if (r->op == WEIR_INDEX_READ)
@@ -565,6 +565,6 @@ weir_status cpu_index(void *self, void *stream, const weir_indexing *r)
   if (!atomic_load(&x.out)) return WEIR_OK;
   const weir_indices *i = &r->index[atomic_load(&x.which)];
   if (r->bad) *r->bad = atomic_load(&x.what);
-  return weir_fail(WEIR_EINVAL, "index %lld is out of bounds for dimension %d with size %lld",
-                   (long long)atomic_load(&x.what), i->dim, (long long)i->size);
+  return fail_invalid("index %lld is out of bounds for dimension %d with size %lld",
+                      (long long)atomic_load(&x.what), i->dim, (long long)i->size);
 }

@@ -279,8 +279,8 @@ weir_status cpu_lapack(const weir_factor *f)
   size_t size = f->dtype == WEIR_FLOAT32 ? sizeof(float) : sizeof(double);
   lapack_run r = {.f = f, .l = &lapack[f->dtype == WEIR_FLOAT64], .size = size};
   if (!open_lapack(true))
-    return weir_fail(WEIR_ENOTSUP, "a LAPACK library was asked for (WEIR_BLAS_VENDOR) and none can "
-                                   "be opened: libopenblas.so.0, libmkl_rt.so.2, liblapack.so.3");
+    return fail_unsupported("a LAPACK library was asked for (WEIR_BLAS_VENDOR) and none can be "
+                            "opened: libopenblas.so.0, libmkl_rt.so.2, liblapack.so.3");
   cpu_blas_threads(many ? 1 : weir_get_num_threads());
   if (many)
     parallel_for(f->batch, 1, some_lapack_matrices, &r);

@@ -283,7 +283,7 @@ static void plain_copy(const weir_loop *l)
 static weir_status loop_status(const work *w)
 {
   return atomic_load_explicit(w->args.by_zero, memory_order_relaxed)
-             ? weir_fail(WEIR_EINVAL, "ZeroDivisionError")
+             ? fail_invalid("ZeroDivisionError")
              : WEIR_OK;
 }
 

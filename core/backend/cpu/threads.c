@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include "core/base/require.h"
 #include "core/backend/threads.h"
 #include "core/base/clock.h"
 
@@ -89,7 +90,7 @@ int weir_get_num_threads(void)
 
 weir_status weir_set_num_threads(int n)
 {
-  if (n < 1) return weir_fail(WEIR_EINVAL, "expected positive number of threads, got %d", n);
+  if (n < 1) return fail_invalid("expected positive number of threads, got %d", n);
   atomic_store(&threads, n > WORKERS + 1 ? WORKERS + 1 : n);
   return WEIR_OK;
 }

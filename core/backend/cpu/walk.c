@@ -15,7 +15,7 @@ static const uint8_t sizes[WEIR_DTYPES] = {
 
 weir_status cpu_no_kernel(const char *what, weir_dtype dtype)
 {
-  return weir_fail(WEIR_ENOTSUP, "\"%s_cpu\" not implemented for '%s'", what, scalar_type(dtype));
+  return fail_unsupported("\"%s_cpu\" not implemented for '%s'", what, scalar_type(dtype));
 }
 
 size_t cpu_dtype_bytes(weir_dtype dtype)
