@@ -3,6 +3,7 @@
 #define WEIR_REPORTS_TABLES_BUILD_H
 
 #include "reports/model/cache.h"
+#include "reports/model/model.h"
 #include "reports/tables/grouped.h"
 #include "reports/tables/scope.h"
 #include "reports/model/device_times.h"
@@ -26,6 +27,18 @@ weir_status wr_build_coverage(const wr_build *b);
 weir_status wr_build_summary(const wr_build *b);
 weir_status wr_build_cache(const wr_build *b);
 weir_status wr_build_findings(const wr_build *b);
+
+/* Tables of a model, of which several reports have some. */
+void wr_add_devices(const wr_build *b, const wr_model *m);
+void wr_add_idle(const wr_build *b, const wr_model *m);
+void wr_add_coverage(const wr_build *b, const wr_model *m);
+void wr_build_memory_of_run(const wr_build *b, const wr_model *m);
+void wr_add_findings(const wr_build *b, const wr_findings *f);
+void wr_add_cache(const wr_build *b, const wr_cache *c); /* caches and pools are apart */
+/* What "weir-report/2" has of a summary beside: all of the model. */
+void wr_add_model(const wr_build *b, const wr_model *m);
+void wr_add_model_places(const wr_build *b, const wr_model *m);
+void wr_add_model_calls(const wr_build *b, const wr_model *m);
 
 /* The tables of caches and pools, which several reports have. */
 void wr_build_caches(const wr_build *b, const wr_cache *c);

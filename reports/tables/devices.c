@@ -42,24 +42,27 @@ static uint64_t total_at(const wr_device_totals *t, size_t offset)
 static void add_device_table(const wr_build *b, const wr_model *m, const char *name,
                              const char *title, const device_column *of, size_t count)
 {
-  wr_column columns[16] = {{"device", "device", WR_COLUMN_TEXT, 0},
+  wr_column columns[20] = {{"device", "device", WR_COLUMN_TEXT, 0},
                            {"name", "name", WR_COLUMN_TEXT, 3}};
-  char words[32];
   for (size_t i = 0; i < count; i++)
     columns[2 + i] = of[i].column;
-  wr_named_table *t = wr_table_of_run(wr_tables_add(b->t, name, title, columns, 2 + count));
+  columns[2 + count] = (wr_column){"product", "product", WR_COLUMN_TEXT, WR_IN_JSON};
+  columns[3 + count] = (wr_column){"label", "label", WR_COLUMN_TEXT, WR_IN_JSON};
+  wr_named_table *t = wr_table_of_run(wr_tables_add(b->t, name, title, columns, 4 + count));
   for (int d = 0; d < WR_HOST; d++) {
     const wr_device *x = &m->devices[d];
     if (!x->seen) continue;
     wr_table_row(t);
-    wr_table_put_text(t, wr_device_words(d, words));
+    wr_put_device(t, d);
     wr_table_put_text(t, x->label ? x->label : x->name);
     for (size_t i = 0; i < count; i++)
       wr_table_put(t, total_at(&x->total, of[i].offset));
+    wr_table_put_text(t, x->name);
+    wr_table_put_text(t, x->label);
   }
 }
 
-static void add_devices(const wr_build *b, const wr_model *m)
+void wr_add_devices(const wr_build *b, const wr_model *m)
 {
   static const device_column memory[] = {
       SIZE(peak_bytes, "peak"),
@@ -112,9 +115,9 @@ static void add_busy(const wr_build *b, const wr_model *m)
       {"share_idle", "idle", WR_COLUMN_SHARE, 0},
       {"copy_device_ns", "copying", WR_COLUMN_DEVICE_NS, 1},
       {"kernel_device_ns", "in kernels", WR_COLUMN_DEVICE_NS, 1},
-      {"overlap_device_ns", "in both", WR_COLUMN_DEVICE_NS, 2}};
+      {"overlap_device_ns", "in both", WR_COLUMN_DEVICE_NS, 2},
+      {"queue_full_host_ns", "launch queue full", WR_COLUMN_HOST_NS, WR_IN_JSON}};
   const wr_device_times *d = &m->device_times;
-  char words[32];
   if (!d->count) wr_note_no_device_times(b, d, "");
   if (d->lost_calls)
     wr_tables_note(b->t, "%s without device operations: a process ended before these were had.",
@@ -125,7 +128,7 @@ static void add_busy(const wr_build *b, const wr_model *m)
     const wr_device_time *x = &d->device[i];
     uint64_t idle = x->span_ns > x->busy_ns ? x->span_ns - x->busy_ns : 0;
     wr_table_row(t);
-    wr_table_put_text(t, wr_device_words(x->device, words));
+    wr_put_device(t, x->device);
     wr_table_put(t, x->span_ns);
     wr_table_put(t, x->busy_ns);
     wr_table_put(t, idle);
@@ -133,6 +136,7 @@ static void add_busy(const wr_build *b, const wr_model *m)
     wr_table_put(t, x->copy_ns);
     wr_table_put(t, x->kernel_ns);
     wr_table_put(t, x->overlap_ns);
+    wr_table_put_if(t, m->waits.divided, x->full_ns);
   }
   if (d->no_kernels)
     wr_tables_note(b->t, "Kernels of a process were not observed (weir run --device-times=all): "
@@ -141,7 +145,7 @@ static void add_busy(const wr_build *b, const wr_model *m)
 
 static void add_devices_and_times(const wr_build *b, const wr_model *m)
 {
-  add_devices(b, m);
+  wr_add_devices(b, m);
   add_busy(b, m);
 }
 
@@ -158,19 +162,33 @@ static const char *const causes[WR_IDLE_CAUSES] = {
 #undef CAUSE
 };
 
+static void put_gap_causes(wr_named_table *t, const wr_idle_gap *g)
+{
+  static const wr_column columns[] = {
+      {"cause", "cause", WR_COLUMN_TEXT, 0},
+      {"idle_device_ns", "device time idle", WR_COLUMN_DEVICE_NS, 0}};
+  wr_named_table *rows = wr_table_put_rows(t, columns, sizeof columns / sizeof *columns);
+  for (int i = 0; i < WR_IDLE_CAUSES; i++) {
+    wr_table_row(rows);
+    wr_table_put_text(rows, causes[i]);
+    wr_table_put(rows, g->ns[i]);
+  }
+}
+
 static void put_gap(wr_named_table *t, int device, const wr_idle_gap *g)
 {
-  char words[32];
   int most = 0;
   for (int i = 1; i < WR_IDLE_CAUSES; i++)
     if (g->ns[i] > g->ns[most]) most = i;
   wr_table_row(t);
-  wr_table_put_text(t, wr_device_words(device, words));
+  wr_put_device(t, device);
   wr_table_put(t, (uint64_t)g->end - (uint64_t)g->start);
   wr_table_put(t, g->start > 0 ? (uint64_t)g->start : 0);
   wr_table_put_text(t, causes[most]);
   wr_table_put(t, g->ns[most]);
   wr_table_put_text(t, g->function);
+  wr_table_put(t, (uint64_t)g->end);
+  put_gap_causes(t, g);
 }
 
 static const char *undivided_words(wr_unjudged why)
@@ -187,7 +205,7 @@ static const char *undivided_words(wr_unjudged why)
   }
 }
 
-static void add_idle(const wr_build *b, const wr_model *m)
+void wr_add_idle(const wr_build *b, const wr_model *m)
 {
   static const wr_column columns[] = {
       {"device", "device", WR_COLUMN_TEXT, 0},
@@ -201,8 +219,9 @@ static void add_idle(const wr_build *b, const wr_model *m)
       {"start_ns", "began at", WR_COLUMN_MOMENT, 0},
       {"cause", "most for", WR_COLUMN_TEXT, 0},
       {"cause_device_ns", "device time for that", WR_COLUMN_DEVICE_NS, 1},
-      {"function", "host in", WR_COLUMN_TEXT, 0}};
-  char words[32];
+      {"function", "host in", WR_COLUMN_TEXT, 0},
+      {"end_ns", "ended at", WR_COLUMN_MOMENT, WR_IN_JSON},
+      {"causes", "device time of each cause", WR_COLUMN_ROWS, WR_IN_JSON}};
   const wr_device_times *d = &m->device_times;
   add_busy(b, m);
   if (!d->count) return;
@@ -216,7 +235,7 @@ static void add_idle(const wr_build *b, const wr_model *m)
     for (size_t k = 0; k < d->device[i].idle_count; k++) {
       const wr_idle_part *x = &d->device[i].idle[k];
       wr_table_row(t);
-      wr_table_put_text(t, wr_device_words(d->device[i].device, words));
+      wr_put_device(t, d->device[i].device);
       wr_table_put_text(t, causes[x->cause]);
       wr_table_put_text(t, x->function);
       wr_table_put(t, x->ns);
@@ -231,16 +250,17 @@ static void add_idle(const wr_build *b, const wr_model *m)
 
 weir_status wr_build_idle(const wr_build *b)
 {
-  return with_model(b, add_idle);
+  return with_model(b, wr_add_idle);
 }
 
 /* ---- coverage -------------------------------------------------------------------------------- */
 
-static void put_counted(wr_named_table *t, const char *what, uint64_t n)
+static void put_counted(wr_named_table *t, const char *what, const char *name, uint64_t n)
 {
   wr_table_row(t);
   wr_table_put_text(t, what);
   wr_table_put(t, n);
+  wr_table_put_text(t, name);
 }
 
 static void add_passed(const wr_build *b, const wr_coverage *c)
@@ -290,26 +310,30 @@ static void add_files(const wr_build *b, const wr_coverage *c)
   }
 }
 
-static void add_coverage(const wr_build *b, const wr_model *m)
+void wr_add_coverage(const wr_build *b, const wr_model *m)
 {
   static const wr_column columns[] = {{"what", "what", WR_COLUMN_TEXT, 0},
-                                      {"count", "count", WR_COLUMN_COUNT, 0}};
+                                      {"count", "count", WR_COLUMN_COUNT, 0},
+                                      {"name", "name", WR_COLUMN_TEXT, WR_IN_JSON}};
   const wr_coverage *c = &m->coverage;
   wr_named_table *t = WR_RUN_TABLE(b->t, "coverage", "What was seen", columns);
-  put_counted(t, "events", m->total.events);
-  put_counted(t, "functions looked up", c->looked_up);
-  put_counted(t, "functions called", c->called);
-  put_counted(t, "functions passed through unseen", c->passed[WEIR_API_UNREACHED].count);
-  put_counted(t, "lookups of unknown functions", c->unknown_lookups);
-  put_counted(t, "calls within calls, no events", c->nested);
-  put_counted(t, "ranges too deep, not recorded", c->deep);
-  put_counted(t, "events without a stack", c->stackless);
-  put_counted(t, "events dropped", m->total.dropped);
-  put_counted(t, "names and stacks dropped", c->dropped_extended);
-  put_counted(t, "damaged chunks", c->damaged_chunks);
-  put_counted(t, "torn records", c->torn);
-  put_counted(t, "bytes cut off", c->bytes_cut);
-  put_counted(t, "launches of graphs of unknown contents", m->total.graph_launches_unknown);
+  wr_table_look(t, WR_MEMBERS);
+  put_counted(t, "events", "events", m->total.events);
+  put_counted(t, "functions looked up", "functions_wrapped", c->looked_up);
+  put_counted(t, "functions called", "functions_called", c->called);
+  put_counted(t, "functions passed through unseen", "functions_passed_through",
+              c->passed[WEIR_API_UNREACHED].count);
+  put_counted(t, "lookups of unknown functions", "unknown_lookups", c->unknown_lookups);
+  put_counted(t, "calls within calls, no events", "nested_calls", c->nested);
+  put_counted(t, "ranges too deep, not recorded", "deep_ranges", c->deep);
+  put_counted(t, "events without a stack", "events_without_stack", c->stackless);
+  put_counted(t, "events dropped", "dropped_events", m->total.dropped);
+  put_counted(t, "names and stacks dropped", "dropped_names_and_stacks", c->dropped_extended);
+  put_counted(t, "damaged chunks", "damaged_chunks", c->damaged_chunks);
+  put_counted(t, "torn records", "torn_records", c->torn);
+  put_counted(t, "bytes cut off", "bytes_cut", c->bytes_cut);
+  put_counted(t, "launches of graphs of unknown contents", "graph_launches_unknown",
+              m->total.graph_launches_unknown);
   add_passed(b, c);
   add_files(b, c);
   if (!m->finished) wr_tables_note(b->t, "The trace is not complete.");
@@ -317,5 +341,5 @@ static void add_coverage(const wr_build *b, const wr_model *m)
 
 weir_status wr_build_coverage(const wr_build *b)
 {
-  return with_model(b, add_coverage);
+  return with_model(b, wr_add_coverage);
 }

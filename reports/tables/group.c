@@ -46,6 +46,15 @@ const char *wr_device_words(int64_t device, char buffer[32])
   return buffer;
 }
 
+void wr_put_device(wr_named_table *t, int64_t device)
+{
+  char words[32];
+  if (device < 0 || device == WR_HOST)
+    wr_table_put_text(t, "host");
+  else
+    wr_table_put_device(t, device, wr_device_words(device, words));
+}
+
 /* ---- names of numbers ------------------------------------------------------------------------ */
 
 typedef struct name_load {
@@ -356,6 +365,8 @@ void wr_group_put(const wr_groups *g, wr_named_table *t, const wr_group *x)
     wr_table_put_text(t, "(all others)");
   else if (by_place(g))
     wr_table_put_place(t, x->place.function, x->place.file, x->place.line);
+  else if (g->by == WEIR_BY_DEVICE && strcmp(x->text, "host"))
+    wr_table_put_device(t, strtoll(x->text + strlen("device "), NULL, 10), x->text);
   else
     wr_table_put_text(t, x->text);
   if (g->by == WEIR_BY_STACK) wr_table_put_text(t, x ? x->frames : NULL);

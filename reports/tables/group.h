@@ -47,5 +47,7 @@ void wr_group_put(const wr_groups *g, wr_named_table *t, const wr_group *group);
 
 /* "device 0", "host" (in `buffer`). */
 const char *wr_device_words(int64_t device, char buffer[32]);
+/* The same as a value: an ordinal, or "host" for WR_HOST and below 0. */
+void wr_put_device(wr_named_table *t, int64_t device);
 
 #endif

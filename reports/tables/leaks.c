@@ -86,13 +86,12 @@ static void add_leaked_kinds(const wr_build *b, const wr_memory_sweep *s)
                                       {"end_bytes", "never freed", WR_COLUMN_BYTES, 0},
                                       {"end_blocks", "blocks", WR_COLUMN_COUNT, 0}};
   wr_named_table *t = wr_tables_add(b->t, "leaks", "Memory that was never freed", columns, 4);
-  char name[32];
   for (int i = 0; i < WR_MEMORY_DEVICES * WR_MEMORY_CLASSES; i++) {
     const wr_held *h = &s->kind[i];
     if (!h->end_blocks) continue;
     int class = i % WR_MEMORY_CLASSES;
     wr_table_row(t);
-    wr_table_put_text(t, wr_device_words(i / WR_MEMORY_CLASSES, name));
+    wr_put_device(t, i / WR_MEMORY_CLASSES);
     wr_table_put_text(t, class == WR_REGISTERED ? "registered" : wr_mem_name(class));
     wr_table_put(t, h->end_bytes);
     wr_table_put(t, h->end_blocks);

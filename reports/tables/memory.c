@@ -46,7 +46,6 @@ static bool held_any(const wr_held *h)
 static void add_peaks(const wr_build *b, const wr_memory_sweep *s)
 {
   static const wr_column columns[] = {{"device", "device", WR_COLUMN_TEXT, 0}, HELD_COLUMNS};
-  char name[32];
   wr_named_table *t = TABLE(b->t, "peaks", "Memory of devices", columns);
   wr_table_row(t);
   wr_table_put_text(t, "all devices");
@@ -54,7 +53,10 @@ static void add_peaks(const wr_build *b, const wr_memory_sweep *s)
   for (int d = 0; d <= WR_HOST; d++) {
     if (!held_any(&s->device[d])) continue;
     wr_table_row(t);
-    wr_table_put_text(t, d == WR_HOST ? "(no device)" : wr_device_words(d, name));
+    if (d == WR_HOST)
+      wr_table_put_text(t, "(no device)");
+    else
+      wr_put_device(t, d);
     put_held(t, &s->device[d]);
   }
 }
@@ -64,14 +66,13 @@ static void add_kinds(const wr_build *b, const wr_memory_sweep *s)
   static const wr_column columns[] = {{"device", "device", WR_COLUMN_TEXT, 0},
                                       {"memory", "memory", WR_COLUMN_TEXT, 0},
                                       HELD_COLUMNS};
-  char name[32];
   wr_named_table *t = TABLE(b->t, "memory", "Memory by device and kind", columns);
   for (int d = 0; d <= WR_HOST; d++) {
     for (int k = 0; k < WR_MEMORY_CLASSES; k++) {
       const wr_held *h = &s->kind[(size_t)d * WR_MEMORY_CLASSES + (size_t)k];
       if (!held_any(h)) continue;
       wr_table_row(t);
-      wr_table_put_text(t, wr_device_words(d, name));
+      wr_put_device(t, d);
       wr_table_put_text(t, class_name(k));
       put_held(t, h);
     }
@@ -260,9 +261,11 @@ static void add_caches(const wr_build *b, const wr_cache *c)
       {"misses", "misses", WR_COLUMN_COUNT, 0},
       {"cached_peak_bytes", "most cached", WR_COLUMN_BYTES, 0},
       {"cached_peak_at_ns", "at", WR_COLUMN_MOMENT, 2},
-      {"cached_end_bytes", "cached at the end", WR_COLUMN_BYTES, 1}};
+      {"cached_end_bytes", "cached at the end", WR_COLUMN_BYTES, 1},
+      {"hit_bytes", "asked for in hits", WR_COLUMN_BYTES, WR_IN_JSON},
+      {"miss_bytes", "asked for in misses", WR_COLUMN_BYTES, WR_IN_JSON}};
   static const char *const names[] = {"device", "pinned"};
-  if (!c->rerouted) return;
+  if (!c->rerouted && b->o->format != WEIR_REPORT_JSON_2) return;
   wr_named_table *t = wr_table_of_run(TABLE(b->t, "caches", "What Weir's caches kept", columns));
   for (int i = 0; i < 2; i++) {
     const wr_cache_side *x = &c->side[i];
@@ -273,6 +276,7 @@ static void add_caches(const wr_build *b, const wr_cache *c)
     wr_table_put(t, x->cached_peak_bytes);
     wr_table_put(t, x->cached_peak_at_ns);
     wr_table_put(t, x->cached_end_bytes);
+    WR_PUT(t, x->hit_bytes, x->miss_bytes);
   }
   wr_table_aside(t, "live and cached at one moment: %s", wr_bytes(c->held_peak_bytes).text);
 }
@@ -285,7 +289,16 @@ static void add_pools(const wr_build *b, const wr_cache *c)
       {"used_peak_bytes", "most in use", WR_COLUMN_BYTES, 0},
       {"reserved_bytes", "reserved last", WR_COLUMN_BYTES, 1},
       {"used_bytes", "in use last", WR_COLUMN_BYTES, 1},
-      {"keeps_idle_most_bytes", "keeps idle at most", WR_COLUMN_BYTES, 2}};
+      {"keeps_idle_most_bytes", "keeps idle at most", WR_COLUMN_BYTES, 2},
+      {"pid", "process", WR_COLUMN_ID, WR_IN_JSON},
+      {"handle", "handle", WR_COLUMN_ID, WR_IN_JSON},
+      {"device", "device", WR_COLUMN_TEXT, WR_IN_JSON},
+      {"default", "from the start", WR_COLUMN_TRUTH, WR_IN_JSON},
+      {"destroyed", "destroyed", WR_COLUMN_TRUTH, WR_IN_JSON},
+      {"release_threshold_bytes", "release threshold", WR_COLUMN_BYTES, WR_IN_JSON},
+      {"samples", "times", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"first_ns", "first", WR_COLUMN_MOMENT, WR_IN_JSON},
+      {"last_ns", "last", WR_COLUMN_MOMENT, WR_IN_JSON}};
   if (!c->pool_count) return;
   wr_named_table *t = wr_table_of_run(TABLE(b->t, "pools", "The driver's memory pools", columns));
   for (size_t i = 0; i < c->pool_count; i++) {
@@ -301,6 +314,14 @@ static void add_pools(const wr_build *b, const wr_cache *c)
     wr_table_put(t, x->reserved);
     wr_table_put(t, x->used);
     wr_table_put(t, wr_pool_keeps(x));
+    WR_PUT(t, (uint64_t)x->pid, x->handle);
+    if (x->device < 0)
+      wr_table_put_none(t);
+    else
+      wr_put_device(t, x->device);
+    WR_PUT(t, x->from_start, x->ended);
+    wr_table_put_if(t, x->threshold <= INT64_MAX, x->threshold);
+    WR_PUT(t, x->samples, (uint64_t)x->first_ns, (uint64_t)x->last_ns);
   }
 }
 
@@ -310,12 +331,23 @@ void wr_build_caches(const wr_build *b, const wr_cache *c)
   add_pools(b, c);
 }
 
+static void put_owners(wr_named_table *t, const wr_owners *owners)
+{
+  static const wr_column columns[] = {{"module", "module", WR_COLUMN_TEXT, 0},
+                                      {"bytes", "bytes", WR_COLUMN_BYTES, 0}};
+  wr_named_table *rows = wr_table_put_rows(t, columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < owners->count; i++) {
+    wr_table_row(rows);
+    wr_table_put_text(rows, owners->owner[i].module);
+    wr_table_put(rows, owners->owner[i].bytes);
+  }
+}
+
 static void put_moment(wr_named_table *t, int device, int sayer, const wr_in_use *u,
                        const wr_moment *m)
 {
-  char name[32];
   wr_table_row(t);
-  wr_table_put_text(t, wr_device_words(device, name));
+  wr_put_device(t, device);
   wr_table_put_text(t, sayer == WR_BY_NVML ? "NVML" : "driver");
   wr_table_put(t, m->at > 0 ? (uint64_t)m->at : 0);
   wr_table_put(t, m->used);
@@ -329,24 +361,58 @@ static void put_moment(wr_named_table *t, int device, int sayer, const wr_in_use
   wr_table_put(t, u->before);
   wr_table_put(t, (uint64_t)wr_in_use_unexplained(u, m));
   wr_table_put(t, m->managed);
+  wr_table_put(t, (uint64_t)m->others);
+  put_owners(t, &m->of_live);
+  put_owners(t, &m->of_code);
+}
+
+/* What of it is known beside the moments. */
+static void put_usage(wr_named_table *t, int device, int sayer, const wr_in_use *u)
+{
+  wr_table_row(t);
+  wr_put_device(t, device);
+  wr_table_put_text(t, sayer == WR_BY_NVML ? "NVML" : "driver");
+  WR_PUT(t, u->samples, u->total, u->before);
+  wr_table_put_if(t, u->has_ahead, u->ahead);
+  wr_table_put_if(t, u->after >= 0, (uint64_t)u->after);
+}
+
+static void add_usage(const wr_build *b, const wr_model *m)
+{
+  static const wr_column columns[] = {{"device", "device", WR_COLUMN_TEXT, 0},
+                                      {"by", "says", WR_COLUMN_TEXT, 0},
+                                      {"samples", "times", WR_COLUMN_COUNT, 0},
+                                      {"total_bytes", "device's", WR_COLUMN_BYTES, 0},
+                                      {"before_bytes", "before", WR_COLUMN_BYTES, 0},
+                                      {"ahead_bytes", "ahead", WR_COLUMN_BYTES, 0},
+                                      {"after_bytes", "after", WR_COLUMN_BYTES, 0}};
+  wr_named_table *t = wr_table_of_run(TABLE(b->t, "usage", "What devices were asked", columns));
+  wr_table_look(t, WR_DETAIL);
+  for (int d = 0; d < WR_HOST; d++)
+    for (int k = 0; k < WR_SAYERS; k++)
+      if (m->devices[d].in_use[k].samples) put_usage(t, d, k, &m->devices[d].in_use[k]);
 }
 
 static void add_in_use(const wr_build *b, const wr_model *m)
 {
-  static const wr_column columns[] = {{"device", "device", WR_COLUMN_TEXT, 0},
-                                      {"by", "says", WR_COLUMN_TEXT, 3},
-                                      {"at_ns", "at", WR_COLUMN_MOMENT, 0},
-                                      {"used_bytes", "in use", WR_COLUMN_BYTES, 0},
-                                      {"live_bytes", "live blocks", WR_COLUMN_BYTES, 0},
-                                      {"cached_bytes", "cached", WR_COLUMN_BYTES, 4},
-                                      {"pools_idle_bytes", "idle in pools", WR_COLUMN_BYTES, 5},
-                                      {"weir_idle_bytes", "idle in libweir", WR_COLUMN_BYTES, 7},
-                                      {"graphs_idle_bytes", "idle for graphs", WR_COLUMN_BYTES, 7},
-                                      {"modules_bytes", "modules", WR_COLUMN_BYTES, 3},
-                                      {"contexts_bytes", "contexts", WR_COLUMN_BYTES, 3},
-                                      {"before_bytes", "before", WR_COLUMN_BYTES, 1},
-                                      {"unexplained_bytes", "unexplained", WR_COLUMN_CHANGE, 0},
-                                      {"managed_bytes", "managed, apart", WR_COLUMN_BYTES, 6}};
+  static const wr_column columns[] = {
+      {"device", "device", WR_COLUMN_TEXT, 0},
+      {"by", "says", WR_COLUMN_TEXT, 3},
+      {"at_ns", "at", WR_COLUMN_MOMENT, 0},
+      {"used_bytes", "in use", WR_COLUMN_BYTES, 0},
+      {"live_bytes", "live blocks", WR_COLUMN_BYTES, 0},
+      {"cached_bytes", "cached", WR_COLUMN_BYTES, 4},
+      {"pools_idle_bytes", "idle in pools", WR_COLUMN_BYTES, 5},
+      {"weir_idle_bytes", "idle in libweir", WR_COLUMN_BYTES, 7},
+      {"graphs_idle_bytes", "idle for graphs", WR_COLUMN_BYTES, 7},
+      {"modules_bytes", "modules", WR_COLUMN_BYTES, 3},
+      {"contexts_bytes", "contexts", WR_COLUMN_BYTES, 3},
+      {"before_bytes", "before", WR_COLUMN_BYTES, 1},
+      {"unexplained_bytes", "unexplained", WR_COLUMN_CHANGE, 0},
+      {"managed_bytes", "managed, apart", WR_COLUMN_BYTES, 6},
+      {"others_more_bytes", "others' more", WR_COLUMN_BALANCE, WR_IN_JSON},
+      {"owners", "of live blocks", WR_COLUMN_ROWS, WR_IN_JSON},
+      {"modules", "of modules", WR_COLUMN_ROWS, WR_IN_JSON}};
   wr_named_table *t = NULL;
   for (int d = 0; d < WR_HOST; d++) {
     for (int k = 0; k < WR_SAYERS; k++) {
@@ -359,15 +425,21 @@ static void add_in_use(const wr_build *b, const wr_model *m)
   }
 }
 
+static void put_tensors_place(wr_named_table *t, const wr_tensor_place *place)
+{
+  if (place->device < 0 && place->pinned)
+    wr_table_put_text(t, "page-locked");
+  else
+    wr_put_device(t, place->device);
+}
+
 static void put_tensors(wr_named_table *t, const wr_tensor_place *place, const wr_tensor_row *x,
                         bool module)
 {
-  char device[32];
   wr_table_row(t);
   wr_table_put(t, x->bytes);
   wr_table_put(t, x->tensors);
-  wr_table_put_text(t, place->device < 0 ? place->pinned ? "page-locked" : "host"
-                                         : wr_device_words(place->device, device));
+  put_tensors_place(t, place);
   wr_table_put_text(t, x->module);
   if (module) return;
   wr_table_put_text(t, x->name);
@@ -394,6 +466,40 @@ static void add_tensors(const wr_build *b, const wr_tensors *x)
       put_tensors(t, &x->place[i], &x->place[i].tensors[k], false);
 }
 
+/* The tensors' places themselves. */
+static void add_tensor_places(const wr_build *b, const wr_tensors *x)
+{
+  static const wr_column columns[] = {
+      {"where", "where", WR_COLUMN_TEXT, 0},
+      {"made", "tensors", WR_COLUMN_COUNT, 0},
+      {"made_bytes", "bytes", WR_COLUMN_BYTES, 0},
+      {"peak_bytes", "peak", WR_COLUMN_BYTES, 0},
+      {"peak_tensors", "tensors then", WR_COLUMN_COUNT, 0},
+      {"peak_at_ns", "at", WR_COLUMN_MOMENT, 0},
+      {"live_at_exit_bytes", "live at exit", WR_COLUMN_BYTES, 0},
+      {"live_at_exit_tensors", "tensors live at exit", WR_COLUMN_COUNT, 0},
+      {"pinned", "page-locked", WR_COLUMN_TRUTH, WR_IN_JSON}};
+  wr_named_table *t =
+      wr_table_of_run(TABLE(b->t, "tensor_places", "Where tensors had memory", columns));
+  wr_table_look(t, WR_DETAIL);
+  for (size_t i = 0; i < x->count; i++) {
+    const wr_tensor_place *p = &x->place[i];
+    wr_table_row(t);
+    put_tensors_place(t, p);
+    WR_PUT(t, p->made, p->made_bytes, p->peak_bytes, p->peak_tensors, (uint64_t)p->peak_at,
+           p->end_bytes, p->end_tensors, p->pinned);
+  }
+}
+
+void wr_build_memory_of_run(const wr_build *b, const wr_model *m)
+{
+  add_in_use(b, m);
+  add_usage(b, m);
+  wr_build_caches(b, &m->cache);
+  add_tensors(b, &m->tensors);
+  add_tensor_places(b, &m->tensors);
+}
+
 /* The model comes first: of an incomplete trace it makes the blocks. */
 weir_status wr_build_memory(const wr_build *b)
 {
@@ -410,9 +516,7 @@ weir_status wr_build_memory(const wr_build *b)
     add_lifetimes(b, &s);
     wr_memory_sweep_free(&s);
   }
-  add_in_use(b, &m);
-  wr_build_caches(b, &m.cache);
-  add_tensors(b, &m.tensors);
+  wr_build_memory_of_run(b, &m);
   wr_model_free(&m);
   return st;
 }

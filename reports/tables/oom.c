@@ -228,7 +228,6 @@ static size_t fewest(const held *h, uint64_t need, size_t *last)
 static weir_status put_failure(wr_named_table *t, const failure *f, wr_groups *g)
 {
   wr_frame_name place;
-  char device[32];
   weir_status s = wr_group_place(g, f->stack, &place);
   if (s) return s;
   wr_table_row(t);
@@ -236,7 +235,7 @@ static weir_status put_failure(wr_named_table *t, const failure *f, wr_groups *g
   wr_table_put(t, f->start > 0 ? (uint64_t)f->start : 0);
   wr_table_put_text(t, wr_group_function(g, f->api));
   wr_table_put_text(t, wr_group_thread(g, f->thread));
-  wr_table_put_text(t, wr_device_words(f->device < 0 ? WR_HOST : f->device, device));
+  wr_put_device(t, f->device);
   wr_table_put_place(t, place.function, place.file, place.line);
   wr_frame_name_free(&place);
   return WEIR_OK;

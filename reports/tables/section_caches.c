@@ -280,44 +280,152 @@ static void put_reasons(wr_named_table *t, const char *what, const wr_tally tall
     wr_table_row(t);
     wr_table_put_text(t, what);
     wr_table_put_text(t, wr_reason_name(i));
-    wr_table_put(t, tally[i].calls);
-    wr_table_put(t, tally[i].bytes);
-    wr_table_put(t, tally[i].ns);
+    WR_PUT(t, tally[i].calls, tally[i].bytes, tally[i].ns, (uint64_t)tally[i].first,
+           (uint64_t)tally[i].last);
   }
 }
 
-weir_status wr_build_cache(const wr_build *b)
+static void add_reason_table(const wr_build *b, const wr_cache *c)
 {
   static const wr_column columns[] = {{"what", "what", WR_COLUMN_TEXT, 0},
                                       {"reason", "reason", WR_COLUMN_TEXT, 0},
                                       {"count", "count", WR_COLUMN_COUNT, 0},
                                       {"bytes", "bytes", WR_COLUMN_BYTES, 0},
-                                      {"host_ns", "host time", WR_COLUMN_HOST_NS, 0}};
+                                      {"host_ns", "host time", WR_COLUMN_HOST_NS, 0},
+                                      {"first_ns", "first", WR_COLUMN_MOMENT, WR_IN_JSON},
+                                      {"last_ns", "last", WR_COLUMN_MOMENT, WR_IN_JSON}};
   static const wr_column waits[] = {{"what", "what", WR_COLUMN_TEXT, 0},
                                     {"count", "count", WR_COLUMN_COUNT, 0},
                                     {"host_ns", "host time", WR_COLUMN_HOST_NS, 0}};
+  wr_named_table *t = WR_RUN_TABLE(b->t, "reasons", "Why", columns);
+  put_reasons(t, "allocation missed", c->missed);
+  put_reasons(t, "allocation left to the driver", c->left);
+  put_reasons(t, "free left to the driver", c->freed);
+  put_reasons(t, "given back", c->given);
+  put_reasons(t, "never cached", c->tainted);
+  t = WR_RUN_TABLE(b->t, "free_waits", "Waits in frees", waits);
+  wr_table_row(t);
+  wr_table_put_text(t, "kept");
+  WR_PUT(t, c->waits_kept, c->waits_kept_ns);
+  wr_table_row(t);
+  wr_table_put_text(t, "avoided");
+  wr_table_put(t, c->waits_avoided);
+  wr_table_put_none(t);
+}
+
+/* What they did together. */
+static void add_together(const wr_build *b, const wr_cache *c)
+{
+  static const wr_column columns[] = {
+      {"mode", "mode", WR_COLUMN_TEXT, 0},
+      {"hits", "hits", WR_COLUMN_COUNT, 0},
+      {"misses", "misses", WR_COLUMN_COUNT, 0},
+      {"share_of_hits", "of both", WR_COLUMN_SHARE, 0},
+      {"frees_kept", "frees kept", WR_COLUMN_COUNT, 0},
+      {"waits_kept", "frees that waited", WR_COLUMN_COUNT, 0},
+      {"waits_kept_host_ns", "host time in them", WR_COLUMN_HOST_NS, 0},
+      {"waits_avoided", "waits avoided", WR_COLUMN_COUNT, 0},
+      {"held_peak_bytes", "most live and cached", WR_COLUMN_BYTES, 0},
+      {"uninitialised_copies", "copies of memory not written", WR_COLUMN_COUNT, 0},
+      {"uninitialised_bytes", "not written", WR_COLUMN_BYTES, 0},
+      {"curve_slice_ns", "a slice of the curve", WR_COLUMN_NUMBER, WR_IN_DATA}};
+  const wr_cache_side *d = &c->side[WR_CACHE_DEVICE], *p = &c->side[WR_CACHE_PINNED];
+  uint64_t hits = d->hits + p->hits, misses = d->misses + p->misses;
+  wr_named_table *t = WR_RUN_TABLE(b->t, "cache", "The caches", columns);
+  wr_table_look(t, WR_DETAIL | WR_OBJECT);
+  wr_table_row(t);
+  wr_table_put_text(t, c->mode);
+  WR_PUT(t, hits, misses);
+  wr_table_put_share(t, hits, hits + misses);
+  WR_PUT(t, c->kept_frees, c->waits_kept, c->waits_kept_ns, c->waits_avoided, c->held_peak_bytes,
+         c->unwritten_copies, c->unwritten_bytes, c->end_ns / WR_CURVE);
+}
+
+/* A copy between devices is over when its call is not: such calls tell no speed. */
+static void put_staging(wr_named_table *t, const char *direction, const wr_staging *s, bool timed)
+{
+  wr_table_row(t);
+  wr_table_put_text(t, direction);
+  WR_PUT(t, s->copies, s->bytes, s->ns);
+  wr_table_put_speed(t, s->bytes, timed ? s->ns : 0);
+  WR_PUT(t, s->left_copies, s->left_bytes, s->left_ns);
+  wr_table_put_speed(t, s->left_timed_bytes, timed ? s->left_timed_ns : 0);
+  wr_table_put_share(t, s->percent, s->was_measured && s->percent ? 100 : 0);
+  wr_table_put_text(t, !s->was_measured ? NULL
+                       : s->earlier     ? "an earlier program"
+                                        : "this program");
+}
+
+static void add_staging_table(const wr_build *b, const wr_cache *c)
+{
+  static const wr_column columns[] = {
+      {"direction", "direction", WR_COLUMN_TEXT, 0},
+      {"copies", "staged", WR_COLUMN_COUNT, 0},
+      {"bytes", "bytes", WR_COLUMN_BYTES, 0},
+      {"host_ns", "host time", WR_COLUMN_HOST_NS, 0},
+      {"bytes_per_second", "speed", WR_COLUMN_SPEED, 0},
+      {"left_copies", "the driver's", WR_COLUMN_COUNT, 0},
+      {"left_bytes", "bytes", WR_COLUMN_BYTES, 0},
+      {"left_host_ns", "host time", WR_COLUMN_HOST_NS, 0},
+      {"left_bytes_per_second", "speed", WR_COLUMN_SPEED, 0},
+      {"share_of_driver", "driver's time by staging's", WR_COLUMN_SHARE, 0},
+      {"measured_by", "measured by", WR_COLUMN_TEXT, 0}};
+  wr_named_table *t = WR_RUN_TABLE(b->t, "staging", "Staged copies", columns);
+  wr_table_look(t, WR_DETAIL);
+  put_staging(t, "h2d", &c->staging[0], true);
+  put_staging(t, "d2h", &c->staging[1], true);
+  put_staging(t, "p2p", &c->staging[2], false);
+}
+
+static void add_unwritten_places(const wr_build *b, const wr_cache *c)
+{
+  static const wr_column columns[] = {{"copies", "copies", WR_COLUMN_COUNT, 0},
+                                      {"bytes", "not written", WR_COLUMN_BYTES, 0},
+                                      {"first_ns", "first", WR_COLUMN_MOMENT, 0},
+                                      {"first_block", "in block", WR_COLUMN_ID, 0},
+                                      {"first_offset_bytes", "at", WR_COLUMN_BYTES, 0},
+                                      {"first_bytes", "first", WR_COLUMN_BYTES, 0},
+                                      {"site", "called in", WR_COLUMN_TEXT, 0}};
+  wr_named_table *t =
+      WR_RUN_TABLE(b->t, "uninitialised", "Copies of memory that nobody had written", columns);
+  wr_table_look(t, WR_DETAIL);
+  for (size_t i = 0; i < c->unwritten_count; i++) {
+    const wr_unwritten *u = &c->unwritten[i];
+    wr_table_row(t);
+    WR_PUT(t, u->copies, u->bytes, (uint64_t)u->time, u->block, u->offset, u->first);
+    wr_table_put_text(t, u->where);
+  }
+}
+
+static void add_curve_table(const wr_build *b, const wr_cache *c)
+{
+  static const wr_column columns[] = {{"cached_peak_bytes", "most cached", WR_COLUMN_BYTES, 0}};
+  wr_named_table *t =
+      WR_RUN_TABLE(b->t, "cache_curve", "Cached, by hundredths of the run", columns);
+  wr_table_look(t, WR_DETAIL);
+  for (int i = 0; c->rerouted && i < WR_CURVE; i++) {
+    wr_table_row(t);
+    wr_table_put(t, c->curve[i]);
+  }
+}
+
+void wr_add_cache(const wr_build *b, const wr_cache *c)
+{
+  if (c->rerouted) add_reason_table(b, c);
+  add_together(b, c);
+  add_staging_table(b, c);
+  add_unwritten_places(b, c);
+  add_curve_table(b, c);
+}
+
+weir_status wr_build_cache(const wr_build *b)
+{
   wr_cache c = {0};
   weir_status s = wr_cache_load(&c, b->db);
   if (s) return s;
   if (!c.rerouted) wr_tables_note(b->t, "No process was run with Weir's caches.");
   wr_build_caches(b, &c);
-  if (c.rerouted) {
-    wr_named_table *t = WR_RUN_TABLE(b->t, "reasons", "Why", columns);
-    put_reasons(t, "allocation missed", c.missed);
-    put_reasons(t, "allocation left to the driver", c.left);
-    put_reasons(t, "free left to the driver", c.freed);
-    put_reasons(t, "given back", c.given);
-    put_reasons(t, "never cached", c.tainted);
-    t = WR_RUN_TABLE(b->t, "free_waits", "Waits in frees", waits);
-    wr_table_row(t);
-    wr_table_put_text(t, "kept");
-    wr_table_put(t, c.waits_kept);
-    wr_table_put(t, c.waits_kept_ns);
-    wr_table_row(t);
-    wr_table_put_text(t, "avoided");
-    wr_table_put(t, c.waits_avoided);
-    wr_table_put_none(t);
-  }
+  wr_add_cache(b, &c);
   wr_cache_free(&c);
   return s;
 }

@@ -220,7 +220,46 @@ void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settin
 
 /* ---- a table of them ------------------------------------------------------------------------- */
 
-static void put_finding(wr_named_table *t, const wr_finding *f)
+static uint64_t within(uint64_t n)
+{
+  return n > INT64_MAX ? INT64_MAX : n;
+}
+
+static void put_sites(wr_named_table *t, const wr_finding *f)
+{
+  static const wr_column columns[] = {{"place", "in", WR_COLUMN_PLACE, 0},
+                                      {"source", "line", WR_COLUMN_TEXT, 0},
+                                      {"cost_host_ns", "costs", WR_COLUMN_HOST_NS, 0},
+                                      {"count", "operations", WR_COLUMN_COUNT, 0}};
+  wr_named_table *rows = wr_table_put_rows(t, columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < f->sites; i++) {
+    const wr_finding_site *s = &f->site[i];
+    wr_table_row(rows);
+    wr_table_put_place(rows, s->function, s->file, s->line);
+    wr_table_put_text(rows, s->source);
+    WR_PUT(rows, within(s->cost_ns), within(s->count));
+  }
+}
+
+/* What CSV has no column for. */
+static void put_more(wr_named_table *t, const wr_findings *all, const wr_finding *f)
+{
+  wr_table_put(t, (uint64_t)f->rule->number);
+  wr_table_put_text(t, wr_severity_name(f->rule->severity));
+  if (all->duration_ns)
+    wr_table_put_share(t, f->saving_ns, all->duration_ns);
+  else
+    wr_table_put_real(t, 0);
+  wr_table_put_text(t, f->rule->holds ? "held" : "moved");
+  wr_table_put(t, within(f->more_sites));
+  if (f->device >= 0)
+    wr_put_device(t, f->device);
+  else
+    wr_table_put_none(t);
+  put_sites(t, f);
+}
+
+static void put_finding(wr_named_table *t, const wr_findings *all, const wr_finding *f)
 {
   wr_table_row(t);
   wr_table_put_text(t, f->rule->id);
@@ -236,9 +275,54 @@ static void put_finding(wr_named_table *t, const wr_finding *f)
   wr_table_put_text(t, f->range);
   wr_table_put_text(t, f->rule->title);
   wr_table_put_text(t, f->rule->fix);
+  put_more(t, all, f);
 }
 
-weir_status wr_build_findings(const wr_build *b)
+static void add_removed_table(const wr_build *b, const wr_findings *f)
+{
+  static const wr_column columns[] = {{"id", "finding", WR_COLUMN_TEXT, 0},
+                                      {"count", "operations", WR_COLUMN_COUNT, 0},
+                                      {"bytes", "bytes", WR_COLUMN_BYTES, 0}};
+  wr_named_table *t = WR_RUN_TABLE(b->t, "removed", "Removed by Weir in this run", columns);
+  wr_table_look(t, WR_DETAIL);
+  for (size_t i = 0; i < f->removed_count; i++) {
+    wr_table_row(t);
+    wr_table_put_text(t, f->removed[i].rule->id);
+    WR_PUT(t, within(f->removed[i].count), within(f->removed[i].bytes));
+  }
+}
+
+static void add_unjudged_table(const wr_build *b, const wr_findings *f)
+{
+  static const wr_column columns[] = {{"id", "finding", WR_COLUMN_TEXT, 0},
+                                      {"why", "why", WR_COLUMN_TEXT, 0}};
+  wr_named_table *t = WR_RUN_TABLE(b->t, "unjudged", "Not looked for", columns);
+  wr_table_look(t, WR_DETAIL);
+  for (size_t i = 0; i < f->unjudged_count; i++) {
+    wr_table_row(t);
+    wr_table_put_text(t, f->unjudged[i].rule->id);
+    wr_table_put_text(t, f->unjudged[i].why);
+  }
+}
+
+/* Of all findings together, each operation once. */
+static void add_savings(const wr_build *b, const wr_findings *f)
+{
+  static const wr_column columns[] = {
+      {"duration_ns", "the run", WR_COLUMN_HOST_NS, 0},
+      {"saving_host_ns", "saves at most", WR_COLUMN_HOST_NS, 0},
+      {"sure_saving_host_ns", "of certain and likely ones", WR_COLUMN_HOST_NS, 0},
+      {"moved_bytes", "moved", WR_COLUMN_BYTES, 0},
+      {"unavailable", "not judged", WR_COLUMN_TEXT, 0}};
+  wr_named_table *t = WR_RUN_TABLE(b->t, "savings", "All findings together", columns);
+  wr_table_look(t, WR_DETAIL | WR_OBJECT);
+  wr_table_row(t);
+  WR_PUT(t, within(f->duration_ns), within(f->saving_ns), within(f->sure_saving_ns),
+         within(f->moved_bytes));
+  wr_table_put_text(t, f->unavailable);
+}
+
+void wr_add_findings(const wr_build *b, const wr_findings *f)
 {
   static const wr_column columns[] = {
       {"id", "finding", WR_COLUMN_TEXT, 0},
@@ -250,14 +334,29 @@ weir_status wr_build_findings(const wr_build *b)
       {"place", "in", WR_COLUMN_PLACE, 0},
       {"range", "range", WR_COLUMN_TEXT, 5},
       {"title", "what", WR_COLUMN_TEXT, 6},
-      {"fix", "what to do", WR_COLUMN_TEXT, 7}};
+      {"fix", "what to do", WR_COLUMN_TEXT, 7},
+      {"rule", "rule", WR_COLUMN_ID, WR_IN_JSON},
+      {"severity", "severity", WR_COLUMN_TEXT, WR_IN_JSON},
+      {"share_of_run", "of the run", WR_COLUMN_SHARE, WR_IN_JSON},
+      {"bytes_are", "bytes are", WR_COLUMN_TEXT, WR_IN_JSON},
+      {"more_sites", "more places", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"device", "device", WR_COLUMN_TEXT, WR_IN_JSON},
+      {"sites", "places", WR_COLUMN_ROWS, WR_IN_JSON}};
+  wr_named_table *t = WR_RUN_TABLE(b->t, "findings", "Findings", columns);
+  for (size_t i = 0; i < f->count; i++)
+    put_finding(t, f, &f->finding[i]);
+  if (f->unavailable) wr_tables_note(b->t, "Nothing was judged: %s.", f->unavailable);
+  add_savings(b, f);
+  add_removed_table(b, f);
+  add_unjudged_table(b, f);
+}
+
+weir_status wr_build_findings(const wr_build *b)
+{
   wr_findings f = {0};
   weir_status s = wr_findings_load(&f, b->db, &b->o->findings);
   if (s) return s;
-  wr_named_table *t = WR_RUN_TABLE(b->t, "findings", "Findings", columns);
-  for (size_t i = 0; i < f.count; i++)
-    put_finding(t, &f.finding[i]);
-  if (f.unavailable) wr_tables_note(b->t, "Nothing was judged: %s.", f.unavailable);
+  wr_add_findings(b, &f);
   wr_findings_free(&f);
   return s;
 }

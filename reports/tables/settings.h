@@ -10,7 +10,8 @@ typedef enum report_format {
   WEIR_REPORT_TEXT,
   WEIR_REPORT_JSON,
   WEIR_REPORT_CSV,
-  WEIR_REPORT_MARKDOWN
+  WEIR_REPORT_MARKDOWN,
+  WEIR_REPORT_JSON_2 /* "weir-report/2" */
 } report_format;
 
 /* What the main table of a report has a row of. */

@@ -7,6 +7,8 @@
 #include "reports/tables/build.h"
 #include "reports/tables/sections.h"
 
+enum { TOP_PLACES = 20 /* of a list, where no other number is asked for */ };
+
 /* ---- totals ---------------------------------------------------------------------------------- */
 
 static const wr_column total_columns[] = {{"total", "total", WR_COLUMN_TEXT, 0},
@@ -33,6 +35,7 @@ static void put_named_total(wr_named_table *t, const char *name, uint64_t n)
 static void add_all_totals(const wr_build *b, const wr_totals *x)
 {
   wr_named_table *t = WR_TABLE(b->t, "totals", "Totals", total_columns);
+  wr_table_look(t, WR_MEMBERS);
 #define PUT(name) put_named_total(t, #name, x->name);
   WR_TOTAL_MAP(PUT)
 #undef PUT
@@ -78,6 +81,7 @@ static void add_part_totals(const wr_build *b, const wr_activity *a)
                {"memset_calls", "memset_bytes", is_memset},
                {"launches", NULL, is_launch}};
   wr_named_table *t = WR_TABLE(b->t, "totals", "Totals", total_columns);
+  wr_table_look(t, WR_MEMBERS);
   wr_activity_sums waits = sum_cells(a, wr_cell_any);
   char name[32];
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -147,7 +151,15 @@ static void add_functions(const wr_build *b, const wr_model *m)
       {"implicit_host_ns", "that may wait", WR_COLUMN_HOST_NS, 4},
       {"layer", "layer", WR_COLUMN_TEXT, 5},
       {"function", "function", WR_COLUMN_TEXT, 0},
-      {"place", "called in", WR_COLUMN_PLACE, 5}};
+      {"place", "called in", WR_COLUMN_PLACE, 5},
+      {"category", "category", WR_COLUMN_TEXT, WR_IN_JSON},
+      {"explicit_calls", "waits asked for", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"implicit_calls", "calls that may wait", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"init_calls", "initialisation", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"init_host_ns", "host time initialising", WR_COLUMN_HOST_NS, WR_IN_JSON},
+      {"place_calls", "calls from there", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"place_host_ns", "host time from there", WR_COLUMN_HOST_NS, WR_IN_JSON},
+      {"places", "places", WR_COLUMN_COUNT, WR_IN_JSON}};
   wr_named_table *t = WR_RUN_TABLE(b->t, "functions", "Functions", columns);
   for (size_t i = 0; i < m->api_count; i++) {
     const wr_api_row *x = &m->apis[i];
@@ -163,27 +175,49 @@ static void add_functions(const wr_build *b, const wr_model *m)
     wr_table_put_text(t, x->name);
     const wr_frame_name *at = x->place;
     wr_table_put_place(t, at ? at->function : NULL, at ? at->file : NULL, at ? at->line : 0);
+    if (at) wr_table_module(t, at->module);
+    wr_table_put_text(t, x->category);
+    WR_PUT(t, x->sync_calls, x->implicit_calls, x->init_calls, x->init_ns);
+    wr_table_put_if(t, at != NULL, x->place_calls);
+    wr_table_put_if(t, at != NULL, x->place_ns);
+    wr_table_put(t, x->places);
   }
+}
+
+/* Totals of the part, and its work by group: by what the events are, which takes a pass over them. */
+static weir_status add_activity(const wr_build *b, const wr_model *m)
+{
+  wr_activity a;
+  wr_activity_wants wants = {.ranges = b->o->by == WEIR_BY_RANGE};
+  weir_status s = wr_activity_load(&a, b->db, b->scope, &wants);
+  if (s) return s;
+  if (b->scope->any)
+    add_part_totals(b, &a);
+  else
+    add_all_totals(b, &m->total);
+  s = add_work(b, &a);
+  wr_activity_free(&a);
+  return s;
 }
 
 weir_status wr_build_summary(const wr_build *b)
 {
-  wr_activity a;
+  bool all = b->o->format == WEIR_REPORT_JSON_2, plain = all && !b->scope->any && !b->o->by;
+  bool detail = all || (b->o->table && b->o->format != WEIR_REPORT_JSON);
+  int top = b->o->top > 0 ? b->o->top : TOP_PLACES;
   wr_model m = {0};
-  wr_activity_wants wants = {.ranges = b->o->by == WEIR_BY_RANGE};
-  weir_status s = wr_model_load(&m, b->db, 1); /* first: of an incomplete trace it makes much */
+  weir_status s =
+      wr_model_load(&m, b->db, detail ? top : 1); /* first: of an incomplete trace it makes much */
   if (s) return s;
-  s = wr_activity_load(&a, b->db, b->scope, &wants);
+  if (plain && !b->o->table)
+    add_all_totals(b, &m.total);
+  else
+    s = add_activity(b, &m);
   if (!s) {
-    if (b->scope->any)
-      add_part_totals(b, &a);
-    else
-      add_all_totals(b, &m.total);
-    s = add_work(b, &a);
-    wr_activity_free(&a);
+    add_functions(b, &m);
+    wr_section_kernels(&(wr_sections){.t = b->t, .m = &m, .top = SIZE_MAX, .top_asked = true});
+    if (detail) wr_add_model(b, &m);
   }
-  add_functions(b, &m);
-  wr_section_kernels(&(wr_sections){.t = b->t, .m = &m, .top = SIZE_MAX, .top_asked = true});
   wr_model_free(&m);
   return s;
 }

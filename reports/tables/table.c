@@ -19,14 +19,14 @@ static char *clean_words(const char *format, va_list args)
   return words;
 }
 
-wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
-                              const wr_column *columns, size_t count)
+/* New; NULL: out of memory. */
+static wr_named_table *new_table(wr_tables *t, const char *name, const char *title,
+                                 const wr_column *columns, size_t count)
 {
   wr_named_table *x = calloc(1, sizeof(*x));
   wr_column *copy = calloc(count + 1, sizeof(*copy));
   char *words = clean(title), *own_name = clean(name);
-  if (!x || !copy || !words || !own_name ||
-      !wr_grow(&t->table, &t->capacity, t->count + 1, sizeof(wr_named_table *))) {
+  if (!x || !copy || !words || !own_name) {
     t->failed = true;
     free(words);
     free(own_name);
@@ -37,7 +37,20 @@ wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
   if (count) memcpy(copy, columns, count * sizeof(*copy));
   *x =
       (wr_named_table){.name = own_name, .title = words, .column = copy, .columns = count, .of = t};
-  return t->table[t->count++] = x;
+  return x;
+}
+
+static void free_table(wr_named_table *x);
+
+wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
+                              const wr_column *columns, size_t count)
+{
+  wr_named_table *x = new_table(t, name, title, columns, count);
+  if (x && wr_grow(&t->table, &t->capacity, t->count + 1, sizeof(wr_named_table *)))
+    return t->table[t->count++] = x;
+  t->failed = true;
+  free_table(x);
+  return NULL;
 }
 
 wr_named_table *wr_table_of_run(wr_named_table *t)
@@ -73,6 +86,7 @@ static void free_value(wr_value *v)
   free(v->file);
   free(v->module);
   free(v->lead);
+  free_table(v->rows);
 }
 
 static void free_sentences(wr_sentences *s)
@@ -82,25 +96,29 @@ static void free_sentences(wr_sentences *s)
   free(s->list);
 }
 
+static void free_table(wr_named_table *x)
+{
+  if (!x) return;
+  for (size_t k = 0; k < x->rows * x->columns; k++)
+    free_value(&x->value[k]);
+  for (size_t k = 0; k < x->word_count; k++)
+    free(x->words[k]);
+  free_sentences(&x->before);
+  free_sentences(&x->after);
+  free(x->words);
+  free(x->value);
+  free(x->kind);
+  free(x->name);
+  free(x->title);
+  free(x->aside);
+  free(x->column);
+  free(x);
+}
+
 void wr_tables_free(wr_tables *t)
 {
-  for (size_t i = 0; i < t->count; i++) {
-    wr_named_table *x = t->table[i];
-    for (size_t k = 0; k < x->rows * x->columns; k++)
-      free_value(&x->value[k]);
-    for (size_t k = 0; k < x->word_count; k++)
-      free(x->words[k]);
-    free_sentences(&x->before);
-    free_sentences(&x->after);
-    free(x->words);
-    free(x->value);
-    free(x->kind);
-    free(x->name);
-    free(x->title);
-    free(x->aside);
-    free(x->column);
-    free(x);
-  }
+  for (size_t i = 0; i < t->count; i++)
+    free_table(t->table[i]);
   for (size_t i = 0; i < t->notes; i++)
     free(t->note[i]);
   free(t->note);
@@ -203,6 +221,14 @@ void wr_table_put_place(wr_named_table *t, const char *function, const char *fil
   put_value(t, v);
 }
 
+void wr_table_put_device(wr_named_table *t, int64_t ordinal, const char *words)
+{
+  if (!t) return;
+  wr_value v = {.known = true, .numbered = true, .n = (uint64_t)ordinal, .text = clean(words)};
+  if (!v.text) t->of->failed = true;
+  put_value(t, v);
+}
+
 void wr_table_put_kept(wr_named_table *t, const char *text, const char *kept)
 {
   wr_table_put_place(t, text, kept, 0);
@@ -227,6 +253,34 @@ static wr_value *last_value(wr_named_table *t)
 {
   if (!t || t->of->failed || !t->rows || !t->next) return NULL;
   return &t->value[(t->rows - 1) * t->columns + t->next - 1];
+}
+
+void wr_table_put_texts(wr_named_table *t)
+{
+  put_value(t, (wr_value){.known = true});
+}
+
+void wr_table_add_text(wr_named_table *t, const char *text)
+{
+  wr_value *v = last_value(t);
+  if (!v) return;
+  char *line = clean(text),
+       *words = line ? v->text ? wr_format("%s\n%s", v->text, line) : line : NULL;
+  if (words != line) free(line);
+  if (!words) {
+    t->of->failed = true;
+    return;
+  }
+  free(v->text);
+  v->text = words;
+}
+
+wr_named_table *wr_table_put_rows(wr_named_table *t, const wr_column *columns, size_t count)
+{
+  if (!t || t->of->failed || t->next >= t->columns) return NULL;
+  wr_named_table *rows = new_table(t->of, "", "", columns, count);
+  put_value(t, (wr_value){.known = rows != NULL, .rows = rows});
+  return rows;
 }
 
 void wr_table_lead(wr_named_table *t, const char *format, ...)

@@ -33,7 +33,10 @@ typedef enum wr_column_type {
   WR_COLUMN_MOMENT,    /* ns since the run began */
   WR_COLUMN_SPEED,     /* bytes per second */
   WR_COLUMN_SHARE,     /* 1: all */
-  WR_COLUMN_NUMBER     /* of a table of unlike things, whose unit another column has */
+  WR_COLUMN_NUMBER,    /* of a table of unlike things, whose unit another column has */
+  WR_COLUMN_TRUTH,     /* 0: no, 1: yes */
+  WR_COLUMN_TEXTS,     /* a list: a line of `text` each */
+  WR_COLUMN_ROWS       /* a table of what belongs to the row */
 } wr_column_type;
 
 /* How a column reads, or'ed to its `how`. */
@@ -50,8 +53,9 @@ enum {
   WR_WITH_FOLDER =
       1 << 10, /* a place has its file's folder, or in text of any width the whole path, or the
                               module where no file is known */
-  WR_BELOW = 1 << 11,  /* in text narrower than WR_WIDE: in a row of its own, in the first column */
-  WR_ROUNDED = 1 << 12 /* a share of 10 % and more has no decimals */
+  WR_BELOW = 1 << 11, /* in text narrower than WR_WIDE: in a row of its own, in the first column */
+  WR_ROUNDED = 1 << 12, /* a share of 10 % and more has no decimals */
+  WR_IN_JSON = 1 << 13  /* in "weir-report/2" only */
 };
 
 #define WR_WIDE 110 /* columns of text */
@@ -70,9 +74,11 @@ typedef struct wr_value {
   int line;            /* of a place */
   uint64_t n;          /* of WR_COLUMN_CHANGE and WR_COLUMN_BALANCE the two's complement */
   uint64_t whole;      /* of a share and a speed: n of this; 0: `real` alone is known */
+  bool numbered;       /* of a text: n is the number that it has in words: a device's */
   double real;         /* of a share and a speed */
   char *text, *file;   /* owned; `file` of a text: its end, never cut */
   char *module, *lead; /* owned: of a place; what text prints in front of it. NULL: none */
+  struct wr_named_table *rows; /* owned, of WR_COLUMN_ROWS; NULL: none are known */
 } wr_value;
 
 /* Who is shown a row. */
@@ -84,10 +90,15 @@ typedef enum wr_row_kind {
 
 /* How a table stands in text, or'ed. */
 enum {
-  WR_JOINED = 1, /* without a heading: it is part of what is above it */
-  WR_QUIET = 2,  /* where it has no rows text prints no "none" */
-  WR_LIST = 4,   /* its first column in one paragraph: "title: a, b, c" */
-  WR_UNSEEN = 8  /* its rows are for programs only: text has its heading and sentences */
+  WR_JOINED = 1,  /* without a heading: it is part of what is above it */
+  WR_QUIET = 2,   /* where it has no rows text prints no "none" */
+  WR_LIST = 4,    /* its first column in one paragraph: "title: a, b, c" */
+  WR_UNSEEN = 8,  /* its rows are for programs only: text has its heading and sentences */
+  WR_OBJECT = 16, /* in "weir-report/2" an object: its only row */
+  WR_MEMBERS =
+      32, /* in "weir-report/2" an object with a member a row: its `total` or `name`, and the number
+                      after the first column */
+  WR_DETAIL = 64 /* in "weir-report/2", and where it is asked for by name */
 };
 
 /* How a sentence stands in text; false is plain, true a warning. */
@@ -167,6 +178,13 @@ void wr_table_put_words(wr_named_table *t, const char *format, ...)
 void wr_table_put_place(wr_named_table *t, const char *function, const char *file, int line);
 /* A text whose end, `kept`, which only people read, is never cut. */
 void wr_table_put_kept(wr_named_table *t, const char *text, const char *kept);
+/* An ordinal, or text alone for what is none; `words` are what people read. */
+void wr_table_put_device(wr_named_table *t, int64_t ordinal, const char *words);
+/* One more line of the texts that were put last; wr_table_put_texts() begins them. */
+void wr_table_put_texts(wr_named_table *t);
+void wr_table_add_text(wr_named_table *t, const char *text);
+/* A table within the row, which belongs to it; NULL: out of memory. */
+wr_named_table *wr_table_put_rows(wr_named_table *t, const wr_column *columns, size_t count);
 void wr_table_put_none(wr_named_table *t);
 void wr_table_skip(wr_named_table *t, size_t cells); /* leaves cells empty */
 /* part / whole, bytes per second: none where the second is 0. */

@@ -141,7 +141,6 @@ static weir_status add_matrix(const wr_build *b, const wr_activity *a)
                                       {"host_ns", "host time in calls", WR_COLUMN_HOST_NS, 2},
                                       SPEED_COLUMNS};
   copy_sums x = {0};
-  char from[32], to[32];
   weir_status s = sum_copies(b, a, true, &x);
   wr_named_table *t = s ? NULL
                         : wr_tables_add(b->t, "matrix", "Copies from where to where", columns,
@@ -149,8 +148,8 @@ static weir_status add_matrix(const wr_build *b, const wr_activity *a)
   for (size_t i = 0; !s && i < x.count; i++) {
     wr_table_row(t);
     wr_table_put_text(t, wr_direction_names[x.sum[i].direction]);
-    wr_table_put_text(t, wr_device_words(x.sum[i].src_device, from));
-    wr_table_put_text(t, wr_device_words(x.sum[i].device, to));
+    wr_put_device(t, x.sum[i].src_device);
+    wr_put_device(t, x.sum[i].device);
     put_sums(t, a, &x.sum[i].sums);
   }
   free(x.sum);
@@ -196,7 +195,6 @@ static weir_status add_overlap(const wr_build *b)
       {"busy_device_ns", "busy", WR_COLUMN_DEVICE_NS, 2},
       {"span_device_ns", "first to last operation", WR_COLUMN_DEVICE_NS, 3}};
   wr_device_times d = {0};
-  char name[32];
   weir_status s = wr_device_times_load(&d, b->db);
   if (s) return s;
   wr_named_table *t = NULL;
@@ -208,7 +206,7 @@ static weir_status add_overlap(const wr_build *b)
       if (t) t->whole_run = true;
     }
     wr_table_row(t);
-    wr_table_put_text(t, wr_device_words(x->device, name));
+    wr_put_device(t, x->device);
     wr_table_put(t, x->copy_ns);
     if (d.no_kernels) {
       for (int k = 0; k < 3; k++)

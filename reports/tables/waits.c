@@ -82,7 +82,6 @@ static weir_status add_longest(const wr_build *b, const wr_activity *a, wr_group
       {"device", "device", WR_COLUMN_TEXT, 4},        {"place", "in", WR_COLUMN_PLACE, 0}};
   wr_named_table *t = wr_tables_add(b->t, "longest", "Longest single waits", columns,
                                     sizeof columns / sizeof *columns);
-  char device[32];
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < a->waits; i++) {
     const wr_long_wait *w = &a->wait[i];
@@ -94,7 +93,7 @@ static weir_status add_longest(const wr_build *b, const wr_activity *a, wr_group
     wr_table_put(t, w->start > 0 ? (uint64_t)w->start : 0);
     wr_table_put_text(t, wr_group_function(g, w->common.api));
     wr_table_put_text(t, wr_group_thread(g, w->common.thread));
-    wr_table_put_text(t, wr_device_words(w->common.device, device));
+    wr_put_device(t, w->common.device);
     wr_table_put_place(t, place.function, place.file, place.line);
     wr_frame_name_free(&place);
   }

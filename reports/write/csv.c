@@ -3,7 +3,6 @@
  * alone. A place is three columns: NAME, NAME_file, NAME_line. What there is none of is empty. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 #include "reports/base/escape.h"
 #include "reports/write/write.h"
 
@@ -32,6 +31,7 @@ static void put_csv_value(FILE *out, const wr_value *v, wr_column_type type)
     break;
   case WR_COLUMN_CHANGE:
   case WR_COLUMN_BALANCE:
+  case WR_COLUMN_MOMENT:
     if (v->known) (void)fprintf(out, "%" PRId64, (int64_t)v->n);
     break;
   default:
@@ -67,8 +67,7 @@ static void put_csv_table(FILE *out, const wr_named_table *t)
 weir_status wr_tables_csv(FILE *out, const wr_tables *t, const char *only)
 {
   for (size_t i = 0; i < t->count; i++) {
-    if (only && strcmp(only, t->table[i]->name) != 0) continue;
-    if (!t->table[i]->columns) continue;
+    if (!t->table[i]->columns || !wr_table_is_written(t->table[i], only)) continue;
     if (!only) (void)fprintf(out, "# %s\n", t->table[i]->name);
     put_csv_table(out, t->table[i]);
     if (!only) (void)fputc('\n', out);

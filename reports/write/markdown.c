@@ -105,7 +105,7 @@ weir_status wr_tables_markdown(FILE *out, const wr_tables *t, const char *only)
     }
   }
   for (size_t i = 0; i < t->count; i++)
-    if (!only || !strcmp(only, t->table[i]->name))
+    if (wr_table_is_written(t->table[i], only))
       good &= put_markdown_table(out, t->table[i], t->scope != NULL, false);
   for (size_t i = 0; i < t->notes && !only; i++)
     put_paragraph(out, t->note[i]);

@@ -245,7 +245,7 @@ weir_status wr_tables_text(FILE *out, const wr_tables *t, const report_settings 
   wr_layout p = {.out = out, .width = width, .color = o->color != 0};
   if (!o->table) wr_text_head(&p, t);
   for (size_t i = 0; i < t->count; i++)
-    if (!o->table || !strcmp(o->table, t->table[i]->name)) wr_text_tables(&p, t, i, 1);
+    if (wr_table_is_written(t->table[i], o->table)) wr_text_tables(&p, t, i, 1);
   if (t->notes && !o->table) (void)fputc('\n', out);
   for (size_t i = 0; i < t->notes && !o->table; i++)
     wr_layout_line(&p, false, t->note[i]);

@@ -95,10 +95,15 @@ bool wr_row_in_data(const wr_named_table *t, size_t row)
 
 bool wr_column_in_text(const wr_column *c)
 {
-  return !(c->how & WR_IN_DATA);
+  return !(c->how & (WR_IN_DATA | WR_IN_JSON));
 }
 
 bool wr_column_in_data(const wr_column *c)
 {
-  return !(c->how & WR_IN_TEXT);
+  return !(c->how & (WR_IN_TEXT | WR_IN_JSON));
+}
+
+bool wr_table_is_written(const wr_named_table *t, const char *only)
+{
+  return only ? !strcmp(only, t->name) : !(t->look & WR_DETAIL);
 }

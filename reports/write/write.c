@@ -13,6 +13,8 @@ weir_status wr_tables_write(FILE *out, const wr_tables *t, const report_settings
   switch (o->format) {
   case WEIR_REPORT_JSON:
     return wr_tables_json(out, t, o->table);
+  case WEIR_REPORT_JSON_2:
+    return wr_report_json(out, t, o->table);
   case WEIR_REPORT_CSV:
     return wr_tables_csv(out, t, o->table);
   case WEIR_REPORT_MARKDOWN:

@@ -11,7 +11,10 @@ weir_status wr_tables_write(FILE *out, const wr_tables *t, const report_settings
 
 /* The writers of each format. */
 weir_status wr_tables_text(FILE *out, const wr_tables *t, const report_settings *o);
-weir_status wr_tables_json(FILE *out, const wr_tables *t, const char *only);
+weir_status wr_report_json(FILE *out, const wr_tables *t, const char *only);
+/* "weir-report/1" of a summary, "weir-findings/1", the caches alone: of tables made for "weir-report/2". */
+weir_status wr_tables_old(FILE *out, const wr_tables *t);
+weir_status wr_tables_json(FILE *out, const wr_tables *t, const char *only); /* "weir-tables/1" */
 weir_status wr_tables_csv(FILE *out, const wr_tables *t, const char *only);
 weir_status wr_tables_markdown(FILE *out, const wr_tables *t, const char *only);
 /* The report's name as a heading, and all tables below it, with their asides. */
@@ -32,5 +35,7 @@ bool wr_row_in_text(const wr_named_table *t, size_t row);
 bool wr_row_in_data(const wr_named_table *t, size_t row);
 bool wr_column_in_text(const wr_column *c);
 bool wr_column_in_data(const wr_column *c);
+/* Whether all but "weir-report/2" have it; `only`: the name of the table that was asked for, or NULL. */
+bool wr_table_is_written(const wr_named_table *t, const char *only);
 
 #endif

@@ -96,6 +96,7 @@ static const char *option_of_tables(const report_settings *o)
 {
   return o->format == WEIR_REPORT_CSV        ? "--format csv"
          : o->format == WEIR_REPORT_MARKDOWN ? "--format markdown"
+         : o->format == WEIR_REPORT_JSON_2   ? "--format json/2"
          : o->by                             ? "--by"
          : o->table                          ? "--table"
          : o->from.set                       ? "--from"
