@@ -1,11 +1,10 @@
 /* json.c: a diff as JSON, "weir-diff/1" (SCHEMA.md, "The diff as JSON"). */
 #include <jansson.h>
 #include "reports/diff/report.h"
-#include "reports/write/report_json.h"
 
 static json_t *value_json(const wr_figures *f, const wr_subject *x, wr_metric m)
 {
-  return f->unknown[m] || !x ? json_null() : wr_json_number(x->value[m]);
+  return f->unknown[m] || !x ? json_null() : json_integer((json_int_t)x->value[m]);
 }
 
 /* Each metric that the subject can have: {"a": 1, "b": 2}, null where it is not known or not there. */
@@ -117,7 +116,7 @@ static json_t *conditions_json(const wr_verdicts *v)
         list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s?}", "condition", x->condition->text,
                         "metric", wr_metric_rows[x->condition->metric].name, "met",
                         x->known ? json_boolean(x->met) : json_null(), "value",
-                        x->known ? wr_json_number(x->value) : json_null(), "limit",
+                        x->known ? json_integer((json_int_t)x->value) : json_null(), "limit",
                         x->known ? json_real((double)x->limit) : json_null(), "note", x->note));
   }
   return list;

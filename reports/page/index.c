@@ -1,10 +1,11 @@
 /* index.c: see index.h. Every text goes through wr_put_json_text(); '<', which in JSON can be in a text
  * only, is written as an escape, so that nothing in the index ends the script it is in. */
 #include "reports/page/index.h"
+#include <jansson.h>
 #include <stdlib.h>
 #include "reports/base/escape.h"
 #include "reports/findings/source.h"
-#include "reports/write/report_json.h"
+#include "reports/write/json_1.h"
 
 enum { LANE_TITLE = 2200 };
 
@@ -570,7 +571,7 @@ static weir_status put_findings(index_writer *w)
     (void)fputs("null", w->to);
     return WEIR_OK;
   }
-  json_t *o = wr_findings_json(f);
+  json_t *o = wr_findings_old(f);
   if (!o) return weir_fail(WEIR_ENOMEM, "writing a page: out of host memory");
   (void)json_dumpf(o, w->to, JSON_COMPACT);
   json_decref(o);

@@ -5,26 +5,13 @@
 #include "reports/findings/whole.h"
 #include "reports/model/open.h"
 #include "reports/base/util.h"
-#include "reports/write/report_json.h"
 #include "reports/tables/sections.h"
 #include "reports/tables/tables.h"
 #include "reports/write/write.h"
 
 #define TOP_TEXT 5
-#define TOP_JSON 20
 
 enum { SUMMARY_RULE_MS = 2000 }; /* what a summary has time for, of each 1 M events */
-
-/* Takes the object. */
-static weir_status write_json(FILE *out, json_t *o, const char *path)
-{
-  int written = o ? json_dumpf(o, out, JSON_INDENT(2)) : 0;
-  if (!o) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);
-  json_decref(o);
-  if (written || fputc('\n', out) == EOF || fflush(out))
-    return weir_fail(WEIR_EIO, "the report on %s cannot be written", path);
-  return WEIR_OK;
-}
 
 /* Takes what is in the tables. `st`: what came of making them. */
 static weir_status write_text(FILE *out, weir_status st, wr_tables *t, const char *path,
@@ -46,9 +33,28 @@ static wr_tables headed_tables(const char *name, const char *path)
   return t;
 }
 
+/* As it was before "weir-report/2": of the same tables. */
+static weir_status write_old(FILE *out, const char *name, const char *trace,
+                             const report_settings *o)
+{
+  wr_input in;
+  wr_tables t = {0};
+  report_settings all = *o;
+  weir_status st = wr_input_open(&in, trace);
+  if (st) return st;
+  all.format = WEIR_REPORT_JSON_2;
+  in.db.symbols = o->symbols;
+  st = wr_tables_build(&t, name, &in.db, &all);
+  wr_input_close(&in);
+  if (!st) st = wr_tables_old(out, &t);
+  wr_tables_free(&t);
+  return st;
+}
+
 weir_status report_summary(FILE *out, const char *trace, const report_settings *o)
 {
-  int top = o->top > 0 ? o->top : o->format == WEIR_REPORT_JSON ? TOP_JSON : TOP_TEXT;
+  if (o->format == WEIR_REPORT_JSON) return write_old(out, "summary", trace, o);
+  int top = o->top > 0 ? o->top : TOP_TEXT;
   wr_input in;
   wr_model m = {0};
   wr_findings f = {0};
@@ -58,12 +64,9 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
   weir_status st = wr_input_open(&in, trace);
   if (st) return st;
   in.db.symbols = o->symbols;
-  bool judged = o->format == WEIR_REPORT_TEXT;
-  st = wr_whole_load_some(&m, &f, &in.db, top, judged ? &findings : NULL);
+  st = wr_whole_load_some(&m, &f, &in.db, top, &findings);
   wr_input_close(&in);
-  if (!st && o->format == WEIR_REPORT_JSON)
-    st = write_json(out, wr_summary_json(&m), m.path);
-  else if (!st)
+  if (!st)
     st = write_text(out, wr_sections_build(&t, &m, m.total.events ? &f : NULL, o), &t, m.path, o);
   wr_findings_free(&f);
   wr_model_free(&m);
@@ -72,6 +75,7 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
 
 weir_status report_findings(FILE *out, const char *trace, const report_settings *o)
 {
+  if (o->format == WEIR_REPORT_JSON) return write_old(out, "findings", trace, o);
   wr_input in;
   wr_findings f = {0};
   weir_status st = wr_input_open(&in, trace);
@@ -79,9 +83,7 @@ weir_status report_findings(FILE *out, const char *trace, const report_settings 
   in.db.symbols = o->symbols;
   st = wr_findings_load(&f, &in.db, &o->findings);
   wr_input_close(&in);
-  if (!st && o->format == WEIR_REPORT_JSON) {
-    st = write_json(out, wr_findings_json(&f), trace);
-  } else if (!st) {
+  if (!st) {
     wr_tables t = headed_tables("findings", trace);
     wr_section_findings(&t, &f, o, true);
     st = write_text(out, st, &t, trace, o);
@@ -92,6 +94,7 @@ weir_status report_findings(FILE *out, const char *trace, const report_settings 
 
 weir_status report_cache(FILE *out, const char *trace, const report_settings *o)
 {
+  if (o->format == WEIR_REPORT_JSON) return write_old(out, "cache", trace, o);
   wr_input in;
   wr_cache c = {0};
   weir_status st = wr_input_open(&in, trace);
@@ -99,9 +102,7 @@ weir_status report_cache(FILE *out, const char *trace, const report_settings *o)
   in.db.symbols = o->symbols;
   st = wr_cache_load(&c, &in.db);
   wr_input_close(&in);
-  if (!st && o->format == WEIR_REPORT_JSON) {
-    st = write_json(out, json_pack("{s:o}", "cache", wr_cache_json(&c)), trace);
-  } else if (!st) {
+  if (!st) {
     wr_tables t = headed_tables("cache", trace);
     wr_section_caches(&t, &c, o, true);
     st = write_text(out, st, &t, trace, o);
