@@ -1,15 +1,17 @@
-/* fact_call.h: a call as facts are made of it (facts.h, thread_facts.h, stream_facts.h). */
+/* fact_call.h: a call as facts are made of it (facts.h, block_facts.h, move_facts.h, thread_facts.h, stream_facts.h). */
 #ifndef WEIR_REPORTS_FACT_CALL_H
 #define WEIR_REPORTS_FACT_CALL_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-typedef struct wr_fact_call { /* begins as wr_logged does */
-  int64_t id, time;           /* ns; of an allocation the time of its end */
+typedef struct wr_fact_call {
+  int64_t id, time; /* ns; of an allocation the time of its end */
   uint64_t a, b, bytes;
   int64_t duration;
-  size_t common; /* place of its template in wr_facts.common */
+  uint64_t key; /* of `a` in the process (records.h) */
+  uint64_t
+      again; /* of a copy of host memory to a device: of all in which one that is made again is alike */
+  uint32_t common; /* place of its template in wr_facts.common */
 } wr_fact_call;
 
 #endif

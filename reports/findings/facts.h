@@ -23,25 +23,47 @@ typedef enum wr_handle_kind {
   WR_HANDLE_CONTEXT
 } wr_handle_kind;
 
-/* What the calls of a row of `template` have in common. */
+/* What a call of a template is to the facts: decided once for a template, and not for each call. */
+typedef enum wr_what {
+  WR_LOOKED_AT = 1 << 0, /* else it is in no fact */
+  WR_SUCCEEDED = 1 << 1,
+  WR_CAPTURED = 1 << 2,  /* it was put into a graph, and not run */
+  WR_IS_USE = 1 << 3,    /* a use (README.md), or captured */
+  WR_IS_MOVE = 1 << 4,   /* copy or memset */
+  WR_READS = 1 << 5,     /* device memory, or it may */
+  WR_WRITES = 1 << 6,    /* as it reads; or it begins or ends memory */
+  WR_ALLOCATES = 1 << 7, /* device memory */
+  WR_FREES = 1 << 8,     /* memory of any kind */
+  WR_OWNS = 1 << 9,      /* memory begins to be the process's, or to be page-locked, or no longer */
+  WR_UP = 1 << 10,       /* copy to a device */
+  WR_BACK = 1 << 11,     /* copy to the host */
+  WR_FROM_HOST = 1 << 12, /* copy of host memory */
+  WR_TIMES = 1 << 13,     /* it asks how long it was between two events */
+  WR_SELDOM = 1 << 14,    /* that, a wait for an event, a reset, or memory is given away */
+  WR_ORDERS = 1 << 15,    /* it succeeded, is not captured, and queues something or waits */
+  WR_OBJECT = 1 << 16     /* it makes or ends an object */
+} wr_what;
+
+/* What the calls of a row of `template` have in common. What each call needs comes first. */
 typedef struct wr_common {
-  int64_t id, process, thread, stack; /* stack 0: none */
-  uint64_t stream;
-  int device;     /* of the call, or of a copy's source; -1 none */
-  int own_device; /* of the call; -1 none */
-  int context;    /* number in the process */
+  uint32_t what; /* a sum of wr_what */
   int kind, copy, mem, src_mem;
-  wr_giving giving;      /* of a CALL */
-  bool times;            /* it asks how long it was between two events */
-  wr_handle_kind object; /* that it makes or ends */
-  bool ends;             /* the object; of a stream its event decides */
-  bool orders;           /* it succeeded, is not captured, and queues something or waits */
-  int64_t flags;
-  bool succeeded;
-  bool asked; /* a wait that the program asked for */
+  uint32_t process_index, thread_index, stream_index; /* of the pass, UINT32_MAX: not seen yet */
+  uint64_t seed;                                      /* of the keys of addresses in the process */
+  uint64_t site;                                      /* hash of process, stack and device */
+  int64_t id;
+  uint64_t stream;
   uint64_t calls, small, ns, bytes, most, longest;
-  int64_t first;                                    /* the first call with bytes, 0 none */
-  size_t process_index, thread_index, stream_index; /* of the pass, SIZE_MAX: not seen yet */
+  int64_t first; /* the first call with bytes, 0 none */
+  int64_t flags;
+  int64_t process, thread, stack; /* stack 0: none */
+  int device;                     /* of the call, or of a copy's source; -1 none */
+  int own_device;                 /* of the call; -1 none */
+  int context;                    /* number in the process */
+  wr_giving giving;               /* of a CALL */
+  wr_handle_kind object;          /* that it makes or ends */
+  bool ends;                      /* the object; of a stream its event decides */
+  bool asked;                     /* a wait that the program asked for */
 } wr_common;
 
 typedef struct wr_facts {

@@ -31,6 +31,7 @@ typedef struct wr_mapping {
 
 /* Of one process. Zero-initialised: nothing is given. */
 typedef struct wr_given {
+  bool all;           /* too many ranges to remember: any memory may be given */
   wr_ranges ranges;   /* value: the allocation, 0 not known */
   hash_map pools;     /* given */
   hash_map physical;  /* given */
@@ -38,12 +39,18 @@ typedef struct wr_given {
   size_t mapped_count, mapped_capacity;
 } wr_given;
 
+static inline bool wr_given_any(const wr_given *g)
+{
+  return g->ranges.count || g->all;
+}
+
 static inline bool wr_given_has(const wr_given *g, uint64_t address, uint64_t bytes)
 {
-  return g->ranges.root && wr_ranges_find(&g->ranges, address, bytes);
+  return wr_given_any(g) && (g->all || wr_ranges_find(&g->ranges, address, bytes));
 }
 
 /* False: out of memory. */
+bool wr_given_put(wr_given *g, uint64_t begin, uint64_t bytes, int64_t alloc);
 bool wr_given_physical(wr_given *g, uint64_t physical);
 bool wr_given_map(wr_given *g, uint64_t physical, uint64_t begin, uint64_t bytes);
 

@@ -21,7 +21,7 @@ static weir_status out_of_memory(void)
 static wr_stream_state *stream_of(wr_stream_facts *f, wr_common *t)
 {
   bool added;
-  if (t->stream_index != SIZE_MAX) return &f->stream[t->stream_index];
+  if (t->stream_index != UINT32_MAX) return &f->stream[t->stream_index];
   uint64_t key = hash_mix(hash_mix(17, (uint64_t)t->process), (uint64_t)t->context);
   uint64_t *at = hash_map_place(&f->at, hash_mix(key, t->stream), &added);
   if (!at) return NULL;
@@ -30,7 +30,7 @@ static wr_stream_state *stream_of(wr_stream_facts *f, wr_common *t)
     f->stream[f->count] = (wr_stream_state){0};
     *at = f->count++;
   }
-  t->stream_index = (size_t)*at;
+  t->stream_index = (uint32_t)*at;
   return &f->stream[*at];
 }
 

@@ -24,14 +24,15 @@ static uint64_t address(unsigned place)
   return UINT64_C(0x700000000) + (uint64_t)place * UNIT;
 }
 
-static void copy_call(int thread, uint64_t at, bool in, uint64_t device, uint64_t host)
+static void copy_call(int thread, uint64_t at, bool in, uint64_t device, uint64_t host,
+                      uint64_t bytes)
 {
   trace_event e = {.kind = WEIR_EV_COPY,
                    .api = synth_api(in ? "cuMemcpyHtoD_v2" : "cuMemcpyDtoH_v2"),
                    .copy_kind = in ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
                    .a = in ? device : host,
                    .b = in ? host : device,
-                   .bytes = 64,
+                   .bytes = bytes,
                    .mem = in ? WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4
                              : WEIR_MEM_PAGEABLE | WEIR_MEM_DEVICE << 4,
                    .device = in ? 0 : WEIR_DEVICE_NONE,
@@ -45,9 +46,9 @@ static void copy_calls(int thread, uint64_t at, unsigned place)
 {
   bool in = synth_below(2);
   uint64_t host = UINT64_C(0x7f0000000000) + (synth_below(3) ? at * 64 : place * 64),
-           device = address(place) + synth_below(2) * 512;
+           device = address(place) + synth_below(2) * 512, bytes = synth_below(4) ? 64 : 32;
   for (unsigned i = 0, rows = synth_below(4) ? 1 : 2 + synth_below(8); i < rows; i++)
-    copy_call(thread, at + i * 10, in, device + (uint64_t)i * 256, host + (uint64_t)i * 128);
+    copy_call(thread, at + i * 10, in, device + (uint64_t)i * 256, host + (uint64_t)i * 128, bytes);
 }
 
 static void random_call(int thread, uint64_t at, unsigned launches)
@@ -191,7 +192,7 @@ static uint64_t small_copies(int thread, uint64_t at)
 {
   for (unsigned i = 0, count = (unsigned)synth_below(80); i < count; i++, at += 20000) {
     if (!synth_below(60)) at += 50000;
-    copy_call(thread, at, synth_below(80) != 0, address(0), UINT64_C(0x7f0000000000));
+    copy_call(thread, at, synth_below(80) != 0, address(0), UINT64_C(0x7f0000000000), 64);
     if (!synth_below(70)) synth_sync(thread, at + 10, 4, WEIR_SYNC_QUERY);
   }
   return at;

@@ -1,0 +1,34 @@
+/* process_state.h: what facts remember of a process (block_facts.h, move_facts.h). */
+#ifndef WEIR_REPORTS_PROCESS_STATE_H
+#define WEIR_REPORTS_PROCESS_STATE_H
+
+#include "reports/findings/given.h"
+#include "reports/findings/ranges.h"
+
+typedef struct wr_upload { /* a copy to a device */
+  int64_t event, duration;
+  uint64_t bytes;
+  uint32_t common;
+  uint32_t before; /* an earlier one to the same address, its place + 1; 0 none */
+} wr_upload;
+
+/* Zero-initialised the process has called nothing. */
+typedef struct wr_process_state {
+  uint64_t reads, reads_or_frees, writes; /* calls so far that do so to device memory, or may */
+  uint64_t parts;                 /* so far: uses, copies and memsets divide the run into them */
+  uint64_t allocs, resets, waits; /* so far */
+  int64_t *born;                  /* owned: allocations of the part that goes on; 0: freed again */
+  size_t born_count, born_capacity;
+  size_t early;        /* of `born`: those before the last free of older memory */
+  wr_ranges untouched; /* allocations since which nothing can have used them */
+  wr_given given;
+  wr_ranges apart;    /* page-locked memory that no copy has touched: kernels may */
+  wr_ranges combined; /* page-locked memory that is write-combined */
+  bool shares;        /* it has memory that host and kernels both touch, or may */
+  wr_upload *upload;  /* owned: those since the last read */
+  size_t upload_count, upload_capacity;
+  uint64_t upload_reads; /* as `reads`, when the first of them came */
+  uint64_t upload_round; /* how often they were forgotten */
+} wr_process_state;
+
+#endif
