@@ -375,8 +375,6 @@ static inline bool sim_is_done(CUstream stream, uint64_t seq)
 /* What a stream's query or synchronisation covers: itself and, for the legacy default stream, the
  * blocking streams. Each ticket is waited for, or asked when `ask`: NOT_READY. */
 CUresult sim_stream_settle(CUstream stream, bool ask);
-/* All work in the context so far is done, or waits for it. */
-bool sim_context_idle(CUcontext context);
 /* Waits for all work of the context; its sticky error. */
 CUresult sim_context_wait(CUcontext context);
 /* For the work of every context of the process. */

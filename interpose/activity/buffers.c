@@ -3,7 +3,6 @@
 #include "interpose/activity/buffers.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 enum {
@@ -25,7 +24,6 @@ static struct {
   uint8_t *out[MOST]; /* CUPTI has them */
   int out_count;
   int mapped; /* all there are */
-  uint64_t refused;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint8_t *map_buffer(int populate)
@@ -102,11 +100,7 @@ uint8_t *activity_buffer_take(bool must)
     put_ready(map_buffer(0));
     buffer = take_ready();
   }
-  if (buffer) return buffer;
-  pthread_mutex_lock(&pool.lock);
-  pool.refused++;
-  pthread_mutex_unlock(&pool.lock);
-  return NULL;
+  return buffer;
 }
 
 /* False: it was another client's. */
@@ -159,12 +153,4 @@ int activity_buffers_out(void)
   int out = pool.out_count;
   pthread_mutex_unlock(&pool.lock);
   return out;
-}
-
-uint64_t activity_buffers_refused(void)
-{
-  pthread_mutex_lock(&pool.lock);
-  uint64_t refused = pool.refused;
-  pthread_mutex_unlock(&pool.lock);
-  return refused;
 }

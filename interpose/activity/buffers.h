@@ -25,7 +25,4 @@ void activity_buffer_free(uint8_t *buffer);
 /* How many CUPTI has now. */
 int activity_buffers_out(void);
 
-/* Requests that were refused. */
-uint64_t activity_buffers_refused(void);
-
 #endif

@@ -23,7 +23,6 @@
 #include "interpose/activity/observer.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>

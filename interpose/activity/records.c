@@ -1,8 +1,6 @@
 /* records.c: see records.h. */
 #include "interpose/activity/records.h"
 
-#include <string.h>
-
 /* What we read of a record is where it was in the versions before. */
 _Static_assert(offsetof(CUpti_ActivityMemcpy6, graphNodeId) == 64, "as in CUDA 11.8");
 _Static_assert(offsetof(CUpti_ActivityMemcpyPtoP4, graphNodeId) == 72, "as in CUDA 11.8");

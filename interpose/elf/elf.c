@@ -13,7 +13,6 @@
 #include "interpose/elf/elf.h"
 #include "interpose/elf/objects.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -288,7 +287,8 @@ void *elf_object_handle(const void *address)
   return find_holder(&h, address) ? h.handle : NULL;
 }
 
-bool elf_object_needs(const void *address, const char *soname)
+/* Is `address` inside an object that asks for `soname` (DT_NEEDED)? */
+static bool elf_object_needs(const void *address, const char *soname)
 {
   holder h;
   elf_object o;

@@ -66,9 +66,6 @@ void *elf_startup_shim(const char *function);
  * it is in none or glibc is too old to know (before 2.35). */
 void *elf_object_handle(const void *address);
 
-/* Is `address` inside an object that asks for `soname` (DT_NEEDED)? */
-bool elf_object_needs(const void *address, const char *soname);
-
 /* Is `address`, found by a look-up of a bank's symbol, in the one object of this namespace that
  * every reference to that symbol means? If not (a second copy, another namespace, a shim in front),
  * its wrapper would lead astray. */

@@ -22,7 +22,6 @@
 #include "interpose/elf/objects.h"
 #include "interpose/process/options.h"
 #include "interpose/process/part.h"
-#include "interpose/process/process.h"
 #include "interpose/python/python.h"
 
 static struct {

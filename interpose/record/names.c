@@ -27,7 +27,8 @@ static uint32_t epoch_now(void)
   return atomic_load_explicit(&process_epoch, memory_order_relaxed);
 }
 
-void kernel_name_stub(uint64_t stub, const char *name)
+/* A host stub was registered as the kernel `name` (static string of the program). */
+static void kernel_name_stub(uint64_t stub, const char *name)
 {
   hash_table_put(&stubs, stub, (uint64_t)(uintptr_t)name, 0);
 }
@@ -39,7 +40,7 @@ static const char *stub_name(uint64_t stub)
 }
 
 /* handles' x: the stub it stands for, or 0; y: hash << 32 | epoch its NAME was written in. */
-void kernel_name_like_stub(uint64_t handle, uint64_t stub)
+static void kernel_name_like_stub(uint64_t handle, uint64_t stub)
 {
   hash_table_put(&handles, handle, stub, 0);
   atomic_store_explicit(&kernel_named[kernel_named_slot(handle)], 0, memory_order_relaxed);

@@ -30,10 +30,4 @@ WEIR_INLINE void kernel_name_launch(hook_call *c, uint64_t handle)
 void kernel_name_set(hook_call *c, uint64_t handle, const char *name);
 void kernel_name_of_kernel(hook_call *c, uint64_t handle, uint64_t kernel);
 
-/* A host stub was registered as the kernel `name` (static string of the program). */
-void kernel_name_stub(uint64_t stub, const char *name);
-
-/* The handle runs what the stub runs. */
-void kernel_name_like_stub(uint64_t handle, uint64_t stub);
-
 #endif

@@ -11,7 +11,6 @@
 #include "interpose/reroute/reroute.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { CONTEXTS = 256 };
 

@@ -17,7 +17,6 @@
 #include "interpose/reroute/block_cache.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "core/base/bias.h"

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include "interpose/record/capture.h"

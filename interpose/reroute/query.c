@@ -15,7 +15,8 @@ static reroute_address find_shared(uint64_t base, uint64_t address)
   return (reroute_address){within ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.start, b.bytes, 0};
 }
 
-reroute_address reroute_find_block(uint64_t address)
+/* Any address, also inside a block. Asks the driver; not for hot paths. */
+static reroute_address reroute_find_block(uint64_t address)
 {
   PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
   block_cache_block b = block_cache_find(address);

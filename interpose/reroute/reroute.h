@@ -121,8 +121,6 @@ typedef struct reroute_address { /* what an address is */
                                number, from 1; else 0 */
 } reroute_address;
 
-/* Any address, also inside a block. Asks the driver; not for hot paths. */
-reroute_address reroute_find_block(uint64_t address);
 /* The live block's memory has been shared: its free shall be a real one. */
 void reroute_taint(uint64_t address, reroute_reason why);
 /* A capture is live or a context has an error that stays: everything is the driver's. */

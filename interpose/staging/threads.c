@@ -3,7 +3,6 @@
  * is made by its own thread alone. A fork's child has none of them, and never gets here. */
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 #include "interpose/process/own_threads.h"

@@ -1,7 +1,6 @@
 /* rows.c: names and rows: which symbols we wrap, and where their originals are. */
 #include <stdatomic.h>
 #include <string.h>
-#include "core/trace/api.h"
 #include "interpose/elf/elf.h"
 #include "interpose/process/process.h"
 #include "interpose/record/context.h"

@@ -2,7 +2,6 @@
 #include "reports/export/input.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "reports/base/util.h"
 #include "reports/import/graph.h"

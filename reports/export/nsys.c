@@ -3,7 +3,6 @@
 #include "reports/export/nsys.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
 #include "reports/import/graph.h"

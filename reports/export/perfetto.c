@@ -4,7 +4,6 @@
 #include "reports/export/perfetto.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include "reports/base/util.h"
 #include "reports/export/proto.h"
 #include "reports/export/timeline.h"
 

@@ -1,9 +1,7 @@
 /* profile.c: see profile.h. */
 #include "reports/export/profile.h"
 #include <stdlib.h>
-#include <string.h>
 #include "reports/base/util.h"
-#include "reports/import/lifetime.h"
 
 const profile_weight_name profile_weights[PROFILE_WEIGHTS] = {
     [PROFILE_CALLS] = {"calls", "count"},

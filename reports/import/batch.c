@@ -207,7 +207,8 @@ weir_status wr_batch_whole(wr_batch *b, wr_op op)
   return wr_batch_op(b, op);
 }
 
-bool wr_batch_empty(const wr_batch *b)
+/* Whether no row and no operation waits. */
+static bool wr_batch_empty(const wr_batch *b)
 {
   for (int t = 0; t < WR_TABLE_COUNT; t++)
     if (b->rows[t].count) return false;

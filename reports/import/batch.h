@@ -106,9 +106,6 @@ wr_row *wr_batch_row(wr_batch *b, wr_table table);
 weir_status wr_batch_op(wr_batch *b, wr_op op);
 weir_status wr_batch_whole(wr_batch *b, wr_op op);
 
-/* Whether no row and no operation waits. */
-bool wr_batch_empty(const wr_batch *b);
-
 /* Writes what waits in one transaction (or, `nested`, in the one that is open) and forgets it. On
  * failure it is rolled back and everything still waits. */
 weir_status wr_batch_flush(wr_batch *b, bool nested);

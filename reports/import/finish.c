@@ -3,7 +3,6 @@
  * One transaction, so that a failed finish leaves the trace as it was and can be tried again. It is
  * made in the WAL, where no reader has to wait. */
 #include <stdlib.h>
-#include <string.h>
 #include "reports/base/elf_facts.h"
 #include "reports/import/graph.h"
 #include "reports/import/importer.h"

@@ -1,8 +1,6 @@
 /* importer.c: what the importer's files ask of its state, whichever of them runs: the batch
  * written, and why no device was reached. */
 #include "reports/import/importer.h"
-#include <stdio.h>
-#include "core/trace/api.h"
 #include "reports/import/resume.h"
 
 char *importer_no_gpu(const trace_importer *im)

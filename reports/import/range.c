@@ -8,7 +8,6 @@
  *
  * Ranges that are started and ended are the process's, and nobody's innermost: any thread may end
  * them. Records of two threads come in any order, so an end may be here first. */
-#include <stdlib.h>
 #include <string.h>
 #include "reports/import/importer.h"
 #include "reports/import/resume.h"

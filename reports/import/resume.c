@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/map.h"
-#include "core/trace/stack.h"
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 

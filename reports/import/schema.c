@@ -92,55 +92,6 @@ weir_status wr_db_each(const wr_db *db, const char *sql,
   return st;
 }
 
-/* ---- walking --------------------------------------------------------------------------------- */
-
-typedef struct walk {
-  weir_status (*row)(void *context, sqlite3_value **v);
-  void *context;
-  weir_status status;
-} walk;
-
-#define WALK "weir_walk"
-
-/* The first value is the walk's own: no SQL but ours can name one. */
-static void take_step(sqlite3_context *result, int count, sqlite3_value **v)
-{
-  walk *w = count ? sqlite3_value_pointer(v[0], WALK) : NULL;
-  if (!w || w->status) return;
-  w->status = w->row(w->context, v + 1);
-  if (w->status) sqlite3_result_error(result, "ended", -1);
-}
-
-static void end_walk(sqlite3_context *result)
-{
-  sqlite3_result_null(result);
-}
-
-weir_status wr_db_walk(const wr_db *db, const char *columns, const char *from,
-                       weir_status (*row)(void *context, sqlite3_value **v), void *context)
-{
-  walk w = {row, context, WEIR_OK};
-  sqlite3_stmt *q = NULL;
-  char *sql = wr_format("SELECT " WALK "(?1, %s) FROM %s", columns, from);
-  if (!sql) return wr_db_out_of_memory(db);
-  int code = sqlite3_prepare_v2(db->handle, sql, -1, &q, NULL);
-  if (code) /* the connection has no such function yet */
-    code =
-        sqlite3_create_function(db->handle, WALK, -1, SQLITE_UTF8, NULL, NULL, take_step, end_walk);
-  weir_status st = code ? wr_db_fail(db, "querying") : WEIR_OK;
-  if (!st && !q) st = wr_db_prepare(db, sql, &q);
-  free(sql);
-  if (st) return st;
-  code = sqlite3_bind_pointer(q, 1, &w, WALK, NULL);
-  if (!code) code = sqlite3_step(q);
-  if (w.status)
-    st = w.status;
-  else if (code != SQLITE_ROW)
-    st = wr_db_fail(db, "reading");
-  sqlite3_finalize(q);
-  return st;
-}
-
 weir_status wr_db_number_of(const wr_db *db, const char *sql, uint64_t number, const char *text,
                             int64_t *out)
 {

@@ -48,12 +48,6 @@ weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out);
 weir_status wr_db_number_of(const wr_db *db, const char *sql, uint64_t number, const char *text,
                             int64_t *out);
 
-/* Calls `row` with the values of the columns of each row of `from`: as an aggregate, within
- * SQLite's own loop, which takes a fraction of what wr_db_each() does. Errors: ENOMEM, EIO,
- * ECORRUPT, those of `row`. */
-weir_status wr_db_walk(const wr_db *db, const char *columns, const char *from,
-                       weir_status (*row)(void *context, sqlite3_value **v), void *context);
-
 /* A new copy of a column's text, printable. NULL: out of memory. */
 char *wr_db_text(sqlite3_stmt *q, int column);
 

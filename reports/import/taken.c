@@ -3,7 +3,6 @@
  * thread. */
 #include "reports/import/taken.h"
 #include <stdlib.h>
-#include "core/trace/event.h"
 #include "reports/base/util.h"
 
 /* Kept until modules are unloaded: all rows are gone through only where some module is. */

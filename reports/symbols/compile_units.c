@@ -2,7 +2,6 @@
 #include "reports/symbols/compile_units.h"
 #include <dwarf.h>
 #include <stdlib.h>
-#include <string.h>
 #include "reports/base/util.h"
 
 /* ---- the unit of an address ------------------------------------------------------------------ */

@@ -4,7 +4,6 @@
  * writer where that is a pipe. */
 #include "reports/symbols/debug_files.h"
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

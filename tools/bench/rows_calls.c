@@ -1,6 +1,5 @@
 /* rows_calls.c: what Weir costs the program: calls, stacks, a whole program, dlsym. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/clock.h"

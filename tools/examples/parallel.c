@@ -1,7 +1,6 @@
 /* parallel.c: one model on all GPUs, each with a part of the batch.
  * cc parallel.c $(pkg-config --cflags --libs weir), with try.h, usage.h */
 #include <stdio.h>
-#include <string.h>
 #include <weir.h>
 #include "try.h"
 #include "usage.h"

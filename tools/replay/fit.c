@@ -8,7 +8,6 @@
 #include "tools/replay/fit.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define PART 256u /* of the answer: how close to it the search ends */
 #define STEP (2 * RP_MIB)

@@ -34,7 +34,6 @@
  *
  * Counted: a segment call for each cudaMalloc and cudaFree, each page mapped or unmapped; a sync
  * for each cudaFree and each unmapping of a block. */
-#include <string.h>
 #include "tools/replay/policy.h"
 #include "tools/replay/set.h"
 #include "tools/replay/slab.h"

@@ -126,7 +126,7 @@ static weir_status take_op_row(void *context, sqlite3_stmt *q)
   return sqlite3_column_int(q, 3) ? rp_ops_free(t->ops, op) : rp_ops_alloc(t->ops, op);
 }
 
-weir_status rp_read_trace(rp_ops *ops, const char *path)
+static weir_status rp_read_trace(rp_ops *ops, const char *path)
 {
   /* born and died number the memory operations in the order in which the program saw them */
   static const char sql[] =

@@ -24,7 +24,6 @@
 weir_status rp_read(rp_ops *ops, const char *path);
 
 /* One kind each; `path` only for errors. */
-weir_status rp_read_trace(rp_ops *ops, const char *path);
 weir_status rp_read_rmm(rp_ops *ops, FILE *in, const char *path);
 weir_status rp_read_pytorch(rp_ops *ops, FILE *in, const char *path);
 weir_status rp_read_pytorch_pickle(rp_ops *ops, FILE *in, const char *path);

@@ -1,6 +1,5 @@
 /* show.c: results as a table, as JSON and as a picture. */
 #include <inttypes.h>
-#include <string.h>
 #include "tools/replay/fit.h"
 
 const char *rp_bytes_text(char text[32], uint64_t bytes)

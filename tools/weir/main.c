@@ -1,6 +1,5 @@
 /* main.c: weir SUBCOMMAND ...: the table of subcommands, and help. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

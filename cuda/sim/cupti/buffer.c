@@ -7,7 +7,6 @@
 #include "cuda/sim/cupti/sim_cupti.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct buffer {

@@ -6,7 +6,6 @@
 #include "cuda/sim/internal.h"
 
 #include <driver_types.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Rows are sorted by name; the first of `name`, or NULL. */

@@ -10,7 +10,6 @@
 #include "cuda/sim/graph/graph.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct sim_condition {
   struct weir_condition is;   /* first: its magic is the arena's */

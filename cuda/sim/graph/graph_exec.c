@@ -7,7 +7,6 @@
 #include "cuda/sim/graph/graph.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct sim_arena sim_graph_execs = SIM_ARENA(struct CUgraphExec_st, SIM_GRAPH_EXEC);
 

@@ -8,7 +8,6 @@
 
 #include <search.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
 #include "cuda/sim/memory/pool.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
  * cudaMemcpyDefault and host to host leave it to the driver, which knows every address. A shape
  * that is one driver call makes one; only a copy into part of an array's rows, given as a run of
  * bytes, can need up to three. */
-#include <string.h>
 #include "cuda/sim/runtime/rt.h"
 
 #define DEVICE(p) ((CUdeviceptr)(uintptr_t)(p))

@@ -154,7 +154,8 @@ static cudaError_t kernel_of(struct entry *e, CUkernel *kernel)
   return error;
 }
 
-cudaError_t rt_kernel_add(CUkernel kernel)
+/* Makes a kernel handle the driver returned known to rt_kernel(). */
+static cudaError_t rt_kernel_add(CUkernel kernel)
 {
   pthread_mutex_lock(&lock);
   struct entry *e = find_entry(kernel);

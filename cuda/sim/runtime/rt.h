@@ -101,9 +101,6 @@ cudaError_t rt_symbol_range(const void *symbol, size_t n, size_t offset, void **
 /* The host stub of a kernel, or the kernel itself where there is none. */
 void *rt_stub_of(CUkernel kernel);
 
-/* Makes a kernel handle the driver returned known to rt_kernel(). */
-cudaError_t rt_kernel_add(CUkernel kernel);
-
 /* ---- a copy's parameters, both ways (copy.c) ------------------------------------------------- */
 
 cudaError_t rt_copy_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *c);

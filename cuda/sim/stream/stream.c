@@ -12,7 +12,6 @@
  * per-thread default stream is an ordinary blocking stream. */
 #include "cuda/sim/internal.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,11 +420,6 @@ void sim_wait_all(void)
     sim_context_wait(c);
     sim_context_unref(c);
   }
-}
-
-bool sim_context_idle(CUcontext context)
-{
-  return settle_stream(context, false, true) != CUDA_ERROR_NOT_READY;
 }
 
 CUresult sim_stream_settle(CUstream s, bool ask)

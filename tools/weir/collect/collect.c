@@ -5,10 +5,7 @@
  * that started it, every process with a spool, and forks of those that are about to open one.
  * Whoever comes after the folder is gone makes a new one, with a collector and a trace of its own.
  * What it has to complain about goes to FILE.log. */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/weir/base/commands.h"

@@ -1,5 +1,4 @@
 /* import.c: weir import: spools that were left without a collector, into a trace. */
-#include <stdlib.h>
 
 #include "reports/import/import.h"
 #include "tools/weir/base/commands.h"

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "core/trace/spool.h"
 #include "tools/weir/base/cmd.h"

@@ -9,9 +9,6 @@ enum { COMPARE_BARE, COMPARE_OBSERVE, COMPARE_MODES = 4 };
 
 typedef rounds comparison; /* its ways are the modes; the first is the program without Weir */
 
-/* Whether the outputs and ends agree, as far as the program's own do. */
-bool compare_agree(const comparison *c);
-
 /* Whether the runs agree, and the program did in them what it was to do. */
 bool compare_good(const comparison *c);
 

@@ -94,7 +94,7 @@ static ratio ratio_of(const comparison *c, unsigned mode)
 }
 
 /* Where the program's own output varies, its ends still count, if they do not. */
-bool compare_agree(const comparison *c)
+static bool compare_agree(const comparison *c)
 {
   if (!c->differs.there) return true;
   return c->varies.there && (c->varies.status || !c->differs.status);

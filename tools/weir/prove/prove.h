@@ -39,7 +39,6 @@ typedef struct proving {
 /* Returns the time of the median run of the program as it is, in ns. */
 uint64_t prove_unfixed_ns(const proving *p);
 
-const char *prove_verdict_name(prove_verdict v);
 void prove_print_text(const proving *p);
 bool prove_print_json(const proving *p); /* false: out of memory, or stdout is full */
 

@@ -6,12 +6,11 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "reports/write/layout.h"
 #include "tools/weir/base/cmd.h"
 
-const char *prove_verdict_name(prove_verdict v)
+static const char *prove_verdict_name(prove_verdict v)
 {
   static const char *const names[] = {
       [PROVE_GAIN] = "proven",     [PROVE_NO_GAIN] = "not proven",

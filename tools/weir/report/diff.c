@@ -3,8 +3,6 @@
  * Its exit statuses are those of diff(1) and of CI: 0 none of the conditions holds, 1 one does
  * (or it is not known), 2 there is no answer: wrong use, or a trace that cannot be read. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "reports/diff/report.h"
 #include "tools/weir/report/reading.h"

@@ -1,5 +1,4 @@
 /* replay.c: weir replay: the command line around tools/replay. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

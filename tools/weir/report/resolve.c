@@ -1,6 +1,5 @@
 /* resolve.c: weir resolve: the command line around reports/model/resolve.h. */
 #include <signal.h>
-#include <stdlib.h>
 
 #include "reports/model/resolve.h"
 #include "tools/weir/report/reading.h"
