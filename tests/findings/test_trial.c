@@ -91,6 +91,13 @@ START_TEST(what_would_show_more_is_said)
 }
 END_TEST
 
+/* Its two processes wait for each other: the one that stops ends both. */
+START_TEST(without_its_second_device_it_ends)
+{
+  sh_status(1, "$WEIR run -o one.db --sim=1 -- $BUILD/tests/findings/trial");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("trial");
@@ -101,6 +108,7 @@ int main(void)
                       sizeof wastes / sizeof *wastes);
   tcase_add_test(t, what_is_certain_was_planted);
   tcase_add_test(t, what_would_show_more_is_said);
+  tcase_add_test(t, without_its_second_device_it_ends);
   suite_add_tcase(s, t);
   return run_suite(s);
 }

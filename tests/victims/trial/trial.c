@@ -207,6 +207,9 @@ int main(void)
   if (pipe(there) || pipe(back)) return 1;
   pid_t child = fork();
   if (child < 0) return 1;
+  /* Each has its own ends alone: where one of them stops, the other does not wait for it. */
+  (void)close(there[child == 0 ? 0 : 1]);
+  (void)close(back[child == 0 ? 1 : 0]);
   if (child == 0) {
     make_frames(there[1], back[0]);
     return 0;
