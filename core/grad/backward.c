@@ -254,7 +254,7 @@ static weir_status arrived(grad_run *run, visit *v, uint32_t output)
 static weir_status conform(rule_run *k, weir_tensor **grad, const grad_meta *meta)
 {
   const weir_tensor *t = c_sum_to(k->c, *grad, &meta->shape);
-  if (!k->c->st && (weir_dtype)t->dtype != meta->dtype) t = c_to_dtype(k->c, t, meta->dtype);
+  if (!k->c->st && t->dtype != meta->dtype) t = c_to_dtype(k->c, t, meta->dtype);
   if (!k->c->st && !weir_device_equal(device_of_tensor(t), meta->device)) {
     t = c_call(k->c, weir_to, t, &(weir_options){.device = meta->device});
   }
@@ -357,7 +357,7 @@ static weir_status begin_root(grad_run *run, const weir_tensor *t, const weir_te
 {
   weir_tensor *grad = NULL;
   size_t at;
-  weir_options o = {.dtype = (weir_dtype)t->dtype, .device = device_of_tensor(t)};
+  weir_options o = {.dtype = t->dtype, .device = device_of_tensor(t)};
   weir_status st = visit_of(&at, run, t->node);
   if (!st)
     st = gradient ? weir_to(&grad, gradient, &o) : weir_ones(&grad, weir_tensor_shape(t), &o);

@@ -298,7 +298,7 @@ static const weir_tensor *normal_rows(rule_run *k, const weir_tensor *x, const w
 static void norm_input(rule_run *k, const weir_tensor *x, const weir_tensor *g)
 {
   const weir_tensor *rstd, *w = is_number(k, 1) ? NULL : operand(k, 1);
-  weir_dtype wide = x ? (weir_dtype)x->dtype : WEIR_FLOAT32;
+  weir_dtype wide = x ? x->dtype : WEIR_FLOAT32;
   const weir_tensor *y = normal_rows(k, x, &rstd);
   if (w)
     g = c_mul(k->c, g,

@@ -35,8 +35,8 @@ static __attribute__((cold)) weir_status say_changed(const grad_kept *kept, cons
   return fail_invalid(
       "one of the variables needed for gradient computation has been modified by an inplace "
       "operation: [%s %s]%s is at version %u; expected version %u instead.",
-      weir_tensor_type(kept->t), shape_format(&shape, weir_shape_of(kept->t->dims, kept->t->size)),
-      by, (unsigned)kept->t->storage->version, (unsigned)kept->version);
+      weir_tensor_type(kept->t), shape_format(&shape, shape_of_tensor(kept->t)), by,
+      (unsigned)kept->t->storage->version, (unsigned)kept->version);
 }
 
 static const weir_tensor *kept_at(rule_run *k, int at)
@@ -102,7 +102,7 @@ const weir_tensor *c_masked(calc *c, const weir_tensor *condition, const weir_te
 const weir_tensor *c_sign(calc *c, const weir_tensor *t)
 {
   if (c->st) return NULL;
-  weir_dtype d = (weir_dtype)t->dtype;
+  weir_dtype d = t->dtype;
   const weir_tensor *above = c_to_dtype(c, c_gt_s(c, t, 0), d),
                     *below = c_to_dtype(c, c_lt_s(c, t, 0), d);
   return c_sub(c, above, below);

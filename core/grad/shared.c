@@ -46,7 +46,7 @@ static weir_shape shape_in(const int64_t *n)
 static void layout_of(int64_t *n, const weir_tensor *t)
 {
   const tensor_storage *s = t->storage;
-  int64_t each = (int64_t)itemsize((weir_dtype)t->dtype);
+  int64_t each = (int64_t)itemsize(t->dtype);
   for (int d = 0; d < t->dims; d++)
     n[d] = t->stride[d], n[SIZES + d] = t->size[d];
   n[DIMS] = t->dims;
@@ -113,7 +113,7 @@ static weir_status whole_of(weir_tensor **out, const weir_tensor *g, const int64
 {
   WEIR_TENSOR part = NULL;
   bool said = recorded(g);
-  weir_options o = {.dtype = (weir_dtype)g->dtype, .device = device_of_tensor(g)};
+  weir_options o = {.dtype = g->dtype, .device = device_of_tensor(g)};
   WEIR_UNRECORDED;
   weir_status st = weir_zeros(out, weir_shape(n[WHOLE]), &o);
   if (!st && g->numel && may_overlap(n))
@@ -202,8 +202,7 @@ void copy_slices_back(rule_run *k)
     for (int i = 1; i < inputs; i++)
       give(k, i, found[i]);
     const weir_tensor *part = found[0];
-    if (part && !k->c->st && part->dtype != G->dtype)
-      part = c_to_dtype(k->c, part, (weir_dtype)G->dtype);
+    if (part && !k->c->st && part->dtype != G->dtype) part = c_to_dtype(k->c, part, G->dtype);
     if (wants_gradient(k, 0)) give(k, 0, c_whole_with(k, G, part));
   }
   for (int i = 0; found && i < inputs; i++)
@@ -266,9 +265,9 @@ static weir_status first_whole(grad_node **out, const weir_tensor *t)
   grad_edge base = layout_of_base(n, t);
   weir_status st = layout_node(out, RECORD_STRIDED_BACK, 1, n);
   if (st) return st;
-  (*out)->meta[0] = whole_meta(n, (weir_dtype)t->dtype, device_of_tensor(t));
-  (*out)->of[0] = (grad_meta){
-      .shape = shape_in(n), .dtype = (weir_dtype)t->dtype, .device = device_of_tensor(t)};
+  (*out)->meta[0] = whole_meta(n, t->dtype, device_of_tensor(t));
+  (*out)->of[0] =
+      (grad_meta){.shape = shape_in(n), .dtype = t->dtype, .device = device_of_tensor(t)};
   (*out)->edge[0] = (grad_edge){node_retain(base.node), base.output};
   return WEIR_OK;
 }
@@ -312,7 +311,7 @@ static weir_status wrap(grad_node **out, const weir_tensor *t, grad_node *inner,
   weir_status st = layout_node(out, RECORD_COPY_SLICES, inner->inputs, n);
   if (st) return st;
   grad_node *made = *out;
-  made->meta[0] = made->of[0] = whole_meta(n, (weir_dtype)t->dtype, device_of_tensor(t));
+  made->meta[0] = made->of[0] = whole_meta(n, t->dtype, device_of_tensor(t));
   made->edge[0] = (grad_edge){whole, 0};
   for (int i = 1; i < inner->inputs; i++) {
     made->of[i] = inner->of[i];
@@ -350,7 +349,7 @@ void shared_changed(grad_node *n, weir_tensor *self)
     if (!h) {
       h = n->history;
       n->history = NULL;
-      *h = (grad_history){self->storage->history, self->family, 0, NULL, (weir_dtype)self->dtype};
+      *h = (grad_history){self->storage->history, self->family, 0, NULL, self->dtype};
       self->storage->history = h;
     }
     before = h->node;
@@ -372,13 +371,13 @@ weir_status history_refresh(weir_tensor *t)
     HOLD_LOCK(&history_lock);
     grad_history *h = history_of(t);
     if (!h || (int32_t)(h->version - t->seen) <= 0) return WEIR_OK;
-    if (h->dtype != (weir_dtype)t->dtype) return check_created(t, true);
+    if (h->dtype != t->dtype) return check_created(t, true);
     whole = node_retain(h->node);
     version = h->version;
   }
   layout_of(n, t);
   weir_status st = check_created(t, true);
-  if (!st) st = part_node(&made, whole, n, (weir_dtype)t->dtype, device_of_tensor(t));
+  if (!st) st = part_node(&made, whole, n, t->dtype, device_of_tensor(t));
   node_release(whole);
   if (st) return st;
   node_attach(t, made, 0);

@@ -17,8 +17,7 @@ static _Atomic uint64_t next_sequence = 1, next_hook = 1;
 grad_meta meta_of(const weir_tensor *t)
 {
   bool turned = t->dims == 2 && !t->dense && t->stride[0] == 1 && t->stride[1] == t->size[0];
-  return (grad_meta){weir_shape_of(t->dims, t->size), (weir_dtype)t->dtype, device_of_tensor(t),
-                     turned};
+  return (grad_meta){shape_of_tensor(t), t->dtype, device_of_tensor(t), turned};
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -221,7 +220,7 @@ static weir_status rule_for(const grad_rule **out, const record *r)
 
 static bool has_gradient(const weir_tensor *t)
 {
-  return dtype_is_floating((weir_dtype)t->dtype) || t->dtype == WEIR_COMPLEX64;
+  return dtype_is_floating(t->dtype) || t->dtype == WEIR_COMPLEX64;
 }
 
 /* Of a view: where its operand lies. What a library function made with recording off is one that
@@ -230,7 +229,7 @@ static void note_operand(grad_node *n, const record *r)
 {
   const weir_tensor *t = r->in[0];
   weir_tensor *out = r->out[0];
-  int64_t each = (int64_t)itemsize((weir_dtype)t->dtype);
+  int64_t each = (int64_t)itemsize(t->dtype);
   if (out->storage != t->storage) return;
   for (int d = 0; d < t->dims; d++)
     n->r.n[VIEW_STRIDES + d] = t->stride[d];

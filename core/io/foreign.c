@@ -156,7 +156,7 @@ static void widen_elements(weir_tensor *to, const void *from, enum foreign_kind 
     for (int64_t i = 0; i < count; i++)
       ((int64_t *)out)[i] = ((const uint32_t *)from)[i];
   else if (kind == FOREIGN_UINT64)
-    widen_uint64(out, (weir_dtype)to->dtype, from, count);
+    widen_uint64(out, to->dtype, from, count);
   else
     widen_floats(out, from, count, kind);
 }

@@ -312,10 +312,10 @@ weir_status npy_header(char out[NPY_HEADER], size_t *bytes, bool *fortran, const
 {
   const char *code = NULL;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (kinds[i].dtype == (weir_dtype)t->dtype) code = kinds[i].code;
+    if (kinds[i].dtype == t->dtype) code = kinds[i].code;
   if (!code)
     return fail_invalid("the .npy format has no %s: convert the tensor first",
-                        weir_dtype_name((weir_dtype)t->dtype));
+                        weir_dtype_name(t->dtype));
   *bytes = make_npy_header(out, NPY_HEADER, t, code);
   *fortran = is_fortran(t);
   return WEIR_OK;

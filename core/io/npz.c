@@ -72,7 +72,7 @@ static weir_status write_array(zip_writer *w, const char *name, const weir_tenso
   if (!st) st = file_dense(&dense, t, fortran);
   if (!st)
     st = zip_put(w, entry, header, bytes, dense->data,
-                 (uint64_t)dense->numel * itemsize((weir_dtype)dense->dtype));
+                 (uint64_t)dense->numel * itemsize(dense->dtype));
   free(entry);
   return st;
 }

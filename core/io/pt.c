@@ -516,7 +516,7 @@ static weir_status put_tensor(pt_reader *r, const char *path, const pickle_value
     return fail_unsupported("%s: two tensors are called '%.100s'", r->path, path);
   weir_dtype asked = r->options.dtype;
   weir_status st = asked && v->count ? foreign_convert(&own, t, v->count, &r->options)
-                   : asked && asked != (weir_dtype)t->dtype
+                   : asked && asked != t->dtype
                        ? weir_to_dtype(&own, t, asked)
                        : tensor_part(&own, t, t->dims, t->size, t->stride, 0);
   if (!st) st = weir_tensor_set_name(own, path);

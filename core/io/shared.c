@@ -101,7 +101,7 @@ static bool is_whole(const weir_tensor *t, const shared_block *b)
 
 static weir_status make_shared(shared_block **out, const weir_tensor *t)
 {
-  size_t bytes = HEAD_BYTES + (size_t)t->numel * itemsize((weir_dtype)t->dtype);
+  size_t bytes = HEAD_BYTES + (size_t)t->numel * itemsize(t->dtype);
   int fd = memfd_create("weir-tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return weir_fail_errno(WEIR_EIO, errno, "cannot make shared memory");
   weir_status st = new_shared(out, fd);
@@ -195,8 +195,8 @@ static weir_status check_shared_head(shared_block *b, uint64_t bytes)
     return no_shared_tensor("it does not begin as one");
   if (!h->dtype || h->dtype >= WEIR_DTYPES || h->dims > WEIR_MAX_DIMS)
     return no_shared_tensor("its dtype or its dimensions cannot be");
-  if (shape_numel(&numel, shape_of_head(h), (weir_dtype)h->dtype) ||
-      (uint64_t)numel * itemsize((weir_dtype)h->dtype) != bytes - HEAD_BYTES)
+  if (shape_numel(&numel, shape_of_head(h), h->dtype) ||
+      (uint64_t)numel * itemsize(h->dtype) != bytes - HEAD_BYTES)
     return no_shared_tensor("its sizes are not those of its memory");
   return WEIR_OK;
 }

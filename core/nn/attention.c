@@ -117,8 +117,7 @@ static weir_status check_rank(const weir_tensor *q, const weir_tensor *k, const 
 
 static weir_status check_mask(const weir_tensor *mask, const char *name)
 {
-  if (!mask || mask->dtype == WEIR_BOOL || dtype_is_floating((weir_dtype)mask->dtype))
-    return WEIR_OK;
+  if (!mask || mask->dtype == WEIR_BOOL || dtype_is_floating(mask->dtype)) return WEIR_OK;
   return fail_invalid("only bool and floating types of %s are supported", name);
 }
 
@@ -189,7 +188,7 @@ static weir_status shaped_mask(weir_tensor **out, const weir_tensor *mask, weir_
   bool flat = mask->dims == 2;
   const int64_t *size = mask->size + !flat;
   if (size[0] != l || size[1] != s || (!flat && mask->size[0] != n)) {
-    (void)shape_format(&t, weir_shape_of(mask->dims, mask->size));
+    (void)shape_format(&t, shape_of_tensor(mask));
     if (flat)
       return fail_invalid("The shape of the 2D attn_mask is weir.Size(%s), but should be (%" PRId64
                           ", %" PRId64 ").",
@@ -229,7 +228,7 @@ static weir_status joined_mask(weir_tensor **out, const weir_multihead_options *
 {
   weir_tensor *mask[2] = {NULL, NULL};
   weir_tensor *added[2] = {NULL, NULL};
-  weir_dtype dtype = (weir_dtype)like->dtype;
+  weir_dtype dtype = like->dtype;
   weir_shape full = weir_shape(like->size[0], h->heads, like->size[1], key->size[1]);
   weir_status st = check_mask(o->attn_mask, "attn_mask");
   if (!st) st = check_mask(o->key_padding_mask, "key_padding_mask");

@@ -323,7 +323,7 @@ static weir_update numbers_of(const weir_optimizer *o, const optim_slot *s)
 static weir_status run_update(const weir_optimizer *o, slot_update *s)
 {
   weir_update u = numbers_of(o, s->slot);
-  u.dtype = (weir_dtype)s->p->dtype;
+  u.dtype = s->p->dtype;
   u.p = s->p->data;
   u.grad = s->grad->data;
   u.count = s->p->numel;

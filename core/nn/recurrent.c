@@ -200,7 +200,7 @@ static weir_status run_walk(weir_tensor **out, state *s, const weir_tensor *in,
 static weir_status zero_state(weir_tensor **out, const weir_tensor *like, int64_t rows,
                               int64_t features)
 {
-  weir_options o = {.dtype = (weir_dtype)like->dtype, .device = device_of_tensor(like)};
+  weir_options o = {.dtype = like->dtype, .device = device_of_tensor(like)};
   return weir_zeros(out, weir_shape(rows, features), &o);
 }
 
@@ -272,8 +272,8 @@ static weir_status check_input(const weir_module *m, const weir_tensor *in)
                         least, least + 1, (int)in->dims,
                         r->kind == RNN && !r->cell ? " tensor" : "");
   if (!r->cell && in->dtype != w->dtype && !thread_autocast.on) {
-    const char *is = weir_dtype_name((weir_dtype)in->dtype);
-    const char *wants = weir_dtype_name((weir_dtype)w->dtype);
+    const char *is = weir_dtype_name(in->dtype);
+    const char *wants = weir_dtype_name(w->dtype);
     return fail_invalid("RNN input dtype (weir.%s) does not match weight dtype (weir.%s). Convert "
                         "input: input.to(weir.%s), or convert model: model.to(weir.%s)",
                         is, wants, wants, is);
@@ -301,7 +301,7 @@ static weir_status check_state_size(const recurrent *r, const weir_tensor *t, in
   int64_t walks = (int64_t)r->layers * r->directions;
   if (!t || (t->size[0] == walks && t->size[1] == rows && t->size[2] == features)) return WEIR_OK;
   return fail_invalid("Expected %s size (%" PRId64 ", %" PRId64 ", %" PRId64 "), got %s", name,
-                      walks, rows, features, shape_format(&b, weir_shape_of(t->dims, t->size)));
+                      walks, rows, features, shape_format(&b, shape_of_tensor(t)));
 }
 
 /* Of what is (L, N, features) now. */

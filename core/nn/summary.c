@@ -57,7 +57,7 @@ static void note_output(void *user, const weir_module *m, const weir_tensor *out
   if (!row) return; /* made within the call */
   row->called = true;
   row->made = weir_tensor_shape(out);
-  if (!m->children) s->made += (uint64_t)out->numel * itemsize((weir_dtype)out->dtype);
+  if (!m->children) s->made += (uint64_t)out->numel * itemsize(out->dtype);
 }
 
 static weir_status call_watched(summary *s, weir_module *m, weir_tensor *const *in, int count)
@@ -142,7 +142,7 @@ static weir_status add_total(void *user, const char *path, weir_tensor *t)
   summary_total *total = user;
   (void)path;
   total->elements += t->numel;
-  total->bytes += t->numel * (int64_t)itemsize((weir_dtype)t->dtype);
+  total->bytes += t->numel * (int64_t)itemsize(t->dtype);
   return WEIR_OK;
 }
 

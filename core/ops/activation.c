@@ -133,7 +133,7 @@ static int64_t whole_of(double bound)
 static weir_status hardtanh_bounds(weir_scalar bounds[2], const weir_tensor *a, double min_val,
                                    double max_val)
 {
-  weir_dtype dtype = (weir_dtype)a->dtype;
+  weir_dtype dtype = a->dtype;
   bool whole = dtype_is_integral(dtype);
   if (dtype == WEIR_BOOL) return fail_unsupported("Bool inputs not supported for hardtanh");
   if (min_val > max_val) return fail_invalid("min_val cannot be greater than max_val");
@@ -173,7 +173,7 @@ weir_status weir_relu6_(weir_tensor *a)
 weir_status weir_softshrink(weir_tensor **out, const weir_tensor *a, double lambd)
 {
   WEIR_REQUIRE_OUT(out, a);
-  weir_dtype dtype = (weir_dtype)a->dtype;
+  weir_dtype dtype = a->dtype;
   double least, most;
   if (!dtype_is_floating(dtype))
     return not_implemented("softshrink_check", device_of_tensor(a), dtype);
@@ -225,8 +225,8 @@ static weir_status check_prelu(const weir_tensor *a, const weir_tensor *weight)
 {
   int64_t channels = a->dims > 1 ? a->size[1] : 1;
   if (a->dtype != weight->dtype)
-    return fail_invalid("prelu: Type promoting not supported. Got %s and %s",
-                        dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)weight->dtype));
+    return fail_invalid("prelu: Type promoting not supported. Got %s and %s", dtype_title(a->dtype),
+                        dtype_title(weight->dtype));
   if (weight->numel != 1 && !a->dims) return fail_invalid("Not allow zero-dim input tensor.");
   if (weight->numel != 1 && weight->numel != channels)
     return fail_invalid("Mismatch of parameter numbers and input channel size. Found parameter "

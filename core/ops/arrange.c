@@ -12,7 +12,7 @@ weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, 
   weir_loop l;
   if (length <= 0) return WEIR_OK;
   l.op = WEIR_OP_COPY;
-  l.compute = (weir_dtype)out->dtype;
+  l.compute = out->dtype;
   l.has_alpha = false;
   l.dims = out->dims;
   memcpy(l.size, out->size, (size_t)out->dims * sizeof *l.size);
@@ -21,8 +21,8 @@ weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, 
   l.in[0] = operand_of(in, &l);
   l.out.stride[dim] = out->stride[dim];
   l.in[0].stride[dim] = in->stride[dim] * step;
-  l.out.data = out->data + to * out->stride[dim] * (int64_t)itemsize((weir_dtype)out->dtype);
-  l.in[0].data = in->data + from * in->stride[dim] * (int64_t)itemsize((weir_dtype)in->dtype);
+  l.out.data = out->data + to * out->stride[dim] * (int64_t)itemsize(out->dtype);
+  l.in[0].data = in->data + from * in->stride[dim] * (int64_t)itemsize(in->dtype);
   return loop_run(device_of_tensor(out), &l);
 }
 
@@ -81,14 +81,14 @@ weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, 
   uint32_t flipped = 0;
   weir_loop l;
   weir_status st = count > 0 ? reduction_mask(&flipped, t, dims, count) : WEIR_OK;
-  if (!st) st = tensor_new_like(out, t, (weir_dtype)t->dtype, device_of_tensor(t), false);
+  if (!st) st = tensor_new_like(out, t, t->dtype, device_of_tensor(t), false);
   if (st) return st;
   loop_begin(&l, WEIR_OP_COPY, *out);
   l.in[0] = operand_of(t, &l);
   for (int d = 0; d < t->dims && t->numel; d++) {
     if (!(flipped >> d & 1)) continue;
-    l.in[0].data = (char *)l.in[0].data +
-                   (t->size[d] - 1) * t->stride[d] * (int64_t)itemsize((weir_dtype)t->dtype);
+    l.in[0].data =
+        (char *)l.in[0].data + (t->size[d] - 1) * t->stride[d] * (int64_t)itemsize(t->dtype);
     l.in[0].stride[d] = -t->stride[d];
   }
   st = loop_run(device_of_tensor(t), &l);
@@ -147,7 +147,7 @@ weir_status weir_rot90(weir_tensor **out, const weir_tensor *t, int k, int dim0,
 static weir_status roll_dim(weir_tensor **out, const weir_tensor *t, int64_t shift, int dim)
 {
   int64_t size = t->dims ? t->size[dim] : 1;
-  weir_status st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));
+  weir_status st = tensor_new_beside(out, t, shape_of_tensor(t));
   if (st || !t->numel)
     return st || !recorded(t) ? st : record_of(out, t, RECORD_ROLL, 0, dim, 0, 0);
   int64_t by = shift % size + (shift % size < 0 ? size : 0);
@@ -163,7 +163,7 @@ static weir_status roll_all(weir_tensor **out, const weir_tensor *t, int64_t shi
   CALC(c);
   weir_tensor *flat = c_reshape(c, t, weir_shape(t->numel));
   weir_tensor *rolled = c_call(c, roll_dim, flat, shift, 0);
-  return c->st ? c->st : weir_view(out, rolled, weir_shape_of(t->dims, t->size));
+  return c->st ? c->st : weir_view(out, rolled, shape_of_tensor(t));
 }
 
 weir_status weir_roll(weir_tensor **out, const weir_tensor *t, const int64_t *shifts,
@@ -216,12 +216,12 @@ static weir_status repeat_inner(const repeat_loop *r, int from, const weir_tenso
 {
   weir_loop l;
   l.op = WEIR_OP_COPY;
-  l.compute = (weir_dtype)out->dtype;
+  l.compute = out->dtype;
   l.has_alpha = false;
   l.dims = r->dims - from;
-  l.out.data = out->data + to * (int64_t)itemsize((weir_dtype)out->dtype);
+  l.out.data = out->data + to * (int64_t)itemsize(out->dtype);
   l.in[0].data = in->data;
-  l.out.dtype = l.in[0].dtype = (weir_dtype)out->dtype;
+  l.out.dtype = l.in[0].dtype = out->dtype;
   for (int d = 0; d < l.dims; d++) {
     l.size[d] = r->size[from + d];
     l.out.stride[d] = r->out[from + d];

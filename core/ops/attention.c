@@ -34,15 +34,14 @@ typedef struct attention {
 static weir_status check_attention(const weir_tensor *q, const weir_tensor *k, const weir_tensor *v,
                                    const weir_attention_options *o)
 {
-  weir_dtype d = (weir_dtype)q->dtype;
+  weir_dtype d = q->dtype;
   weir_status st = check_same_device(q, k);
   if (!st) st = check_same_device(q, v);
   if (st) return st;
   if (k->dtype != d || v->dtype != d)
     return fail_invalid("Expected query, key, and value to have the same dtype, but got "
                         "query.dtype: %s key.dtype: %s and value.dtype: %s instead.",
-                        dtype_cxx(d), dtype_cxx((weir_dtype)k->dtype),
-                        dtype_cxx((weir_dtype)v->dtype));
+                        dtype_cxx(d), dtype_cxx(k->dtype), dtype_cxx(v->dtype));
   if (q->dims < 2 || k->dims < 2 || v->dims < 2)
     return fail_invalid("Expected query, key, and value to all be  at least 2 dimensional, but got "
                         "query.dim: %d key.dim: %d and value.dim: %d instead.",
@@ -54,7 +53,7 @@ static weir_status check_attention(const weir_tensor *q, const weir_tensor *k, c
       o->mask->dtype != WEIR_FLOAT32)
     return fail_invalid("Expected attn_mask dtype to be bool or float or to match query dtype, but "
                         "got attn_mask.dtype: %s and  query.dtype: %s instead.",
-                        dtype_cxx((weir_dtype)o->mask->dtype), dtype_cxx(d));
+                        dtype_cxx(o->mask->dtype), dtype_cxx(d));
   if (!dtype_is_floating(d))
     return fail_invalid("expected scalar type Float but found %s", dtype_title(d));
   return WEIR_OK;
@@ -130,7 +129,7 @@ static weir_status causal_mask(weir_tensor **out, const weir_tensor *like, int64
   CALC(c);
   weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(like)};
   weir_tensor *seen = c_tril(c, c_call(c, weir_ones, weir_shape(rows, keys), &o), from);
-  return c->st ? c->st : added_mask(out, seen, (weir_dtype)like->dtype);
+  return c->st ? c->st : added_mask(out, seen, like->dtype);
 }
 
 /* Which rows of a mask that is added are -infinity alone; NULL: none, or on a device those that may
@@ -244,9 +243,8 @@ static weir_status draw_kept(weir_tensor **out, const attention *a, const weir_t
   int64_t block = block_rows(a);
   WEIR_UNRECORDED;
   bool all = rows <= block && !(a->causal && keys > from + rows); /* are drawn at once */
-  weir_status st =
-      all ? tensor_new_beside(out, weights, weir_shape_of(weights->dims, weights->size))
-          : weir_zeros_like(out, weights, NULL);
+  weir_status st = all ? tensor_new_beside(out, weights, shape_of_tensor(weights))
+                       : weir_zeros_like(out, weights, NULL);
   for (int64_t at = 0; at < rows && !st; at += block) {
     WEIR_TENSOR part = NULL;
     WEIR_TENSOR seen = NULL;
@@ -314,11 +312,11 @@ static weir_status attend(weir_tensor **out, weir_tensor **weights, const attent
 static weir_status repeat_heads(weir_tensor **out, const weir_tensor *t, int64_t heads)
 {
   CALC(c);
-  weir_shape shape = weir_shape_of(t->dims, t->size);
+  weir_shape shape = shape_of_tensor(t);
   int at = t->dims - 3;
   weir_tensor *one = c_unsqueeze(c, t, at + 1);
   if (c->st) return c->st;
-  weir_shape wide = weir_shape_of(one->dims, one->size);
+  weir_shape wide = shape_of_tensor(one);
   wide.size[at + 1] = heads / t->size[at];
   weir_tensor *many = c_expand(c, one, wide);
   shape.size[at] = heads;
@@ -509,8 +507,7 @@ weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
   out[0] = out[1] = out[2] = NULL;
   weir_tensor *query = c_call(c, weir_mul_scalar, saved->in[0], scale);
   weir_tensor *turned = c_call(c, weir_transpose, saved->in[1], -2, -1);
-  if (!c->st && saved->mask)
-    c->st = prepare_mask(&mask, &unseen, saved->mask, (weir_dtype)saved->in[0]->dtype);
+  if (!c->st && saved->mask) c->st = prepare_mask(&mask, &unseen, saved->mask, saved->in[0]->dtype);
   if (saved->dropout != 0) c_do(c, generator_at(&drawn, query, saved->drawn));
   attention a = {query, turned, saved->in[2], mask, unseen, saved->causal, saved->dropout, drawn};
   c_do(c, gradients_of(out, &a, grad, saved, graph));
@@ -567,7 +564,7 @@ static weir_status attention_made(weir_tensor **out, weir_tensor **weights,
   WEIR_TENSOR unseen = NULL;
   weir_tensor *query = c_call(c, weir_mul_scalar, in[0], weir_float(scale_of(in[0], o)));
   if (!c->st && o->mask)
-    mask = c_call(c, prepare_mask, weights ? NULL : &unseen, o->mask, (weir_dtype)in[0]->dtype);
+    mask = c_call(c, prepare_mask, weights ? NULL : &unseen, o->mask, in[0]->dtype);
   attention a = {query, turned, in[2], mask, unseen, o->is_causal, o->dropout, drawn};
   return c->st ? c->st : attend(out, weights, &a);
 }

@@ -37,7 +37,7 @@ static weir_status check_bag_input(const bags *b, const weir_tensor *indices)
 static weir_status check_bag_weight(const bags *b, const weir_tensor *indices)
 {
   text_buffer one, two;
-  weir_dtype d = (weir_dtype)b->weight->dtype;
+  weir_dtype d = b->weight->dtype;
   if (!dtype_is_floating(d))
     return fail_invalid(
         "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
@@ -62,13 +62,13 @@ static weir_status check_bag_weight(const bags *b, const weir_tensor *indices)
              ? WEIR_OK
              : fail_invalid(
                    "expected per_sample_weights to have the same type as weight: %s, got %s",
-                   dtype_title(d), dtype_title((weir_dtype)b->weights->dtype));
+                   dtype_title(d), dtype_title(b->weights->dtype));
 }
 
 static int64_t offset_at(const weir_tensor *offsets, int64_t i)
 {
   const char *at = offsets->data + i * offsets->stride[0] * (offsets->dtype == WEIR_INT32 ? 4 : 8);
-  return scalar_at(at, (weir_dtype)offsets->dtype).i;
+  return scalar_at(at, offsets->dtype).i;
 }
 
 /* On the cpu, where they can be looked at. */
@@ -179,7 +179,7 @@ static weir_status sum_bags(weir_tensor **out, const bags *b, const weir_tensor 
   c_do(c, weir_new_zeros(out, rows, weir_shape(b->all, rows->size[1]), NULL));
   c_do(c, weir_index_add_(*out, 0, number, rows));
   if (c->st || b->how.mode != WEIR_BAG_MEAN) return c->st;
-  weir_tensor *counts = c_call(c, bag_counts, b, number, padding, (weir_dtype)rows->dtype);
+  weir_tensor *counts = c_call(c, bag_counts, b, number, padding, rows->dtype);
   return c->st ? c->st : weir_div_(*out, counts);
 }
 
@@ -248,7 +248,7 @@ static weir_status largest_of_bags(weir_tensor **out, const bags *b, const weir_
 static weir_status bag_rows(weir_tensor **out, const bags *b, const weir_tensor *row)
 {
   CALC(c);
-  weir_dtype d = (weir_dtype)b->weight->dtype;
+  weir_dtype d = b->weight->dtype;
   if (d == WEIR_FLOAT16 || d == WEIR_BFLOAT16) d = WEIR_FLOAT32;
   weir_tensor *wide = c_to_dtype(c, c_index_select(c, b->weight, 0, row), d);
   weir_tensor *times = b->weights ? c_reshape(c, b->weights, weir_shape(row->numel)) : NULL;
@@ -275,5 +275,5 @@ weir_status weir_embedding_bag(weir_tensor **out, const weir_tensor *indices,
   c_do(c, b.how.mode == WEIR_BAG_MAX ? largest_of_bags(&made, &b, number, rows, padding)
                                      : sum_bags(&made, &b, number, rows, padding));
   weir_tensor *part = c_call(c, weir_narrow, made, 0, 0, b.count);
-  return c->st ? c->st : weir_to_dtype(out, part, (weir_dtype)weight->dtype);
+  return c->st ? c->st : weir_to_dtype(out, part, weight->dtype);
 }

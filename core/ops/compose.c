@@ -33,11 +33,10 @@ static weir_status covariance(weir_tensor **out, const weir_tensor *rows, int64_
 static weir_status covariance_of(weir_tensor **out, const weir_tensor *a, int64_t correction)
 {
   CALC(c);
-  bool whole = dtype_is_integral_or_bool((weir_dtype)a->dtype);
+  bool whole = dtype_is_integral_or_bool(a->dtype);
   weir_shape shape = a->dims < 2 ? weir_shape(1, a->numel) : weir_tensor_shape(a);
   weir_tensor *rows = c_reshape(c, a, shape);
-  weir_tensor *wide =
-      c_call(c, weir_to_dtype, rows, whole ? weir_get_default_dtype() : (weir_dtype)a->dtype);
+  weir_tensor *wide = c_call(c, weir_to_dtype, rows, whole ? weir_get_default_dtype() : a->dtype);
   return c->st ? c->st : covariance(out, wide, correction);
 }
 

@@ -79,7 +79,7 @@ static const char *input_text(text_buffer *text, const conv *c)
 static weir_status check_channels(const conv *c, const weir_tensor *weight)
 {
   text_buffer w, x;
-  const char *shape = shape_format(&w, weir_shape_of(weight->dims, weight->size));
+  const char *shape = shape_format(&w, shape_of_tensor(weight));
   long long groups = (long long)c->groups;
   int64_t channels;
   if (weight->size[0] < c->groups)
@@ -107,9 +107,8 @@ static weir_status check_bias(const weir_tensor *weight, const weir_tensor *bias
   if (!bias || (bias->dims == 1 && bias->size[0] == weight->size[0])) return WEIR_OK;
   return fail_invalid("Given weight of size %s, expected bias to be 1-dimensional with %lld "
                       "elements, but got bias of size %s instead",
-                      shape_format(&w, weir_shape_of(weight->dims, weight->size)),
-                      (long long)weight->size[0],
-                      shape_format(&x, weir_shape_of(bias->dims, bias->size)));
+                      shape_format(&w, shape_of_tensor(weight)), (long long)weight->size[0],
+                      shape_format(&x, shape_of_tensor(bias)));
 }
 
 static weir_status check_kernel(const conv *c)
@@ -144,7 +143,7 @@ static weir_status check_types(const weir_tensor *a, const weir_tensor *weight,
 /* Last: a dtype that cannot be multiplied here. */
 static weir_status check_kind(const conv *c, const weir_tensor *a)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   bool cpu = device_of_tensor(a).type == WEIR_DEVICE_CPU,
        dilated = c->dilation[0] > 1 || c->dilation[1] > 1;
   if (d != WEIR_BOOL && (!dtype_is_integral(d) || cpu)) return WEIR_OK;
@@ -178,7 +177,7 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
   if (a->dims != 3 && a->dims != 4)
     return fail_invalid(
         "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: %s",
-        shape_format(&text, weir_shape_of(a->dims, a->size)));
+        shape_format(&text, shape_of_tensor(a)));
   if (weight->dims != 4)
     return fail_invalid("conv2d: weight must have 4 dimensions, but it has %d", weight->dims);
   describe_conv(c, a, weight, o);
@@ -200,7 +199,7 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
 
 static char *data_at(const weir_tensor *t, int64_t elements)
 {
-  return t->data + elements * (int64_t)itemsize((weir_dtype)t->dtype);
+  return t->data + elements * (int64_t)itemsize(t->dtype);
 }
 
 /* Images from `first` on, `count` of them, whose columns lie at `columns`: for each group one
@@ -208,11 +207,11 @@ static char *data_at(const weir_tensor *t, int64_t elements)
 static weir_status multiply_columns(const compute_target *t, const conv *c, const char *columns,
                                     int64_t first, int64_t count, double beta)
 {
-  size_t item = itemsize((weir_dtype)c->a->dtype);
+  size_t item = itemsize(c->a->dtype);
   int64_t rows = c->channels / c->groups * c->kernel[0] * c->kernel[1], outs = c->outs / c->groups;
   int64_t area = c->size[0] * c->size[1];
   bool by_group = count >= c->groups;
-  weir_gemm g = {.dtype = (weir_dtype)c->a->dtype, .alpha = 1, .beta = beta};
+  weir_gemm g = {.dtype = c->a->dtype, .alpha = 1, .beta = beta};
   g.m = outs, g.n = area, g.k = rows;
   g.lda = at_least_1(rows), g.ldb = g.ldc = area;
   g.batch = by_group ? count : c->groups;
@@ -240,7 +239,7 @@ static bool needs_columns(const conv *c)
 static weir_status unfold(const compute_target *t, const conv *c, weir_tensor *columns,
                           int64_t first, int64_t count)
 {
-  weir_im2col q = {.dtype = (weir_dtype)c->a->dtype,
+  weir_im2col q = {.dtype = c->a->dtype,
                    .in = data_at(c->a, first * c->channels * c->in[0] * c->in[1]),
                    .out = columns->data,
                    .n = count,
@@ -269,8 +268,7 @@ static bool elements_of(int64_t *out, const conv *c)
 
 static int64_t column_bytes(const conv *c)
 {
-  int64_t half = (c->a->numel + c->out->numel) / 2,
-          item = (int64_t)itemsize((weir_dtype)c->a->dtype);
+  int64_t half = (c->a->numel + c->out->numel) / 2, item = (int64_t)itemsize(c->a->dtype);
   if (half > WINDOWS_MOST / item) return WINDOWS_MOST;
   return half * item > WINDOWS_LEAST ? half * item : WINDOWS_LEAST;
 }
@@ -280,7 +278,7 @@ static weir_status run_images(const compute_target *t, const conv *c, double bet
   int64_t each = 0, bytes = 0;
   CALC(k);
   bool fits = elements_of(&each, c) &&
-              !__builtin_mul_overflow(each, (int64_t)itemsize((weir_dtype)c->a->dtype), &bytes);
+              !__builtin_mul_overflow(each, (int64_t)itemsize(c->a->dtype), &bytes);
   int64_t windows = column_bytes(c);
   int64_t chunk = bytes && windows / bytes < c->n ? windows / bytes : c->n;
   if (!chunk) chunk = 1;
@@ -302,7 +300,7 @@ static weir_status run_images(const compute_target *t, const conv *c, double bet
  * padding in proportion. */
 static bool is_request(const compute_target *t, const conv *c)
 {
-  if (!t->compute->conv || !dtype_is_floating((weir_dtype)c->a->dtype)) return false;
+  if (!t->compute->conv || !dtype_is_floating(c->a->dtype)) return false;
   int64_t padded = 1, area = 1;
   for (int i = 0; i < 2; i++)
     if (__builtin_mul_overflow(padded, c->in[i] + 2 * c->pad[i] + c->stride[i], &padded) ||
@@ -313,7 +311,7 @@ static bool is_request(const compute_target *t, const conv *c)
 
 static weir_status request_conv(const compute_target *t, const conv *c, const weir_tensor *bias)
 {
-  weir_conv q = {.dtype = (weir_dtype)c->a->dtype,
+  weir_conv q = {.dtype = c->a->dtype,
                  .in = c->a->data,
                  .weight = c->weight->data,
                  .bias = bias ? bias->data : NULL,
@@ -431,10 +429,10 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
 static weir_status weigh_images(const compute_target *t, const conv *c, const weir_tensor *part,
                                 const char *columns, int64_t first, int64_t count)
 {
-  size_t item = itemsize((weir_dtype)c->a->dtype);
+  size_t item = itemsize(c->a->dtype);
   int64_t rows = c->channels / c->groups * c->kernel[0] * c->kernel[1], outs = c->outs / c->groups;
   int64_t area = c->size[0] * c->size[1];
-  weir_gemm g = {.dtype = (weir_dtype)c->a->dtype, .alpha = 1, .transb = true, .batch = count};
+  weir_gemm g = {.dtype = c->a->dtype, .alpha = 1, .transb = true, .batch = count};
   g.m = outs, g.n = rows, g.k = area;
   g.lda = g.ldb = area, g.ldc = rows;
   g.stepa = c->outs * area, g.stepb = rows * c->groups * area, g.stepc = c->outs * rows;
@@ -470,7 +468,7 @@ static weir_status weigh_all(weir_tensor **sum, const compute_target *t, const c
   CALC(k);
   int64_t each, bytes;
   if (!elements_of(&each, c) ||
-      __builtin_mul_overflow(each, (int64_t)itemsize((weir_dtype)c->a->dtype), &bytes))
+      __builtin_mul_overflow(each, (int64_t)itemsize(c->a->dtype), &bytes))
     return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
   if (!needs_columns(c)) return add_images(sum, t, c, c->a->data, 0, c->n, weight);
   int64_t windows = column_bytes(c);
@@ -521,7 +519,7 @@ weir_status conv2d_weight_backward(weir_tensor **out, const weir_tensor *a, cons
                                    weir_shape weight, const weir_conv2d_options *o)
 {
   CALC(c);
-  weir_dtype d = (weir_dtype)a->dtype, arithmetic = d == WEIR_FLOAT64 ? d : WEIR_FLOAT32;
+  weir_dtype d = a->dtype, arithmetic = d == WEIR_FLOAT64 ? d : WEIR_FLOAT32;
   *out = NULL;
   if (!a->numel || !grad->numel) {
     c->st = tensor_new_beside(out, a, weight);

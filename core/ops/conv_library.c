@@ -27,8 +27,8 @@ static weir_status laid(weir_tensor **out, const weir_tensor *t, weir_memory_for
     *out = weir_tensor_retain((weir_tensor *)t);
     return WEIR_OK;
   }
-  weir_status st = format_new(out, (weir_dtype)t->dtype, device_of_tensor(t), false,
-                              weir_tensor_shape(t), format);
+  weir_status st =
+      format_new(out, t->dtype, device_of_tensor(t), false, weir_tensor_shape(t), format);
   if (!st && (st = weir_copy_(*out, t, false))) weir_tensor_drop(out);
   return st;
 }
@@ -69,7 +69,7 @@ static weir_status run_request(weir_tensor **out, const compute_target *t, weir_
   CALC(c);
   bool done = false;
   weir_memory_format format = format_of_two(a, b, q->axes);
-  c->st = format_new(out, (weir_dtype)a->dtype, device_of_tensor(a), false, shape, format);
+  c->st = format_new(out, a->dtype, device_of_tensor(a), false, shape, format);
   weir_tensor *first = c_call(c, laid, a, format);
   weir_tensor *second = c_call(c, laid, b, format);
   if (!c->st) {
@@ -93,13 +93,13 @@ weir_status conv_by_library(weir_tensor **out, weir_convolution *q, const weir_t
   bool forward = q->pass == WEIR_CONV_FORWARD, input = q->pass == WEIR_CONV_BACKWARD_INPUT;
   *out = NULL;
   weir_status st = compute_target_of(&t, device_of_tensor(a));
-  if (st || !t.compute->convolve || !dtype_is_floating((weir_dtype)a->dtype)) return st;
+  if (st || !t.compute->convolve || !dtype_is_floating(a->dtype)) return st;
   measure_request(q, input ? shape : first,
                   forward ? second
                   : input ? first
                           : shape,
                   forward ? shape : second);
-  q->dtype = (weir_dtype)a->dtype;
+  q->dtype = a->dtype;
   q->tf32 = weir_get_allow_tf32();
   q->deterministic = weir_get_deterministic();
   q->blas = weir_get_blas();

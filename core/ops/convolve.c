@@ -62,7 +62,7 @@ static weir_status check_convolution_dims(const convolution *c)
   if (c->a->dims != n && c->a->dims != n + 1)
     return fail_invalid(
         "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s", n,
-        n + 1, c->name, shape_format(&text, weir_shape_of(c->a->dims, c->a->size)));
+        n + 1, c->name, shape_format(&text, shape_of_tensor(c->a)));
   if (c->weight->dims != n + 1)
     return fail_invalid(c->weight->dims < 3 ? "weight should have at least three dimensions"
                                             : "%s: weight must have %d dimensions, but it has %d",
@@ -90,7 +90,7 @@ static weir_status check_numbers(const convolution *c)
 /* The input as torch prints it: with a batch. */
 static const char *batched_text(text_buffer *out, const convolution *c)
 {
-  weir_shape s = weir_shape_of(c->a->dims, c->a->size);
+  weir_shape s = shape_of_tensor(c->a);
   if (s.count == c->axes + 1) {
     memmove(s.size + 1, s.size, (size_t)s.count * sizeof *s.size);
     s.size[0] = 1;
@@ -103,7 +103,7 @@ static weir_status check_conv_groups(const convolution *c)
 {
   const weir_tensor *w = c->weight;
   text_buffer text;
-  const char *shape = shape_format(&text, weir_shape_of(w->dims, w->size));
+  const char *shape = shape_format(&text, shape_of_tensor(w));
   long long groups = (long long)c->groups;
   if (w->size[0] < c->groups)
     return fail_invalid("Given groups=%lld, expected weight to be at least %lld at dimension 0, "
@@ -120,7 +120,7 @@ static weir_status check_conv_channels(const convolution *c)
 {
   const weir_tensor *w = c->weight, *b = c->bias;
   text_buffer text, input, other;
-  const char *shape = shape_format(&text, weir_shape_of(w->dims, w->size));
+  const char *shape = shape_format(&text, shape_of_tensor(w));
   int64_t given = c->a->size[c->a->dims - c->axes - 1], expected = w->size[0], outs = w->size[0];
   char prefix[40];
   (void)snprintf(prefix, sizeof prefix, c->transposed ? "transposed=1" : "groups=%lld",
@@ -137,7 +137,7 @@ static weir_status check_conv_channels(const convolution *c)
     return fail_invalid("Given %sweight of size %s, expected bias to be 1-dimensional with %lld "
                         "elements, but got bias of size %s instead",
                         c->transposed ? "transposed=1, " : "", shape, (long long)outs,
-                        shape_format(&other, weir_shape_of(b->dims, b->size)));
+                        shape_format(&other, shape_of_tensor(b)));
   return WEIR_OK;
 }
 
@@ -423,7 +423,7 @@ static weir_status phase_run(weir_tensor **out, const convolution *c, const weir
     behind[i] = places[i] - p[i].shift - x->size[2 + i];
     nothing = nothing || !p[i].count;
   }
-  weir_options like = {.dtype = (weir_dtype)x->dtype, .device = device_of_tensor(x)};
+  weir_options like = {.dtype = x->dtype, .device = device_of_tensor(x)};
   if (nothing) return weir_zeros(out, shape, &like);
   weir_tensor *kernel = c_call(k, phase_kernel, c, p);
   weir_tensor *padded = c_call(k, padded_by, x, before, behind, c->axes);

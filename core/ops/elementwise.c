@@ -45,7 +45,7 @@ static const struct rule {
 
 static weir_dtype operand_dtype(const elementwise_call *e, int i)
 {
-  return e->numbers >> i & 1 ? e->number[i].dtype : (weir_dtype)e->t[i]->dtype;
+  return e->numbers >> i & 1 ? e->number[i].dtype : e->t[i]->dtype;
 }
 
 /* torch's sub_check(). */
@@ -212,11 +212,11 @@ static weir_status check_self(const elementwise_call *e, const weir_loop *l, wei
   weir_status st = WEIR_OK;
   if (self->dims != l->dims || memcmp(self->size, l->size, (size_t)l->dims * sizeof *l->size) != 0)
     return fail_invalid("output with shape %s doesn't match the broadcast shape %s",
-                        shape_format(&have, weir_shape_of(self->dims, self->size)),
+                        shape_format(&have, shape_of_tensor(self)),
                         shape_format(&want, weir_shape_of(l->dims, l->size)));
-  if (!rules[e->op].truth && !dtype_can_cast(result, (weir_dtype)self->dtype))
+  if (!rules[e->op].truth && !dtype_can_cast(result, self->dtype))
     return fail_invalid("result type %s can't be cast to the desired output type %s",
-                        dtype_title(result), dtype_title((weir_dtype)self->dtype));
+                        dtype_title(result), dtype_title(self->dtype));
   for (int i = 1; i < e->count && !st; i++) {
     bool copy = false;
     if (e->numbers >> i & 1) continue;
@@ -334,7 +334,7 @@ static inline bool plain_number(weir_dtype tensor, weir_dtype number)
 static inline bool plain_operand(const elementwise_call *e, int i)
 {
   const weir_tensor *a = e->t[0], *t = e->t[i];
-  if (e->numbers >> i & 1) return plain_number((weir_dtype)a->dtype, e->number[i].dtype);
+  if (e->numbers >> i & 1) return plain_number(a->dtype, e->number[i].dtype);
   if (t == a) return true;
   if (!t || !t->dense || t->dtype != a->dtype || t->dims != a->dims) return false;
   for (int d = 0; d < a->dims; d++)
@@ -349,7 +349,7 @@ static inline bool is_plain(const elementwise_call *e)
   if (e->numbers & 1 || !a || !a->dense || e->has_alpha) return false;
   for (int i = 1; i < e->count; i++)
     if (!plain_operand(e, i)) return false;
-  weir_dtype dtype = (weir_dtype)a->dtype;
+  weir_dtype dtype = a->dtype;
   if (rules[e->op].floating && !dtype_is_floating(dtype)) return false;
   if (e->self && dtype_is_integral(dtype) && divides(e->op)) return false;
   if (e->op == WEIR_OP_POW || e->op == WEIR_OP_WHERE || dtype == WEIR_COMPLEX64) return false;
@@ -361,7 +361,7 @@ static inline bool is_plain(const elementwise_call *e)
 static inline void plain_fill(weir_operand *o, const weir_tensor *t)
 {
   o->data = t->data;
-  o->dtype = (weir_dtype)t->dtype;
+  o->dtype = t->dtype;
   o->stride[0] = 1;
 }
 
@@ -375,11 +375,11 @@ static weir_status run_unrecorded(weir_tensor **out, const elementwise_call *e)
   const weir_tensor *a = e->t[0];
   weir_device device = device_of_tensor(a);
   if (!to) {
-    st = tensor_new_as(&to, rules[e->op].truth ? WEIR_BOOL : (weir_dtype)a->dtype, a);
+    st = tensor_new_as(&to, rules[e->op].truth ? WEIR_BOOL : a->dtype, a);
     if (st) return st;
   }
   loop_params(&l, e);
-  l.compute = (weir_dtype)a->dtype;
+  l.compute = a->dtype;
   l.dims = 1;
   l.size[0] = a->numel;
   plain_fill(&l.out, to);

@@ -87,7 +87,7 @@ static weir_status scale_rows(weir_tensor **out, const weir_tensor *grad, const 
   c_do(c, weir_index_add_(counts, 0, row, ones));
   weir_tensor *column = c_unsqueeze(c, c_index_select(c, counts, 0, row), 1);
   if (c->st) return c->st;
-  return calc_give(c, out, c_to_dtype(c, c_div(c, grad, column), (weir_dtype)grad->dtype));
+  return calc_give(c, out, c_to_dtype(c, c_div(c, grad, column), grad->dtype));
 }
 
 static weir_status check_gradient(const weir_tensor *grad, const weir_tensor *indices,
@@ -118,7 +118,7 @@ weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *
   c->st = check_gradient(grad, indices, num_weights);
   if (c->st) return c->st;
   int64_t size = grad->size[grad->dims - 1];
-  weir_options o = {.dtype = (weir_dtype)grad->dtype, .device = device_of_tensor(grad)};
+  weir_options o = {.dtype = grad->dtype, .device = device_of_tensor(grad)};
   weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
   weir_tensor *rows = c_reshape(c, grad, weir_shape(indices->numel, size));
   weir_tensor *scaled = scale_grad_by_freq ? c_call(c, scale_rows, rows, row, num_weights) : NULL;

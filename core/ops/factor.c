@@ -33,7 +33,7 @@ static weir_status check_square(const weir_tensor *a, const char *name)
 
 static weir_status check_real(const weir_tensor *a, const char *name)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   if (d == WEIR_FLOAT32 || d == WEIR_FLOAT64) return WEIR_OK;
   if (d == WEIR_FLOAT16 || d == WEIR_BFLOAT16)
     return fail_unsupported("%s: Low precision dtypes not supported. Got %s", name, dtype_title(d));
@@ -93,8 +93,7 @@ static weir_status new_columns(weir_tensor **out, const weir_tensor *a, weir_dty
 
 static weir_status copy_as(weir_tensor **out, const weir_tensor *a, weir_dtype dtype)
 {
-  weir_status st =
-      tensor_new(out, dtype, device_of_tensor(a), false, weir_shape_of(a->dims, a->size));
+  weir_status st = tensor_new(out, dtype, device_of_tensor(a), false, shape_of_tensor(a));
   if (!st) st = loop_copy(*out, a);
   if (st) weir_tensor_drop(out);
   return st;
@@ -164,7 +163,7 @@ static const char *batch_element(char text[48], const weir_tensor *a, int64_t at
 /* t, a view of what a device has made, in the dtype of `like`, row by row. */
 static weir_status narrowed(weir_tensor **out, const weir_tensor *t, const weir_tensor *like)
 {
-  return copy_as(out, t, (weir_dtype)like->dtype);
+  return copy_as(out, t, like->dtype);
 }
 
 /* The same of columns. */
@@ -361,7 +360,7 @@ static weir_status check_dtypes(const weir_tensor *a, const weir_tensor *b, cons
   if (a->dtype == b->dtype) return WEIR_OK;
   return fail_invalid("%s: Expected A and B to have the same dtype, but found A of type %s and B "
                       "of type %s instead",
-                      name, dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+                      name, dtype_title(a->dtype), dtype_title(b->dtype));
 }
 
 /* solve() refuses dtypes before shapes, solve_triangular() shapes before dtypes: as torch's. */
@@ -466,9 +465,9 @@ static weir_status check_lu(const weir_tensor *a, bool pivot, const char *name)
   if (!pivot) return fail_unsupported("linalg.lu_factor: LU without pivoting is not implemented");
   if (a->dims < 2)
     return fail_invalid("%s: Expected tensor with 2 or more dimensions. Got size: %s instead", name,
-                        shape_format(&t, weir_shape_of(a->dims, a->size)));
+                        shape_format(&t, shape_of_tensor(a)));
   if (!a->numel || a->dtype == WEIR_FLOAT32 || a->dtype == WEIR_FLOAT64) return WEIR_OK;
-  return not_implemented("lu_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+  return not_implemented("lu_%s", device_of_tensor(a), a->dtype);
 }
 
 /* a's L and U in one, and its pivots in int32, recorded; *first and *at as run_factor()'s. */
@@ -530,7 +529,7 @@ static weir_status exchange_rows(int64_t *order, const int32_t *pivots, int64_t 
 /* Which row of A each row of P^T A is, int64 (..., rows): of pivots, which are read. */
 static weir_status row_order(weir_tensor **out, const weir_tensor *pivots, int64_t rows)
 {
-  weir_shape shape = weir_shape_of(pivots->dims, pivots->size);
+  weir_shape shape = shape_of_tensor(pivots);
   int64_t count = shape.size[shape.count - 1], batch = 1;
   for (int i = 0; i < shape.count - 1; i++)
     batch *= shape.size[i];
@@ -564,7 +563,7 @@ static weir_status split_lu(weir_tensor **l, weir_tensor **u, const weir_tensor 
 {
   CALC(c);
   int64_t m = rows_of(lu), n = columns_of(lu), least = m < n ? m : n;
-  weir_options o = {.dtype = (weir_dtype)lu->dtype, .device = device_of_tensor(lu)};
+  weir_options o = {.dtype = lu->dtype, .device = device_of_tensor(lu)};
   weir_tensor *low = c_tril(c, c_narrow(c, lu, -1, 0, least), -1);
   weir_tensor *one = c_call(c, weir_eye, m, least, &o);
   c_do(c, weir_add(l, low, one));
@@ -587,7 +586,7 @@ weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, co
                          "output produced by weir.linalg.lu_factor"));
   if (!pivots->dims) c_do(c, fail_invalid("weir.lu_unpack: LU_pivots has no dimension"));
   weir_tensor *order = c_call(c, row_order, pivots, rows_of(lu));
-  c_do(c, exchange_matrix(p, order, (weir_dtype)lu->dtype));
+  c_do(c, exchange_matrix(p, order, lu->dtype));
   c_do(c, split_lu(l, u, lu));
   if (!c->st) return c->st;
   weir_tensor_drop(p);
@@ -664,7 +663,7 @@ static weir_status check_lu_solve(const weir_tensor *lu, const weir_tensor *pivo
   if (!st && lu->dtype != b->dtype)
     st = fail_invalid("%s: Expected LU and B to have the same dtype, but found LU of type %s and B "
                       "of type %s instead",
-                      name, dtype_title((weir_dtype)lu->dtype), dtype_title((weir_dtype)b->dtype));
+                      name, dtype_title(lu->dtype), dtype_title(b->dtype));
   if (!st && pivots->dtype != WEIR_INT32)
     st = fail_invalid("%s: pivots should be a Tensor of scalar type weir.int32", name);
   if (!st) st = check_square(lu, "weir.linalg.lu_solve");
@@ -679,7 +678,7 @@ static weir_status check_lu_solve(const weir_tensor *lu, const weir_tensor *pivo
     return WEIR_OK;
   return fail_invalid("%s: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots "
                       "with shape %s instead",
-                      name, shape_format(&t, weir_shape_of(pivots->dims, pivots->size)));
+                      name, shape_format(&t, shape_of_tensor(pivots)));
 }
 
 weir_status weir_lu_solve(weir_tensor **out, const weir_tensor *lu, const weir_tensor *pivots,
@@ -718,7 +717,7 @@ static weir_status check_cholesky_solve(const weir_tensor *b, const weir_tensor 
   if (b->dtype != l->dtype)
     return fail_invalid(
         "Expected b and A to have the same dtype, but found b of type %s and A of type %s instead.",
-        dtype_title((weir_dtype)b->dtype), dtype_title((weir_dtype)l->dtype));
+        dtype_title(b->dtype), dtype_title(l->dtype));
   if (rows_of(l) != columns_of(l))
     return fail_invalid("A must be batches of square matrices, but they are %lld by %lld matrices",
                         (long long)rows_of(l), (long long)columns_of(l));
@@ -728,7 +727,7 @@ static weir_status check_cholesky_solve(const weir_tensor *b, const weir_tensor 
                         (long long)rows_of(l), (long long)rows_of(l), (long long)rows_of(b),
                         (long long)columns_of(b));
   if (l->dtype == WEIR_FLOAT32 || l->dtype == WEIR_FLOAT64) return WEIR_OK;
-  return not_implemented("cholesky_solve_%s", device_of_tensor(l), (weir_dtype)l->dtype);
+  return not_implemented("cholesky_solve_%s", device_of_tensor(l), l->dtype);
 }
 
 weir_status weir_cholesky_solve(weir_tensor **out, const weir_tensor *b, const weir_tensor *l,
@@ -770,9 +769,9 @@ weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool 
   CALC(c);
   c->st = check_square(l, name);
   if (l->dtype != WEIR_FLOAT32 && l->dtype != WEIR_FLOAT64)
-    c_do(c, not_implemented("cholesky_inverse_out_%s", device_of_tensor(l), (weir_dtype)l->dtype));
+    c_do(c, not_implemented("cholesky_inverse_out_%s", device_of_tensor(l), l->dtype));
   if (l->numel) c_do(c, check_diagonal(l, name));
-  weir_tensor *one = c_call(c, batch_identity, l, (weir_dtype)l->dtype);
+  weir_tensor *one = c_call(c, batch_identity, l, l->dtype);
   c_do(c, solve_both_triangles(out, l, one, upper));
   return record_matrix(out, c->st, RECORD_CHOLESKY_INVERSE, l, NULL, (const bool[3]){upper});
 }
@@ -783,7 +782,7 @@ weir_status weir_cholesky_inverse(weir_tensor **out, const weir_tensor *l, bool 
 static weir_status empty_q(weir_tensor **q, const weir_tensor *a, weir_dtype dtype, int64_t k)
 {
   CALC(c);
-  weir_shape square = weir_shape_of(a->dims, a->size);
+  weir_shape square = shape_of_tensor(a);
   if (k != rows_of(a)) return new_columns(q, a, dtype, rows_of(a), k);
   square.size[a->dims - 2] = square.size[a->dims - 1] = k;
   weir_tensor *like = c_call(c, tensor_new, dtype, device_of_tensor(a), false, square);
@@ -1037,14 +1036,14 @@ weir_status weir_pinv(weir_tensor **out, const weir_tensor *a, double rtol)
   CALC(c);
   text_buffer t;
   svd_parts p = {NULL, NULL, NULL};
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   if (a->dims < 2 || !(dtype_is_floating(d) || d == WEIR_COMPLEX64))
     return fail_invalid("linalg.pinv(%s{%s}): expected a tensor with 2 or more dimensions of "
                         "float, double, cfloat or cdouble types",
-                        dtype_title(d), shape_format(&t, weir_shape_of(a->dims, a->size)));
+                        dtype_title(d), shape_format(&t, shape_of_tensor(a)));
   int64_t m = a->size[a->dims - 2], n = a->size[a->dims - 1];
   if (!a->numel) {
-    weir_shape shape = weir_shape_of(a->dims, a->size);
+    weir_shape shape = shape_of_tensor(a);
     shape.size[a->dims - 2] = n;
     shape.size[a->dims - 1] = m;
     c->st = tensor_new_beside(out, a, shape);
@@ -1107,7 +1106,7 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
   weir_tensor *wide_a = c_to_dtype(c, a, WEIR_FLOAT64);
   weir_tensor *inverse = c_call(c, weir_pinv, wide_a, usual_rtol(a));
   weir_tensor *product = c_matmul(c, inverse, c_to_dtype(c, columns, WEIR_FLOAT64));
-  weir_tensor *result = c_to_dtype(c, product, (weir_dtype)a->dtype);
+  weir_tensor *result = c_to_dtype(c, product, a->dtype);
   c_do(c, vector ? weir_squeeze(out, result, -1) : weir_contiguous(out, result));
   return c->st;
 }
@@ -1150,7 +1149,7 @@ weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n
     WEIR_CASTS_WHERE(n > 1 ? AUTOCAST_MATMUL : AUTOCAST_NONE, a);
     return positive_power(out, a, (uint64_t)n);
   }
-  if (n == 0) return batch_identity(out, a, (weir_dtype)a->dtype);
+  if (n == 0) return batch_identity(out, a, a->dtype);
   weir_tensor *inverse = c_call(c, weir_inv, a);
   return c->st ? c->st : positive_power(out, inverse, -(uint64_t)n);
 }
@@ -1163,9 +1162,9 @@ static weir_status norm_of_sums(weir_tensor **out, const weir_tensor *a, bool co
   weir_tensor *sums = c_sum_dim(c, size, columns ? -2 : -1, true);
   if (c->st) return c->st;
   if (most && !sums->numel) { /* of nothing: 0 */
-    weir_shape shape = weir_shape_of(a->dims, a->size);
+    weir_shape shape = shape_of_tensor(a);
     shape.size[a->dims - 2] = shape.size[a->dims - 1] = 1;
-    weir_options o = {.dtype = (weir_dtype)sums->dtype, .device = device_of_tensor(a)};
+    weir_options o = {.dtype = sums->dtype, .device = device_of_tensor(a)};
     return weir_zeros(out, shape, &o);
   }
   return most ? weir_amax_dim(out, sums, columns ? -1 : -2, true)
@@ -1207,7 +1206,7 @@ static weir_status norm_by_order(weir_tensor **out, const weir_tensor *a, double
 
 static weir_status check_floating_matrices(const weir_tensor *a)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   if (dtype_is_floating(d) || d == WEIR_COMPLEX64) return WEIR_OK;
   return fail_unsupported(
       "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got %s",
@@ -1270,7 +1269,7 @@ static weir_status inverse_of_any(weir_tensor **out, const weir_tensor *a, weir_
   CALC(c);
   c->st = which_singular(singular, a);
   weir_tensor *mask = c_unsqueeze(c, c_call(c, weir_unsqueeze, *singular, -1), -1);
-  weir_tensor *whole = c_where(c, mask, c_call(c, batch_identity, a, (weir_dtype)a->dtype), a);
+  weir_tensor *whole = c_where(c, mask, c_call(c, batch_identity, a, a->dtype), a);
   return c->st ? c->st : weir_inv(out, whole);
 }
 
@@ -1328,7 +1327,7 @@ weir_status weir_cond(weir_tensor **out, const weir_tensor *a, const char *p)
     st = fail_invalid("linalg.cond: The input tensor must have at least 2 dimensions.");
   if (!st && !known) st = fail_invalid("linalg.cond got an invalid norm type: %s", p);
   if (!st && !a->numel) {
-    weir_options o = {.dtype = (weir_dtype)a->dtype, .device = device_of_tensor(a)};
+    weir_options o = {.dtype = a->dtype, .device = device_of_tensor(a)};
     return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), &o);
   }
   if (!st && fabs(order) != 2) st = check_square(a, name);

@@ -117,7 +117,7 @@ static weir_status check_unfold(blocks *b, const weir_tensor *a)
         "%lld), padding=(%lld, %lld), calculated shape of the array of sliding blocks as (%lld, "
         "%lld), but its components must be at least one.",
         PAIR(b->size), PAIR(b->kernel), PAIR(b->dilation), PAIR(b->padding), PAIR(b->count));
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   return dtype_is_integral(d) ? not_implemented("im2col_out_%s", device_of_tensor(a), d) : WEIR_OK;
 }
 
@@ -165,7 +165,7 @@ static weir_status check_fold(blocks *b, const weir_tensor *a, const int64_t *si
         "the calculated number of sliding blocks %lld * %lld = %lld, but got input.size(2)=%lld.",
         PAIR(b->size), PAIR(b->kernel), PAIR(b->dilation), PAIR(b->padding), PAIR(b->stride),
         PAIR(b->count), all, (long long)columns);
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   return dtype_is_integral(d) ? not_implemented("col2im_out_%s", device_of_tensor(a), d) : WEIR_OK;
 }
 

@@ -103,7 +103,7 @@ static weir_status finite_numbers(weir_tensor **out, weir_tensor *self, const we
                                   double nan, const double *posinf, const double *neginf)
 {
   double least = 0, most = 0;
-  weir_dtype dtype = (weir_dtype)a->dtype;
+  weir_dtype dtype = a->dtype;
   if (dtype_is_integral_or_bool(dtype)) return self ? WEIR_OK : weir_clone(out, a);
   dtype_range(dtype == WEIR_COMPLEX64 ? WEIR_FLOAT32 : dtype, &least, &most);
   weir_scalar p[3] = {weir_float(nan), weir_float(posinf ? *posinf : most),
@@ -206,12 +206,12 @@ static weir_status scale_by_power(weir_tensor **out, const weir_tensor *a, const
   weir_tensor *step = c_exp2(c, third);
   weir_tensor *last = c_exp2(c, rest);
   weir_tensor *all = c_mul(c, c_mul(c, c_mul(c, c_to_dtype(c, a, WEIR_FLOAT64), step), step), last);
-  return c->st ? c->st : weir_to_dtype(out, all, (weir_dtype)a->dtype);
+  return c->st ? c->st : weir_to_dtype(out, all, a->dtype);
 }
 
 static bool is_scaling(const weir_tensor *a, const weir_tensor *b)
 {
-  return dtype_is_floating((weir_dtype)a->dtype) && dtype_is_integral_or_bool((weir_dtype)b->dtype);
+  return dtype_is_floating(a->dtype) && dtype_is_integral_or_bool(b->dtype);
 }
 
 weir_status weir_ldexp(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
@@ -238,9 +238,8 @@ weir_status weir_ldexp_(weir_tensor *a, const weir_tensor *b)
   }
   weir_status st = weir_scalar_pow(&power, weir_float(2), b);
   if (!st) st = weir_result_type(&result, a, power, weir_int(0));
-  if (!st && !dtype_can_cast(result, (weir_dtype)a->dtype))
-    st = fail_invalid("ldexp can't be cast to the desired output type %s",
-                      dtype_title((weir_dtype)a->dtype));
+  if (!st && !dtype_can_cast(result, a->dtype))
+    st = fail_invalid("ldexp can't be cast to the desired output type %s", dtype_title(a->dtype));
   return st ? st : weir_mul_(a, power);
 }
 
@@ -317,8 +316,8 @@ weir_status weir_div_rounding_scalar_(weir_tensor *a, weir_scalar b, const char 
 static weir_status check_lerp(const weir_tensor *a, const weir_tensor *other, const char *name)
 {
   if (a->dtype == other->dtype) return WEIR_OK;
-  return fail_invalid("expected dtype %s for `%s` but got dtype %s",
-                      dtype_cxx((weir_dtype)a->dtype), name, dtype_cxx((weir_dtype)other->dtype));
+  return fail_invalid("expected dtype %s for `%s` but got dtype %s", dtype_cxx(a->dtype), name,
+                      dtype_cxx(other->dtype));
 }
 
 static weir_status lerp_tensor(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
@@ -345,7 +344,7 @@ weir_status weir_lerp_(weir_tensor *a, const weir_tensor *end, const weir_tensor
 static weir_status lerp_number(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
                                const weir_tensor *end, weir_scalar weight)
 {
-  weir_dtype dtype = (weir_dtype)a->dtype;
+  weir_dtype dtype = a->dtype;
   elementwise_call e;
   weir_status st = check_lerp(a, end, "end");
   if (dtype_is_integral_or_bool(dtype)) weight = weir_bool(false); /* which it will not come to */
@@ -371,9 +370,7 @@ weir_status weir_lerp_scalar_(weir_tensor *a, const weir_tensor *end, weir_scala
 
 static weir_status check_addcdiv(const weir_tensor *b, const weir_tensor *c)
 {
-  if (!dtype_is_integral_or_bool((weir_dtype)b->dtype) ||
-      !dtype_is_integral_or_bool((weir_dtype)c->dtype))
-    return WEIR_OK;
+  if (!dtype_is_integral_or_bool(b->dtype) || !dtype_is_integral_or_bool(c->dtype)) return WEIR_OK;
   return fail_invalid(
       "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will "
       "perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be "
@@ -447,9 +444,9 @@ static weir_status clamp_in_place(weir_tensor *a, const weir_scalar *low, const 
 {
   CALC(c);
   weir_tensor *apart = c_call(c, weir_clamp, a, low, high);
-  if (!c->st && !dtype_can_cast((weir_dtype)apart->dtype, (weir_dtype)a->dtype))
+  if (!c->st && !dtype_can_cast(apart->dtype, a->dtype))
     c->st = fail_invalid("result type %s can't be cast to the desired output type %s",
-                         dtype_title((weir_dtype)apart->dtype), dtype_cxx((weir_dtype)a->dtype));
+                         dtype_title(apart->dtype), dtype_cxx(a->dtype));
   return c->st ? c->st : weir_copy_(a, apart, false);
 }
 

@@ -18,7 +18,7 @@ static weir_status sums_by_place(weir_tensor **out, const weir_tensor *places, i
                                  const weir_tensor *weights)
 {
   WEIR_TENSOR ones = NULL;
-  weir_dtype d = weights ? (weir_dtype)weights->dtype : WEIR_INT64;
+  weir_dtype d = weights ? weights->dtype : WEIR_INT64;
   weir_options o = {.dtype = d, .device = device_of_tensor(places)};
   weir_status st = weights ? WEIR_OK : weir_ones(&ones, weir_tensor_shape(places), &o);
   if (!st) st = weir_zeros(out, weir_shape(count), &o);
@@ -32,8 +32,8 @@ static weir_status sums_by_place(weir_tensor **out, const weir_tensor *places, i
 static weir_status check_bincount(const weir_tensor *a, const weir_tensor *weights,
                                   int64_t minlength)
 {
-  if (!dtype_is_integral((weir_dtype)a->dtype))
-    return not_implemented("bincount_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (!dtype_is_integral(a->dtype))
+    return not_implemented("bincount_%s", device_of_tensor(a), a->dtype);
   if (minlength < 0) return fail_invalid("minlength should be >= 0");
   if (a->dims != 1) return fail_invalid("bincount only supports 1-d non-negative integral inputs.");
   if (!a->numel || !weights) return WEIR_OK;
@@ -102,7 +102,7 @@ static weir_status parts_of_range(weir_tensor **out, const weir_tensor *flat, in
 
 static weir_status check_histc(const weir_tensor *a, int64_t bins, double *min, double *max)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   if (bins < 1)
     return fail_invalid("weir.histogram(): bins must be > 0, but got %lld for dimension 0",
                         (long long)bins);
@@ -118,11 +118,11 @@ weir_status weir_histc(weir_tensor **out, const weir_tensor *a, int64_t bins, do
   WEIR_UNRECORDED; /* counts have no derivative */
   CALC(c);
   weir_tensor *counts = NULL;
-  weir_options o = {.dtype = (weir_dtype)a->dtype, .device = device_of_tensor(a)};
+  weir_options o = {.dtype = a->dtype, .device = device_of_tensor(a)};
   c->st = check_histc(a, bins, &min, &max);
   if (!c->st && !a->numel) return weir_zeros(out, weir_shape(bins), &o);
   weir_tensor *flat = c_reshape(c, a, weir_shape(-1));
   weir_tensor *places = c_call(c, parts_of_range, flat, bins, min, max);
   counts = c_call(c, sums_by_place, places, bins + 1, NULL);
-  return calc_give(c, out, c_to_dtype(c, c_narrow(c, counts, 0, 0, bins), (weir_dtype)a->dtype));
+  return calc_give(c, out, c_to_dtype(c, c_narrow(c, counts, 0, 0, bins), a->dtype));
 }

@@ -259,7 +259,7 @@ static weir_status check_values(const weir_tensor *t, const weir_tensor *values)
   if (values->dtype != t->dtype)
     return fail_invalid("Index put requires the source and destination dtypes match, got %s for "
                         "the destination and %s for the source.",
-                        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)values->dtype));
+                        dtype_title(t->dtype), dtype_title(values->dtype));
   return check_same_device(t, values);
 }
 

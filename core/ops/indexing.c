@@ -14,7 +14,7 @@ void indexing_begin(weir_indexing *r, weir_index_op op, const weir_tensor *t)
 {
   memset(r, 0, sizeof *r);
   r->op = op;
-  r->dtype = (weir_dtype)t->dtype;
+  r->dtype = t->dtype;
   r->count = 1;
   r->self.data = t->data;
   r->self.dtype = r->values.dtype = r->dtype;
@@ -34,7 +34,7 @@ weir_operand *indexing_index(weir_indexing *r, const weir_tensor *index, const w
 {
   weir_indices *i = &r->index[r->indices++];
   i->at.data = index->data;
-  i->at.dtype = (weir_dtype)index->dtype;
+  i->at.dtype = index->dtype;
   i->size = indexing_size(t, dim);
   i->step = indexing_stride(t, dim);
   i->dim = dim;
@@ -160,14 +160,14 @@ static weir_status check_add(const weir_tensor *t, int dim, const weir_tensor *i
   if (index->dims > 1)
     return fail_invalid("index_add_(): Index is supposed to be a vector, but got dim: %d with "
                         "type: %s and size: %s",
-                        (int)index->dims, dtype_title((weir_dtype)index->dtype),
+                        (int)index->dims, dtype_title(index->dtype),
                         shape_format(&one, weir_tensor_shape(index)));
   if (!is_index(index))
     return fail_invalid("index_add_(): Expected dtype int32/int64 for index but got: %s",
-                        dtype_title((weir_dtype)index->dtype));
+                        dtype_title(index->dtype));
   if (t->dtype != source->dtype)
     return fail_invalid("index_add_(): self (%s) and source (%s) must have the same scalar type",
-                        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+                        dtype_title(t->dtype), dtype_title(source->dtype));
   if (dim && dim >= source->dims)
     return fail_invalid(
         "index_add_(): Indexing dim %d is out of bounds of the source tensor with dim %d", dim,
@@ -225,11 +225,11 @@ static weir_status check_copy(const weir_tensor *t, int dim, const weir_tensor *
   if (st) return st;
   if (index->dtype != WEIR_INT64)
     return fail_invalid("index_copy_(): Expected a long tensor for index, but got %s",
-                        dtype_title((weir_dtype)index->dtype));
+                        dtype_title(index->dtype));
   if (t->dtype != source->dtype)
     return fail_invalid("index_copy_(): self and source expected to have the same dtype, but got "
                         "(self) %s and (source) %s",
-                        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+                        dtype_title(t->dtype), dtype_title(source->dtype));
   return check_copy_sizes(t, dim, index, source);
 }
 
@@ -291,7 +291,7 @@ static weir_status slices_in_place(weir_index_op op, weir_tensor *t, int dim,
 static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, weir_scalar alpha)
 {
   weir_scalar as;
-  weir_status st = scalar_for(&as, alpha, (weir_dtype)source->dtype);
+  weir_status st = scalar_for(&as, alpha, source->dtype);
   if (st) return st;
   bool one = as.dtype == WEIR_FLOAT64 ? as.f == 1 : as.dtype != WEIR_COMPLEX64 && as.i == 1;
   if (!one) return weir_mul_scalar(out, source, as);
@@ -351,7 +351,7 @@ static weir_status check_fill(const weir_tensor *t, int *dim, const weir_tensor 
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   if (index->dims > 1) return fail_invalid("Index has to be a vector/scalar");
   weir_status st = index_dim(dim, *dim, t);
-  if (!st) st = scalar_for(value, *value, (weir_dtype)t->dtype);
+  if (!st) st = scalar_for(value, *value, t->dtype);
   return st ? st : check_same_device(t, index);
 }
 
@@ -492,8 +492,7 @@ static weir_status check_scatter(scattering *s, const weir_tensor *t)
   if (s->src && s->src->dtype != t->dtype)
     return fail_invalid("%s(): Expected self.dtype to be equal to src.dtype", s->name);
   if (s->index->numel) st = check_scatter_sizes(t, s->dim, s->index, s->src);
-  if (!st && !s->src && s->index->numel)
-    st = scalar_for(&s->number, s->number, (weir_dtype)t->dtype);
+  if (!st && !s->src && s->index->numel) st = scalar_for(&s->number, s->number, t->dtype);
   if (!st) st = check_same_device(t, s->index);
   return st || !s->src ? st : check_same_device(t, s->src);
 }
@@ -595,7 +594,7 @@ static weir_scalar scatter_identity(weir_scatter_op op, weir_dtype dtype)
 
 static weir_status check_scatter_op(const weir_tensor *t, weir_scatter_op op)
 {
-  weir_dtype d = (weir_dtype)t->dtype;
+  weir_dtype d = t->dtype;
   if ((unsigned)op > WEIR_SCATTER_AMIN)
     return fail_invalid("reduce argument must be either sum, prod, mean, amax or amin, got %d",
                         (int)op);
@@ -631,14 +630,13 @@ static weir_status run_scatter_reduce(const weir_tensor *t, const scattering *s,
   if (!s->index->numel) return WEIR_OK;
   if (op == WEIR_SCATTER_MEAN) st = scatter_counts(&counts, t, s, include_self);
   if (!st && !include_self) {
-    scattering cleared = {WEIR_INDEX_SET, "scatter_reduce",
-                          s->dim,         s->index,
-                          NULL,           scatter_identity(op, (weir_dtype)t->dtype)};
+    scattering cleared = {
+        WEIR_INDEX_SET, "scatter_reduce", s->dim, s->index, NULL, scatter_identity(op, t->dtype)};
     st = run_scatter(&cleared, t);
   }
   if (!st) st = run_scatter(s, t);
   if (st || !counts) return st;
-  weir_dtype d = (weir_dtype)t->dtype;
+  weir_dtype d = t->dtype;
   return dtype_is_integral(d) ? weir_floor_divide_((weir_tensor *)t, counts)
                               : weir_div_((weir_tensor *)t, counts);
 }
@@ -694,7 +692,7 @@ weir_status weir_take_along_dim(weir_tensor **out, const weir_tensor *a, const w
         (int)a->dims, (int)indices->dims);
   if (indices->dtype != WEIR_INT64)
     return fail_invalid("weir.take_along_dim(): dtype of indices should be Long but got %s",
-                        dtype_title((weir_dtype)indices->dtype));
+                        dtype_title(indices->dtype));
   c->st = index_dim(&dim, dim, a);
   if (!a->dims)
     c_do(c, fail_invalid("Dimension specified as %d but tensor has no dimensions", dim));
@@ -725,7 +723,7 @@ static void number_loop(weir_indexing *r, weir_index_op op, const weir_tensor *t
   indexing_begin(r, op, t);
   r->indices = 1;
   r->index[0] = (weir_indices){
-      .at = {.data = index->data, .dtype = (weir_dtype)index->dtype}, .size = t->numel, .step = 1};
+      .at = {.data = index->data, .dtype = index->dtype}, .size = t->numel, .step = 1};
   r->wrap = true;
   for (int d = 0; d < index->dims; d++) {
     r->index[0].at.stride[d] = index->stride[d];
@@ -741,7 +739,7 @@ weir_status weir_take(weir_tensor **out, const weir_tensor *a, const weir_tensor
   int64_t bad = 0;
   if (index->dtype != WEIR_INT64)
     return fail_invalid("take(): Expected a long tensor for index, but got %s",
-                        dtype_title((weir_dtype)index->dtype));
+                        dtype_title(index->dtype));
   if (!a->numel && index->numel) return fail_invalid("take(): tried to take from an empty tensor");
   c->st = check_same_device(a, index);
   weir_tensor *dense = c_contiguous(c, a);
@@ -761,11 +759,11 @@ static weir_status check_put(const weir_tensor *t, const weir_tensor *index,
 {
   if (index->dtype != WEIR_INT64)
     return fail_invalid("put_(): Expected a long tensor for index, but got %s",
-                        dtype_title((weir_dtype)index->dtype));
+                        dtype_title(index->dtype));
   if (t->dtype != source->dtype)
     return fail_invalid("put_(): self and source expected to have the same dtype, but got "
                         "self.dtype = %s and source.dtype = %s",
-                        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+                        dtype_title(t->dtype), dtype_title(source->dtype));
   if (index->numel != source->numel)
     return fail_invalid("put_(): Expected source and index to have the same number of elements, "
                         "but got source.numel() = %lld, index.numel() = %lld",

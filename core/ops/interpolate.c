@@ -72,7 +72,7 @@ static weir_status check_resample(const weir_tensor *a, const weir_resample *r)
 {
   text_buffer x, y;
   int axes = a->dims - 2;
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   bool nearest = r->kind == WEIR_RESAMPLE_NEAREST || r->kind == WEIR_RESAMPLE_EXACT;
   for (int i = 3 - axes; i < 3; i++)
     if (r->in[i] < 1 || r->out[i] < 1)
@@ -81,7 +81,7 @@ static weir_status check_resample(const weir_tensor *a, const weir_resample *r)
           sizes_of(&x, r->in, axes), axes == 1 ? " and" : "", sizes_of(&y, r->out, axes));
   if (!a->size[1])
     return fail_invalid("Non-empty %dD data tensor expected but got a tensor with sizes %s",
-                        a->dims, shape_format(&x, weir_shape_of(a->dims, a->size)));
+                        a->dims, shape_format(&x, shape_of_tensor(a)));
   if (!dtype_is_floating(d) && (d != WEIR_UINT8 || !nearest))
     return not_implemented(nearest ? "compute_indices_weights_nearest"
                                    : (r->kind == WEIR_RESAMPLE_CUBIC
@@ -160,7 +160,7 @@ static weir_status resample_enqueue(weir_resample *r, const weir_tensor *from,
 weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample *r, int axes)
 {
   CALC(c);
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   r->planes = 1;
   for (int d = 0; d < a->dims - axes; d++)
     r->planes *= a->size[d];
@@ -168,7 +168,7 @@ weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample 
     shape.size[a->dims - axes + i] = (r->back ? r->in : r->out)[3 - axes + i];
   weir_tensor *dense = c_contiguous(c, a);
   c_do(c, tensor_new_beside(out, a, shape));
-  r->dtype = (weir_dtype)a->dtype;
+  r->dtype = a->dtype;
   if (!c->st && (*out)->numel) c->st = resample_enqueue(r, dense, *out);
   if (c->st) weir_tensor_drop(out);
   return c->st || !recorded(a) ? c->st : record_resample(out, a, r, axes);

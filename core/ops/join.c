@@ -50,7 +50,7 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
   if (skipped(first)) *dim = 0; /* nothing to join: torch does not look */
   if (!st) st = dim_resolve(dim, *dim, first->dims);
   if (st) return st;
-  *shape = weir_shape_of(first->dims, first->size);
+  *shape = shape_of_tensor(first);
   shape->size[*dim] = 0;
   for (int i = 0; i < count && !st; i++) {
     if (skipped(tensors[i])) continue;
@@ -64,8 +64,8 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
 static weir_status copy_to_part(const weir_tensor *out, const weir_tensor *t, int dim, int64_t from)
 {
   CALC(c);
-  weir_tensor *part = c_call(c, tensor_view, out, weir_shape_of(t->dims, t->size), out->stride,
-                             from * out->stride[dim]);
+  weir_tensor *part =
+      c_call(c, tensor_view, out, shape_of_tensor(t), out->stride, from * out->stride[dim]);
   return c->st ? c->st : loop_copy(part, t);
 }
 
@@ -108,8 +108,7 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
     if (!same)
       return fail_invalid(
           "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %d",
-          shape_format(&one, weir_shape_of(a->dims, a->size)),
-          shape_format(&two, weir_shape_of(b->dims, b->size)), i);
+          shape_format(&one, shape_of_tensor(a)), shape_format(&two, shape_of_tensor(b)), i);
   }
   return WEIR_OK;
 }

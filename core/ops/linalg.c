@@ -15,7 +15,7 @@ static weir_status sum_broadcast(weir_tensor **a, int dim)
   CALC(c);
   weir_tensor *same = NULL;
   weir_tensor *sum = c_call(c, weir_sum_dim, *a, dim, true);
-  c_do(c, weir_to_dtype(&same, sum, (weir_dtype)(*a)->dtype));
+  c_do(c, weir_to_dtype(&same, sum, (*a)->dtype));
   if (c->st) return c->st;
   weir_tensor_release(*a);
   *a = same;
@@ -167,8 +167,7 @@ weir_status weir_inner(weir_tensor **out, const weir_tensor *a, const weir_tenso
   if (a->size[a->dims - 1] != b->size[b->dims - 1])
     return fail_invalid(
         "inner() the last dimension must match on both input tensors but got shapes %s and %s",
-        shape_format(&ta, weir_shape_of(a->dims, a->size)),
-        shape_format(&tb, weir_shape_of(b->dims, b->size)));
+        shape_format(&ta, shape_of_tensor(a)), shape_format(&tb, shape_of_tensor(b)));
   return run_tensordot(out, a, b, &last, &last, 1);
 }
 
@@ -317,13 +316,13 @@ static weir_status check_chain(const weir_tensor *const *t, int count)
     if (t[i]->dtype != t[0]->dtype)
       st = fail_invalid("multi_dot(): all tensors must have be the same dtype but tensor 0 is %s "
                         "and tensor %d %s",
-                        dtype_cxx((weir_dtype)t[0]->dtype), i, dtype_cxx((weir_dtype)t[i]->dtype));
+                        dtype_cxx(t[0]->dtype), i, dtype_cxx(t[i]->dtype));
   for (int i = 1; !st && i < count; i++) {
     int64_t k = t[i - 1]->size[t[i - 1]->dims - 1];
     if (t[i]->size[0] != k)
       st = fail_invalid("multi_dot(): tensors %d and %d with shapes %s and %s cannot be multiplied",
-                        i - 1, i, shape_format(&a, weir_shape_of(t[i - 1]->dims, t[i - 1]->size)),
-                        shape_format(&b, weir_shape_of(t[i]->dims, t[i]->size)));
+                        i - 1, i, shape_format(&a, shape_of_tensor(t[i - 1])),
+                        shape_format(&b, shape_of_tensor(t[i])));
   }
   return st;
 }
@@ -386,7 +385,7 @@ static weir_status check_rows(const weir_tensor *a, const weir_tensor *b)
 
 static weir_status check_distance(const weir_tensor *a, const weir_tensor *b, double p)
 {
-  weir_dtype d = (weir_dtype)a->dtype, e = (weir_dtype)b->dtype;
+  weir_dtype d = a->dtype, e = b->dtype;
   weir_status st = check_same_device(a, b);
   if (!st) st = check_rows(a, b);
   if (st) return st;
@@ -400,12 +399,12 @@ static weir_status check_distance(const weir_tensor *a, const weir_tensor *b, do
 /* Of what has elements, and is subtracted. */
 static weir_status check_distance_dtypes(const weir_tensor *a, const weir_tensor *b)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   if (d != WEIR_FLOAT32 && d != WEIR_FLOAT64)
     return not_implemented("cdist", device_of_tensor(a), d);
   if (a->dtype != b->dtype)
     return fail_invalid("expected scalar type %s but found %s", dtype_title(d),
-                        dtype_title((weir_dtype)b->dtype));
+                        dtype_title(b->dtype));
   return WEIR_OK;
 }
 
@@ -482,7 +481,7 @@ weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tenso
   shape.size[shape.count++] = m;
   shape.size[shape.count++] = n;
   if (!all || !k) {
-    weir_options o = {.dtype = (weir_dtype)a->dtype, .device = device_of_tensor(a)};
+    weir_options o = {.dtype = a->dtype, .device = device_of_tensor(a)};
     return weir_zeros(out, shape, &o);
   }
   if (p == 2 && (m > CDIST_FEW || n > CDIST_FEW)) return distance_by_product(out, a, b);
@@ -518,7 +517,7 @@ weir_status weir_kron(weir_tensor **out, const weir_tensor *a, const weir_tensor
 
 static weir_status check_cross(const weir_tensor *a, const weir_tensor *b, int dim, int *at)
 {
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   weir_status st = check_same_device(a, b);
   if (st) return st;
   if (a->dims != b->dims)
@@ -531,8 +530,8 @@ static weir_status check_cross(const weir_tensor *a, const weir_tensor *b, int d
   if (!st) st = shape_broadcast(&shape, b->size, b->dims);
   if (!st && a->dtype == WEIR_BOOL) st = not_implemented("cross", device_of_tensor(a), WEIR_BOOL);
   if (!st && a->dtype != b->dtype)
-    st = fail_invalid("expected scalar type %s but found %s", dtype_title((weir_dtype)a->dtype),
-                      dtype_title((weir_dtype)b->dtype));
+    st = fail_invalid("expected scalar type %s but found %s", dtype_title(a->dtype),
+                      dtype_title(b->dtype));
   return st;
 }
 
@@ -572,7 +571,7 @@ weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int64_t n, bool
   WEIR_OP(out, a);
   CALC(c);
   weir_tensor *x = NULL;
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   if (a->dims != 1) return fail_invalid("x must be a one-dimensional tensor.");
   if (n < 0) return fail_invalid("N must be non-negative.");
   x = c_call(c, weir_to_dtype, a, dtype_is_integral_or_bool(d) ? WEIR_INT64 : d);

@@ -55,8 +55,8 @@ static weir_status size_mismatch(const class_loss *c)
 {
   text_buffer a, t;
   return fail_invalid("size mismatch (got input: %s , target: %s",
-                      shape_format(&a, weir_shape_of(c->a->dims, c->a->size)),
-                      shape_format(&t, weir_shape_of(c->target->dims, c->target->size)));
+                      shape_format(&a, shape_of_tensor(c->a)),
+                      shape_format(&t, shape_of_tensor(c->target)));
 }
 
 /* Results of more than one target: all after the class dimension is as in the targets. */
@@ -74,7 +74,7 @@ static weir_status check_places(const class_loss *c)
   if (a->dims == 4) return size_mismatch(c);
   memcpy(s.size + 1, a->size + 2, rest);
   return fail_invalid("Expected target size %s, got %s", shape_format(&expected, s),
-                      shape_format(&got, weir_shape_of(t->dims, t->size)));
+                      shape_format(&got, shape_of_tensor(t)));
 }
 
 static weir_status check_targets(const class_loss *c)
@@ -102,25 +102,24 @@ static weir_status check_class_weight(const class_loss *c, const char *prefix)
     return fail_invalid("weight tensor should be defined either for all or no classes");
   return fail_invalid("%sweight tensor should be defined either for all %lld classes or no classes "
                       "but got weight tensor of shape: %s",
-                      prefix, (long long)c->classes,
-                      shape_format(&text, weir_shape_of(w->dims, w->size)));
+                      prefix, (long long)c->classes, shape_format(&text, shape_of_tensor(w)));
 }
 
 static weir_status check_target_dtype(const class_loss *c)
 {
-  weir_dtype t = (weir_dtype)c->target->dtype;
+  weir_dtype t = c->target->dtype;
   if (t == WEIR_INT64 || t == WEIR_UINT8) return WEIR_OK;
   return fail_invalid("expected target dtype to be Long or Byte, but got %s", dtype_title(t));
 }
 
 static weir_status check_class_dtypes(const class_loss *c)
 {
-  weir_dtype a = (weir_dtype)c->a->dtype;
+  weir_dtype a = c->a->dtype;
   if (!dtype_is_floating(a))
     return not_implemented("nll_loss_out_frame", device_of_tensor(c->a), a);
   if (c->weight && c->weight->dtype != a)
     return fail_invalid("expected scalar type %s but found %s", dtype_title(a),
-                        dtype_title((weir_dtype)c->weight->dtype));
+                        dtype_title(c->weight->dtype));
   return check_same_device(c->a, c->target);
 }
 
@@ -171,9 +170,9 @@ static weir_status weights_of(weir_tensor **out, const class_loss *c, const weir
                               const weir_tensor *safe)
 {
   CALC(k);
-  if (!c->weight) return weir_to_dtype(out, valid, (weir_dtype)c->a->dtype);
+  if (!c->weight) return weir_to_dtype(out, valid, c->a->dtype);
   weir_tensor *each = c_gather(k, c->weight, 0, c_reshape(k, safe, weir_shape(safe->numel)));
-  weir_tensor *shaped = c_call(k, weir_reshape, each, weir_shape_of(safe->dims, safe->size));
+  weir_tensor *shaped = c_call(k, weir_reshape, each, shape_of_tensor(safe));
   return k->st ? k->st : where_valid(out, valid, shaped);
 }
 
@@ -234,9 +233,9 @@ weir_status weir_nll_loss(weir_tensor **out, const weir_tensor *a, const weir_te
 
 static weir_status check_probabilities(const class_loss *c, const weir_class_options *o)
 {
-  if (!dtype_is_floating((weir_dtype)c->target->dtype))
+  if (!dtype_is_floating(c->target->dtype))
     return fail_invalid("Expected floating point type for target with class probabilities, got %s",
-                        dtype_title((weir_dtype)c->target->dtype));
+                        dtype_title(c->target->dtype));
   if (o && o->ignore && o->ignore_index >= 0)
     return fail_invalid("ignore_index is not supported for floating point target");
   return check_class_weight(c, "cross_entropy: ");
@@ -313,7 +312,7 @@ static weir_status difference(weir_tensor **out, const weir_tensor *a, const wei
   if (!st) st = categories_tensor(&c, a);
   if (!st) st = categories_tensor(&c, b);
   if (!st) st = categories_result(&d, &c);
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   if (!st) st = shape_broadcast(&shape, b->size, b->dims);
   if (!st && !dtype_is_floating(d)) st = not_implemented(kernel, device_of_tensor(a), d);
   return st ? st : weir_sub(out, a, b);
@@ -414,15 +413,14 @@ static weir_status check_binary(const weir_tensor *a, const weir_tensor *target,
   if (!same_sizes(a, target))
     return fail_invalid("Using a target size (weir.Size(%s)) that is different to the input size "
                         "(weir.Size(%s)) is deprecated. Please ensure they have the same size.",
-                        shape_format(&x, weir_shape_of(target->dims, target->size)),
-                        shape_format(&y, weir_shape_of(a->dims, a->size)));
+                        shape_format(&x, shape_of_tensor(target)),
+                        shape_format(&y, shape_of_tensor(a)));
   for (int i = 0; i < 2; i++)
     if (other[i] && other[i]->dtype != a->dtype)
-      return fail_invalid("Found dtype %s but expected %s",
-                          dtype_title((weir_dtype)other[i]->dtype),
-                          dtype_title((weir_dtype)a->dtype));
-  if (!dtype_is_floating((weir_dtype)a->dtype))
-    return not_implemented("binary_cross_entropy", device_of_tensor(a), (weir_dtype)a->dtype);
+      return fail_invalid("Found dtype %s but expected %s", dtype_title(other[i]->dtype),
+                          dtype_title(a->dtype));
+  if (!dtype_is_floating(a->dtype))
+    return not_implemented("binary_cross_entropy", device_of_tensor(a), a->dtype);
   weir_status st = check_unit(a, "input");
   return st ? st : check_unit(target, "target");
 }
@@ -513,10 +511,9 @@ weir_status weir_binary_cross_entropy_with_logits(weir_tensor **out, const weir_
   if (!same_sizes(a, target))
     return fail_invalid(
         "Target size (weir.Size(%s)) must be the same as input size (weir.Size(%s))",
-        shape_format(&x, weir_shape_of(target->dims, target->size)),
-        shape_format(&y, weir_shape_of(a->dims, a->size)));
-  if (!dtype_is_floating((weir_dtype)a->dtype))
-    return not_implemented("log_sigmoid_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+        shape_format(&x, shape_of_tensor(target)), shape_format(&y, shape_of_tensor(a)));
+  if (!dtype_is_floating(a->dtype))
+    return not_implemented("log_sigmoid_%s", device_of_tensor(a), a->dtype);
   c->st = check_reduction(reduction);
   weir_tensor *negative = c_neg(c, target);
   c_do(c, weir_add_scalar_(negative, weir_int(1)));
@@ -534,8 +531,7 @@ weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tens
   WEIR_TENSOR cross = NULL;
   WEIR_TENSOR losses = NULL;
   weir_status st = check_reduction(reduction);
-  if (!st &&
-      (!dtype_is_floating((weir_dtype)a->dtype) || !dtype_is_floating((weir_dtype)target->dtype)))
+  if (!st && (!dtype_is_floating(a->dtype) || !dtype_is_floating(target->dtype)))
     st = fail_invalid("kl_div: Integral inputs not supported.");
   if (!st && log_target) {
     st = weir_exp(&own, target);
@@ -576,8 +572,8 @@ static weir_status check_cosine_target(const weir_tensor *a, const weir_tensor *
   if (target->dims ? a->dims == 2 && b->dims == 2 : a->dims == 1 && b->dims == 1) return WEIR_OK;
   return fail_invalid(
       "%dD target tensor expects %dD input tensors, but found inputs with sizes %s and %s.",
-      target->dims, target->dims + 1, shape_format(&x, weir_shape_of(a->dims, a->size)),
-      shape_format(&y, weir_shape_of(b->dims, b->size)));
+      target->dims, target->dims + 1, shape_format(&x, shape_of_tensor(a)),
+      shape_format(&y, shape_of_tensor(b)));
 }
 
 /* Products of rows of a and b, summed, and `more`. */
@@ -630,9 +626,8 @@ weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, co
     return fail_invalid(
         "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
         "weir.Size(%s), input2: weir.Size(%s), target: weir.Size(%s) ",
-        shape_format(&x, weir_shape_of(a->dims, a->size)),
-        shape_format(&y, weir_shape_of(b->dims, b->size)),
-        shape_format(&z, weir_shape_of(target->dims, target->size)));
+        shape_format(&x, shape_of_tensor(a)), shape_format(&y, shape_of_tensor(b)),
+        shape_format(&z, shape_of_tensor(target)));
   c->st = check_reduction(reduction);
   weir_tensor *off = c_sub(c, a, b);
   weir_tensor *sum = c_add_scalar(c, c_mul(c, c_neg(c, target), off), weir_float(margin));

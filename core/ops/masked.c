@@ -49,7 +49,7 @@ weir_status places_of(weir_tensor **out, const weir_tensor *a, bool times, weir_
                       int64_t total, const char *name)
 {
   CALC(c);
-  weir_places p = {.dtype = (weir_dtype)a->dtype, .count = a->numel, .times = times};
+  weir_places p = {.dtype = a->dtype, .count = a->numel, .times = times};
   p.dims = shape.count ? shape.count : 1;
   p.size[0] = a->numel;
   for (int d = 0; d < shape.count; d++)
@@ -103,8 +103,7 @@ static weir_status check_fill_mask(const weir_tensor *a, const weir_tensor *mask
 {
   if (mask->dtype != WEIR_BOOL)
     return fail_invalid("masked_fill_ only supports boolean masks, but got mask with dtype %s",
-                        mask->dtype == WEIR_UINT8 ? "unsigned char"
-                                                  : dtype_cxx((weir_dtype)mask->dtype));
+                        mask->dtype == WEIR_UINT8 ? "unsigned char" : dtype_cxx(mask->dtype));
   return check_same_device(a, mask);
 }
 
@@ -114,7 +113,7 @@ static weir_status run_fill(const weir_tensor *to, const weir_tensor *a, const w
 {
   weir_loop l;
   l.op = WEIR_OP_WHERE;
-  l.compute = (weir_dtype)to->dtype;
+  l.compute = to->dtype;
   l.has_alpha = false;
   l.dims = to->dims;
   memcpy(l.size, to->size, (size_t)to->dims * sizeof *l.size);
@@ -135,7 +134,7 @@ static weir_status fill_new(weir_tensor **out, const weir_tensor *a, const weir_
   weir_shape shape = weir_tensor_shape(mask);
   weir_status st = shape_broadcast(&shape, a->size, a->dims);
   if (!st) st = check_fill_mask(a, mask);
-  if (!st && !value) st = scalar_for(&number, number, (weir_dtype)a->dtype);
+  if (!st && !value) st = scalar_for(&number, number, a->dtype);
   if (!st) st = tensor_new_beside(out, a, shape);
   if (!st) st = run_fill(*out, a, mask, value, number);
   if (st) weir_tensor_drop(out);
@@ -164,7 +163,7 @@ static weir_status fill_in_place(weir_tensor *t, const weir_tensor *mask, const 
   bool copy = false;
   c->st = check_fill_mask(t, mask);
   c_do(c, check_fill_shape(t, mask));
-  if (!value) c_do(c, scalar_for(&number, number, (weir_dtype)t->dtype));
+  if (!value) c_do(c, scalar_for(&number, number, t->dtype));
   c_do(c, overlap_check(&copy, t, mask));
   if (!c->st && copy) {
     own = c_clone(c, mask);
@@ -261,10 +260,10 @@ static weir_status check_masked_scatter(const weir_tensor *t, const weir_tensor 
   if (t->dtype != source->dtype)
     return fail_invalid(
         "masked_scatter: expected self and source to have same dtypes but got%s and %s",
-        dtype_title((weir_dtype)t->dtype), dtype_title((weir_dtype)source->dtype));
+        dtype_title(t->dtype), dtype_title(source->dtype));
   if (mask->dtype != WEIR_BOOL)
     return fail_invalid("masked_scatter_ only supports boolean masks, but got mask with dtype %s",
-                        dtype_title((weir_dtype)mask->dtype));
+                        dtype_title(mask->dtype));
   weir_status st = check_same_device(t, mask);
   return st ? st : check_same_device(t, source);
 }
@@ -349,8 +348,7 @@ static weir_status check_repeats(const weir_tensor *a, const weir_tensor *repeat
                         "repeats.size(0) = %lld and input.size(%d) = %lld",
                         (long long)repeats->numel, asked, (long long)indexing_size(a, dim));
   if (!is_index(repeats))
-    return not_implemented("repeat_interleave_%s", device_of_tensor(repeats),
-                           (weir_dtype)repeats->dtype);
+    return not_implemented("repeat_interleave_%s", device_of_tensor(repeats), repeats->dtype);
   return check_same_device(a, repeats);
 }
 

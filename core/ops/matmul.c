@@ -130,7 +130,7 @@ static void batch_of(product *p, const weir_shape *batch, int64_t matrix)
 
 static const char *offset(const weir_tensor *t, int64_t elements)
 {
-  return t->data + elements * (int64_t)itemsize((weir_dtype)t->dtype);
+  return t->data + elements * (int64_t)itemsize(t->dtype);
 }
 
 /* One request for each place in the outer dimensions of the batch. */
@@ -176,7 +176,7 @@ static weir_status multiply_matrices(const weir_tensor *out, const weir_tensor *
   st = side_of(&p.b, b, true);
   if (!st) st = compute_target_of(&t, device_of_tensor(out));
   if (!st) {
-    g.dtype = (weir_dtype)out->dtype;
+    g.dtype = out->dtype;
     g.m = p.a.rows, g.n = p.b.columns, g.k = p.a.columns;
     g.lda = p.a.ld, g.ldb = p.b.ld, g.ldc = g.n;
     g.transa = p.a.trans, g.transb = p.b.trans;
@@ -193,7 +193,7 @@ static weir_status multiply_matrices(const weir_tensor *out, const weir_tensor *
 
 static weir_status check_kind(const weir_tensor *a, const char *kernel)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   bool there = dtype_is_floating(d) || d == WEIR_COMPLEX64 ||
                (dtype_is_integral(d) && device_of_tensor(a).type == WEIR_DEVICE_CPU);
   return there ? WEIR_OK : not_implemented(kernel, device_of_tensor(a), d);
@@ -203,7 +203,7 @@ static weir_status check_mm_dtypes(const weir_tensor *a, const weir_tensor *b)
 {
   if (a->dtype != b->dtype)
     return fail_invalid("expected m1 and m2 to have the same dtype, but got: %s != %s",
-                        dtype_cxx((weir_dtype)a->dtype), dtype_cxx((weir_dtype)b->dtype));
+                        dtype_cxx(a->dtype), dtype_cxx(b->dtype));
   return check_kind(a,
                     device_of_tensor(a).type == WEIR_DEVICE_CPU ? "addmm_impl_cpu_" : "addmm_%s");
 }
@@ -222,8 +222,7 @@ static weir_status check_mv(const weir_tensor *a, const weir_tensor *b, int64_t 
                         (long long)rows, (long long)rows, (long long)k, (long long)b->size[0]);
   if (a->dtype != b->dtype)
     return fail_invalid("addmv input tensors must have the same dtype, but got %s, %s, and %s",
-                        dtype_title((weir_dtype)b->dtype), dtype_title((weir_dtype)a->dtype),
-                        dtype_title((weir_dtype)b->dtype));
+                        dtype_title(b->dtype), dtype_title(a->dtype), dtype_title(b->dtype));
   return check_kind(a, "addmv_impl_%s");
 }
 
@@ -233,7 +232,7 @@ static weir_status check_dot(const weir_tensor *a, const weir_tensor *b)
     return fail_invalid("1D tensors expected, but got %dD and %dD tensors", a->dims, b->dims);
   if (a->dtype != b->dtype)
     return fail_invalid("dot : expected both vectors to have same dtype, but found %s and %s",
-                        dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+                        dtype_title(a->dtype), dtype_title(b->dtype));
   if (a->size[0] != b->size[0])
     return fail_invalid("inconsistent tensor size, expected tensor [%lld] and src [%lld] to have "
                         "the same number of elements, but got %lld and %lld elements respectively",
@@ -254,8 +253,8 @@ static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, cons
                         (long long)count, (long long)k, (long long)count, (long long)k2);
   weir_status st = check_kind(a, device_of_tensor(a).type == WEIR_DEVICE_CPU ? "bmm" : "bmm_%s");
   if (!st && a->dtype != b->dtype)
-    st = fail_invalid("expected scalar type %s but found %s", dtype_title((weir_dtype)a->dtype),
-                      dtype_title((weir_dtype)b->dtype));
+    st = fail_invalid("expected scalar type %s but found %s", dtype_title(a->dtype),
+                      dtype_title(b->dtype));
   return st;
 }
 
@@ -341,7 +340,7 @@ static weir_status add_product(weir_tensor **out, const weir_tensor *c, const we
                                const weir_tensor *b, const weir_shape *batch, double beta,
                                double alpha)
 {
-  weir_status st = tensor_new_beside(out, a, weir_shape_of(c->dims, c->size));
+  weir_status st = tensor_new_beside(out, a, shape_of_tensor(c));
   if (!st && beta != 0) st = loop_copy(*out, c);
   if (!st && (*out)->numel) st = multiply_matrices(*out, a, b, batch, alpha, beta);
   if (st) weir_tensor_drop(out);
@@ -359,10 +358,10 @@ static weir_status check_addmm_dtypes(const weir_tensor *c, const weir_tensor *a
   weir_status st = check_same_device(c, b);
   if (!st && c->dtype != b->dtype)
     st = fail_invalid("self and mat2 must have the same dtype, but got %s and %s",
-                      dtype_title((weir_dtype)c->dtype), dtype_title((weir_dtype)b->dtype));
+                      dtype_title(c->dtype), dtype_title(b->dtype));
   if (!st && a->dtype != b->dtype)
     st = fail_invalid("mat1 and mat2 must have the same dtype, but got %s and %s",
-                      dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+                      dtype_title(a->dtype), dtype_title(b->dtype));
   return st;
 }
 
@@ -391,8 +390,7 @@ static weir_status check_addmv(const weir_tensor *c, const weir_tensor *a, const
                         (long long)b->size[0]);
   if (a->dtype != b->dtype || c->dtype != a->dtype)
     return fail_invalid("addmv input tensors must have the same dtype, but got %s, %s, and %s",
-                        dtype_title((weir_dtype)c->dtype), dtype_title((weir_dtype)a->dtype),
-                        dtype_title((weir_dtype)b->dtype));
+                        dtype_title(c->dtype), dtype_title(a->dtype), dtype_title(b->dtype));
   return check_kind(a, "addmv_impl_%s");
 }
 
@@ -458,11 +456,10 @@ weir_status weir_addbmm(weir_tensor **out, const weir_tensor *c, const weir_tens
 
 static weir_status check_baddbmm(const weir_tensor *c, const weir_tensor *a, const weir_tensor *b)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   if (c->dtype != a->dtype)
     return fail_invalid("Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-                        dtype_cxx((weir_dtype)c->dtype), dtype_cxx(d),
-                        dtype_cxx((weir_dtype)b->dtype));
+                        dtype_cxx(c->dtype), dtype_cxx(d), dtype_cxx(b->dtype));
   if (a->dims != 3) return fail_invalid("batch1 must be a 3D tensor");
   if (b->dims != 3) return fail_invalid("batch2 must be a 3D tensor");
   if (a->size[0] != b->size[0] || a->size[2] != b->size[1])
@@ -473,8 +470,8 @@ static weir_status check_baddbmm(const weir_tensor *c, const weir_tensor *a, con
   weir_status st =
       check_kind(a, device_of_tensor(a).type == WEIR_DEVICE_CPU ? "baddbmm" : "baddbmm_%s");
   if (!st && a->dtype != b->dtype)
-    st = fail_invalid("expected scalar type %s but found %s", dtype_title(d),
-                      dtype_title((weir_dtype)b->dtype));
+    st =
+        fail_invalid("expected scalar type %s but found %s", dtype_title(d), dtype_title(b->dtype));
   return st;
 }
 
@@ -513,7 +510,7 @@ static weir_status fold(weir_tensor **out, const weir_tensor *a)
 static weir_status matmul_folded(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   CALC(c);
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   int64_t count = 1;
   for (int i = 0; i < a->dims - 1; i++)
     count *= a->size[i];
@@ -621,7 +618,7 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
     if (c->st) weir_tensor_drop(out);
     return c->st;
   }
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   shape.size[a->dims - 1] = weight->size[0];
   weir_tensor *rows = c_call(c, fold, a);
   weir_tensor *flat = c_call(c, weir_addmm, bias, rows, turned, 1, 1);

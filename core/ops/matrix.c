@@ -66,7 +66,7 @@ static weir_status triangle_in_place(weir_tensor *t, int64_t diagonal, bool low)
   {                                                                                                \
     WEIR_OP(out, t);                                                                               \
     weir_status st = check_matrix(t, #name);                                                       \
-    if (!st) st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));                      \
+    if (!st) st = tensor_new_beside(out, t, shape_of_tensor(t));                                   \
     if (!st && t->numel) st = keep_triangle(*out, t, diagonal, low);                               \
     if (st) weir_tensor_drop(out);                                                                 \
     return st || !recorded(t) ? st : record_of(out, t, RECORD_TRIANGLE, diagonal, low, 0, 0);      \
@@ -86,7 +86,7 @@ TRIANGLE(triu, false)
 
 static weir_status zeros_of(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
-  weir_options o = {.dtype = (weir_dtype)t->dtype, .device = device_of_tensor(t)};
+  weir_options o = {.dtype = t->dtype, .device = device_of_tensor(t)};
   return weir_zeros(out, shape, &o);
 }
 
@@ -128,7 +128,7 @@ weir_status weir_diag(weir_tensor **out, const weir_tensor *t, int64_t diagonal)
   if (t->dims == 1) return weir_diag_embed(out, t, diagonal, 0, 1);
   if (t->dims != 2) return fail_invalid("diag(): Supports 1D or 2D tensors. Got %dD", (int)t->dims);
   weir_tensor *view = c_diagonal(c, t, diagonal, 0, 1);
-  c_do(c, tensor_new_beside(out, view, weir_shape_of(view->dims, view->size)));
+  c_do(c, tensor_new_beside(out, view, shape_of_tensor(view)));
   if (!c->st && (c->st = weir_copy_(*out, view, false))) weir_tensor_drop(out);
   return c->st;
 }
@@ -175,7 +175,7 @@ static weir_status fill_part(const weir_tensor *t, int64_t at, int way, int64_t 
   l.size[0] = count;
   l.out = operand_of(t, &l);
   l.out.stride[0] = way;
-  l.out.data = t->data + at * (int64_t)itemsize((weir_dtype)t->dtype);
+  l.out.data = t->data + at * (int64_t)itemsize(t->dtype);
   return loop_run(device_of_tensor(t), &l);
 }
 

@@ -16,7 +16,7 @@
 
 static weir_status check_draws(const weir_tensor *p, int64_t n, bool replacement)
 {
-  weir_dtype d = (weir_dtype)p->dtype;
+  weir_dtype d = p->dtype;
   if (p->dims < 1 || p->dims > 2) return fail_invalid("prob_dist must be 1 or 2 dim");
   if (!dtype_is_floating(d))
     return fail_invalid("multinomial only supports floating-point dtypes for input, got: %s",
@@ -68,7 +68,7 @@ static weir_status race(weir_tensor **out, const weir_tensor *p, int64_t n, weir
 {
   CALC(c);
   WEIR_TENSOR unused = NULL;
-  weir_tensor *times = c_call(c, tensor_new_beside, p, weir_shape_of(p->dims, p->size));
+  weir_tensor *times = c_call(c, tensor_new_beside, p, shape_of_tensor(p));
   c_do(c, weir_uniform_(times, 0x1p-54, 1, g));
   c_do(c, weir_log_(times));
   c_do(c, weir_neg_(times));
@@ -82,7 +82,7 @@ static weir_status race(weir_tensor **out, const weir_tensor *p, int64_t n, weir
 static weir_status draw_again(weir_tensor **out, const weir_tensor *p, int64_t n, weir_generator *g)
 {
   CALC(c);
-  weir_shape shape = weir_shape_of(p->dims, p->size);
+  weir_shape shape = shape_of_tensor(p);
   int64_t categories = p->size[p->dims - 1];
   shape.size[p->dims - 1] = n;
   weir_tensor *sums = c_cumsum(c, p, -1);
@@ -102,7 +102,7 @@ weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities
   bool raced = !replacement || num_samples == 1;
   c->st = check_draws(probabilities, num_samples, replacement);
   if (c->st) return c->st;
-  weir_shape shape = weir_shape_of(probabilities->dims, probabilities->size);
+  weir_shape shape = shape_of_tensor(probabilities);
   int64_t categories = shape.size[shape.count - 1];
   shape.size[shape.count - 1] = num_samples;
   if (shape.count == 2 && !shape.size[0]) {

@@ -16,7 +16,7 @@
 
 static weir_dtype wide_dtype(const weir_tensor *t)
 {
-  weir_dtype d = (weir_dtype)t->dtype;
+  weir_dtype d = t->dtype;
   return d == WEIR_FLOAT16 || d == WEIR_BFLOAT16 ? WEIR_FLOAT32 : d;
 }
 
@@ -40,13 +40,13 @@ static weir_status check_mixed(const weir_tensor *a, const weir_tensor *const *p
   bool same = parameter[first]->dtype == a->dtype;
   for (int i = first; i < count && same; i++)
     if (parameter[i] && parameter[i]->dtype != a->dtype)
-      return fail_invalid("expected scalar type %s but found %s", dtype_title((weir_dtype)a->dtype),
-                          dtype_title((weir_dtype)parameter[i]->dtype));
+      return fail_invalid("expected scalar type %s but found %s", dtype_title(a->dtype),
+                          dtype_title(parameter[i]->dtype));
   if (same) return WEIR_OK;
   for (int i = first; i < count; i++)
     if (parameter[i] && parameter[i]->dtype != WEIR_FLOAT32)
       return fail_invalid("mixed dtype (CPU): expect parameter to have scalar type of Float");
-  if (wide_dtype(a) == (weir_dtype)a->dtype)
+  if (wide_dtype(a) == a->dtype)
     return fail_invalid("mixed dtype (CPU): all inputs must share same datatype.");
   return WEIR_OK;
 }
@@ -98,9 +98,9 @@ static weir_status run_norm(weir_tensor **out, weir_norm_request *q, const weir_
   weir_tensor *g = grad ? c_contiguous(c, grad) : NULL;
   weir_tensor *w = c_call(c, wide_dense, weight, wide_dtype(a));
   weir_tensor *b = c_call(c, wide_dense, bias, wide_dtype(a));
-  c_do(c, tensor_new_beside(out, x, weir_shape_of(a->dims, a->size)));
+  c_do(c, tensor_new_beside(out, x, shape_of_tensor(a)));
   if (c->st) return c->st;
-  q->dtype = (weir_dtype)x->dtype;
+  q->dtype = x->dtype;
   q->in = x->data;
   q->grad = g ? g->data : NULL;
   q->weight = w ? w->data : NULL;
@@ -176,13 +176,12 @@ static weir_status check_rows(const weir_tensor *a, weir_shape shape, const weir
       return fail_invalid("Expected %s to be of same shape as normalized_shape, but got %s of "
                           "shape %s and normalized_shape = %s",
                           i ? "bias" : "weight", i ? "bias" : "weight",
-                          shape_format(&x, weir_shape_of(parameter[i]->dims, parameter[i]->size)),
-                          shape_format(&y, shape));
+                          shape_format(&x, shape_of_tensor(parameter[i])), shape_format(&y, shape));
   if (!ends_with(a, shape))
     return fail_invalid(
         "Given normalized_shape=%s, expected input with shape [*%s%s, but got input of size%s",
         shape_format(&x, shape), star, shape_format(&y, shape) + 1,
-        shape_format(&(text_buffer){{0}}, weir_shape_of(a->dims, a->size)));
+        shape_format(&(text_buffer){{0}}, shape_of_tensor(a)));
   return WEIR_OK;
 }
 
@@ -200,11 +199,11 @@ weir_status weir_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape 
   WEIR_OP(out, a);
   WEIR_CASTS(NORMALISATION, a, weight, bias);
   const weir_tensor *parameter[2] = {weight, bias};
-  weir_status st = dtype_is_floating((weir_dtype)a->dtype) ? check_mixed(a, parameter, 2) : WEIR_OK;
+  weir_status st = dtype_is_floating(a->dtype) ? check_mixed(a, parameter, 2) : WEIR_OK;
   if (!st) st = check_rows(a, shape, weight, bias, ", ");
-  if (!st && !dtype_is_floating((weir_dtype)a->dtype))
-    st = not_implemented("LayerNormKernelImpl", device_of_tensor(a), (weir_dtype)a->dtype);
-  if (!st && !a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  if (!st && !dtype_is_floating(a->dtype))
+    st = not_implemented("LayerNormKernelImpl", device_of_tensor(a), a->dtype);
+  if (!st && !a->numel) return tensor_new_beside(out, a, shape_of_tensor(a));
   weir_norm_request q = {
       .kind = WEIR_NORM_LAYER, .each = elements_in(shape), .groups = 1, .inner = 1, .eps = eps};
   return st ? st : norm_rows(out, &q, a, weight, bias);
@@ -221,10 +220,10 @@ weir_status weir_rms_norm(weir_tensor **out, const weir_tensor *a, weir_shape sh
   WEIR_OP(out, a);
   WEIR_CASTS(NORMALISATION, a, weight);
   weir_status st = check_rows(a, shape, weight, NULL, "");
-  if (!st && !dtype_is_floating((weir_dtype)a->dtype))
-    st = not_implemented("rms_norm", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (!st && !dtype_is_floating(a->dtype))
+    st = not_implemented("rms_norm", device_of_tensor(a), a->dtype);
   if (st) return st;
-  if (!a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  if (!a->numel) return tensor_new_beside(out, a, shape_of_tensor(a));
   weir_norm_request q = {
       .kind = WEIR_NORM_RMS, .each = elements_in(shape), .groups = 1, .inner = 1, .eps = eps};
   if (eps < 0) q.eps = epsilon_of(wide_dtype(a));
@@ -272,8 +271,8 @@ static weir_status check_batch_norm(const weir_tensor *a, const weir_batch_norm_
   if (!st) st = check_count("running_var", var, channels);
   if (!st) st = check_count("weight", weight, channels);
   if (!st) st = check_count("bias", bias, channels);
-  if (!st && !dtype_is_floating((weir_dtype)a->dtype))
-    st = not_implemented("batch_norm", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (!st && !dtype_is_floating(a->dtype))
+    st = not_implemented("batch_norm", device_of_tensor(a), a->dtype);
   if (!st && a->dims < 2)
     st = fail_invalid("batch_norm: expected at least 2 dimensions, but got %d", a->dims);
   return st ? st : check_mixed(a, parameter, 4);
@@ -286,7 +285,7 @@ static weir_status moved(weir_tensor **out, const weir_tensor *running, const we
 {
   CALC(c);
   if (!running) return WEIR_OK;
-  weir_tensor *row = c_call(c, weir_reshape, now, weir_shape_of(running->dims, running->size));
+  weir_tensor *row = c_call(c, weir_reshape, now, shape_of_tensor(running));
   weir_tensor *part = c_mul_scalar(c, row, weir_float(momentum * more));
   return calc_give(c, out, c_add(c, c_mul_scalar(c, running, weir_float(1 - momentum)), part));
 }
@@ -363,8 +362,7 @@ static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
   if (!said)
     c_do(c, scale_channels(out, a, scale, shift));
   else
-    c_do(c,
-         apply_scale(out, x, scale, shift, weir_shape_of(a->dims, a->size), (weir_dtype)a->dtype));
+    c_do(c, apply_scale(out, x, scale, shift, shape_of_tensor(a), a->dtype));
   if (!c->st && var)
     c->st = follow(running_mean, running_var, mean, var, (double)values_of_channel(a), o->momentum);
   if (c->st) weir_tensor_drop(out);
@@ -376,7 +374,7 @@ static weir_status too_few(const char *what, const weir_tensor *a)
 {
   text_buffer text;
   return fail_invalid("Expected more than 1 %s when training, got input size weir.Size(%s)", what,
-                      shape_format(&text, weir_shape_of(a->dims, a->size)));
+                      shape_format(&text, shape_of_tensor(a)));
 }
 
 weir_status weir_batch_norm(weir_tensor **out, const weir_tensor *a, weir_tensor *running_mean,
@@ -386,7 +384,7 @@ weir_status weir_batch_norm(weir_tensor **out, const weir_tensor *a, weir_tensor
   WEIR_OP(out, a, options);
   if (options->training && values_of_channel(a) == 1) return too_few("value per channel", a);
   weir_status st = check_batch_norm(a, options, running_mean, running_var, weight, bias);
-  if (!st && !a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  if (!st && !a->numel) return tensor_new_beside(out, a, shape_of_tensor(a));
   return st ? st : run_batch_norm(out, a, running_mean, running_var, weight, bias, options);
 }
 
@@ -396,7 +394,7 @@ weir_status weir_batch_norm(weir_tensor **out, const weir_tensor *a, weir_tensor
 static weir_status check_group_values(const weir_tensor *a, int64_t groups)
 {
   text_buffer text;
-  weir_shape seen = weir_shape_of(a->dims, a->size);
+  weir_shape seen = shape_of_tensor(a);
   int64_t values = seen.size[0] = a->size[0] * a->size[1] / groups;
   seen.size[1] = groups;
   for (int d = 2; d < a->dims; d++)
@@ -413,8 +411,8 @@ static weir_status check_channels_of(const weir_tensor *a, const char *name, con
   if (!t || (t->dims == 1 && t->numel == a->size[1])) return WEIR_OK;
   return fail_invalid("Expected %s to be a vector of size equal to the number of channels in "
                       "input, but got %s of shape %s and input of shape %s",
-                      name, name, shape_format(&x, weir_shape_of(t->dims, t->size)),
-                      shape_format(&y, weir_shape_of(a->dims, a->size)));
+                      name, name, shape_format(&x, shape_of_tensor(t)),
+                      shape_format(&y, shape_of_tensor(a)));
 }
 
 static weir_status check_group_norm(const weir_tensor *a, int64_t groups, const weir_tensor *weight,
@@ -434,11 +432,11 @@ static weir_status check_group_norm(const weir_tensor *a, int64_t groups, const 
   if (!st && a->size[1] % groups)
     st = fail_invalid("Expected number of channels in input to be divisible by num_groups, but got "
                       "input of shape %s and num_groups=%lld",
-                      shape_format(&x, weir_shape_of(a->dims, a->size)), (long long)groups);
+                      shape_format(&x, shape_of_tensor(a)), (long long)groups);
   if (!st) st = check_channels_of(a, "weight", weight);
   if (!st) st = check_channels_of(a, "bias", bias);
-  if (!st && a->numel && !dtype_is_floating((weir_dtype)a->dtype))
-    st = not_implemented("GroupNormKernelImpl", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (!st && a->numel && !dtype_is_floating(a->dtype))
+    st = not_implemented("GroupNormKernelImpl", device_of_tensor(a), a->dtype);
   if (st) return st;
   /* Of no images torch looks only at the first parameter. */
   return check_mixed(a, parameter, a->numel || !weight || weight->dtype != a->dtype ? 2 : 1);
@@ -451,7 +449,7 @@ weir_status weir_group_norm(weir_tensor **out, const weir_tensor *a, int64_t gro
   WEIR_CASTS(NORMALISATION, a, weight, bias);
   weir_status st = check_group_norm(a, groups, weight, bias);
   if (st) return st;
-  if (!a->numel) return tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  if (!a->numel) return tensor_new_beside(out, a, shape_of_tensor(a));
   int64_t area = a->numel / a->size[0] / a->size[1];
   weir_norm_request q = {.kind = WEIR_NORM_LAYER,
                          .each = a->size[1] / groups * area,
@@ -485,7 +483,7 @@ static weir_status run_instance_norm(weir_tensor **out, const weir_tensor *a,
 {
   CALC(c);
   int64_t n = a->size[0];
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   shape.size[0] = 1;
   shape.size[1] *= n;
   weir_tensor *one = c_reshape(c, a, shape);
@@ -496,7 +494,7 @@ static weir_status run_instance_norm(weir_tensor **out, const weir_tensor *a,
   weir_tensor *y = c_call(c, weir_batch_norm, one, mean, var, w, b, o);
   if (o->training) c_do(c, averaged(running_mean, mean, n));
   if (o->training) c_do(c, averaged(running_var, var, n));
-  return c->st ? c->st : weir_view(out, y, weir_shape_of(a->dims, a->size));
+  return c->st ? c->st : weir_view(out, y, shape_of_tensor(a));
 }
 
 weir_status weir_instance_norm(weir_tensor **out, const weir_tensor *a, weir_tensor *running_mean,
@@ -526,9 +524,9 @@ static weir_status run_dropout(weir_tensor **out, const weir_tensor *a, double p
     weir_status none = weir_zeros_like(&keep, a, NULL);
     return none ? none : weir_mul(out, a, keep);
   }
-  if (!dtype_is_floating((weir_dtype)a->dtype))
+  if (!dtype_is_floating(a->dtype))
     return fail_invalid("result type Float can't be cast to the desired output type %s",
-                        dtype_title((weir_dtype)a->dtype));
+                        dtype_title(a->dtype));
   weir_status st = tensor_new_beside(&keep, a, mask);
   if (!st && keep->numel) st = weir_bernoulli_(keep, 1 - p, g);
   if (!st) st = weir_div_scalar_(keep, weir_float(1 - p));
@@ -547,8 +545,7 @@ weir_status weir_dropout(weir_tensor **out, const weir_tensor *a, double p, bool
   WEIR_OP(out, a);
   weir_status st = check_probability(p);
   if (st) return st;
-  if (training && p > 0 && a->numel)
-    return run_dropout(out, a, p, weir_shape_of(a->dims, a->size), g);
+  if (training && p > 0 && a->numel) return run_dropout(out, a, p, shape_of_tensor(a), g);
   *out = weir_tensor_retain((weir_tensor *)a);
   return WEIR_OK;
 }
@@ -557,7 +554,7 @@ weir_status weir_feature_dropout(weir_tensor **out, const weir_tensor *a, double
                                  weir_generator *g)
 {
   WEIR_OP(out, a);
-  weir_shape mask = weir_shape_of(a->dims, a->size);
+  weir_shape mask = shape_of_tensor(a);
   weir_status st = check_probability(p);
   if (!st && a->dims < 2)
     st = fail_invalid("Feature dropout requires at least 2 dimensions in the input");
@@ -591,7 +588,7 @@ weir_status weir_normalize(weir_tensor **out, const weir_tensor *a, double p, in
 /* t's dtype, or for integers another. */
 static weir_dtype floating_or(const weir_tensor *t, weir_dtype other)
 {
-  weir_dtype d = (weir_dtype)t->dtype;
+  weir_dtype d = t->dtype;
   return dtype_is_integral_or_bool(d) ? other : d;
 }
 
@@ -602,7 +599,7 @@ weir_status weir_cosine_similarity(weir_tensor **out, const weir_tensor *a, cons
   WEIR_CASTS(SIMILARITY, a, b);
   CALC(k);
   weir_dtype d = WEIR_DTYPE_NONE;
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   categories c = {0};
   k->st = categories_tensor(&c, a);
   c_do(k, categories_tensor(&c, b));
@@ -657,7 +654,7 @@ weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t 
   int64_t n = 1;
   for (int d = 0; d < a->dims - 3; d++)
     n *= a->size[d];
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   shape.size[a->dims - 3] = s[0] / square;
   shape.size[a->dims - 2] = s[1] * factor;
   shape.size[a->dims - 1] = s[2] * factor;
@@ -687,7 +684,7 @@ weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_
   int64_t n = 1;
   for (int d = 0; d < a->dims - 3; d++)
     n *= a->size[d];
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   shape.size[a->dims - 3] = s[0] * factor * factor;
   shape.size[a->dims - 2] = s[1] / factor;
   shape.size[a->dims - 1] = s[2] / factor;
@@ -702,7 +699,7 @@ weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a, int64_
   WEIR_OP(out, a);
   CALC(c);
   text_buffer t;
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   if (a->dims < 3)
     return fail_invalid("channel_shuffle expects input with > 2 dims, but got input with sizes %s",
                         shape_format(&t, shape));

@@ -20,7 +20,7 @@ static weir_status order_enqueue(const ordering *o, weir_tensor *values, weir_te
 {
   compute_target t;
   dim_lines l = lines_of(o->a, o->dim);
-  weir_sort_rows s = {.dtype = (weir_dtype)o->a->dtype,
+  weir_sort_rows s = {.dtype = o->a->dtype,
                       .descending = o->descending,
                       .in = o->a->data,
                       .values = values->data,
@@ -69,7 +69,7 @@ weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_te
   ordering o = {.descending = descending, .name = "sort"};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
   if (!st) st = no_complex("Sort", a);
-  if (!st) st = tensor_new_like(values, a, (weir_dtype)a->dtype, device_of_tensor(a), false);
+  if (!st) st = tensor_new_like(values, a, a->dtype, device_of_tensor(a), false);
   if (!st) st = tensor_new_like(indices, *values, WEIR_INT64, device_of_tensor(a), false);
   if (!st && same_strides(a, *values))
     filled = weir_tensor_retain((weir_tensor *)a);
@@ -158,8 +158,7 @@ weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indices, const wei
       st = tensor_new(indices, WEIR_INT64, device_of_tensor(a), false, weir_shape_of(0, NULL));
     return drop_both(values, indices, st ? st : weir_zero_(*indices));
   }
-  if (!is_ordered_number(a))
-    return not_implemented("kthvalue_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (!is_ordered_number(a)) return not_implemented("kthvalue_%s", device_of_tensor(a), a->dtype);
   return order_run(values, indices, &o, a, !keepdim);
 }
 
@@ -231,9 +230,8 @@ static weir_status middle_of(weir_tensor **values, weir_tensor **indices, const 
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
   if (!st) st = check_reduced(a, o.dim, "median");
   if (st) return st;
-  if (!is_ordered_number(a))
-    return not_implemented("median_out", device_of_tensor(a), (weir_dtype)a->dtype);
-  bool nan = dtype_is_floating((weir_dtype)a->dtype) && a->numel;
+  if (!is_ordered_number(a)) return not_implemented("median_out", device_of_tensor(a), a->dtype);
+  bool nan = dtype_is_floating(a->dtype) && a->numel;
   if (no_nan && nan && a->dims) {
     st = nan_middle(values, indices, a, o.dim);
     if (!st && !keepdim) st = without_dim(values, o.dim);
@@ -249,7 +247,7 @@ static weir_status middle_of(weir_tensor **values, weir_tensor **indices, const 
 /* Of nothing: NaN, as C's casts have it. */
 static weir_status middle_of_nothing(weir_tensor **out, const weir_tensor *a)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   weir_options o = {.dtype = d, .device = device_of_tensor(a)};
   int64_t least = d == WEIR_INT64 ? INT64_MIN : d == WEIR_INT32 ? INT32_MIN : d == WEIR_BOOL;
   weir_scalar v = dtype_is_integral_or_bool(d) ? weir_int(least) : weir_float(NAN);
@@ -261,8 +259,7 @@ static weir_status middle_of_all(weir_tensor **out, const weir_tensor *a, bool n
   CALC(c);
   WEIR_TENSOR place = NULL;
   if (!a->numel) return middle_of_nothing(out, a);
-  if (!is_ordered_number(a))
-    return not_implemented("median_%s", device_of_tensor(a), (weir_dtype)a->dtype);
+  if (!is_ordered_number(a)) return not_implemented("median_%s", device_of_tensor(a), a->dtype);
   weir_tensor *flat = c_reshape(c, a, weir_shape(-1));
   return c->st ? c->st : middle_of(out, &place, flat, 0, false, no_nan);
 }
@@ -324,7 +321,7 @@ static weir_status nanquantile_of(weir_tensor **out, const weir_tensor *sorted, 
 {
   CALC(c);
   weir_tensor *count = c_sum_dim(c, c_eq(c, sorted, sorted), dim, true);
-  weir_tensor *wide = c_to_dtype(c, count, (weir_dtype)sorted->dtype);
+  weir_tensor *wide = c_to_dtype(c, count, sorted->dtype);
   c_do(c, weir_sub_scalar_(wide, weir_int(1)));
   c_do(c, weir_mul_scalar_(wide, weir_float(q)));
   weir_tensor *rank = c_call(c, weir_clamp_min, wide, weir_int(0));

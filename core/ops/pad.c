@@ -116,7 +116,7 @@ static int64_t most(int64_t a, int64_t b)
 static weir_status pad_dim(weir_tensor **out, const weir_tensor *t, int dim, int64_t before,
                            int64_t after, weir_pad_mode mode)
 {
-  weir_shape shape = weir_shape_of(t->dims, t->size);
+  weir_shape shape = shape_of_tensor(t);
   int64_t size = t->size[dim], first = -before, end = size + after;
   shape.size[dim] = end - first;
   weir_status st = tensor_new_beside(out, t, shape);
@@ -142,7 +142,7 @@ static weir_status check_dims(const weir_tensor *t, const border *b, int count, 
     if (!t->size[d])
       return fail_invalid("Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and "
                           "other non-zero dimensions for input, but got: %s",
-                          n + 1, n + 2, shape_format(&text, weir_shape_of(t->dims, t->size)));
+                          n + 1, n + 2, shape_format(&text, shape_of_tensor(t)));
   return WEIR_OK;
 }
 
@@ -157,7 +157,7 @@ static weir_status check_reach(const weir_tensor *t, const border *b, int d, wei
     return fail_invalid("Argument #%d: Padding size should be less than the corresponding input "
                         "dimension, but got: padding (%lld, %lld) at dimension %d of input %s",
                         4 + 2 * (t->dims - 1 - d), (long long)before, (long long)after, d,
-                        shape_format(&text, weir_shape_of(t->dims, t->size)));
+                        shape_format(&text, shape_of_tensor(t)));
   if (mode == WEIR_PAD_CIRCULAR) {
     if (before > size || after > size)
       return fail_invalid("Padding value causes wrapping around more than once.");
@@ -174,7 +174,7 @@ static weir_status check_rest(const weir_tensor *t, const border *b, int d)
   if (t->size[d] + b->before[d] + b->after[d] > 0) return WEIR_OK;
   return fail_invalid("padding (%lld, %lld) leaves nothing of dimension %d of input %s",
                       (long long)b->before[d], (long long)b->after[d], d,
-                      shape_format(&text, weir_shape_of(t->dims, t->size)));
+                      shape_format(&text, shape_of_tensor(t)));
 }
 
 static weir_status pad_by_edges(weir_tensor **out, const weir_tensor *t, border *b, int count,

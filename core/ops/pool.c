@@ -30,7 +30,7 @@ static weir_status pool_enqueue(weir_pool *q, const pooling *p, const weir_tenso
                                 const weir_tensor *from)
 {
   compute_target t;
-  q->dtype = (weir_dtype)from->dtype;
+  q->dtype = from->dtype;
   q->from = from->data;
   q->to = to->data;
   q->planes = planes_of(from, p->axes);
@@ -79,7 +79,7 @@ weir_status pool_run(weir_tensor **out, weir_tensor **indices, const weir_tensor
   CALC(c);
   weir_tensor *places = NULL;
   WEIR_TENSOR result = NULL;
-  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_shape shape = shape_of_tensor(a);
   weir_pool q = {.kind = p->max ? WEIR_POOL_MAX : WEIR_POOL_AVERAGE};
   for (int i = 0; i < p->axes; i++)
     shape.size[a->dims - p->axes + i] = p->axis[3 - p->axes + i].out;
@@ -101,7 +101,7 @@ weir_status pool_back(weir_tensor **out, const weir_tensor *grad, const weir_ten
                       const pooling *p)
 {
   CALC(c);
-  weir_shape shape = weir_shape_of(grad->dims, grad->size);
+  weir_shape shape = shape_of_tensor(grad);
   weir_pool q = {.kind = p->max ? WEIR_POOL_MAX_BACK : WEIR_POOL_AVERAGE_BACK};
   for (int i = 0; i < p->axes; i++)
     shape.size[grad->dims - p->axes + i] = p->axis[3 - p->axes + i].in;
@@ -213,7 +213,7 @@ static weir_status check_pool_sizes(const pooling *p)
 /* The input as the function with text_axes axes sees it: with an axis more where it has one. */
 static weir_shape seen_shape(const pooling *p, const weir_tensor *a)
 {
-  weir_shape s = weir_shape_of(a->dims, a->size);
+  weir_shape s = shape_of_tensor(a);
   if (p->text_axes == p->axes) return s;
   s.size[s.count] = s.size[s.count - 1];
   s.size[s.count - 1] = 1;
@@ -290,7 +290,7 @@ static weir_status check_reach(const pooling *p)
 /* The dtypes there are windows of. */
 static weir_status check_pool_dtype(const pooling *p, const weir_tensor *a)
 {
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   bool there = dtype_is_floating(d) || (p->max ? dtype_is_integral(d) : d == WEIR_INT64);
   if (p->adaptive || (p->max && p->text_axes == 1)) there = dtype_is_floating(d);
   if (p->adaptive && !p->max && p->axes < 3 &&
@@ -332,7 +332,7 @@ static weir_status check_images(const pooling *p, const weir_tensor *a)
   if (p->axes == 2 && !p->max)
     return fail_invalid("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
                         "input, but got:%s",
-                        shape_format(&text, weir_shape_of(a->dims, a->size)));
+                        shape_format(&text, shape_of_tensor(a)));
   return fail_invalid("non-empty %dD or %dD (batch mode) tensor expected for input", n, n + 1);
 }
 
@@ -420,7 +420,7 @@ static weir_status check_max_pool1d(const weir_tensor *a, const weir_axis *x)
   if (!filled || !a->size[a->dims - 1])
     return fail_invalid("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim "
                         "batch size for input, but got:%s",
-                        shape_format(&text, weir_shape_of(a->dims, a->size)));
+                        shape_format(&text, shape_of_tensor(a)));
   if (x->kernel < 1)
     return fail_invalid("max_pool1d() kernel_size must be greater than zero, but got %lld",
                         (long long)x->kernel);
@@ -502,7 +502,7 @@ static weir_status check_adaptive_images(const pooling *p, const weir_tensor *a)
   if (p->axes == 1) return check_images(p, a);
   if (a->dims < n) return fail_invalid("Input dimension should be at least %d", n);
   return fail_invalid("%s(): Expected %dD or %dD tensor, but got%s %s", p->name, n, n + 1,
-                      p->max ? ":" : "", shape_format(&text, weir_shape_of(a->dims, a->size)));
+                      p->max ? ":" : "", shape_format(&text, shape_of_tensor(a)));
 }
 
 /* Averages of images (not of volumes) may have no channels. */
@@ -510,7 +510,7 @@ static weir_status check_adaptive_filled(const pooling *p, const weir_tensor *a)
 {
   text_buffer text;
   bool one = p->axes == 1 && p->max;
-  weir_shape s = one ? weir_shape_of(a->dims, a->size) : seen_shape(p, a);
+  weir_shape s = one ? shape_of_tensor(a) : seen_shape(p, a);
   int from = p->max || p->axes == 3 ? 1 : s.count - p->text_axes;
   for (int d = from; d < s.count; d++)
     if (!s.size[d])

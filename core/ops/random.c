@@ -223,7 +223,7 @@ static weir_status run_random(weir_random *r, const weir_tensor *t, weir_generat
   compute_target target;
   bool pairs = t->dtype == WEIR_COMPLEX64; /* real and imaginary parts, each a number */
   r->out = t->data;
-  r->dtype = pairs ? WEIR_FLOAT32 : (weir_dtype)t->dtype;
+  r->dtype = pairs ? WEIR_FLOAT32 : t->dtype;
   r->count = pairs ? 2 * t->numel : t->numel;
   weir_status st = compute_target_of(&target, device_of_tensor(t));
   if (st) return st;
@@ -244,7 +244,7 @@ static weir_status draw_into(weir_random *r, weir_tensor *t, weir_generator *g)
   c_do(c, overlap_check(&copy, t, NULL));
   if (c->st || !g || !t->numel) return c->st;
   if (t->dense) return run_random(r, t, g);
-  dense = c_call(c, tensor_new_beside, t, weir_shape_of(t->dims, t->size));
+  dense = c_call(c, tensor_new_beside, t, shape_of_tensor(t));
   c_do(c, run_random(r, dense, g));
   return c->st ? c->st : loop_copy(t, dense);
 }
@@ -271,8 +271,8 @@ weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator
   WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_NORMAL, .a = mean, .b = std};
   if (!(std >= 0)) return fail_invalid("normal expects std >= 0.0, but found std %g", std);
-  if (dtype_is_integral_or_bool((weir_dtype)t->dtype))
-    return not_implemented("normal_kernel_%s", device_of_tensor(t), (weir_dtype)t->dtype);
+  if (dtype_is_integral_or_bool(t->dtype))
+    return not_implemented("normal_kernel_%s", device_of_tensor(t), t->dtype);
   if (t->dtype == WEIR_COMPLEX64) r.b *= sqrt(0.5); /* of each part */
   return fill_tensor(&r, t, g);
 }
@@ -288,7 +288,7 @@ weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator
 {
   WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_UNIFORM, .a = from, .b = to};
-  weir_dtype d = (weir_dtype)t->dtype;
+  weir_dtype d = t->dtype;
   if (dtype_is_integral_or_bool(d))
     return not_implemented("check_uniform_bounds", device_of_tensor(t), d);
   const char *name = dtype_cxx(d == WEIR_COMPLEX64 ? WEIR_FLOAT32 : d);
@@ -330,7 +330,7 @@ weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generato
 {
   WEIR_OP_ON(t);
   weir_random r = {.kind = WEIR_RANDOM_INTEGER, .a = (double)from, .b = (double)to};
-  weir_status st = check_range((weir_dtype)t->dtype, from, to);
+  weir_status st = check_range(t->dtype, from, to);
   return st ? st : fill_tensor(&r, t, g);
 }
 

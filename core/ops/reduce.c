@@ -58,7 +58,7 @@ static weir_status check_empty(const reduction *r)
 /* What is refused before dimensions are looked at. */
 static weir_status check_dtype(const reduction *r)
 {
-  weir_dtype d = (weir_dtype)r->a->dtype;
+  weir_dtype d = r->a->dtype;
   bool arg = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
   if (r->op == WEIR_REDUCE_MEAN && dtype_is_integral_or_bool(d))
     return fail_unsupported("mean(): could not infer output dtype. Input dtype must be either a "
@@ -74,7 +74,7 @@ static weir_status check_dtype(const reduction *r)
 static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *result)
 {
   const struct rule *rule = &rules[r->op];
-  weir_dtype d = (weir_dtype)r->a->dtype;
+  weir_dtype d = r->a->dtype;
   bool index = r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX;
   weir_status st = rule->empty ? WEIR_OK : check_empty(r);
   if (st) return st;
@@ -170,7 +170,7 @@ static void fill_other(weir_reduce *q, const weir_tensor *other)
   q->index.data = q->mean.data = NULL;
   if (!other) return;
   o->data = other->data;
-  o->dtype = (weir_dtype)other->dtype;
+  o->dtype = other->dtype;
   memcpy(o->stride, q->out.stride, sizeof o->stride);
 }
 
@@ -181,9 +181,9 @@ static weir_status enqueue_reduction(const reduction *r, weir_reduce *q, weir_te
   q->op = r->op;
   q->p = r->p;
   q->in.data = r->a->data;
-  q->in.dtype = (weir_dtype)r->a->dtype;
+  q->in.dtype = r->a->dtype;
   q->out.data = out->data;
-  q->out.dtype = (weir_dtype)out->dtype;
+  q->out.dtype = out->dtype;
   fill_reduce(q, r, out);
   fill_other(q, other);
   if (!q->outputs) return WEIR_OK;
@@ -347,7 +347,7 @@ static weir_status composed_softmax(weir_tensor **out, const weir_tensor *row_ma
   WEIR_TENSOR x = NULL;
   WEIR_TENSOR exps = NULL;
   WEIR_TENSOR sums = NULL;
-  weir_dtype d = (weir_dtype)row_major->dtype;
+  weir_dtype d = row_major->dtype;
   bool narrow = d == WEIR_FLOAT16 || d == WEIR_BFLOAT16;
   c->st = narrow ? weir_to_dtype(&wide, row_major, WEIR_FLOAT32) : WEIR_OK;
   c_do(c, shifted(&x, &exps, &sums, narrow ? wide : row_major, dim));
@@ -362,7 +362,7 @@ static weir_status composed_softmax(weir_tensor **out, const weir_tensor *row_ma
 static weir_status request_softmax(const compute_target *t, weir_tensor *out, const weir_tensor *in,
                                    const weir_tensor *grad, int at, bool logarithm)
 {
-  weir_softmax_request s = {.dtype = (weir_dtype)in->dtype,
+  weir_softmax_request s = {.dtype = in->dtype,
                             .in = in->data,
                             .grad = grad ? grad->data : NULL,
                             .out = out->data,
@@ -386,7 +386,7 @@ static weir_status softmax(weir_tensor **out, const weir_tensor *a, int at, bool
   weir_tensor *row_major = c_contiguous(c, a);
   if (c->st) return c->st;
   if (!t.compute->softmax) return composed_softmax(out, row_major, at, logarithm);
-  c->st = tensor_new_beside(out, row_major, weir_shape_of(a->dims, a->size));
+  c->st = tensor_new_beside(out, row_major, shape_of_tensor(a));
   c_do(c, request_softmax(&t, *out, row_major, NULL, at, logarithm));
   if (c->st) weir_tensor_drop(out);
   return c->st;
@@ -411,7 +411,7 @@ static weir_status composed_backward(weir_tensor **out, const weir_tensor *grad,
                                      const weir_tensor *result, int dim, bool logarithm)
 {
   CALC(c);
-  weir_dtype d = (weir_dtype)result->dtype;
+  weir_dtype d = result->dtype;
   if (d != WEIR_FLOAT16 && d != WEIR_BFLOAT16)
     return composed_back(out, grad, result, dim, logarithm);
   weir_tensor *wide_grad = c_to_dtype(c, grad, WEIR_FLOAT32);
@@ -433,7 +433,7 @@ weir_status softmax_backward(weir_tensor **out, const weir_tensor *grad, const w
   weir_tensor *y = c_contiguous(c, result);
   if (c->st) return c->st;
   if (y->numel && !t.compute->softmax) return composed_backward(out, g, y, at, logarithm);
-  c->st = tensor_new_beside(out, y, weir_shape_of(y->dims, y->size));
+  c->st = tensor_new_beside(out, y, shape_of_tensor(y));
   if (!c->st && y->numel) c->st = request_softmax(&t, *out, y, g, at, logarithm);
   if (c->st) weir_tensor_drop(out);
   return c->st;
@@ -449,13 +449,12 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
   int at;
   weir_status st = dim_resolve(&at, dim, a->dims);
   if (st) return st;
-  if (a->numel && !dtype_is_floating((weir_dtype)a->dtype))
+  if (a->numel && !dtype_is_floating(a->dtype))
     return not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], device_of_tensor(a),
-                           (weir_dtype)a->dtype);
+                           a->dtype);
   bool said = recorded(a);
   WEIR_UNRECORDED;
-  st = a->numel ? softmax(out, a, at, logarithm)
-                : tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
+  st = a->numel ? softmax(out, a, at, logarithm) : tensor_new_beside(out, a, shape_of_tensor(a));
   if (st || !said) return st;
   return record_of(out, a, logarithm ? RECORD_LOG_SOFTMAX : RECORD_SOFTMAX, at, 0, 0, 0);
 }

@@ -42,7 +42,7 @@ static weir_status scan_enqueue(weir_scan_op op, const weir_tensor *a, weir_tens
   compute_target t;
   dim_lines l = lines_of(a, dim);
   weir_scan s = {.op = op,
-                 .dtype = (weir_dtype)a->dtype,
+                 .dtype = a->dtype,
                  .in = a->data,
                  .out = out->data,
                  .index = index ? (void *)index->data : NULL,
@@ -61,7 +61,7 @@ static weir_status scan_run(weir_tensor **out, weir_tensor **index, weir_scan_op
 {
   CALC(c);
   int at;
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   bool widens = (op == WEIR_SCAN_CUMSUM || op == WEIR_SCAN_CUMPROD) && dtype_is_integral_or_bool(d);
   c->st = dim_resolve(&at, dim, a->dims);
   if (c->st) return c->st;

@@ -11,7 +11,7 @@ static weir_status search_enqueue(weir_tensor *out, const weir_tensor *sorted,
   int64_t length = sorted->size[sorted->dims - 1];
   bool shared = sorted->dims == 1;
   int64_t rows = shared || !length ? 1 : sorted->numel / length;
-  weir_search s = {.dtype = (weir_dtype)sorted->dtype,
+  weir_search s = {.dtype = sorted->dtype,
                    .sequence = sorted->data,
                    .values = values->data,
                    .out = out->data,
@@ -35,10 +35,9 @@ static weir_status search_run(weir_tensor **out, const weir_tensor *sorted,
                               const weir_tensor *values, bool right, bool nan_last, bool out_int32)
 {
   CALC(c);
-  weir_dtype d = (weir_dtype)sorted->dtype;
+  weir_dtype d = sorted->dtype;
   c->st = check_same_device(sorted, values);
-  if (!c->st && d != (weir_dtype)values->dtype)
-    c->st = weir_result_type(&d, sorted, values, weir_int(0));
+  if (!c->st && d != values->dtype) c->st = weir_result_type(&d, sorted, values, weir_int(0));
   if (!c->st && values->numel && (d == WEIR_BOOL || d == WEIR_COMPLEX64))
     c->st = not_implemented("searchsorted_out_%s", device_of_tensor(sorted), d);
   weir_tensor *cast_sorted = c_call(c, weir_to_dtype, sorted, d);
@@ -104,7 +103,7 @@ static weir_status check_isin(const weir_tensor *a)
 {
   if (a->dtype != WEIR_BOOL && a->dtype != WEIR_COMPLEX64) return WEIR_OK;
   return fail_unsupported("Unsupported input type encountered for isin(): %s",
-                          dtype_title((weir_dtype)a->dtype));
+                          dtype_title(a->dtype));
 }
 
 weir_status weir_isin(weir_tensor **out, const weir_tensor *elements, const weir_tensor *test,

@@ -16,7 +16,7 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
   if (condition->dtype != WEIR_BOOL)
     return fail_invalid(
         "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
-        dtype_title((weir_dtype)condition->dtype));
+        dtype_title(condition->dtype));
   e.op = WEIR_OP_WHERE, e.count = 3, e.numbers = 0, e.has_alpha = e.has_p = false;
   e.self = NULL, e.t[0] = condition, e.t[1] = a, e.t[2] = b;
   return elementwise_run(out, &e);
@@ -65,10 +65,10 @@ static weir_status clamp_tensor(weir_tensor **out, const weir_tensor *a, const w
                                 const weir_scalar *high)
 {
   bool skip = false;
-  weir_status st = low ? check_range(&skip, (weir_dtype)a->dtype, *low, true) : WEIR_OK;
+  weir_status st = low ? check_range(&skip, a->dtype, *low, true) : WEIR_OK;
   if (skip) low = NULL;
   skip = false;
-  if (!st && high) st = check_range(&skip, (weir_dtype)a->dtype, *high, false);
+  if (!st && high) st = check_range(&skip, a->dtype, *high, false);
   if (skip) high = NULL;
   if (st) return st;
   if (!low && !high) return weir_clone(out, a);
@@ -89,7 +89,7 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
   if (!low && !high)
     return fail_invalid("weir.clamp: At least one of 'min' or 'max' must not be None");
   c->st = clamp_dtype(&dtype, a, low, high);
-  if (!c->st && dtype != (weir_dtype)a->dtype) {
+  if (!c->st && dtype != a->dtype) {
     wide = c_call(c, weir_to_dtype, a, dtype);
     a = wide;
   }
@@ -111,8 +111,7 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
   WEIR_OP(out, a, b);
   elementwise_call e;
   if (a->dtype != b->dtype)
-    return fail_invalid("%s did not match %s", dtype_title((weir_dtype)a->dtype),
-                        dtype_title((weir_dtype)b->dtype));
+    return fail_invalid("%s did not match %s", dtype_title(a->dtype), dtype_title(b->dtype));
   weir_status st = check_bound("rtol", rtol);
   if (!st) st = check_bound("atol", atol);
   if (st) return st;

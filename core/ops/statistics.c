@@ -19,7 +19,7 @@ typedef struct variance {
 
 static weir_status check_variance(const variance *v, uint32_t *mask, bool mean)
 {
-  weir_dtype d = (weir_dtype)v->a->dtype;
+  weir_dtype d = v->a->dtype;
   if (v->count < 0)
     return fail_invalid("%s: %d dimensions are asked for", v->root ? "std" : "var", v->count);
   if (!dtype_is_floating(d) && d != WEIR_COMPLEX64)
@@ -146,7 +146,7 @@ static weir_status run_norm(weir_tensor **out, const weir_tensor *a, double p, c
                             int count, bool keepdim)
 {
   CALC(c);
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = a->dtype;
   bool complex = d == WEIR_COMPLEX64;
   reduction r = {.op = WEIR_REDUCE_NORM, .name = "norm", .a = a, .keepdim = keepdim, .p = p};
   if (count < 0) return fail_invalid("norm: %d dimensions are asked for", count);
@@ -261,7 +261,7 @@ static weir_status finite_largest(weir_tensor **out, const weir_tensor *a, const
 {
   CALC(c);
   WEIR_TENSOR real = NULL;
-  c->st = weir_to_dtype(&real, a, a->dtype == WEIR_COMPLEX64 ? WEIR_FLOAT32 : (weir_dtype)a->dtype);
+  c->st = weir_to_dtype(&real, a, a->dtype == WEIR_COMPLEX64 ? WEIR_FLOAT32 : a->dtype);
   weir_tensor *most = c_call(c, weir_amax_dims, real, dims, count, true);
   weir_tensor *finite = c_isfinite(c, most);
   return calc_give(c, out, c_where(c, finite, most, c_zeros_like(c, most, NULL)));
@@ -288,8 +288,7 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
   CALC(c);
   weir_shape shape = {0, {0}};
   uint32_t mask;
-  weir_dtype d = (weir_dtype)a->dtype,
-             gives = dtype_is_integral_or_bool(d) ? weir_get_default_dtype() : d;
+  weir_dtype d = a->dtype, gives = dtype_is_integral_or_bool(d) ? weir_get_default_dtype() : d;
   bool narrow = gives == WEIR_FLOAT16 || gives == WEIR_BFLOAT16;
   bool said = recorded(a) && dtype_is_floating(d);
   if (count < 0) return fail_invalid("logsumexp: %d dimensions are asked for", count);

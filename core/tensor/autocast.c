@@ -130,8 +130,7 @@ static weir_status cast_tensor(weir_tensor **out, const weir_tensor *t, weir_dty
 /* Whether autocast states which dtype t has; float64 is never changed. */
 static bool is_eligible(const weir_tensor *t)
 {
-  return t && dtype_is_floating((weir_dtype)t->dtype) && t->dtype != WEIR_FLOAT64 &&
-         autocast_is_on(t);
+  return t && dtype_is_floating(t->dtype) && t->dtype != WEIR_FLOAT64 && autocast_is_on(t);
 }
 
 static weir_status widest_of(weir_dtype *out, const weir_tensor *const *list, int count, int kind)
@@ -140,7 +139,7 @@ static weir_status widest_of(weir_dtype *out, const weir_tensor *const *list, in
   *out = lower;
   for (int i = 0; i < count; i++) {
     if (!is_eligible(list[i]) || kind_of_device(device_of_tensor(list[i]).type) != kind) continue;
-    weir_dtype d = (weir_dtype)list[i]->dtype;
+    weir_dtype d = list[i]->dtype;
     if (d == WEIR_FLOAT32) *out = d;
     if (*out != WEIR_FLOAT32 && d != lower)
       return fail_invalid("Unexpected floating ScalarType in at::autocast::prioritize");
@@ -154,7 +153,7 @@ static weir_status wanted_dtype(weir_dtype *out, enum autocast_row row,
 {
   int kind = kind_of_device(device_of_tensor(list[i]).type);
   enum autocast_way way = (enum autocast_way)ways[row][kind];
-  *out = way == LOWER ? lower_of(kind) : way == SINGLE ? WEIR_FLOAT32 : (weir_dtype)list[i]->dtype;
+  *out = way == LOWER ? lower_of(kind) : way == SINGLE ? WEIR_FLOAT32 : list[i]->dtype;
   return way == WIDEST ? widest_of(out, list, count, kind) : WEIR_OK;
 }
 
@@ -252,7 +251,7 @@ weir_status weir_autocast_enter(weir_autocast *out, weir_device_type device_type
   if (st) return st;
   for (int i = 0; i < 2; i++) {
     out->enabled[i] = now->on >> i & 1;
-    out->dtype[i] = (weir_dtype)now->dtype[i];
+    out->dtype[i] = now->dtype[i];
   }
   out->uncached = now->uncached;
   out->open = true;

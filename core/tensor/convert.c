@@ -84,13 +84,13 @@ static weir_status itself(weir_tensor **out, const weir_tensor *t)
 /* t's own, for a copy. */
 static tensor_spec spec_of_tensor(const weir_tensor *t)
 {
-  return (tensor_spec){.dtype = (weir_dtype)t->dtype, .device = device_of_tensor(t)};
+  return (tensor_spec){.dtype = t->dtype, .device = device_of_tensor(t)};
 }
 
 /* Whether t is what `s` states. */
 static bool is_already(const weir_tensor *t, const tensor_spec *s)
 {
-  return s->dtype == (weir_dtype)t->dtype && weir_device_equal(s->device, device_of_tensor(t)) &&
+  return s->dtype == t->dtype && weir_device_equal(s->device, device_of_tensor(t)) &&
          (!s->pinned || storage_pinned(t->storage)) &&
          (s->format == WEIR_PRESERVE_FORMAT || s->format == format_of(t));
 }

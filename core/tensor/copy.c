@@ -35,7 +35,7 @@ static bool on_host(const weir_tensor *t)
 
 static uint64_t bytes_of_copy(const weir_tensor *t)
 {
-  return (uint64_t)t->numel * itemsize((weir_dtype)t->dtype);
+  return (uint64_t)t->numel * itemsize(t->dtype);
 }
 
 /* Both are one run of bytes, element by element. */
@@ -158,7 +158,7 @@ static weir_status view_in_order(weir_tensor **out, const weir_tensor *t, const 
 /* The dtype of the bytes that travel. */
 static weir_dtype travelling(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
 {
-  weir_dtype a = (weir_dtype)to->dtype, b = (weir_dtype)from->dtype;
+  weir_dtype a = to->dtype, b = from->dtype;
   if (a == b) return a;
   if (non_blocking && on_host(from) && from->dense && storage_pinned(from->storage)) return b;
   if (non_blocking && on_host(to) && to->dense && storage_pinned(to->storage)) return a;

@@ -27,7 +27,7 @@ weir_status tensor_spec_like(tensor_spec *out, const weir_options *options, cons
 {
   weir_options o = options ? *options : none;
   if (!o.device.type) o.device = device_of_tensor(of);
-  return tensor_spec_of(out, &o, (weir_dtype)of->dtype);
+  return tensor_spec_of(out, &o, of->dtype);
 }
 
 weir_status tensor_new_by(weir_tensor **out, const tensor_spec *s, weir_shape shape)
@@ -316,7 +316,7 @@ static weir_status count_range(int64_t *out, weir_scalar a, weir_scalar b, weir_
 /* Calculated in int64 or float64, whatever is stored, so that all devices agree. */
 static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar step)
 {
-  weir_dtype wide = dtype_is_integral((weir_dtype)t->dtype) ? WEIR_INT64 : WEIR_FLOAT64;
+  weir_dtype wide = dtype_is_integral(t->dtype) ? WEIR_INT64 : WEIR_FLOAT64;
   weir_loop l;
   weir_status st = scalar_for(&start, start, wide);
   if (!st) st = scalar_for(&step, step, wide);

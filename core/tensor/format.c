@@ -109,8 +109,8 @@ weir_status format_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype 
 static weir_status copy_to_format(weir_tensor **out, const weir_tensor *t,
                                   weir_memory_format format)
 {
-  weir_status st = format_new(out, (weir_dtype)t->dtype, device_of_tensor(t), false,
-                              weir_tensor_shape(t), format);
+  weir_status st =
+      format_new(out, t->dtype, device_of_tensor(t), false, weir_tensor_shape(t), format);
   if (!st && (st = weir_copy_(*out, t, false))) weir_tensor_drop(out);
   return st;
 }

@@ -28,7 +28,7 @@ weir_operand operand_of(const weir_tensor *t, const weir_loop *l)
   weir_operand o;
   int lead = l->dims - t->dims;
   o.data = t->data;
-  o.dtype = (weir_dtype)t->dtype;
+  o.dtype = t->dtype;
   o.number = weir_bool(false);
   for (int i = 0; i < lead; i++)
     o.stride[i] = 0;
@@ -210,7 +210,7 @@ weir_status loop_copy(const weir_tensor *to, const weir_tensor *from)
 
 weir_status loop_dense(weir_tensor **out, const weir_tensor *t)
 {
-  weir_status st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));
+  weir_status st = tensor_new_beside(out, t, shape_of_tensor(t));
   if (!st && (st = loop_copy(*out, t))) weir_tensor_drop(out);
   return st;
 }
@@ -241,7 +241,7 @@ static bool fills_memory(const weir_tensor *t)
  */
 static void extent_of_tensor(const weir_tensor *t, const char **from, const char **to)
 {
-  int64_t low = 0, high = 1, size = (int64_t)itemsize((weir_dtype)t->dtype);
+  int64_t low = 0, high = 1, size = (int64_t)itemsize(t->dtype);
   for (int i = 0; i < t->dims; i++) {
     int64_t last = (t->size[i] - 1) * t->stride[i];
     *(last < 0 ? &low : &high) += last;

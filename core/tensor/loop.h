@@ -81,7 +81,7 @@ weir_status loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_dev
 static inline void loop_begin(weir_loop *l, weir_op op, const weir_tensor *out)
 {
   l->op = op;
-  l->compute = (weir_dtype)out->dtype;
+  l->compute = out->dtype;
   l->has_alpha = false;
   l->dims = out->dims;
   for (int i = 0; i < out->dims; i++)

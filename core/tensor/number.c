@@ -91,7 +91,7 @@ static weir_status fill_with(const weir_tensor *t, weir_scalar value)
 static weir_status fill_zero(const weir_tensor *t)
 {
   if (t->dense && t->storage->device.type == WEIR_DEVICE_CPU) {
-    if (t->numel) memset(t->data, 0, (size_t)t->numel * itemsize((weir_dtype)t->dtype));
+    if (t->numel) memset(t->data, 0, (size_t)t->numel * itemsize(t->dtype));
     return WEIR_OK;
   }
   return fill_with(t, weir_int(0));
@@ -118,7 +118,7 @@ static weir_status fill_recorded(weir_tensor *t, const weir_scalar *number)
 weir_status weir_fill_(weir_tensor *t, weir_scalar value)
 {
   WEIR_OP_ON(t);
-  weir_status st = scalar_for(&value, value, (weir_dtype)t->dtype);
+  weir_status st = scalar_for(&value, value, t->dtype);
   return st ? st : fill_recorded(t, &value);
 }
 
@@ -171,7 +171,7 @@ weir_status scalar_of(weir_scalar *out, const weir_tensor *t)
 {
   char bytes[8];
   device_place p;
-  weir_dtype dtype = (weir_dtype)t->dtype;
+  weir_dtype dtype = t->dtype;
   *out = weir_bool(false);
   if (t->storage->device.type == WEIR_DEVICE_CPU) {
     *out = scalar_at(t->data, dtype);

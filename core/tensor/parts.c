@@ -132,7 +132,7 @@ weir_status weir_unfold(weir_tensor **out, const weir_tensor *t, int dim, int64_
                         int64_t step)
 {
   WEIR_REQUIRE_OUT(out, t);
-  weir_shape shape = weir_shape_of(t->dims, t->size);
+  weir_shape shape = shape_of_tensor(t);
   int64_t stride[WEIR_MAX_DIMS + 1] = {0};
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (!st) st = check_window(t->dims ? t->size[dim] : 1, dim, size, step);
@@ -231,11 +231,11 @@ weir_status weir_view_as_complex(weir_tensor **out, const weir_tensor *t)
   int64_t strides[WEIR_MAX_DIMS];
   if (t->dtype == WEIR_FLOAT16 || t->dtype == WEIR_FLOAT64)
     return fail_unsupported("view_as_complex: there are no complex numbers of %s here",
-                            weir_dtype_name((weir_dtype)t->dtype));
+                            weir_dtype_name(t->dtype));
   if (t->dtype != WEIR_FLOAT32)
     return fail_invalid("view_as_complex is only supported for half, float and double tensors, but "
                         "got a tensor of scalar type: %s",
-                        dtype_title((weir_dtype)t->dtype));
+                        dtype_title(t->dtype));
   weir_status st = check_pairs(t);
   if (st) return st;
   for (int d = 0; d < t->dims - 1; d++)
@@ -381,7 +381,7 @@ weir_status weir_broadcast_to(weir_tensor **out, const weir_tensor *t, weir_shap
 weir_status weir_expand_as(weir_tensor **out, const weir_tensor *t, const weir_tensor *other)
 {
   WEIR_REQUIRE_OUT(out, t, other);
-  return weir_expand(out, t, weir_shape_of(other->dims, other->size));
+  return weir_expand(out, t, shape_of_tensor(other));
 }
 
 /* ---- grids ----------------------------------------------------------------------------------- */
@@ -396,7 +396,7 @@ static weir_status check_grid(const weir_tensor *const *tensors, int count)
     if (t->dims > 1)
       return fail_invalid("weir.meshgrid: Expected 0D or 1D tensor in the tensor list but got: a "
                           "tensor of shape %s",
-                          shape_format(&text, weir_shape_of(t->dims, t->size)));
+                          shape_format(&text, shape_of_tensor(t)));
   }
   for (int i = 1; i < count; i++) {
     if (tensors[i]->dtype != tensors[0]->dtype)

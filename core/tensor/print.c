@@ -76,7 +76,7 @@ static int write_element(char *to, const format *f, weir_scalar v, double part)
 
 static weir_scalar element_number(const weir_tensor *t, int64_t i)
 {
-  weir_dtype dtype = (weir_dtype)t->dtype;
+  weir_dtype dtype = t->dtype;
   return scalar_at(t->data + i * (int64_t)itemsize(dtype), dtype);
 }
 
@@ -91,7 +91,7 @@ static void widen(format *f, weir_scalar v, double part)
 
 static format format_of(const weir_tensor *t, const weir_print_options *o, bool imaginary)
 {
-  weir_dtype dtype = (weir_dtype)t->dtype;
+  weir_dtype dtype = t->dtype;
   format f = {!dtype_is_integral_or_bool(dtype), true, false, o->precision, 1};
   double least = INFINITY, most = 0;
   for (int64_t i = 0; i < t->numel; i++) {
@@ -214,7 +214,7 @@ static weir_status take_shown(printer *p, weir_tensor **out, const weir_tensor *
     p->cut[i] = p->summarised && t->size[i] > 2 * (int64_t)p->o.edgeitems;
     if (p->cut[i]) s.size[i] = 2 * (int64_t)p->o.edgeitems;
   }
-  weir_status st = tensor_new(out, (weir_dtype)t->dtype, WEIR_CPU, false, s);
+  weir_status st = tensor_new(out, t->dtype, WEIR_CPU, false, s);
   return st ? st : copy_ends(p, *out, t, 0);
 }
 
@@ -231,7 +231,7 @@ static void size_text(char *to, size_t room, const weir_tensor *t)
 
 static bool dtype_shows(const weir_tensor *t)
 {
-  weir_dtype dtype = (weir_dtype)t->dtype, usual = weir_get_default_dtype();
+  weir_dtype dtype = t->dtype, usual = weir_get_default_dtype();
   if (dtype == usual) return true;
   if (!t->numel) return false;
   if (dtype == WEIR_COMPLEX64) return usual != WEIR_FLOAT64;
@@ -271,7 +271,7 @@ static void put_suffixes(const printer *p, const weir_tensor *t, int used, int i
     put_suffix(p, &used, indent, text);
   }
   if (!dtype_shows(t)) {
-    (void)snprintf(text, sizeof text, "dtype=weir.%s", weir_dtype_name((weir_dtype)t->dtype));
+    (void)snprintf(text, sizeof text, "dtype=weir.%s", weir_dtype_name(t->dtype));
     put_suffix(p, &used, indent, text);
   }
 }

@@ -21,7 +21,7 @@ static weir_status promote_to(weir_dtype *to, weir_dtype dtype)
 
 weir_status categories_tensor(categories *c, const weir_tensor *t)
 {
-  return promote_to(t->dims ? &c->dims : &c->zero, (weir_dtype)t->dtype);
+  return promote_to(t->dims ? &c->dims : &c->zero, t->dtype);
 }
 
 weir_status categories_number(categories *c, weir_scalar number)

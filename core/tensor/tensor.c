@@ -184,8 +184,8 @@ weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const
   tensor_storage *s = t->storage;
   char *data = t->data; /* NULL: of no bytes */
   atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-  if (data) data += offset * (int64_t)itemsize((weir_dtype)t->dtype);
-  weir_status st = make_tensor(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
+  if (data) data += offset * (int64_t)itemsize(t->dtype);
+  weir_status st = make_tensor(out, s, t->dtype, dims, sizes, strides, data);
   if (__builtin_expect(!st, 1)) note_view(*out, t);
   return st;
 }
@@ -274,7 +274,7 @@ void weir_tensor_drop(weir_tensor **t)
 
 weir_dtype weir_tensor_dtype(const weir_tensor *t)
 {
-  return t ? (weir_dtype)t->dtype : WEIR_DTYPE_NONE;
+  return t ? t->dtype : WEIR_DTYPE_NONE;
 }
 
 weir_device weir_tensor_device(const weir_tensor *t)
@@ -284,7 +284,7 @@ weir_device weir_tensor_device(const weir_tensor *t)
 
 weir_shape weir_tensor_shape(const weir_tensor *t)
 {
-  return t ? weir_shape_of(t->dims, t->size) : (weir_shape){0, {0}};
+  return t ? shape_of_tensor(t) : (weir_shape){0, {0}};
 }
 
 int weir_tensor_dim(const weir_tensor *t)
@@ -350,7 +350,7 @@ bool weir_tensor_shares_storage(const weir_tensor *a, const weir_tensor *b)
 const char *weir_tensor_type(const weir_tensor *t)
 {
   if (!t) return "";
-  return weir_type_name((weir_dtype)t->dtype, t->storage->device.type);
+  return weir_type_name(t->dtype, t->storage->device.type);
 }
 
 weir_status weir_tensor_set_name(weir_tensor *t, const char *name)

@@ -75,6 +75,11 @@ static inline weir_device device_of_tensor(const weir_tensor *t)
   return t->storage->device;
 }
 
+static inline weir_shape shape_of_tensor(const weir_tensor *t)
+{
+  return weir_shape_of(t->dims, t->size);
+}
+
 /* t's elements change, or have. */
 static inline void tensor_changes(const weir_tensor *t)
 {
@@ -138,7 +143,7 @@ weir_status tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, 
 static inline weir_status tensor_new_beside(weir_tensor **out, const weir_tensor *t,
                                             weir_shape shape)
 {
-  return tensor_new(out, (weir_dtype)t->dtype, device_of_tensor(t), false, shape);
+  return tensor_new(out, t->dtype, device_of_tensor(t), false, shape);
 }
 /* The same, its sizes and strides being those of `like`, which is dense, and its device. dtype:
  * like's or a shorter one. Nothing of it is a struct on the way: what is written in halves and read

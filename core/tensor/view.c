@@ -230,7 +230,7 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
       return bad_expand(t, shape, i, size);
     v.stride[i] = v.shape.size[i] == size ? stride : 0;
   }
-  st = shape_numel(&numel, v.shape, (weir_dtype)t->dtype);
+  st = shape_numel(&numel, v.shape, t->dtype);
   return st ? st : finish_as(out, t, &v, 0, RECORD_EXPAND, 0, 0, 0);
 }
 
