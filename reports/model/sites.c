@@ -137,14 +137,48 @@ bool wr_is_interpreter(const char *name)
          starts_with(name, "libpython") || starts_with(name, "python");
 }
 
+/* ---- whose frame it is ----------------------------------------------------------------------- */
+
+/* Where packages, the compiler and the system have their sources. */
+static bool library_source(const char *path)
+{
+  static const char *const roots[] = {"/usr/include/", "/usr/lib/", "/usr/local/include/",
+                                      "/usr/local/cuda", "<frozen "};
+  static const char *const parts[] = {"/site-packages/",  "/dist-packages/", "/include/c++/",
+                                      "/include/thrust/", "/thrust/thrust/", "/include/cub/",
+                                      "/cub/cub/",        "/cuda/std/",      "/lib/python3."};
+  for (size_t i = 0; i < sizeof roots / sizeof *roots; i++)
+    if (starts_with(path, roots[i])) return true;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strstr(path, parts[i])) return true;
+  return false;
+}
+
+static bool library_module(const char *path)
+{
+  return starts_with(path, "/lib/") || starts_with(path, "/lib64/") || library_source(path);
+}
+
+/* A frame of the user's own: neither a library's nor an interpreter's. */
+static bool own_frame(const wr_frame *f)
+{
+  bool of_library = f->file && library_source(f->file);
+  if (f->script) return f->file && !of_library;
+  return f->module[0] && !interpreter(f) && !library_module(f->module) && !of_library;
+}
+
 /* The place of the site among the frames; `count` when there is none. A runtime that was linked in
- * has its own frames in the program's module: all up to the function that was called are CUDA's. */
+ * has its own frames in the program's module: all up to the function that was called are CUDA's.
+ * What a library does for the user is the user's: it can be changed there alone. Where no frame is known as
+ * the user's it is the innermost one, of a script where an interpreter is in between. */
 static size_t site_frame(const wr_frame *f, size_t count)
 {
   size_t at = 0;
   for (size_t i = 0; i < count && i < 16; i++)
     if (foreign_module(&f[i]) || cuda_function(&f[i]) || (i && launch_stub(&f[i - 1]))) at = i + 1;
   if (at >= count) return count;
+  for (size_t i = at; i < count; i++)
+    if (own_frame(&f[i])) return i;
   for (size_t i = at; interpreter(&f[at]) && i < count; i++)
     if (f[i].script) return i;
   return at;
