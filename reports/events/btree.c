@@ -210,18 +210,30 @@ static inline const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *rec
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
+/* Reads it, where no seek before has. */
+static wr_btree_step load_page(const wr_btree_walk *w, wr_btree_level *l, uint32_t number)
+{
+  const wr_btree *t = w->table;
+  size_t most = w->here_and_there ? WR_BTREE_PAGES : 1;
+  if (!l->kept && !(l->kept = calloc(most, sizeof(*l->kept)))) return WR_BTREE_NO_MEMORY;
+  wr_btree_page *p = &l->kept[number % most];
+  if (!p->bytes && !(p->bytes = calloc(1, t->page_bytes + SLACK))) return WR_BTREE_NO_MEMORY;
+  l->page = p->bytes;
+  if (p->number == number) return WR_BTREE_ROW;
+  p->number = 0;
+  sqlite3_int64 offset = (sqlite3_int64)(number - 1) * t->page_bytes;
+  if (t->file->pMethods->xRead(t->file, p->bytes, (int)t->page_bytes, offset)) return WR_BTREE_ODD;
+  p->number = number;
+  return WR_BTREE_ROW;
+}
+
 static wr_btree_step read_table_page(wr_btree_walk *w, uint32_t number)
 {
   const wr_btree *t = w->table;
   if (w->depth + 1 >= WR_BTREE_DEPTH || number < 2 || number > t->pages) return WR_BTREE_ODD;
   wr_btree_level *l = &w->level[++w->depth];
-  if (!l->page && !(l->page = calloc(1, t->page_bytes + SLACK))) return WR_BTREE_NO_MEMORY;
-  sqlite3_int64 offset = (sqlite3_int64)(number - 1) * t->page_bytes;
-  bool there = l->number == number; /* of a seek before */
-  l->number = 0;
-  if (!there && t->file->pMethods->xRead(t->file, l->page, (int)t->page_bytes, offset))
-    return WR_BTREE_ODD;
-  l->number = number;
+  wr_btree_step step = load_page(w, l, number);
+  if (step != WR_BTREE_ROW) return step;
   l->leaf = l->page[0] == LEAF_PAGE;
   l->at = 0;
   l->cells = big_endian_16(l->page + 3);
@@ -332,7 +344,11 @@ wr_btree_step wr_btree_next(wr_btree_walk *w)
 
 void wr_btree_close(wr_btree_walk *w)
 {
-  for (int i = 0; i < WR_BTREE_DEPTH; i++)
-    free(w->level[i].page);
+  size_t most = w->here_and_there ? WR_BTREE_PAGES : 1;
+  for (int i = 0; i < WR_BTREE_DEPTH; i++) {
+    for (size_t k = 0; w->level[i].kept && k < most; k++)
+      free(w->level[i].kept[k].bytes);
+    free(w->level[i].kept);
+  }
   *w = (wr_btree_walk){0};
 }

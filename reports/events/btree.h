@@ -18,6 +18,7 @@
 enum {
   WR_ROW_COLUMNS = 20, /* besides the key */
   WR_BTREE_DEPTH = 20, /* SQLite's own limit */
+  WR_BTREE_PAGES = 64, /* of a level, that a walk which looks for rows here and there keeps */
   WR_RECORD_FORMS = 64
 };
 
@@ -43,10 +44,15 @@ typedef struct wr_record_form {
   } column[WR_ROW_COLUMNS];
 } wr_record_form;
 
+typedef struct wr_btree_page {
+  uint8_t *bytes;  /* owned; NULL: not used yet */
+  uint32_t number; /* of the page that is there; 0 none */
+} wr_btree_page;
+
 typedef struct wr_btree_level {
-  uint8_t *page;      /* owned; NULL: not used yet */
-  uint32_t number;    /* of the page that is there; 0 none */
-  uint32_t at, cells; /* the next cell, of an inner page the next child: cells: the last one */
+  wr_btree_page *kept; /* owned: by number, WR_BTREE_PAGES of them or one; NULL: not used yet */
+  const uint8_t *page; /* one of them */
+  uint32_t at, cells;  /* the next cell, of an inner page the next child: cells: the last one */
   bool leaf;
 } wr_btree_level;
 
@@ -63,7 +69,8 @@ typedef struct wr_btree_walk {
   int64_t v[WR_ROW_COLUMNS]; /* its columns; 0 where there is none */
   uint32_t nulls;            /* a bit for each */
   bool begun;
-  int depth; /* -1: at the end */
+  bool here_and_there; /* set before the first seek: many are to come, mostly near earlier ones */
+  int depth;           /* -1: at the end */
   wr_btree_level level[WR_BTREE_DEPTH];
   wr_record_form form[WR_RECORD_FORMS + 1]; /* by hash; the last: of a long header */
 } wr_btree_walk;

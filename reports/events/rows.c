@@ -31,6 +31,7 @@ static void ask_sqlite(wr_row_walk *r, int64_t id)
 void wr_rows_seek(wr_row_walk *r, int64_t id)
 {
   r->v = r->walk.v;
+  r->sought = id;
   if (!r->by_pages || wr_btree_seek(&r->walk, id) != WR_BTREE_ROW) ask_sqlite(r, id);
 }
 
@@ -73,8 +74,19 @@ bool wr_rows_next(wr_row_walk *r)
     return true;
   }
   if (step == WR_BTREE_END || (begun && last == INT64_MAX)) return false;
-  ask_sqlite(r, begun ? last + 1 : INT64_MIN);
+  ask_sqlite(r, begun ? last + 1 : r->sought);
   return next_of_sqlite(r);
+}
+
+bool wr_rows_find(wr_row_walk *r, int64_t id)
+{
+  if (r->by_pages && !r->walk.here_and_there) { /* what opening it has read is kept otherwise */
+    wr_btree_close(&r->walk);
+    r->walk = (wr_btree_walk){.table = &r->table, .here_and_there = true};
+  }
+  if (r->status) return false;
+  wr_rows_seek(r, id);
+  return wr_rows_next(r) && r->id == id;
 }
 
 weir_status wr_rows_close(wr_row_walk *r)

@@ -18,6 +18,7 @@ typedef struct wr_row_walk {
   bool by_pages;
   wr_btree table;
   wr_btree_walk walk;
+  int64_t sought;     /* the number that the next row has at least, where none was read yet */
   sqlite3_stmt *rest; /* owned; the rows from some number on */
   int64_t value[WR_ROW_COLUMNS];
 } wr_row_walk;
@@ -29,6 +30,11 @@ weir_status wr_rows_open(wr_row_walk *r, const wr_db *db, const char *table,
 
 /* The next will be the first whose number is at least `id`. */
 void wr_rows_seek(wr_row_walk *r, int64_t id);
+
+/* Whether there is a row of that number: then it is at hand. For rows that are here and there, but mostly near others that were
+ * asked for: pages are kept. No other function but wr_rows_close() is called with `r`. False: there is none, or r->status has
+ * gone wrong. */
+bool wr_rows_find(wr_row_walk *r, int64_t id);
 
 /* False: there is no more, or r->status has gone wrong: wr_rows_close() returns that. */
 bool wr_rows_next(wr_row_walk *r);

@@ -122,6 +122,27 @@ static uint64_t compare_rows(const wr_db *db, wr_row_walk *r, int64_t id)
   return rows;
 }
 
+/* Some rows by their numbers, which are there or not. */
+static void compare_found(const wr_db *db)
+{
+  wr_row_walk r;
+  ck_assert_int_eq(wr_rows_open(&r, db, "t", columns, COLUMNS), WEIR_OK);
+  for (int i = 0; i < 300; i++) {
+    sqlite3_stmt *q = NULL;
+    int64_t id = (int64_t)draw_number(20000) - 6000;
+    ck_assert_int_eq(sqlite3_prepare_v2(db->handle, "SELECT id, b, a, late, n FROM t WHERE id = ?",
+                                        -1, &q, NULL),
+                     0);
+    sqlite3_bind_int64(q, 1, id);
+    bool there = sqlite3_step(q) == SQLITE_ROW;
+    ck_assert_int_eq(wr_rows_find(&r, id), there);
+    for (int k = 1; there && k < COLUMNS; k++)
+      ck_assert_int_eq(r.v[k - 1], sqlite3_column_int64(q, k));
+    sqlite3_finalize(q);
+  }
+  ck_assert_int_eq(wr_rows_close(&r), WEIR_OK);
+}
+
 static void compare_table(bool by_pages)
 {
   wr_row_walk r;
@@ -135,6 +156,7 @@ static void compare_table(bool by_pages)
     (void)compare_rows(&db, &r, id);
   }
   ck_assert_int_eq(wr_rows_close(&r), WEIR_OK);
+  compare_found(&db);
   sqlite3_close(db.handle);
 }
 
