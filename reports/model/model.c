@@ -5,7 +5,7 @@
 #include "core/base/map.h"
 #include "core/trace/api.h"
 #include "core/trace/event.h"
-#include "reports/events/events.h"
+#include "reports/events/blocks.h"
 #include "reports/events/rows.h"
 #include "reports/model/first.h"
 #include "reports/import/graph.h"
@@ -617,21 +617,21 @@ static weir_status count_block(load *l, const block_facts *b)
                                                                    : wr_db_out_of_memory(l->db);
 }
 
-static weir_status take_block(void *context, sqlite3_stmt *q)
+static weir_status take_block(void *context, const wr_block *from)
 {
-  const block_facts b = {.how = sqlite3_column_int64(q, 0),
-                         .device = device_of(q, 1),
-                         .mem = sqlite3_column_int(q, 2),
-                         .born = sqlite3_column_int64(q, 3),
-                         .died = sqlite3_column_int64(q, 4),
-                         .dead = sqlite3_column_type(q, 4) != SQLITE_NULL,
-                         .stack = sqlite3_column_int64(q, 5),
-                         .registered = sqlite3_column_int(q, 6) != 0,
-                         .bytes = number_of(q, 7),
-                         .start = sqlite3_column_int64(q, 8),
-                         .end = sqlite3_column_int64(q, 9),
-                         .ended = sqlite3_column_type(q, 9) != SQLITE_NULL,
-                         .process = sqlite3_column_int64(q, 10)};
+  const block_facts b = {.how = from->how,
+                         .device = from->device,
+                         .mem = from->mem,
+                         .born = from->born,
+                         .died = from->died,
+                         .dead = from->dead,
+                         .stack = from->stack,
+                         .registered = from->registered,
+                         .bytes = from->bytes,
+                         .start = from->start,
+                         .end = from->end,
+                         .ended = from->ended,
+                         .process = from->process};
   return count_block(context, &b);
 }
 
@@ -663,8 +663,7 @@ static weir_status take_block_row(load *l, const wr_row_walk *r, wr_row_walk *ev
                    .dead = !(r->nulls >> BLOCK_DIED_AFTER & 1)};
   b.died = (int64_t)((uint64_t)b.born + (uint64_t)r->v[BLOCK_DIED_AFTER]);
   if (needs_bytes(l, &b)) {
-    wr_rows_seek(events, event);
-    if (wr_rows_next(events) && events->id == event) b.bytes = (uint64_t)events->v[0];
+    if (wr_rows_find(events, event)) b.bytes = (uint64_t)events->v[0];
   }
   return events->status ? events->status : count_block(l, &b);
 }
@@ -684,27 +683,16 @@ static weir_status walk_blocks(load *l)
   return st ? st : opened;
 }
 
-/* Some are of no event of their own. */
-static weir_status has_graph_blocks(const load *l, bool *has)
-{
-  int64_t any = 0;
-  weir_status st = WEIR_OK;
-  if (wr_schema_graph_memory(l->db))
-    st = wr_db_number(l->db, "SELECT EXISTS(SELECT 1 FROM graph_work WHERE pointer <> 0)", &any);
-  *has = any != 0;
-  return st;
-}
-
 static weir_status load_blocks(load *l)
 {
-  bool of_graphs = false;
-  weir_status st = has_graph_blocks(l, &of_graphs);
-  if (!st && l->template_of && !l->in_use.any && !of_graphs) return walk_blocks(l);
-  return st ? st
-            : wr_db_each(l->db,
-                         "SELECT how, device, mem, born, died, stack, registered, bytes, start,"
-                         " \"end\", process FROM block",
-                         take_block, l);
+  wr_blocks blocks;
+  weir_status st = wr_blocks_open(&blocks, l->events);
+  if (!st && l->template_of && !l->in_use.any && blocks.by_pages)
+    st = walk_blocks(l);
+  else if (!st)
+    st = wr_blocks_each(&blocks, take_block, l);
+  wr_blocks_close(&blocks);
+  return st;
 }
 
 static wr_in_use *in_use_of(void *context, int device)

@@ -13,7 +13,7 @@ typedef struct page_live { /* a block that was live at the moment the walk has c
   uint32_t peak, area;         /* peak: plus 1, 0 none */
 } page_live;
 
-typedef struct block_row { /* as blocks_sql has it */
+typedef struct block_row {
   int how, mem, device;
   bool registered, freed; /* freed: while its process went on */
   int64_t born, died, start, end;
@@ -21,31 +21,35 @@ typedef struct block_row { /* as blocks_sql has it */
   int64_t stack;
 } block_row;
 
-#define BLOCKS_SQL                                                                                 \
-  "SELECT how, mem, device, registered, born, died, start, ifnull(\"end\", (SELECT p.\"end\" FROM" \
-  " main.process p WHERE p.id = process)), bytes, stack, \"end\" FROM block"
-
-static block_row read_block(const page_memory *m, sqlite3_stmt *q)
+static weir_status take_process_end(void *context, sqlite3_stmt *q)
 {
-  bool died = sqlite3_column_type(q, 5) != SQLITE_NULL;
-  bool ended = sqlite3_column_type(q, 7) != SQLITE_NULL;
-  int64_t device = sqlite3_column_int64(q, 2);
-  bool on_host = sqlite3_column_type(q, 2) == SQLITE_NULL || device < 0 || device >= WR_HOST;
-  int mem = sqlite3_column_int(q, 1);
-  bool registered = sqlite3_column_int(q, 3) != 0;
+  page_memory *m = context;
+  return hash_map_put(&m->process_end, (uint64_t)sqlite3_column_int64(q, 0),
+                      (uint64_t)sqlite3_column_int64(q, 1));
+}
+
+/* What never ended lasts as long as its process; an unfinished one's, as long as the run. */
+static int64_t end_of_life(const page_memory *m, const wr_block *b)
+{
+  const uint64_t *end = b->ended ? NULL : hash_map_get(&m->process_end, (uint64_t)b->process);
+  return b->ended ? b->end : end ? (int64_t)*end : m->model->duration_ns;
+}
+
+static block_row row_of_block(const page_memory *m, const wr_block *b)
+{
   /* as `memory` has it */
-  if (registered || !(wr_mem_device_side(mem) || wr_mem_taken(mem))) on_host = true;
-  return (block_row){.how = sqlite3_column_int(q, 0),
-                     .mem = registered ? WEIR_MEM_PINNED : mem,
-                     .device = on_host ? WR_HOST : (int)device,
-                     .registered = registered,
-                     .freed = sqlite3_column_type(q, 10) != SQLITE_NULL,
-                     .born = sqlite3_column_int64(q, 4),
-                     .died = died ? sqlite3_column_int64(q, 5) : INT64_MAX,
-                     .start = sqlite3_column_int64(q, 6),
-                     .end = ended ? sqlite3_column_int64(q, 7) : m->model->duration_ns,
-                     .bytes = (uint64_t)sqlite3_column_int64(q, 8),
-                     .stack = sqlite3_column_int64(q, 9)};
+  bool on_host = b->registered || !(wr_mem_device_side(b->mem) || wr_mem_taken(b->mem));
+  return (block_row){.how = (int)b->how,
+                     .mem = b->registered ? WEIR_MEM_PINNED : b->mem,
+                     .device = on_host ? WR_HOST : b->device,
+                     .registered = b->registered,
+                     .freed = b->ended,
+                     .born = b->born,
+                     .died = b->dead ? b->died : INT64_MAX,
+                     .start = b->start,
+                     .end = end_of_life(m, b),
+                     .bytes = b->bytes,
+                     .stack = b->stack};
 }
 
 static bool is_device_side(const block_row *b)
@@ -164,10 +168,10 @@ static weir_status add_changes(page_memory *m, const block_row *b, uint32_t site
   return WEIR_OK;
 }
 
-static weir_status sum_block(void *context, sqlite3_stmt *q)
+static weir_status sum_block(void *context, const wr_block *block)
 {
   page_memory *m = context;
-  block_row b = read_block(m, q);
+  block_row b = row_of_block(m, block);
   uint32_t site;
   if (b.died < m->last_died) m->disordered = true;
   m->last_died = b.died;
@@ -326,10 +330,10 @@ static void find_area(const page_memory *m, page_live *l, int device, uint32_t p
   }
 }
 
-static weir_status undo_block(void *context, sqlite3_stmt *q)
+static weir_status undo_block(void *context, const wr_block *block)
 {
   page_memory *m = context;
-  block_row b = read_block(m, q);
+  block_row b = row_of_block(m, block);
   if (b.how == WR_BLOCK_UNKNOWN) return WEIR_OK;
   int series = series_of(m, b.device, b.mem, b.registered);
   if (series < 0) return WEIR_OK;
@@ -379,14 +383,17 @@ weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
                      .last_ns = INT64_MAX};
   weir_status s = wr_db_each(
       db, "SELECT device, mem, registered, peak, peak_at, peak_place FROM memory", take_memory, m);
-  if (!s) s = wr_db_each(db, BLOCKS_SQL, sum_block, m);
+  if (!s)
+    s = wr_db_each(db, "SELECT id, \"end\" FROM main.process WHERE \"end\" IS NOT NULL",
+                   take_process_end, m);
+  if (!s) s = wr_blocks_open(&m->rows, &calls->calls);
+  if (!s) s = wr_blocks_each(&m->rows, sum_block, m);
   for (size_t i = 0; !s && i < m->peaks; i++)
     s = make_areas(m, &m->peak[i]);
-  if (!s)
-    s = wr_db_each(db,
-                   m->disordered ? BLOCKS_SQL " ORDER BY died IS NULL DESC, died DESC"
-                                 : BLOCKS_SQL " ORDER BY id DESC",
-                   undo_block, m);
+  if (!s && m->disordered)
+    s = wr_blocks_from_last_death(&m->rows, undo_block, m);
+  else if (!s)
+    s = wr_blocks_back(&m->rows, undo_block, m);
   if (!s) finish_walk(m);
   return s;
 }
@@ -418,5 +425,7 @@ void page_memory_free(page_memory *m)
   hash_map_free(&m->site_of);
   hash_map_free(&m->site_of_place);
   page_cube_free(&m->changes);
+  hash_map_free(&m->process_end);
+  wr_blocks_close(&m->rows);
   *m = (page_memory){0};
 }

@@ -7,6 +7,7 @@
 #ifndef WEIR_REPORTS_PAGE_MEMORY_H
 #define WEIR_REPORTS_PAGE_MEMORY_H
 
+#include "reports/events/blocks.h"
 #include "reports/model/model.h"
 #include "reports/page/calls.h"
 
@@ -71,6 +72,8 @@ typedef struct page_memory {
   size_t live_count, live_capacity;
   int64_t last_died, last_ns;
   bool disordered;
+  wr_blocks rows;
+  hash_map process_end; /* process -> ns, of those that have ended */
 } page_memory;
 
 weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
