@@ -4,6 +4,8 @@
 #include <string.h>
 #include "reports/base/util.h"
 
+enum { MOST_OPS = PAGE_OPS + PAGE_OPS / 2 /* that are held at once */ };
+
 int page_lane_of(page_lanes *x, const page_lane *lane)
 {
   uint64_t key = hash_mix(hash_mix(7, lane->device), (uint64_t)lane->process);
@@ -35,39 +37,59 @@ static bool goes_before(const page_op *a, const page_op *b)
   return a->ns != b->ns ? a->ns < b->ns : a->event > b->event;
 }
 
-static void sink_op(page_lanes *x, size_t at)
+static void swap_ops(page_op *a, page_op *b)
 {
-  page_op moved = x->op[at];
-  for (size_t child; (child = 2 * at + 1) < x->ops; at = child) {
-    if (child + 1 < x->ops && goes_before(&x->op[child + 1], &x->op[child])) child++;
-    if (!goes_before(&x->op[child], &moved)) break;
-    x->op[at] = x->op[child];
+  page_op moved = *a;
+  *a = *b;
+  *b = moved;
+}
+
+/* Puts one of them where it belongs in order, with those before it before it; returns its place. */
+static size_t part_ops(page_op *op, size_t low, size_t high)
+{
+  size_t middle = low + (high - low) / 2, last = high - 1, to = low;
+  if (goes_before(&op[middle], &op[low])) swap_ops(&op[middle], &op[low]);
+  if (goes_before(&op[last], &op[low])) swap_ops(&op[last], &op[low]);
+  if (goes_before(&op[middle], &op[last])) swap_ops(&op[middle], &op[last]);
+  for (size_t i = low; i < last; i++)
+    if (goes_before(&op[i], &op[last])) swap_ops(&op[i], &op[to++]);
+  swap_ops(&op[to], &op[last]);
+  return to;
+}
+
+/* Leaves the longest PAGE_OPS of those that are held. */
+static void drop_short_ops(page_lanes *x)
+{
+  if (x->ops <= PAGE_OPS) return;
+  size_t lost = x->ops - PAGE_OPS, low = 0, high = x->ops;
+  while (high - low > 1) {
+    size_t at = part_ops(x->op, low, high);
+    if (at == lost) break;
+    if (at < lost)
+      low = at + 1;
+    else
+      high = at;
   }
-  x->op[at] = moved;
+  for (size_t i = 0; i < lost; i++)
+    if (x->op[i].ns >= x->shortest_ns) x->shortest_ns = x->op[i].ns + 1;
+  memmove(x->op, x->op + lost, PAGE_OPS * sizeof(*x->op));
+  x->ops = PAGE_OPS;
+  x->some_lost = true;
+  x->least = x->op[0];
+  for (size_t i = 1; i < PAGE_OPS; i++)
+    if (goes_before(&x->op[i], &x->least)) x->least = x->op[i];
 }
 
-static void raise_op(page_lanes *x, size_t at)
-{
-  page_op moved = x->op[at];
-  for (; at && goes_before(&moved, &x->op[(at - 1) / 2]); at = (at - 1) / 2)
-    x->op[at] = x->op[(at - 1) / 2];
-  x->op[at] = moved;
-}
-
+/* What is shorter than all of as many as are kept is lost at once. */
 static bool keep_op(page_lanes *x, const page_op *op)
 {
-  if (x->ops == PAGE_OPS) {
-    bool longer = goes_before(&x->op[0], op);
-    int64_t lost = longer ? x->op[0].ns : op->ns;
-    if (lost >= x->shortest_ns) x->shortest_ns = lost + 1;
-    if (!longer) return true;
-    x->op[0] = *op;
-    sink_op(x, 0);
+  if (x->some_lost && goes_before(op, &x->least)) {
+    if (op->ns >= x->shortest_ns) x->shortest_ns = op->ns + 1;
     return true;
   }
   if (!wr_grow(&x->op, &x->op_capacity, x->ops + 1, sizeof(*x->op))) return false;
   x->op[x->ops++] = *op;
-  raise_op(x, x->ops - 1);
+  if (x->ops == MOST_OPS) drop_short_ops(x);
   return true;
 }
 
@@ -128,6 +150,7 @@ static int by_lane_and_start(const void *left, const void *right)
 
 void page_ops_sort(page_lanes *x)
 {
+  drop_short_ops(x);
   if (x->ops) qsort(x->op, x->ops, sizeof(*x->op), by_lane_and_start);
 }
 

@@ -37,8 +37,10 @@ typedef struct page_lanes {
   hash_map index;
   page_lane *lane; /* owned */
   size_t count, capacity, of_kind[2];
-  page_op *op; /* owned: a heap, the shortest first */
+  page_op *op; /* owned */
   size_t ops, op_capacity;
+  page_op least; /* the shortest of those that were kept, when some were lost */
+  bool some_lost;
   uint64_t all_ops;
   int64_t shortest_ns; /* all that are as long are kept; 0: all */
 } page_lanes;
@@ -52,7 +54,7 @@ bool page_op_add(page_lanes *x, const page_op *op);
 /* Until the sums' bins are as wide. */
 void page_lanes_fold(page_lanes *x, const page_bins *bins);
 
-/* Sorts what was kept: by lane and start. */
+/* What is kept of all that were added, by lane and start. */
 void page_ops_sort(page_lanes *x);
 
 /* lane, bin, busy_ns, count */
