@@ -1,6 +1,7 @@
 /* cube.c: see cube.h. */
 #include "reports/page/cube.h"
 #include <stdlib.h>
+#include <string.h>
 #include "reports/base/util.h"
 
 enum { MOST_CELLS = 400000, FEWEST_BINS = 16 };
@@ -14,29 +15,54 @@ static int compare_keys(const page_key *a, const page_key *b)
   return a->route < b->route ? -1 : a->route > b->route;
 }
 
-/* Where a hash is another key's already, that of the next number is tried. */
+static size_t home_slot(const page_cube *c, const page_key *key)
+{
+  uint64_t hash = hash_mix(hash_mix(7, (uint64_t)key->bin << 32 | key->site),
+                           (uint64_t)key->route << 16 | (uint64_t)key->of << 8 | key->direction);
+  return (size_t)hash & c->mask;
+}
+
+/* The slot that has the cell of a key, or would have it. */
+static uint32_t *find_slot(const page_cube *c, const page_key *key)
+{
+  size_t at = home_slot(c, key);
+  while (c->slot[at] && compare_keys(&c->cell[c->slot[at] - 1].key, key) != 0)
+    at = (at + 1) & c->mask;
+  return &c->slot[at];
+}
+
+/* At most half of the slots are used. */
+static bool grow_slots(page_cube *c)
+{
+  size_t slots = c->mask ? (c->mask + 1) * 2 : 1024;
+  uint32_t *more = calloc(slots, sizeof(*more));
+  if (!more || c->count >= UINT32_MAX / 2) {
+    free(more);
+    return false;
+  }
+  free(c->slot);
+  c->slot = more, c->mask = slots - 1;
+  for (size_t i = 0; i < c->count; i++)
+    *find_slot(c, &c->cell[i].key) = (uint32_t)i + 1;
+  return true;
+}
+
 static page_cell *place_cell(page_cube *c, page_key key)
 {
-  uint64_t hash = hash_mix(hash_mix(7, (uint64_t)key.bin << 32 | key.site),
-                           (uint64_t)key.route << 16 | (uint64_t)key.of << 8 | key.direction);
+  if (2 * c->count >= c->mask && !grow_slots(c)) return NULL;
+  uint32_t *at = find_slot(c, &key);
+  if (*at) return &c->cell[*at - 1];
   if (!wr_grow(&c->cell, &c->capacity, c->count + 1, sizeof(*c->cell))) return NULL;
-  for (;; hash = hash_mix(hash, 1)) {
-    bool added;
-    uint64_t *at = hash_map_place(&c->index, hash, &added);
-    if (!at) return NULL;
-    if (added) {
-      *at = c->count;
-      c->cell[c->count++] = (page_cell){.key = key};
-    }
-    if (added || !compare_keys(&c->cell[*at].key, &key)) return &c->cell[*at];
-  }
+  *at = (uint32_t)c->count + 1;
+  c->cell[c->count] = (page_cell){.key = key};
+  return &c->cell[c->count++];
 }
 
 /* Cells are moved to the front of their own array: there are never more than were read. */
 static bool fold_bins(page_cube *c)
 {
   size_t all = c->count;
-  hash_map_free(&c->index);
+  if (c->slot) memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
   c->count = 0;
   for (size_t i = 0; i < all; i++) {
     page_cell was = c->cell[i];
@@ -85,7 +111,7 @@ void page_cube_columns(page_cube *c, page_columns *to, const page_cube_field fie
 
 void page_cube_free(page_cube *c)
 {
-  hash_map_free(&c->index);
+  free(c->slot);
   free(c->cell);
   *c = (page_cube){0};
 }

@@ -70,7 +70,8 @@ typedef enum page_cube_field {
 
 typedef struct page_cube {
   page_bins bins;
-  hash_map index;
+  uint32_t *slot;  /* owned: by hash, then on from there: a cell's place, plus 1; 0: free */
+  size_t mask;     /* slots - 1, 0 while there are none */
   page_cell *cell; /* owned */
   size_t count, capacity;
   unsigned folded; /* times that two bins became one */
