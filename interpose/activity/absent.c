@@ -2,7 +2,7 @@
  * of CUPTI (interpose/rules.mk): device times cannot be had, and who asks for them gets a
  * message. */
 #include "interpose/activity/activity.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
 

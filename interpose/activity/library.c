@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "interpose/elf/elf.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 
 /* What is known of CUPTI's versions, from NVIDIA's release notes and the trackers of those who use
  * it. From version `from` to version `to` (CUPTI_API_VERSION; before CUDA 13.0 they were counted).

@@ -32,7 +32,7 @@
 #include "interpose/activity/buffers.h"
 #include "interpose/activity/clients.h"
 #include "interpose/activity/records.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/own_threads.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"

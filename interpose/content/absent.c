@@ -1,6 +1,6 @@
 /* absent.c: in the place of all else here where xxhash.h was not there at build time. */
 #include <stdlib.h>
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
 

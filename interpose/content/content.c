@@ -17,7 +17,7 @@
 #include "core/base/clock.h"
 #include "core/trace/api.h"
 #include "interpose/content/pending.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/record/context.h"
 #include "interpose/record/copy_args.h"

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 #include "core/base/fork.h"
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 
 enum { MOST_WORK = 1024, EVENT_OBJECTS = 4096 };

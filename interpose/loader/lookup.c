@@ -21,7 +21,7 @@
 #include "interpose/elf/elf.h"
 #include "interpose/elf/entry.h"
 #include "interpose/loader/loader.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
 #include "interpose/record/unwrapped.h"

@@ -2,7 +2,7 @@
  * of NVTX (interpose/rules.mk): ranges cannot be had, and who asks for them by WEIR_NVTX=on reads
  * so. The variable NVTX_INJECTION64_PATH stays as it is; NVTX goes on as without a tool where it
  * names us. */
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/elf/entry.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"

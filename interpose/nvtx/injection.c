@@ -19,7 +19,7 @@
 #include "interpose/elf/elf.h"
 #include "interpose/elf/entry.h"
 #include "interpose/nvtx/nvtx.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 
 #define VARIABLE "NVTX_INJECTION64_PATH"

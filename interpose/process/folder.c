@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "core/base/clock.h"
 #include "interpose/elf/elf.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/process.h"
 
 #define MOST_OUTPUTS  10000    /* names tried for a trace */

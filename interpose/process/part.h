@@ -6,7 +6,7 @@
 #define WEIR_INTERPOSE_PART_H
 
 typedef struct process_part { /* NULL: nothing to do */
-  void (*start)(void);        /* once, before everything below; reads its options (options.h) */
+  void (*start)(void);        /* once, before everything below; reads its options (settings.h) */
   void (*first_event)(void);  /* once, in the thread that records it: remarks for the trace */
   void (*context)(void);      /* a context was met for the first time, by a call in this thread */
   void (*thread_ends)(void);  /* of that thread; and when the process ends */

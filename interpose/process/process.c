@@ -28,7 +28,7 @@
 #include "interpose/elf/objects.h"
 #include "interpose/process/folder.h"
 #include "interpose/process/mode.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
 #include "interpose/process/thread.h"

@@ -20,7 +20,7 @@
 #include "core/trace/stack.h"
 #include "interpose/elf/elf.h"
 #include "interpose/elf/objects.h"
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/python/python.h"
 

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 #include "core/base/clock.h"
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/stats.h"
 

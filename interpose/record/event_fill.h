@@ -5,7 +5,7 @@
 #define WEIR_INTERPOSE_EVENT_FILL_H
 
 #include "interpose/process/mode.h"
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/record.h"
 #include "interpose/record/work.h"

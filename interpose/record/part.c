@@ -1,6 +1,6 @@
 /* part.c: the recorder's part in the life of a process (process/part.h). */
 #include "interpose/process/part.h"
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/device_memory.h"
 #include "interpose/record/imported.h"

@@ -9,7 +9,7 @@
 #include "core/base/fork.h"
 #include "core/base/reroutes.h"
 #include "interpose/process/process.h"
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/record/stats.h"
@@ -76,7 +76,7 @@ static void sample(pool *p)
   cache_event_pool(start, handle, p->device, p->from_start, &now);
 }
 
-/* The lock is had at once, and no capture is live: asking is a step (capture.h). */
+/* The lock is had at once, and no capture is live: asking is a step (captures.h). */
 static bool begin_queries(void)
 {
   if (pthread_mutex_trylock(&lock)) return false;

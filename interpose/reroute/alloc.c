@@ -8,7 +8,7 @@
 #include "interpose/reroute/context_cache.h"
 
 #include "interpose/reroute/poison.h"
-#include "interpose/reroute/rules.h"
+#include "interpose/reroute/cache_rules.h"
 #include "interpose/record/hash_table.h"
 #include "interpose/record/within.h"
 #include "interpose/record/work.h"

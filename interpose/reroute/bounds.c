@@ -12,7 +12,7 @@
  * An address that is the start of a block costs a look-up. One inside a block is compared with the
  * block that the thread's last such copy was in, and else the driver is asked where its block
  * starts. */
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/pointers.h"
 #include "interpose/reroute/block_cache.h"

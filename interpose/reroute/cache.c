@@ -14,7 +14,7 @@
 #include "interpose/reroute/access.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/record/stats.h"
-#include "interpose/reroute/rules.h"
+#include "interpose/reroute/cache_rules.h"
 #include "interpose/process/tools.h"
 #include "interpose/record/work.h"
 #include "interpose/elf/elf.h"

@@ -8,7 +8,7 @@
 #include "interpose/reroute/access.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/reroute.h"
-#include "interpose/reroute/rules.h"
+#include "interpose/reroute/cache_rules.h"
 #include "interpose/staging/staging.h"
 
 /* ---- what may be staged ---------------------------------------------------------------------- */

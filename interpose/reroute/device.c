@@ -2,10 +2,10 @@
  * with the context current for as long as that takes. The pointer map knows a cache's memory from
  * the moment the driver gives it until it goes back, whoever has it meanwhile. While a stream
  * capture is live nothing is recorded or queried: the work that a marker would have covered counts
- * as not complete (capture.h). */
+ * as not complete (captures.h). */
 #include "interpose/reroute/device.h"
 
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/record/pointers.h"
@@ -37,7 +37,7 @@ static void pop_context(bool pushed)
   if (r == CUDA_SUCCESS) r = (call);                                                               \
   pop_context(pushed)
 
-/* The same for what may take its time, and for a step (capture.h). */
+/* The same for what may take its time, and for a step (captures.h). */
 #define HERE_RELAXED(call)                                                                         \
   capture_relaxed mode = capture_relax();                                                          \
   HERE(call);                                                                                      \

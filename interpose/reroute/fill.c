@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "core/base/clock.h"
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 
 enum { CONTEXTS = 256, SEED_WORDS = 512 };

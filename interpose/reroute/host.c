@@ -3,7 +3,7 @@
 #include "interpose/reroute/context_cache.h"
 
 #include <string.h>
-#include "interpose/reroute/rules.h"
+#include "interpose/reroute/cache_rules.h"
 
 /* How to get it: the original, one of the two. */
 typedef struct host_way {

@@ -2,13 +2,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "interpose/process/options.h"
+#include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
 #include "interpose/process/tools.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/reroute.h"
-#include "interpose/reroute/rules.h"
+#include "interpose/reroute/cache_rules.h"
 
 #define CACHE_DECAY_MS 2000
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/reroute/fill.h"

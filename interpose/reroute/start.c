@@ -5,7 +5,7 @@
 #include "interpose/record/subscriber.h"
 #include "interpose/reroute/fill.h"
 #include "interpose/reroute/reroute.h"
-#include "interpose/reroute/rules.h"
+#include "interpose/reroute/cache_rules.h"
 #include "interpose/reroute/context_cache.h"
 #include "interpose/staging/staging.h"
 

@@ -27,7 +27,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/staging/staging.h"
 #include "interpose/staging/calibration.h"

@@ -6,7 +6,7 @@
 #define WEIR_REPORTS_GIVEN_H
 
 #include "core/base/map.h"
-#include "reports/findings/ranges.h"
+#include "reports/findings/address_set.h"
 
 /* What a call does that is one of these; its numbers are as the table of hooks has them. */
 typedef enum wr_giving {

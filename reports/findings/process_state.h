@@ -3,7 +3,7 @@
 #define WEIR_REPORTS_PROCESS_STATE_H
 
 #include "reports/findings/given.h"
-#include "reports/findings/ranges.h"
+#include "reports/findings/address_set.h"
 
 typedef struct wr_upload { /* a copy to a device */
   int64_t event, duration;

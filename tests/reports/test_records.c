@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include "core/base/map.h"
-#include "reports/findings/ranges.h"
+#include "reports/findings/address_set.h"
 #include "reports/findings/records.h"
 
 enum { MANY = 200000, DRAWS = 40000, SPAN = 4096, LONGEST = 64, MOST = 256 };

@@ -1,4 +1,4 @@
-/* capture.h: stream captures of the program, and what Weir does of its own during them.
+/* captures.h: stream captures of the program, and what Weir does of its own during them.
  *
  * Beside a capture much is forbidden, and some of it spoils the capture instead of failing: to wait
  * for a context of which a stream is captured, to record an event in such a stream, to ask or wait
@@ -17,8 +17,8 @@
  * Captures are counted from before the driver is asked to begin one until after it has ended one,
  * at any depth of calls: libweir's own, and those that a signal handler begins, are captures too.
  */
-#ifndef WEIR_INTERPOSE_CAPTURE_H
-#define WEIR_INTERPOSE_CAPTURE_H
+#ifndef WEIR_INTERPOSE_CAPTURES_H
+#define WEIR_INTERPOSE_CAPTURES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
-/* options.h: how the folders read their options from the environment, at the start. A bad one is
+/* settings.h: how the folders read their options from the environment, at the start. A bad one is
  * reported, once a process tree, and its default serves. */
-#ifndef WEIR_INTERPOSE_OPTIONS_H
-#define WEIR_INTERPOSE_OPTIONS_H
+#ifndef WEIR_INTERPOSE_SETTINGS_H
+#define WEIR_INTERPOSE_SETTINGS_H
 
 #include <limits.h>
 #include <stdbool.h>

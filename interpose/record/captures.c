@@ -1,4 +1,4 @@
-/* capture.c: see capture.h. Two counters exclude steps and captures: who makes a step counts it,
+/* captures.c: see captures.h. Two counters exclude steps and captures: who makes a step counts it,
  * then looks whether a capture is counted; who begins a capture counts it, then looks whether a
  * step is. At least one of the two sees the other: a step gives way, a begin waits. Only steps and
  * begins touch them.
@@ -7,7 +7,7 @@
  * after its own look at the captures: a wait for a context from the time before the first begin
  * (reroute/device.c), or a call that the driver holds up. The work that it waits for may need what
  * this thread does next. */
-#include "interpose/record/capture.h"
+#include "interpose/record/captures.h"
 
 #include <errno.h>
 #include <sched.h>

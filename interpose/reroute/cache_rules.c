@@ -1,9 +1,9 @@
-/* rules.c: see rules.h. What is known of a call site is kept by its address in a table that is only
+/* cache_rules.c: see cache_rules.h. What is known of a call site is kept by its address in a table that is only
  * ever filled: after a dlclose() the same addresses go by other keys.
  *
  * A function's name is looked for in the symbol tables of its file, as it lies on the disk: the
  * dynamic one has only what is exported. */
-#include "interpose/reroute/rules.h"
+#include "interpose/reroute/cache_rules.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* ranges.c: see ranges.h. */
-#include "reports/findings/ranges.h"
+/* address_set.c: see address_set.h. */
+#include "reports/findings/address_set.h"
 #include <search.h>
 #include <stdlib.h>
 

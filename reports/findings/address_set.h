@@ -1,6 +1,6 @@
-/* ranges.h: a set of ranges of addresses of which no two overlap. */
-#ifndef WEIR_REPORTS_FINDINGS_RANGES_H
-#define WEIR_REPORTS_FINDINGS_RANGES_H
+/* address_set.h: a set of ranges of addresses of which no two overlap. */
+#ifndef WEIR_REPORTS_FINDINGS_ADDRESS_SET_H
+#define WEIR_REPORTS_FINDINGS_ADDRESS_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
-/* rules.h: the user's rules (core/base/rules.h) as the handlers ask them.
+/* cache_rules.h: the user's rules (core/base/rules.h) as the handlers ask them.
  *
  * At start the rules become sets: each rule a bit, and for each stretch of sizes between two bounds
  * the rules that it fits. A call asks for the set of its size, and where a rule in it names a
  * module or a function, for the set of its call site, which is found out once. No stack is walked:
  * the caller is the one that the hooked function returns to. */
-#ifndef WEIR_INTERPOSE_RULES_H
-#define WEIR_INTERPOSE_RULES_H
+#ifndef WEIR_INTERPOSE_CACHE_RULES_H
+#define WEIR_INTERPOSE_CACHE_RULES_H
 
 #include <stdbool.h>
 #include <stdint.h>

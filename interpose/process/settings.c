@@ -1,5 +1,5 @@
-/* options.c: see options.h. */
-#include "interpose/process/options.h"
+/* settings.c: see settings.h. */
+#include "interpose/process/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
