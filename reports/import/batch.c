@@ -8,7 +8,7 @@
 /* ---- weir_feed: rows in memory as a virtual table -------------------------------------------- */
 
 struct wr_feed {
-  const wr_rows *rows;
+  const wr_batch_rows *rows;
 };
 
 typedef struct feed_table {
@@ -72,7 +72,7 @@ static int feed_filter(sqlite3_vtab_cursor *cursor, int number, const char *name
 {
   (void)number, (void)name, (void)argc, (void)argv;
   feed_cursor *c = (feed_cursor *)cursor;
-  const wr_rows *rows = ((feed_table *)cursor->pVtab)->feed->rows;
+  const wr_batch_rows *rows = ((feed_table *)cursor->pVtab)->feed->rows;
   c->at = rows ? rows->row : NULL;
   c->end = rows ? rows->row + rows->count : NULL;
   return SQLITE_OK;
@@ -179,7 +179,7 @@ void wr_batch_close(wr_batch *b)
 
 wr_row *wr_batch_row(wr_batch *b, wr_table table)
 {
-  wr_rows *rows = &b->rows[table];
+  wr_batch_rows *rows = &b->rows[table];
   if (!wr_grow(&rows->row, &rows->capacity, rows->count + 1, sizeof(wr_row))) return NULL;
   wr_row *row = &rows->row[rows->count++];
   *row = (wr_row){0};

@@ -61,10 +61,10 @@ typedef struct wr_row {
 
 #define WR_REAL(column) (0x10000u << (column))
 
-typedef struct wr_rows {
+typedef struct wr_batch_rows {
   wr_row *row;
   size_t count, capacity;
-} wr_rows;
+} wr_batch_rows;
 
 /* A statement to run with values: rows with text, and updates. */
 typedef struct wr_op {
@@ -83,7 +83,7 @@ typedef struct wr_op {
 
 typedef struct wr_batch {
   wr_db db;
-  wr_rows rows[WR_TABLE_COUNT];
+  wr_batch_rows rows[WR_TABLE_COUNT];
   wr_op *ops;
   size_t op_count, op_capacity;
   sqlite3_stmt *insert[WR_TABLE_COUNT];

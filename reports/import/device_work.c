@@ -38,7 +38,7 @@ weir_status wr_take_correlation(wr_spool *s, wr_thread *t, const trace_event *he
   if (!head->a || head->a > UINT32_MAX || t->correlations == MOST_CORRELATIONS) return WEIR_OK;
   if (!wr_grow(&t->correlation, &t->correlation_capacity, t->correlations + 1, sizeof(uint32_t)))
     return wr_out_of_memory(s->im);
-  wr_rows *rows = &s->im->batch.rows[WR_TABLE_DEVICE_CALL];
+  wr_batch_rows *rows = &s->im->batch.rows[WR_TABLE_DEVICE_CALL];
   if (!wr_grow(&rows->row, &rows->capacity, rows->count + t->correlations + 1, sizeof(wr_row)))
     return wr_out_of_memory(s->im);
   t->correlation[t->correlations++] = (uint32_t)head->a;
@@ -105,7 +105,7 @@ static void fill_operation(wr_row *row, wr_spool *s, const device_operation *o)
 
 weir_status wr_take_device_work(wr_spool *s, const void *payload, size_t bytes)
 {
-  wr_rows *rows = &s->im->batch.rows[WR_TABLE_DEVICE_WORK];
+  wr_batch_rows *rows = &s->im->batch.rows[WR_TABLE_DEVICE_WORK];
   size_t count = bytes / sizeof(device_operation);
   if (!wr_grow(&rows->row, &rows->capacity, rows->count + count, sizeof(wr_row)))
     return wr_out_of_memory(s->im);

@@ -16,13 +16,13 @@ static wr_row node_row(int64_t change, int64_t position, const graph_node_info *
 
 static bool make_row_room(wr_batch *b, wr_table table, size_t more)
 {
-  wr_rows *rows = &b->rows[table];
+  wr_batch_rows *rows = &b->rows[table];
   return wr_grow(&rows->row, &rows->capacity, rows->count + more, sizeof(wr_row));
 }
 
 static void add_node_rows(wr_batch *b, wr_thread *t, const void *payload, size_t count)
 {
-  wr_rows *rows = &b->rows[WR_TABLE_GRAPH_NODE];
+  wr_batch_rows *rows = &b->rows[WR_TABLE_GRAPH_NODE];
   graph_node_info n;
   for (size_t i = 0; i < count; i++) {
     memcpy(&n, (const char *)payload + i * sizeof(n), sizeof(n));
@@ -66,7 +66,7 @@ weir_status wr_graph_take(wr_spool *s, wr_thread *t, const trace_event *head, co
                       (int64_t)head->a, (int64_t)head->b, (int64_t)count}};
   if (!t->last_call) row.nulls |= 1u << 4;
   if (!head->mem) row.nulls |= 1u << 8;
-  wr_rows *rows = &b->rows[WR_TABLE_GRAPH_CHANGE];
+  wr_batch_rows *rows = &b->rows[WR_TABLE_GRAPH_CHANGE];
   rows->row[rows->count++] = row;
   add_node_rows(b, t, payload, count);
   wr_span(im, time, time);

@@ -197,8 +197,8 @@ static weir_status add_stack(wr_spool *s, const uint64_t *frames, size_t depth, 
     weir_status st = find_frame(s, frames[i], time, &ids[i]);
     if (st) return st;
   }
-  wr_rows *rows = &im->batch.rows[WR_TABLE_STACK_FRAME];
-  wr_rows *stacks = &im->batch.rows[WR_TABLE_STACK];
+  wr_batch_rows *rows = &im->batch.rows[WR_TABLE_STACK_FRAME];
+  wr_batch_rows *stacks = &im->batch.rows[WR_TABLE_STACK];
   if (!wr_grow(&rows->row, &rows->capacity, rows->count + depth, sizeof(wr_row)) ||
       !wr_grow(&stacks->row, &stacks->capacity, stacks->count + 1, sizeof(wr_row)))
     return wr_out_of_memory(im);
