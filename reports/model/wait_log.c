@@ -252,6 +252,43 @@ static wr_queue_call translate(const uint8_t *roles, const stored_call *x)
   return c;
 }
 
+/* ---- templates ------------------------------------------------------------------------------- */
+
+/* How an event of a template becomes a call. */
+enum way {
+  WAY_NONE,       /* to the queues it is nothing */
+  WAY_WITH_BYTES, /* the template's call, of the event's bytes */
+  WAY_WITH_A,     /* ... of its `a` */
+  WAY_PLAIN,      /* ... of none of its numbers */
+  WAY_WHOLE       /* what it is depends on the event */
+};
+
+typedef struct template_call {
+  wr_queue_call call; /* but for the event's id, times and `handle` */
+  uint8_t how_empty;  /* `how` of an event without bytes */
+  uint8_t way;
+} template_call;
+
+static template_call call_of_template(const uint8_t *roles, stored_call x)
+{
+  uint8_t kind = x.event.kind;
+  bool moves = kind == WEIR_EV_COPY || kind == WEIR_EV_MEMSET, waits = kind == WEIR_EV_SYNC;
+  bool depends = kind == WEIR_EV_EVENT || kind == WEIR_EV_STREAM || kind == WEIR_EV_RESET ||
+                 (waits && x.event.sync_type == WEIR_SYNC_QUERY);
+  if (!kind) return (template_call){.way = WAY_NONE};
+  if (depends) return (template_call){.way = WAY_WHOLE};
+  uint8_t how_empty = translate(roles, &x).how;
+  x.event.bytes = 1;
+  template_call t = {.call = translate(roles, &x), .how_empty = how_empty};
+  if (t.call.act == WR_ACT_WORK || t.call.act == WR_ACT_PEER_WORK)
+    t.call.host = (uint8_t)host_side(&x.event);
+  t.way = t.call.act == WR_ACT_NONE ? WAY_NONE
+          : moves                   ? WAY_WITH_BYTES
+          : waits                   ? WAY_WITH_A
+                                    : WAY_PLAIN;
+  return t;
+}
+
 /* ---- walking --------------------------------------------------------------------------------- */
 
 struct wr_wait_pass {
@@ -265,6 +302,7 @@ struct wr_wait_pass {
   wr_queues *queues;
   const wr_events *events; /* borrowed */
   stored_call *templates;  /* what events have in common, in the order of theirs; owned */
+  template_call *calls;    /* owned; by template; with device times all are WAY_WHOLE */
   bool temporary;
   wr_wait_rows *rows;  /* of `wait_detail`, owned; NULL: they go into SQLite's table */
   uint32_t *threads;   /* owned; by template: its thread, from 0 */
@@ -372,12 +410,17 @@ static weir_status store_templates(wr_wait_pass *w)
   w->sums = calloc(count + 1, sizeof(*w->sums));
   w->several = calloc(count + 1, sizeof(*w->several));
   w->threads = calloc(count + 1, sizeof(*w->threads));
-  if (!w->templates || !w->sums || !w->several || !w->threads || !find_several(w) ||
+  w->calls = calloc(count + 1, sizeof(*w->calls));
+  if (!w->templates || !w->calls || !w->sums || !w->several || !w->threads || !find_several(w) ||
       !number_threads(w))
     return no_memory_for_log(w->db);
   for (size_t i = 0; i < count; i++)
     if (is_taken(w, &w->events->templates[i]))
       w->templates[i] = stored_of(&w->events->templates[i]);
+  for (size_t i = 0; i < count; i++)
+    w->calls[i] = call_of_template(w->roles, w->templates[i]);
+  for (size_t i = 0; w->device.any && i < count; i++)
+    w->calls[i].way = w->templates[i].event.kind ? WAY_WHOLE : WAY_NONE;
   return WEIR_OK;
 }
 
@@ -397,11 +440,9 @@ static bool queues_work(const wr_wait_pass *w, const trace_event *e)
   return copies || e->kind == WEIR_EV_LAUNCH || role == ROLE_SURE_WORK || role == ROLE_HOST_WORK;
 }
 
-weir_status wr_wait_take(void *pass, const wr_event *e)
+/* Everything that there is to an event. */
+static weir_status take_whole(wr_wait_pass *w, const wr_event *e)
 {
-  wr_wait_pass *w = pass;
-  w->now = e;
-  if (!w->templates[e->at].event.kind) return WEIR_OK;
   stored_call x = w->templates[e->at];
   x.id = e->id;
   x.start = e->start;
@@ -413,6 +454,25 @@ weir_status wr_wait_take(void *pass, const wr_event *e)
     wr_device_log_call(&w->device, x.id, x.start, end_of_polls(&x), &x.event,
                        queues_work(w, &x.event));
   return take_stored(w, &x);
+}
+
+weir_status wr_wait_take(void *pass, const wr_event *e)
+{
+  wr_wait_pass *w = pass;
+  const template_call *t = &w->calls[e->at];
+  if (t->way == WAY_NONE) return WEIR_OK;
+  w->now = e;
+  if (t->way == WAY_WHOLE) return take_whole(w, e);
+  wr_queue_call c = t->call;
+  c.id = e->id;
+  c.start = e->start;
+  c.end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
+  if (t->way == WAY_WITH_A) c.handle = e->a;
+  if (t->way == WAY_WITH_BYTES) {
+    c.handle = e->bytes;
+    if (!e->bytes) c.how = t->how_empty;
+  }
+  return wr_queues_take(w->queues, &c);
 }
 
 static weir_status take_incomplete(void *context, sqlite3_stmt *q)
@@ -636,6 +696,7 @@ void wr_wait_close(wr_wait_pass *w)
   wr_wait_rows_free(w->rows);
   free(w->threads);
   free(w->templates);
+  free(w->calls);
   free(w->sums);
   free(w->several);
   free(w->roles);
