@@ -231,6 +231,7 @@ static wr_act captured_act(const trace_event *e, unsigned role, wr_queue_call *c
 /* A call as its row has it. */
 typedef struct stored_call {
   int64_t id, start, end, process, thread;
+  uint32_t caller;   /* as of a wr_queue_call */
   trace_event event; /* but for its time */
 } stored_call;
 
@@ -244,6 +245,7 @@ static wr_queue_call translate(const uint8_t *roles, const stored_call *x)
                      .stream = e->stream,
                      .process = (int32_t)x->process,
                      .thread = (int32_t)x->thread,
+                     .caller = x->caller,
                      .context = (uint8_t)(e->stack >> 24),
                      .device = e->device};
   unsigned role = e->api < api_total ? roles[e->api] : ROLE_PLAIN;
@@ -386,19 +388,33 @@ static bool find_several(wr_wait_pass *w)
   return good;
 }
 
-/* Numbers the threads of the templates. False: out of memory. */
-static bool number_threads(wr_wait_pass *w)
+/* *at: the number of what has that key, from `first` on. False: out of memory. */
+static bool number_of(hash_map *map, uint64_t key, uint32_t first, uint32_t *at)
 {
-  hash_map threads = {0};
+  bool added;
+  uint64_t *number = hash_map_place(map, key, &added);
+  if (!number) return false;
+  if (added) *number = map->count - 1 + first;
+  *at = (uint32_t)*number;
+  return true;
+}
+
+/* Numbers the threads and the callers of the templates. False: out of memory. */
+static bool number_callers(wr_wait_pass *w)
+{
+  hash_map threads = {0}, callers = {0};
   bool good = true;
   for (size_t i = 0; good && i < w->events->count; i++) {
-    bool added;
-    uint64_t *at = hash_map_place(&threads, (uint64_t)w->events->templates[i].thread, &added);
-    good = at != NULL;
-    if (good && added) *at = threads.count - 1;
-    if (good) w->threads[i] = (uint32_t)*at;
+    const wr_template *t = &w->events->templates[i];
+    uint64_t key =
+        hash_mix(hash_mix(hash_mix(hash_mix(19, (uint64_t)t->process), (uint64_t)t->thread),
+                          (uint64_t)t->context & 255),
+                 (uint64_t)t->stream);
+    good = number_of(&threads, (uint64_t)t->thread, 0, &w->threads[i]) &&
+           number_of(&callers, key, 1, &w->templates[i].caller);
   }
   hash_map_free(&threads);
+  hash_map_free(&callers);
   return good;
 }
 
@@ -411,12 +427,12 @@ static weir_status store_templates(wr_wait_pass *w)
   w->several = calloc(count + 1, sizeof(*w->several));
   w->threads = calloc(count + 1, sizeof(*w->threads));
   w->calls = calloc(count + 1, sizeof(*w->calls));
-  if (!w->templates || !w->calls || !w->sums || !w->several || !w->threads || !find_several(w) ||
-      !number_threads(w))
+  if (!w->templates || !w->calls || !w->sums || !w->several || !w->threads || !find_several(w))
     return no_memory_for_log(w->db);
   for (size_t i = 0; i < count; i++)
     if (is_taken(w, &w->events->templates[i]))
       w->templates[i] = stored_of(&w->events->templates[i]);
+  if (!number_callers(w)) return no_memory_for_log(w->db);
   for (size_t i = 0; i < count; i++)
     w->calls[i] = call_of_template(w->roles, w->templates[i]);
   for (size_t i = 0; w->device.any && i < count; i++)

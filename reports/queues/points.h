@@ -28,13 +28,14 @@ typedef struct wr_points {
   bool any; /* it may be anything besides: there were too many, or it was not seen */
 } wr_points;
 
-/* Adds a point, in no order yet. False: out of memory. */
-bool wr_points_add(wr_points *set, const wr_point *p);
+/* Adds a point; one in the same queue takes in what is further on. *hint: from 0, as the point before left it; quick where
+ * queues ascend. False: out of memory. */
+bool wr_points_join(wr_points *set, const wr_point *p, size_t *hint);
 
-/* Brings what was added in order, and points in the same queue together. */
-void wr_points_order(wr_points *set);
+/* Of more than WR_POINTS_MOST the rest becomes `any`. */
+void wr_points_cut(wr_points *set);
 
-/* Makes *to what *from is; of more than WR_POINTS_MOST the rest becomes `any`. */
+/* Makes *to what *from is, and cuts it. False: out of memory. */
 bool wr_points_keep(wr_points *to, const wr_points *from);
 
 void wr_points_free(wr_points *set);

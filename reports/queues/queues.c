@@ -5,16 +5,23 @@
  * that an event captures, and completing it completes these. Points at or below `done` are dropped
  * wherever they are met, so that the sets hold what may be pending and are small.
  *
+ * Points are joined: of two in one queue the further one has it all. So what may be pending in a
+ * whole context is all of its queues, whatever these wait for, as long as that is in the context
+ * too: `outside` and `aside` mark the queues of which it need not be. Nearly all waits are judged
+ * so, by one look at each queue in which something may be pending.
+ *
  * A call is *open* from its start until the pass has come by its end. What other threads' open
  * calls do may come before or after what a call does: `may` has it, `sure` has not. What a wait
  * shows is known at its end. */
 #include "reports/queues/queues.h"
 #include <stdlib.h>
+#include <string.h>
 #include "core/base/map.h"
 #include "reports/base/util.h"
 #include "reports/queues/points.h"
 
 enum { OPEN_MOST = 512, NO_NUMBER = 255 };
+#define NO_QUEUE UINT32_MAX
 
 typedef struct queue {
   uint64_t handle;
@@ -28,9 +35,11 @@ typedef struct queue {
   uint64_t done, done_bytes;
   int64_t done_by; /* row of the wait that showed it */
   wr_points after;
-  uint64_t followed; /* changes on the other side of the default stream's rule that `after` has */
-  uint32_t open;     /* open calls that change it */
-  size_t active;     /* place in its context's list, from 1; 0: nothing is pending */
+  bool outside;       /* `after` may have points in queues of other contexts */
+  bool aside;         /* ... in queues on neither side of the default stream's rule */
+  uint64_t followed;  /* changes on the other side of the default stream's rule that `after` has */
+  uint16_t open_call; /* the first of the open calls that change it, from 1 */
+  size_t active;      /* place in its context's list, from 1; 0: nothing is pending */
 } queue;
 
 typedef struct context {
@@ -39,6 +48,7 @@ typedef struct context {
   size_t count, capacity;
   uint64_t legacy_changes, blocking_changes; /* from 1 */
   int64_t done_by;                           /* the latest of its queues */
+  uint32_t open;                             /* open calls that change any of its queues */
   uint8_t device;                            /* 255: not known */
 } context;
 
@@ -46,18 +56,26 @@ typedef struct event {
   wr_points at;
   bool unseen;        /* what it captured is not known */
   uint32_t queue;     /* in which it was recorded, from 1; 0: not yet, or a whole context */
+  uint32_t askers;    /* open calls that ask an event at this place */
   int64_t busy_until; /* end of the call that recorded it last */
 } event;
+
+typedef struct done_point {
+  uint32_t queue;
+  uint64_t number, bytes; /* of its last operation that is complete; as of a point */
+} done_point;
 
 typedef struct open_call {
   int64_t end, id;
   int32_t thread;
-  uint32_t queue;  /* that it changes, from 1 */
-  uint32_t event;  /* that it asks, from 1 */
-  uint64_t number; /* of its operation; UINT64_MAX: it is none */
+  uint32_t queue;        /* that it changes, from 1 */
+  uint16_t next, before; /* open calls that change the same, from 1 */
+  uint32_t event;        /* that it asks, from 1 */
+  uint64_t number;       /* of its operation; UINT64_MAX: it is none */
   uint64_t bytes_before;
-  uint64_t calls;                      /* taken so far, with it */
-  wr_points says;                      /* what is complete at its end */
+  uint64_t calls;   /* taken so far, with it */
+  done_point *says; /* what is complete at its end; owned, its room serves again */
+  size_t said, capacity;
   uint32_t clear_queue, clear_context; /* of which it covers all, from 1 */
 } open_call;
 
@@ -66,6 +84,12 @@ typedef struct process {
   uint32_t peer_queue; /* of the last WR_ACT_PEER_WORK, from 1 */
   uint64_t peer_number;
 } process;
+
+typedef struct
+    caller { /* what calls of one number have in common; places from 1, 0: not looked for */
+  uint32_t process, context, queue;
+  uint64_t streams; /* wr_queues.streams at which `queue` was found */
+} caller;
 
 struct wr_queues {
   wr_verdict_fn verdict;
@@ -80,13 +104,19 @@ struct wr_queues {
   size_t event_count, event_capacity, process_count, process_capacity;
   uint32_t *unused; /* places of destroyed events */
   size_t unused_count, unused_capacity;
+  caller *callers; /* by number */
+  size_t caller_count, caller_capacity;
+  uint64_t streams; /* how often a stream's handle has become another's */
   open_call open[OPEN_MOST];
+  uint16_t
+      opened[OPEN_MOST];   /* places in `open`; of those behind the first open_count none is open */
+  int64_t ends[OPEN_MOST]; /* of the first open_count of them */
   size_t open_count;
   int64_t next_end; /* the earliest of the open calls */
   uint64_t calls;
-  wr_points set;           /* for one call */
-  wr_queue_call last_call; /* whose queue is `last_queue` */
-  uint32_t last_queue;
+  wr_points set; /* for one call */
+  size_t hint;   /* of what was joined to it last */
+  size_t joined; /* points that were, more than one a queue */
 };
 
 static weir_status no_memory_to_judge(void)
@@ -118,7 +148,21 @@ static uint64_t key_of_object(int64_t kind, int64_t process, uint64_t what, uint
   return hash_mix(hash_mix(hash_mix((uint64_t)kind, (uint64_t)process), what), thread);
 }
 
-static process *process_of(wr_queues *m, int64_t row)
+/* NULL: the call has no number, or it is out of memory. */
+static caller *caller_of(wr_queues *m, const wr_queue_call *c)
+{
+  if (!c->caller) return NULL;
+  if (c->caller >= m->caller_count) {
+    if (!wr_grow(&m->callers, &m->caller_capacity, (size_t)c->caller + 1, sizeof(caller)))
+      return NULL;
+    memset(m->callers + m->caller_count, 0,
+           (m->caller_capacity - m->caller_count) * sizeof(caller));
+    m->caller_count = m->caller_capacity;
+  }
+  return &m->callers[c->caller];
+}
+
+static process *find_process(wr_queues *m, int64_t row)
 {
   uint32_t place = 0;
   bool made;
@@ -129,7 +173,16 @@ static process *process_of(wr_queues *m, int64_t row)
   return &m->processes[place];
 }
 
-static bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
+static process *process_of(wr_queues *m, const wr_queue_call *c)
+{
+  caller *known = caller_of(m, c);
+  if (known && known->process) return &m->processes[known->process - 1];
+  process *p = find_process(m, c->process);
+  if (p && known) known->process = (uint32_t)(p - m->processes) + 1;
+  return p;
+}
+
+static bool look_for_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 {
   bool made;
   if (!find_or_add(&m->context_of, key_of_object(0, c->process, c->context, 0), &m->contexts,
@@ -138,6 +191,17 @@ static bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
   if (made)
     m->contexts[*place] =
         (context){.legacy_changes = 1, .blocking_changes = 1, .device = NO_NUMBER};
+  return true;
+}
+
+static bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
+{
+  caller *known = caller_of(m, c);
+  if (known && known->context)
+    *place = known->context - 1;
+  else if (!look_for_context(m, c, place))
+    return false;
+  if (known) known->context = *place + 1;
   if (c->act != WR_ACT_WORK && c->act != WR_ACT_PEER_WORK && c->device != NO_NUMBER)
     m->contexts[*place].device = c->device;
   return true;
@@ -149,12 +213,6 @@ static uint64_t queue_key(const wr_queue_call *c)
   if (c->stream == WR_QUEUE_PER_THREAD)
     return key_of_object(3, c->process, c->context, (uint64_t)c->thread);
   return key_of_object(1, c->process, c->stream, 0);
-}
-
-static bool same_queue(const wr_queue_call *a, const wr_queue_call *b)
-{
-  return a->stream == b->stream && a->process == b->process && a->thread == b->thread &&
-         a->context == b->context;
 }
 
 static bool init_queue(wr_queues *m, const wr_queue_call *c, uint32_t place)
@@ -173,20 +231,25 @@ static bool init_queue(wr_queues *m, const wr_queue_call *c, uint32_t place)
   return true;
 }
 
-/* The queue of the call's stream, made where it is new. */
-static bool queue_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
+static bool look_for_queue(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 {
   bool made;
-  if (m->queue_count && same_queue(c, &m->last_call)) {
-    *place = m->last_queue;
-    return true;
-  }
   if (!find_or_add(&m->queue_of, queue_key(c), &m->queues, &m->queue_count, &m->queue_capacity,
                    sizeof(queue), place, &made))
     return false;
-  if (made && !init_queue(m, c, *place)) return false;
-  m->last_call = *c;
-  m->last_queue = *place;
+  return !made || init_queue(m, c, *place);
+}
+
+/* The queue of the call's stream, made where it is new. */
+static bool queue_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
+{
+  caller *known = caller_of(m, c);
+  if (known && known->queue && known->streams == m->streams) {
+    *place = known->queue - 1;
+    return true;
+  }
+  if (!look_for_queue(m, c, place)) return false;
+  if (known) known->queue = *place + 1, known->streams = m->streams;
   return true;
 }
 
@@ -203,11 +266,12 @@ static event *event_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
       hash_map_remove(&m->event_of, key);
       return NULL;
     }
+    m->events[m->event_count] = (event){0};
     *at = m->event_count++;
   }
   *place = (uint32_t)*at;
   event *e = &m->events[*place];
-  if (made) *e = (event){.unseen = true, .busy_until = INT64_MIN};
+  if (made) *e = (event){.unseen = true, .busy_until = INT64_MIN, .askers = e->askers};
   return e;
 }
 
@@ -230,10 +294,13 @@ static void activate(wr_queues *m, uint32_t place, bool *worked)
 static void prune(wr_queues *m, queue *q)
 {
   size_t kept = 0;
-  for (size_t i = 0; i < q->after.count; i++)
-    if (q->after.at[i].may > m->queues[q->after.at[i].queue].done)
-      q->after.at[kept++] = q->after.at[i];
+  for (size_t i = 0; i < q->after.count; i++) {
+    if (q->after.at[i].may <= m->queues[q->after.at[i].queue].done) continue;
+    if (kept != i) q->after.at[kept] = q->after.at[i];
+    kept++;
+  }
   q->after.count = kept;
+  if (!kept) q->outside = q->aside = false;
 }
 
 static bool queue_is_idle(wr_queues *m, queue *q)
@@ -259,9 +326,8 @@ static bool retire_queue(wr_queues *m, uint32_t place)
 /* Other threads' open calls change it. */
 static bool contended(const wr_queues *m, uint32_t place, int32_t thread)
 {
-  if (!m->queues[place].open) return false;
-  for (size_t i = 0; i < m->open_count; i++)
-    if (m->open[i].queue == place + 1 && m->open[i].thread != thread) return true;
+  for (uint16_t at = m->queues[place].open_call; at; at = m->open[at - 1].next)
+    if (m->open[at - 1].thread != thread) return true;
   return false;
 }
 
@@ -271,43 +337,54 @@ static wr_point whole_queue(const wr_queues *m, uint32_t place, int32_t thread)
 {
   const queue *q = &m->queues[place];
   wr_point p = {place, q->last, q->last, q->bytes, q->bytes, q->youngest, q->result, q->source};
-  for (size_t i = 0; q->open && i < m->open_count; i++) {
-    const open_call *o = &m->open[i];
-    if (o->queue != place + 1 || o->thread == thread || o->number > p.sure) continue;
+  for (uint16_t at = q->open_call; at; at = m->open[at - 1].next) {
+    const open_call *o = &m->open[at - 1];
+    if (o->thread == thread || o->number > p.sure) continue;
     p.sure = o->number - 1;
     p.sure_bytes = o->bytes_before;
   }
   return p;
 }
 
-static bool add_point(wr_queues *m, wr_point p, bool sure)
+static bool join_point(wr_queues *m, wr_points *set, const wr_point *from, bool sure)
 {
-  const queue *q = &m->queues[p.queue];
-  if (p.may <= q->done) return true;
-  if (!sure || p.sure < q->done) {
-    p.sure = q->done < p.may ? q->done : p.may;
-    p.sure_bytes = q->done_bytes;
-  }
-  return wr_points_add(&m->set, &p);
+  const queue *q = &m->queues[from->queue];
+  if (from->may <= q->done) return true;
+  m->joined++;
+  if (sure && from->sure >= q->done) return wr_points_join(set, from, &m->hint);
+  wr_point p = *from;
+  p.sure = q->done;
+  p.sure_bytes = q->done_bytes;
+  return wr_points_join(set, &p, &m->hint);
 }
 
-/* Adds what waits in a queue, and for what. */
+/* Joins what waits in a queue, and for what, but for points in queue `but`. */
+static bool join_queue(wr_queues *m, wr_points *set, uint32_t place, int32_t thread, bool sure,
+                       uint32_t but)
+{
+  queue *q = &m->queues[place];
+  set->any |= q->after.any;
+  if (q->last > q->done && place != but) {
+    wr_point whole = whole_queue(m, place, thread);
+    if (!join_point(m, set, &whole, sure)) return false;
+  }
+  prune(m, q);
+  sure = sure && q->after.count && !contended(m, place, thread);
+  for (size_t i = 0; i < q->after.count; i++)
+    if (q->after.at[i].queue != but && !join_point(m, set, &q->after.at[i], sure)) return false;
+  return true;
+}
+
 static bool add_queue(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
-  bool alone = !contended(m, place, thread);
-  queue *q = &m->queues[place];
-  if (!add_point(m, whole_queue(m, place, thread), sure)) return false;
-  prune(m, q);
-  for (size_t i = 0; i < q->after.count; i++)
-    if (!add_point(m, q->after.at[i], sure && alone)) return false;
-  m->set.any |= q->after.any;
-  return true;
+  return join_queue(m, &m->set, place, thread, sure, NO_QUEUE);
 }
 
 static void empty_set(wr_queues *m)
 {
   m->set.count = 0;
   m->set.any = false;
+  m->joined = m->hint = 0;
 }
 
 /* All that is pending in a context; `blocking`: in the streams that the legacy default stream waits
@@ -322,7 +399,7 @@ static bool add_context(wr_queues *m, uint32_t of, int32_t thread, bool sure, bo
     i++;
     if (blocking && !q->may_block) continue;
     if (!add_queue(m, place, thread, sure && (!blocking || q->blocking))) return false;
-    if (blocking && m->set.count > 4 * WR_POINTS_MOST) {
+    if (blocking && m->joined > 4 * WR_POINTS_MOST) {
       m->set.any = true;
       return true;
     }
@@ -355,18 +432,63 @@ static bool nothing_on_other_side(const wr_queues *m, const queue *q)
   return !q->may_block || !x->legacy || !m->queues[x->legacy - 1].active;
 }
 
-/* What the set has besides becomes what the queue waits for. */
-static bool keep_after(wr_queues *m, uint32_t place)
+/* What the queue waits for is about to grow. Where other threads' open calls change it, too, nothing
+ * of it is sure. */
+static void begin_after(wr_queues *m, uint32_t place, int32_t thread)
+{
+  queue *q = &m->queues[place];
+  prune(m, q);
+  if (!q->after.count || !contended(m, place, thread)) return;
+  for (size_t i = 0; i < q->after.count; i++)
+    q->after.at[i].sure = 0, q->after.at[i].sure_bytes = 0;
+}
+
+static bool end_after(wr_queues *m, uint32_t place)
 {
   bool worked = true;
-  size_t kept = 0;
-  wr_points_order(&m->set);
-  for (size_t i = 0; i < m->set.count; i++)
-    if (m->set.at[i].queue != place) m->set.at[kept++] = m->set.at[i];
-  m->set.count = kept;
-  if (!wr_points_keep(&m->queues[place].after, &m->set)) return false;
-  if (kept || m->set.any) activate(m, place, &worked);
+  queue *q = &m->queues[place];
+  wr_points_cut(&q->after);
+  if (q->after.count || q->after.any) activate(m, place, &worked);
   return worked;
+}
+
+/* Where the points lie that a queue has come to wait for. */
+static void note_places(wr_queues *m, queue *q, const wr_points *points)
+{
+  for (size_t i = 0; i < points->count; i++) {
+    const queue *in = &m->queues[points->at[i].queue];
+    q->outside |= in->context != q->context;
+    q->aside |= !in->legacy && !in->may_block;
+  }
+}
+
+/* An action of the legacy stream waits for all streams that may block. */
+static bool follow_blocking(wr_queues *m, uint32_t place, int32_t thread, bool sure)
+{
+  queue *q = &m->queues[place];
+  empty_set(m);
+  begin_after(m, place, thread);
+  m->joined = q->after.count + (q->last > q->done);
+  if (!add_context(m, q->context, thread, sure, true)) return false;
+  note_places(m, q, &m->set);
+  m->hint = 0;
+  for (size_t i = 0; i < m->set.count; i++)
+    if (m->set.at[i].queue != place && !wr_points_join(&q->after, &m->set.at[i], &m->hint))
+      return false;
+  q->after.any |= m->set.any;
+  return end_after(m, place);
+}
+
+static bool follow_legacy(wr_queues *m, uint32_t place, int32_t thread, bool sure)
+{
+  uint32_t legacy = m->contexts[m->queues[place].context].legacy - 1;
+  begin_after(m, place, thread);
+  queue *q = &m->queues[place];
+  m->hint = 0;
+  if (!join_queue(m, &q->after, legacy, thread, sure && q->blocking, place)) return false;
+  q->outside |= m->queues[legacy].outside;
+  q->aside |= m->queues[legacy].aside;
+  return end_after(m, place);
 }
 
 /* An action in the queue waits for the other side. */
@@ -376,11 +498,10 @@ static bool follow_rule(wr_queues *m, uint32_t place, int32_t thread, bool sure)
   const context *x = &m->contexts[q->context];
   uint64_t changes = q->legacy ? x->blocking_changes : x->legacy_changes;
   if (nothing_on_other_side(m, q) || q->followed == changes) return true;
-  empty_set(m);
-  if (!add_queue(m, place, thread, true) || !add_other_side(m, place, thread, sure)) return false;
-  if (!keep_after(m, place)) return false;
-  m->queues[place].followed = sure && !m->open_count ? changes : 0;
-  return true;
+  bool worked =
+      q->legacy ? follow_blocking(m, place, thread, sure) : follow_legacy(m, place, thread, sure);
+  q->followed = sure && !m->open_count ? changes : 0;
+  return worked;
 }
 
 static void note_change(wr_queues *m, uint32_t place)
@@ -400,16 +521,16 @@ static void watch_done(const wr_queues *m, uint32_t place, int64_t time)
   if (m->watch) m->watch->done(m->watch->context, place, m->queues[place].done, time);
 }
 
-static void say_complete(wr_queues *m, const wr_points *says, const open_call *by)
+static void say_complete(wr_queues *m, const open_call *o)
 {
-  for (size_t i = 0; i < says->count; i++) {
-    const wr_point *p = &says->at[i];
+  for (size_t i = 0; i < o->said; i++) {
+    const done_point *p = &o->says[i];
     queue *q = &m->queues[p->queue];
-    if (p->sure <= q->done) continue;
-    q->done = p->sure;
-    q->done_bytes = p->sure_bytes;
-    q->done_by = m->contexts[q->context].done_by = by->id;
-    watch_done(m, p->queue, by->end);
+    if (p->number <= q->done) continue;
+    q->done = p->number;
+    q->done_bytes = p->bytes;
+    q->done_by = m->contexts[q->context].done_by = o->id;
+    watch_done(m, p->queue, o->end);
     retire_queue(m, p->queue);
   }
 }
@@ -421,10 +542,23 @@ static void clear_any(wr_queues *m, uint32_t place)
   retire_queue(m, place);
 }
 
+/* It changes its queue no more. */
+static void leave_queue(wr_queues *m, open_call *o)
+{
+  queue *q = &m->queues[o->queue - 1];
+  m->contexts[q->context].open--;
+  if (o->before)
+    m->open[o->before - 1].next = o->next;
+  else
+    q->open_call = o->next;
+  if (o->next) m->open[o->next - 1].before = o->before;
+}
+
 static void close_call(wr_queues *m, open_call *o)
 {
-  if (o->queue) m->queues[o->queue - 1].open--;
-  say_complete(m, &o->says, o);
+  if (o->queue) leave_queue(m, o);
+  if (o->event) m->events[o->event - 1].askers--;
+  say_complete(m, o);
   if (o->calls != m->calls) return; /* something was called meanwhile */
   if (o->clear_queue) clear_any(m, o->clear_queue - 1);
   for (size_t i = 0; o->clear_context && i < m->contexts[o->clear_context - 1].count; i++) {
@@ -435,10 +569,12 @@ static void close_call(wr_queues *m, open_call *o)
 
 static void close_at(wr_queues *m, size_t i)
 {
-  close_call(m, &m->open[i]);
-  open_call moved = m->open[i];
-  m->open[i] = m->open[--m->open_count];
-  m->open[m->open_count] = moved; /* its set's room serves again */
+  uint16_t closed = m->opened[i];
+  close_call(m, &m->open[closed]);
+  size_t last = --m->open_count;
+  m->opened[i] = m->opened[last];
+  m->ends[i] = m->ends[last];
+  m->opened[last] = closed;
 }
 
 /* Closes the calls that ended by then. */
@@ -447,11 +583,11 @@ static void close_until(wr_queues *m, int64_t time)
   if (!m->open_count || m->next_end > time) return;
   m->next_end = INT64_MAX;
   for (size_t i = 0; i < m->open_count;) {
-    if (m->open[i].end <= time) {
+    if (m->ends[i] <= time) {
       close_at(m, i);
       continue;
     }
-    if (m->open[i].end < m->next_end) m->next_end = m->open[i].end;
+    if (m->ends[i] < m->next_end) m->next_end = m->ends[i];
     i++;
   }
 }
@@ -461,46 +597,68 @@ static open_call *begin_call(wr_queues *m, const wr_queue_call *c)
   size_t first = 0;
   if (m->open_count == OPEN_MOST) { /* more threads at once: the one to end first has ended */
     for (size_t i = 1; i < m->open_count; i++)
-      if (m->open[i].end < m->open[first].end) first = i;
+      if (m->ends[i] < m->ends[first]) first = i;
     close_at(m, first);
   }
   if (!m->open_count || c->end < m->next_end) m->next_end = c->end;
-  open_call *o = &m->open[m->open_count++];
-  wr_points says = o->says;
-  says.count = 0;
-  *o = (open_call){.end = c->end,
-                   .id = c->id,
-                   .thread = c->thread,
-                   .number = UINT64_MAX,
-                   .calls = m->calls,
-                   .says = says};
+  m->ends[m->open_count] = c->end;
+  open_call *o = &m->open[m->opened[m->open_count++]];
+  o->end = c->end;
+  o->id = c->id;
+  o->thread = c->thread;
+  o->queue = o->event = o->clear_queue = o->clear_context = 0;
+  o->next = o->before = 0;
+  o->number = UINT64_MAX;
+  o->bytes_before = 0;
+  o->calls = m->calls;
+  o->said = 0;
   return o;
 }
 
 static open_call *begin_change(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
   open_call *o = begin_call(m, c);
+  queue *q = &m->queues[place];
+  uint16_t number = (uint16_t)(o - m->open + 1);
   o->queue = place + 1;
-  m->queues[place].open++;
+  o->next = q->open_call;
+  if (o->next) m->open[o->next - 1].before = number;
+  q->open_call = number;
+  m->contexts[q->context].open++;
   return o;
+}
+
+static void ask_event(wr_queues *m, open_call *o, uint32_t place)
+{
+  o->event = place + 1;
+  m->events[place].askers++;
+}
+
+static bool say_point(wr_queues *m, open_call *o, uint32_t place, uint64_t number, uint64_t bytes)
+{
+  if (number <= m->queues[place].done) return true;
+  if (!wr_grow(&o->says, &o->capacity, o->said + 1, sizeof(*o->says))) return false;
+  o->says[o->said++] = (done_point){place, number, bytes};
+  return true;
 }
 
 /* The set is what the call shows to be complete at its end. */
 static bool begin_saying(wr_queues *m, open_call *o)
 {
-  wr_points_order(&m->set);
-  for (size_t i = 0; i < m->set.count; i++)
-    if (m->set.at[i].sure > m->queues[m->set.at[i].queue].done &&
-        !wr_points_add(&o->says, &m->set.at[i]))
-      return false;
+  for (size_t i = 0; i < m->set.count; i++) {
+    const wr_point *p = &m->set.at[i];
+    if (!say_point(m, o, p->queue, p->sure, p->sure_bytes)) return false;
+  }
   return true;
 }
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
 /* The place of the call's context, from 1; 0: nothing was called in it yet. */
-static uint32_t context_place(const wr_queues *m, const wr_queue_call *c)
+static uint32_t context_place(wr_queues *m, const wr_queue_call *c)
 {
+  const caller *known = caller_of(m, c);
+  if (known && known->context) return known->context;
   const uint64_t *at = hash_map_get(&m->context_of, key_of_object(0, c->process, c->context, 0));
   return at ? (uint32_t)*at + 1 : 0;
 }
@@ -519,24 +677,86 @@ static void count_point(const wr_queues *m, const wr_point *p, uint32_t own, wr_
   v->before_legacy &= (q->legacy || q->blocking) && q->context + 1 == own;
 }
 
+static void count_queue(const wr_queues *m, uint32_t place, uint32_t own, wr_wait_verdict *v)
+{
+  const queue *q = &m->queues[place];
+  wr_point whole = {.queue = place,
+                    .may = q->last,
+                    .may_bytes = q->bytes,
+                    .youngest = q->youngest,
+                    .result = q->result,
+                    .source = q->source};
+  count_point(m, &whole, own, v);
+}
+
+/* Whether the process's waits can be judged; NULL: out of memory. */
+static const process *begin_verdict(wr_queues *m, const wr_queue_call *c, wr_wait_verdict *v)
+{
+  const process *p = process_of(m, c);
+  if (!p) return NULL;
+  v->id = c->id;
+  v->call = c;
+  v->known = !p->incomplete;
+  if (p->peer_queue && m->queues[p->peer_queue - 1].done < p->peer_number) v->known = false;
+  v->before_legacy = true;
+  return p;
+}
+
+static weir_status end_verdict(wr_queues *m, const wr_queue_call *c, int64_t done_by,
+                               wr_wait_verdict *v)
+{
+  if (v->known && !v->pending) v->covered_by = done_by;
+  if (c->act == WR_ACT_SYNC_CONTEXT && v->streams == 1) v->narrower = WR_NARROWER_STREAM;
+  return m->verdict(m->verdict_context, v);
+}
+
 /* Of the set, which is what the call waits for. */
 static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, wr_wait_verdict v)
 {
-  const process *p = process_of(m, c->process);
-  if (!p) return no_memory_to_judge();
-  v.id = c->id;
-  v.call = c;
+  if (!begin_verdict(m, c, &v)) return no_memory_to_judge();
   v.points = &m->set;
-  v.known = !p->incomplete && !m->set.any;
-  if (p->peer_queue && m->queues[p->peer_queue - 1].done < p->peer_number) v.known = false;
-  wr_points_order(&m->set);
-  uint32_t own = m->set.count ? context_place(m, c) : 0;
-  v.before_legacy = true;
+  v.known = v.known && !m->set.any;
+  uint32_t own = v.known && m->set.count ? context_place(m, c) : 0;
   for (size_t i = 0; v.known && i < m->set.count; i++)
     count_point(m, &m->set.at[i], own, &v);
-  if (v.known && !v.pending) v.covered_by = done_by;
-  if (c->act == WR_ACT_SYNC_CONTEXT && v.streams == 1) v.narrower = WR_NARROWER_STREAM;
-  return m->verdict(m->verdict_context, &v);
+  return end_verdict(m, c, done_by, &v);
+}
+
+/* Whether what is pending in a context is all of its queues, and nothing besides. `legacy`, from 1,
+ * not 0: in this queue, its legacy default stream, and in those that it waits for. *any: as of a set.
+ * False: a set has to be made, as add_context() does it. */
+static bool context_is_whole(wr_queues *m, uint32_t of, uint32_t legacy, bool *any)
+{
+  context *x = &m->contexts[of];
+  size_t points = 0;
+  bool whole = !m->watch; /* who watches is given the set */
+  *any = legacy && m->queues[legacy - 1].after.any;
+  for (size_t i = 0; whole && i < x->count;) {
+    uint32_t place = x->active[i];
+    if (retire_queue(m, place)) continue;
+    const queue *q = &m->queues[place];
+    i++;
+    if (legacy && !q->may_block && place + 1 != legacy) continue;
+    *any |= q->after.any;
+    whole &= !q->outside && !(legacy && q->aside);
+    points += 1 + q->after.count;
+  }
+  return whole && !(legacy && points > 4 * WR_POINTS_MOST);
+}
+
+/* Of such a context, which is the call's. */
+static weir_status judge_whole(wr_queues *m, const wr_queue_call *c, uint32_t of, uint32_t legacy,
+                               bool any, int64_t done_by, wr_wait_verdict v)
+{
+  const context *x = &m->contexts[of];
+  if (!begin_verdict(m, c, &v)) return no_memory_to_judge();
+  v.known = v.known && !any;
+  for (size_t i = 0; v.known && i < x->count; i++) {
+    uint32_t place = x->active[i];
+    if (!legacy || m->queues[place].may_block || place + 1 == legacy)
+      count_queue(m, place, of + 1, &v);
+  }
+  return end_verdict(m, c, done_by, &v);
 }
 
 static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
@@ -554,26 +774,55 @@ static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
   return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
+static int by_queue(const void *left, const void *right)
+{
+  const done_point *a = left, *b = right;
+  return (a->queue > b->queue) - (a->queue < b->queue);
+}
+
+/* The call shows that a whole context is complete. */
+static bool begin_saying_whole(wr_queues *m, open_call *o, uint32_t of)
+{
+  const context *x = &m->contexts[of];
+  bool ordered = true;
+  for (size_t i = 0; i < x->count; i++) {
+    const queue *q = &m->queues[x->active[i]];
+    ordered &= !i || x->active[i - 1] < x->active[i];
+    if (!say_point(m, o, x->active[i], q->last, q->bytes)) return false;
+  }
+  if (!ordered && o->said) qsort(o->says, o->said, sizeof(*o->says), by_queue);
+  return true;
+}
+
 static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
+  bool any;
+  if (!find_context(m, c, &of)) return no_memory_to_judge();
+  bool whole = context_is_whole(m, of, 0, &any);
+  bool sure = whole && !m->contexts[of].open;
   empty_set(m);
-  if (!find_context(m, c, &of) || !add_context(m, of, c->thread, true, false))
-    return no_memory_to_judge();
-  weir_status st = judge(m, c, m->contexts[of].done_by, (wr_wait_verdict){0});
+  if (!sure && !add_context(m, of, c->thread, true, false)) return no_memory_to_judge();
+  int64_t by = m->contexts[of].done_by;
+  weir_status st = whole ? judge_whole(m, c, of, 0, any, by, (wr_wait_verdict){0})
+                         : judge(m, c, by, (wr_wait_verdict){0});
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
-  return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
+  if (st) return st;
+  bool said = sure ? begin_saying_whole(m, o, of) : begin_saying(m, o);
+  return said ? WEIR_OK : no_memory_to_judge();
 }
 
-/* The set: what the event captured. */
-static bool add_event(wr_queues *m, const wr_queue_call *c, const event *e)
+/* Joins what the event captured, but for points in queue `but`. */
+static bool join_event(wr_queues *m, wr_points *set, const wr_queue_call *c, const event *e,
+                       uint32_t but)
 {
-  const process *p = process_of(m, c->process);
+  const process *p = process_of(m, c);
   bool sure = !e->unseen && c->start >= e->busy_until;
+  m->hint = 0;
   for (size_t i = 0; i < e->at.count; i++)
-    if (!add_point(m, e->at.at[i], sure)) return false;
-  m->set.any |= e->at.any || !sure || !p || p->events_unseen;
+    if (e->at.at[i].queue != but && !join_point(m, set, &e->at.at[i], sure)) return false;
+  set->any |= e->at.any || !sure || !p || p->events_unseen;
   return p != NULL;
 }
 
@@ -582,11 +831,11 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
   uint32_t place = 0;
   const event *e = event_of(m, c, &place);
   empty_set(m);
-  if (!e || !add_event(m, c, e)) return no_memory_to_judge();
+  if (!e || !join_event(m, &m->set, c, e, NO_QUEUE)) return no_memory_to_judge();
   int64_t by = e->queue ? m->queues[e->queue - 1].done_by : 0;
   weir_status st = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, (wr_wait_verdict){0}) : WEIR_OK;
   open_call *o = begin_call(m, c);
-  o->event = place + 1;
+  ask_event(m, o, place);
   return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
@@ -594,10 +843,14 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
 static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
+  bool any;
+  if (!find_context(m, c, &of)) return no_memory_to_judge();
+  int64_t by = m->contexts[of].done_by;
+  if (context_is_whole(m, of, 0, &any))
+    return judge_whole(m, c, of, 0, any, by, (wr_wait_verdict){0});
   empty_set(m);
-  if (!find_context(m, c, &of) || !add_context(m, of, c->thread, false, false))
-    return no_memory_to_judge();
-  return judge(m, c, m->contexts[of].done_by, (wr_wait_verdict){0});
+  if (!add_context(m, of, c->thread, false, false)) return no_memory_to_judge();
+  return judge(m, c, by, (wr_wait_verdict){0});
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -605,11 +858,15 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 /* What a call that does work waits for before it; *o NULL: it shows nothing of that at its end. */
 static weir_status wait_before(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
+  const queue *q = &m->queues[place];
+  wr_wait_verdict own = {.own_queue = place + 1, .own_number = q->last + 1};
+  bool any;
+  if (q->legacy && context_is_whole(m, q->context, place + 1, &any))
+    return judge_whole(m, c, q->context, place + 1, any, q->done_by, own);
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
     return no_memory_to_judge();
-  wr_wait_verdict own = {.own_queue = place + 1, .own_number = m->queues[place].last + 1};
-  return judge(m, c, m->queues[place].done_by, own);
+  return judge(m, c, q->done_by, own);
 }
 
 static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
@@ -649,7 +906,7 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
       return no_memory_to_judge();
   }
   if (c->act != WR_ACT_PEER_WORK) return WEIR_OK;
-  process *p = process_of(m, c->process);
+  process *p = process_of(m, c);
   if (!p) return no_memory_to_judge();
   m->queues[place].after.any = true;
   p->peer_queue = place + 1;
@@ -662,10 +919,10 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
 /* Calls that ask for the event at this moment may mean the earlier recording or this one. */
 static void upset_askers(wr_queues *m, uint32_t place)
 {
-  for (size_t i = 0; i < m->open_count; i++) {
-    open_call *o = &m->open[i];
+  for (size_t i = 0; m->events[place].askers && i < m->open_count; i++) {
+    open_call *o = &m->open[m->opened[i]];
     if (o->event != place + 1) continue;
-    o->says.count = 0;
+    o->said = 0;
     if (!o->queue) continue;
     queue *q = &m->queues[o->queue - 1];
     q->after.any = true;
@@ -681,7 +938,6 @@ static bool capture_in_event(wr_queues *m, const wr_queue_call *c, uint32_t queu
   event *e = event_of(m, c, &place);
   if (!e) return false;
   upset_askers(m, place);
-  wr_points_order(&m->set);
   if (!wr_points_keep(&e->at, &m->set)) return false;
   e->queue = queue;
   e->busy_until = c->end;
@@ -717,10 +973,12 @@ static bool stream_wait(wr_queues *m, const wr_queue_call *c)
   if (!e || !queue_of(m, c, &place)) return false;
   bool action = !e->unseen && e->queue && e->queue != place + 1;
   if (!follow_rule(m, place, c->thread, action)) return false;
-  empty_set(m);
-  if (!add_queue(m, place, c->thread, true) || !add_event(m, c, &m->events[at])) return false;
-  if (!keep_after(m, place)) return false;
-  begin_change(m, c, place)->event = at + 1;
+  begin_after(m, place, c->thread);
+  e = &m->events[at];
+  queue *q = &m->queues[place];
+  note_places(m, q, &e->at);
+  if (!join_event(m, &q->after, c, e, place) || !end_after(m, place)) return false;
+  ask_event(m, begin_change(m, c, place), at);
   note_change(m, place);
   return true;
 }
@@ -757,7 +1015,7 @@ static bool destroy_event(wr_queues *m, const wr_queue_call *c)
 /* The handle is another stream's from now on; what is queued in the old one goes on. */
 static bool forget_stream(wr_queues *m, const wr_queue_call *c)
 {
-  m->last_call = (wr_queue_call){.process = -1};
+  m->streams++;
   hash_map_remove(&m->queue_of, key_of_object(1, c->process, c->stream, 0));
   return true;
 }
@@ -779,7 +1037,7 @@ static void end_context(wr_queues *m, context *x, const wr_queue_call *c)
     q->done_bytes = q->bytes;
     q->done_by = x->done_by = c->id;
     q->after.count = 0;
-    q->after.any = false;
+    q->after.any = q->outside = q->aside = false;
     watch_done(m, place, c->end);
   }
 }
@@ -798,14 +1056,14 @@ static bool reset(wr_queues *m, const wr_queue_call *c)
 
 static bool give_up_queues(wr_queues *m, int64_t row)
 {
-  process *p = process_of(m, row);
+  process *p = find_process(m, row);
   if (p) p->incomplete = true;
   return p != NULL;
 }
 
 static bool events_unseen(wr_queues *m, int64_t row)
 {
-  process *p = process_of(m, row);
+  process *p = find_process(m, row);
   if (p) p->events_unseen = true;
   return p != NULL;
 }
@@ -850,11 +1108,25 @@ static bool lost_context(const wr_queue_call *c)
   return !c->context && (whole || named);
 }
 
+/* Of a process that is not judged it counts that there was a wait. */
+static weir_status take_unjudged(wr_queues *m, const wr_queue_call *c)
+{
+  bool work = c->act == WR_ACT_WORK || c->act == WR_ACT_PEER_WORK;
+  bool waits = work ? c->how & WR_HOW_WAITS
+                    : c->act == WR_ACT_FREE || c->act == WR_ACT_SYNC_STREAM ||
+                          c->act == WR_ACT_SYNC_CONTEXT || c->act == WR_ACT_SYNC_EVENT;
+  wr_wait_verdict v = {.id = c->id, .call = c};
+  return waits ? m->verdict(m->verdict_context, &v) : WEIR_OK;
+}
+
 weir_status wr_queues_take(wr_queues *m, const wr_queue_call *c)
 {
   close_until(m, c->start);
   m->calls++;
   if (lost_context(c) && !give_up_queues(m, c->process)) return no_memory_to_judge();
+  const process *p = process_of(m, c);
+  if (!p) return no_memory_to_judge();
+  if (p->incomplete && !m->watch) return take_unjudged(m, c);
   switch ((wr_act)c->act) {
   case WR_ACT_WORK:
   case WR_ACT_PEER_WORK:
@@ -895,7 +1167,8 @@ wr_queues *wr_queues_open(wr_verdict_fn verdict, void *context)
   if (!m) return NULL;
   m->verdict = verdict;
   m->verdict_context = context;
-  m->last_call.process = -1;
+  for (unsigned i = 0; i < OPEN_MOST; i++)
+    m->opened[i] = (uint16_t)i;
   return m;
 }
 
@@ -909,7 +1182,7 @@ void wr_queues_close(wr_queues *m)
   for (size_t i = 0; i < m->event_count; i++)
     wr_points_free(&m->events[i].at);
   for (size_t i = 0; i < OPEN_MOST; i++)
-    wr_points_free(&m->open[i].says);
+    free(m->open[i].says);
   hash_map_free(&m->queue_of);
   hash_map_free(&m->context_of);
   hash_map_free(&m->event_of);
@@ -919,6 +1192,7 @@ void wr_queues_close(wr_queues *m)
   free(m->events);
   free(m->processes);
   free(m->unused);
+  free(m->callers);
   wr_points_free(&m->set);
   free(m);
 }

@@ -69,7 +69,8 @@ typedef struct wr_queue_call {
   int64_t id, start, end; /* row; ns */
   uint64_t stream, handle;
   int32_t process, thread; /* rows */
-  uint8_t act;             /* wr_act */
+  uint32_t caller; /* calls of one number have the same process, thread, context, stream; 0: none */
+  uint8_t act;     /* wr_act */
   uint8_t how;
   uint8_t context; /* number in the process; 0 unknown, 255 several */
   uint8_t device;
@@ -95,7 +96,7 @@ typedef struct wr_wait_verdict {
   bool before_legacy; /* pending: all of it comes before what the thread's context is given next in
                          the legacy default stream */
   const wr_queue_call *call;
-  const wr_points *points; /* known: what may have been pending */
+  const wr_points *points; /* known, and somebody watches: what may have been pending */
   uint32_t own_queue;      /* from 1: the call is work as well, there; 0: it is none */
   uint64_t own_number;     /* of its operation */
 } wr_wait_verdict;
