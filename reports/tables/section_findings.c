@@ -54,6 +54,20 @@ static void add_site(const findings_section *x, const wr_finding *f, const wr_fi
   if (s->source) wr_table_before(x->to, WR_SOURCE, "      %d | %s", s->line, s->source);
 }
 
+static bool sure_of(const wr_finding *f)
+{
+  return f->certainty != WR_POSSIBLE;
+}
+
+/* Where the rule's advice stands, which is printed once among what is sure and once among the rest. */
+static size_t first_of_rule(const wr_findings *all, size_t i)
+{
+  const wr_finding *own = &all->finding[i], *f = all->finding;
+  while (f->rule != own->rule || sure_of(f) != sure_of(own))
+    f++;
+  return (size_t)(f - all->finding);
+}
+
 static void add_finding(const findings_section *x, const wr_findings *all, size_t i)
 {
   const wr_finding *f = &all->finding[i];
@@ -65,7 +79,11 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   for (size_t at = 0; at < f->sites; at++)
     add_site(x, f, &f->site[at]);
   if (f->more_sites) LINE(x, "  … and %s more", COUNTED(f->more_sites, "place"));
-  LINE(x, "  %s", f->rule->fix);
+  size_t first = first_of_rule(all, i);
+  if (first == i)
+    LINE(x, "  %s", f->rule->fix);
+  else
+    LINE(x, "  As %zu.", first + 1);
 }
 
 /* "repeated-upload  train_step  train.cu:230  of 8.81 ms, 32 times; weir run --hash decides" */
@@ -92,7 +110,7 @@ static void add_line(const findings_section *x, const wr_finding *f, size_t numb
 static size_t count_sure(const wr_findings *f)
 {
   size_t sure = 0;
-  while (sure < f->count && f->finding[sure].certainty != WR_POSSIBLE)
+  while (sure < f->count && sure_of(&f->finding[sure]))
     sure++;
   return sure;
 }

@@ -187,6 +187,23 @@ END_TEST
 
 #define LIBRARY "/usr/lib/python3/dist-packages/"
 
+/* Blocks that nothing has used, at two places. */
+START_TEST(the_advice_of_a_rule_is_printed_once)
+{
+  synth_open(synth_dir());
+  record_site_stack(1, 0xa0, 0xb0, 0xc0);
+  record_site_stack(2, 0xa1, 0xb0, 0xc0);
+  record_site_alloc(100, 1 << 20, 1);
+  record_site_alloc(4 << 20, 2 << 20, 2);
+  char *text = text_of(close_and_import(), (report_settings){.width = 200});
+  const char *advice = strstr(text, "\n    Delete the allocation: ");
+  ck_assert_msg(advice && !strstr(advice + 8, "Delete the allocation: "), "%s", text);
+  ck_assert_msg(strstr(advice, "\n  2. Device memory") && strstr(advice, "\n    As 1.\n"), "%s",
+                text);
+  free(text);
+}
+END_TEST
+
 /* Each stack is innermost first; `at`: the frame that is its place. */
 START_TEST(what_a_library_does_is_at_the_users_frame)
 {
@@ -500,6 +517,7 @@ int main(void)
   tcase_add_test(t, each_function_has_the_place_that_most_of_its_time_was_in);
   tcase_add_test(t, a_call_from_python_is_where_the_users_script_makes_it);
   tcase_add_test(t, what_a_library_does_is_at_the_users_frame);
+  tcase_add_test(t, the_advice_of_a_rule_is_printed_once);
   tcase_add_test(t, the_programs_own_frames_give_way_to_no_frame_of_python);
   tcase_add_test(t, stacks_of_a_tree_of_processes_are_added_up);
   tcase_add_test(t, copies_of_one_line_are_split_by_direction_and_memory);
