@@ -46,8 +46,10 @@ static weir_status out_of_memory(void)
 static weir_status end_part(wr_block_facts *f, wr_process_state *x)
 {
   weir_status st = WEIR_OK;
-  for (size_t i = 0; !st && i < x->early; i++)
-    if (x->born[i]) st = ADD(f, EARLY_BLOCK, x->born[i]);
+  for (size_t i = 0; !st && i < x->early; i++) {
+    const wr_born *b = &x->born[i];
+    if (b->alloc) st = ADD(f, EARLY_BLOCK, b->alloc, f->common[b->common].id, (int64_t)b->bytes);
+  }
   x->born_count = x->early = 0;
   x->parts++;
   return st;
@@ -211,12 +213,12 @@ static weir_status join_group(wr_block_facts *f, const wr_common *t, block *b)
   return WEIR_OK;
 }
 
-static weir_status keep_born(wr_process_state *x, int64_t alloc)
+static weir_status keep_born(wr_process_state *x, const wr_fact_call *c)
 {
   if (x->born_count >= MOST_BORN) return WEIR_OK;
   if (!wr_grow(&x->born, &x->born_capacity, x->born_count + 1, sizeof(*x->born)))
     return out_of_memory();
-  x->born[x->born_count++] = alloc;
+  x->born[x->born_count++] = (wr_born){c->id, c->bytes, c->common};
   return WEIR_OK;
 }
 
@@ -231,6 +233,7 @@ weir_status wr_block_alloc(wr_block_facts *f, wr_process_state *x, const wr_comm
 {
   bool added, async = t->flags & WEIR_EVF_ASYNC;
   if (f->block.count >= WR_RECORDS_MOST) wr_records_clear(&f->block);
+  x->seed = t->seed;
   block *b = wr_records_place(&f->block, c->key, sizeof(*b), &added);
   if (!b) return out_of_memory();
   *b = (block){.key = c->key,
@@ -245,7 +248,7 @@ weir_status wr_block_alloc(wr_block_facts *f, wr_process_state *x, const wr_comm
                .born = (uint32_t)x->born_count,
                .common = c->common};
   weir_status st = join_group(f, t, b);
-  if (!st) st = keep_born(x, c->id);
+  if (!st) st = keep_born(x, c);
   if (!st) st = keep_untouched(x, c);
   bool of_given = async && x->given.pools.count &&
                   (!c->b || hash_map_get(&x->given.pools, c->b)); /* 0: not known which */
@@ -275,7 +278,7 @@ static weir_status see_part(wr_block_facts *f, wr_process_state *x, const wr_com
 {
   weir_status st = WEIR_OK;
   if (b->part == x->parts) {
-    if (b->born < x->born_count && x->born[b->born] == b->alloc) x->born[b->born] = 0;
+    if (b->born < x->born_count && x->born[b->born].alloc == b->alloc) x->born[b->born].alloc = 0;
     return st;
   }
   if (x->born_count && !wr_given_has(&x->given, b->address, b->bytes))
@@ -292,7 +295,8 @@ weir_status wr_block_free(wr_block_facts *f, wr_process_state *x, const wr_commo
   weir_status st = see_pair(f, x, b, c);
   if (!st) st = see_part(f, x, t, c, b);
   const wr_range *u = x->untouched.count ? wr_ranges_find(&x->untouched, c->a, 1) : NULL;
-  if (u && !st && u->value == b->alloc) st = ADD(f, UNTOUCHED, b->alloc, c->id);
+  if (u && !st && u->value == b->alloc)
+    st = ADD(f, UNTOUCHED, b->alloc, c->id, f->common[b->common].id, (int64_t)b->bytes);
   if (u) wr_ranges_drop(&x->untouched, c->a, 1);
   b->alloc = 0;
   return st;
@@ -300,12 +304,15 @@ weir_status wr_block_free(wr_block_facts *f, wr_process_state *x, const wr_commo
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* What lives, and is untouched. */
+/* What lives, and is untouched; the template of a block that has been forgotten is 0. */
 weir_status wr_block_end(wr_block_facts *f, wr_process_state *x)
 {
   weir_status st = WEIR_OK;
   for (const wr_range *u; !st && (u = wr_ranges_any(&x->untouched)) != NULL;) {
-    const int64_t v[] = {u->value, 0};
+    const block *b = wr_records_find(&f->block, hash_mix(x->seed, u->begin), sizeof(*b));
+    bool known = b && b->alloc == u->value;
+    const int64_t v[] = {u->value, 0, known ? f->common[b->common].id : 0,
+                         (int64_t)(known ? b->bytes : u->end - u->begin)};
     st = wr_fact_add_null(f->tables, WR_FACT_UNTOUCHED, v);
     wr_ranges_drop(&x->untouched, u->begin, 1);
   }

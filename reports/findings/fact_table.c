@@ -17,39 +17,12 @@ typedef struct fact_spec {
   bool keyed;          /* the first is an id, and they ascend */
 } fact_spec;
 
-/* clang-format off */
-static const fact_spec specs[WR_FACTS] = {
-    [WR_FACT_OVERWRITTEN] = {"overwritten", "event, next, same_stream, template, duration, bytes", 6, 0, false},
-    [WR_FACT_UNREAD] = {"unread", "event, free, template, duration, bytes", 5, 0, false},
-    [WR_FACT_REREAD] = {"reread", "event, earlier, template, duration, bytes", 5, 0, false},
-    [WR_FACT_ROW_COPY] = {"row_copy", "event, matrix, template, duration, bytes", 5, 0, false},
-    [WR_FACT_ROW_MATRIX] = {"row_matrix", "id, rows", 2, 0, true},
-    [WR_FACT_SMALL_COPY] = {"small_copy", "event, template, duration, bytes", 4, 0, false},
-    [WR_FACT_LARGE_COPY] = {"large_copy", "event, template, duration, bytes", 4, 0, false},
-    [WR_FACT_PAGEABLE_COPY] = {"pageable_copy", "event, gap, template, duration, bytes", 5, 2, false},
-    [WR_FACT_BLOCKING_COPY] = {"blocking_copy", "event, gap, template, duration, bytes", 5, 2, false},
-    [WR_FACT_HIDDEN_WAIT] = {"hidden_wait", "event, gap, template, duration, bytes", 5, 2, false},
-    [WR_FACT_TURNED_COPY] = {"turned_copy", "event, earlier, template, bytes, earlier_bytes", 5, 0, false},
-    [WR_FACT_DEEP_LAUNCH] = {"deep_launch", "event, ahead, template, duration, quiet", 5, 2, false},
-    [WR_FACT_UNTOUCHED] = {"untouched", "event, free", 2, 2, false},
-    [WR_FACT_EARLY_BLOCK] = {"early_block", "event", 1, 0, false},
-    [WR_FACT_LATE_FREE] = {"late_free", "event, alloc, template, bytes", 4, 0, false},
-    [WR_FACT_PAIR] = {"pair", "alloc, free, family, again, others, template, alloc_ns, free_ns", 8, 0, false},
-    [WR_FACT_PAIR_GROUP] = {"pair_group", "id, process, stack, again, brief, first_brief, least_free_ns", 7, 0, true},
-    [WR_FACT_REPEATED_COPY] = {"repeated_copy", "event, family, template, duration, bytes", 5, 0, false},
-    [WR_FACT_COPY_FAMILY] = {"copy_family", "id, times, first", 3, 0, true},
-    [WR_FACT_SENT_BACK] = {"sent_back", "event, earlier", 2, 0, false},
-    [WR_FACT_WAIT_AHEAD] = {"wait_ahead", "event, gap, next_wait, template, duration, shared", 6, 3, false},
-    [WR_FACT_WAIT_COPY] = {"wait_copy", "event, gap, copy, template, duration, shared", 6, 0, false},
-    [WR_FACT_TIMED_WAIT] = {"timed_wait", "event", 1, 0, false},
-    [WR_FACT_GIVEN_BLOCK] = {"given_block", "alloc", 1, 0, false},
-    [WR_FACT_GIVEN_COPY] = {"given_copy", "event", 1, 0, false},
-    [WR_FACT_TEMPLATE_USE] = {"template_use", "template, calls, small, ns, bytes, most, first, longest", 8, 0, true},
-    [WR_FACT_STORM] = {"storm", "event, last, launches, total, span, waited, threads, template, launch_ns", 9, 0, false},
-    [WR_FACT_HANDLE_PAIR] = {"handle_pair", "made, ended, family, again, template, made_ns, ended_ns", 7, 0, false},
-    [WR_FACT_HANDLE_FAMILY] = {"handle_family", "id, object, again", 3, 0, true},
-    [WR_FACT_COMBINED_READ] = {"combined_read", "event, template, duration, bytes", 4, 0, false}};
-/* clang-format on */
+#define COLUMNS_OF(table) (int)(sizeof(wr_fact_##table) / sizeof(int64_t))
+#define SPEC(NAME, table, keyed, ...)                                                              \
+  [WR_FACT_##NAME] = {#table, #__VA_ARGS__, COLUMNS_OF(table), 0, keyed},
+#define NULL_SPEC(NAME, table, nullable, ...)                                                      \
+  [WR_FACT_##NAME] = {#table, #__VA_ARGS__, COLUMNS_OF(table) - 1, nullable, false},
+static const fact_spec specs[WR_FACTS] = {WR_FACT_MAP(SPEC, NULL_SPEC)};
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 

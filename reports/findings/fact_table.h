@@ -7,39 +7,62 @@
 #include "reports/findings/pack.h"
 #include "reports/import/schema.h"
 
+/* X(NAME, table, whether it is keyed, columns): a keyed one begins with an id, and these ascend. N(NAME, table, column,
+ * columns): that column, from 1, can be NULL. */
+/* clang-format off */
+#define WR_FACT_MAP(X, N)                                                                                         \
+  X(OVERWRITTEN, overwritten, false, event, next, same_stream, template, duration, bytes)                        \
+  X(UNREAD, unread, false, event, free, template, duration, bytes)                                               \
+  X(REREAD, reread, false, event, earlier, template, duration, bytes)                                            \
+  X(ROW_COPY, row_copy, false, event, matrix, template, duration, bytes)                                         \
+  X(ROW_MATRIX, row_matrix, true, id, rows)                                                                      \
+  X(SMALL_COPY, small_copy, false, event, template, duration, bytes)                                             \
+  X(LARGE_COPY, large_copy, false, event, template, duration, bytes)                                             \
+  N(PAGEABLE_COPY, pageable_copy, 2, event, gap, template, duration, bytes)                                      \
+  N(BLOCKING_COPY, blocking_copy, 2, event, gap, template, duration, bytes)                                      \
+  N(HIDDEN_WAIT, hidden_wait, 2, event, gap, template, duration, bytes)                                          \
+  X(TURNED_COPY, turned_copy, false, event, earlier, template, bytes, earlier_bytes)                             \
+  N(DEEP_LAUNCH, deep_launch, 2, event, ahead, template, duration, quiet)                                        \
+  N(UNTOUCHED, untouched, 2, event, free, template, bytes)                                                       \
+  X(EARLY_BLOCK, early_block, false, event, template, bytes)                                                     \
+  X(LATE_FREE, late_free, false, event, alloc, template, bytes)                                                  \
+  X(PAIR, pair, false, alloc, free, family, again, others, template, alloc_ns, free_ns)                          \
+  X(PAIR_GROUP, pair_group, true, id, process, stack, again, brief, first_brief, least_free_ns)                  \
+  X(REPEATED_COPY, repeated_copy, false, event, family, template, duration, bytes)                               \
+  X(COPY_FAMILY, copy_family, true, id, times, first)                                                            \
+  X(SENT_BACK, sent_back, false, event, earlier)                                                                 \
+  N(WAIT_AHEAD, wait_ahead, 3, event, gap, next_wait, template, duration, shared)                                \
+  X(WAIT_COPY, wait_copy, false, event, gap, copy, template, duration, shared)                                   \
+  X(TIMED_WAIT, timed_wait, false, event)                                                                        \
+  X(GIVEN_BLOCK, given_block, false, alloc)                                                                      \
+  X(GIVEN_COPY, given_copy, false, event)                                                                        \
+  X(TEMPLATE_USE, template_use, true, template, calls, small, ns, bytes, most, first, longest)                   \
+  X(STORM, storm, false, event, last, launches, total, span, waited, threads, template, launch_ns)               \
+  X(HANDLE_PAIR, handle_pair, false, made, ended, family, again, template, made_ns, ended_ns)                    \
+  X(HANDLE_FAMILY, handle_family, true, id, object, again)                                                       \
+  X(COMBINED_READ, combined_read, false, event, template, duration, bytes)
+/* clang-format on */
+
 typedef enum wr_fact {
-  WR_FACT_OVERWRITTEN,
-  WR_FACT_UNREAD,
-  WR_FACT_REREAD,
-  WR_FACT_ROW_COPY,
-  WR_FACT_ROW_MATRIX,
-  WR_FACT_SMALL_COPY,
-  WR_FACT_LARGE_COPY,
-  WR_FACT_PAGEABLE_COPY,
-  WR_FACT_BLOCKING_COPY,
-  WR_FACT_HIDDEN_WAIT,
-  WR_FACT_TURNED_COPY,
-  WR_FACT_DEEP_LAUNCH,
-  WR_FACT_UNTOUCHED,
-  WR_FACT_EARLY_BLOCK,
-  WR_FACT_LATE_FREE,
-  WR_FACT_PAIR,
-  WR_FACT_PAIR_GROUP,
-  WR_FACT_REPEATED_COPY,
-  WR_FACT_COPY_FAMILY,
-  WR_FACT_SENT_BACK,
-  WR_FACT_WAIT_AHEAD,
-  WR_FACT_WAIT_COPY,
-  WR_FACT_TIMED_WAIT,
-  WR_FACT_GIVEN_BLOCK,
-  WR_FACT_GIVEN_COPY,
-  WR_FACT_TEMPLATE_USE,
-  WR_FACT_STORM,
-  WR_FACT_HANDLE_PAIR,
-  WR_FACT_HANDLE_FAMILY,
-  WR_FACT_COMBINED_READ,
-  WR_FACTS
+#define WR_FACT_NUMBER(NAME, ...) WR_FACT_##NAME,
+  WR_FACT_MAP(WR_FACT_NUMBER, WR_FACT_NUMBER)
+#undef WR_FACT_NUMBER
+      WR_FACTS
 } wr_fact;
+
+/* A row of each, as a reader of its pack has it: wr_fact_unread, ...; where a column can be NULL, `null` is whether
+ * it is. */
+#define WR_FACT_ROW(NAME, table, keyed, ...)                                                       \
+  typedef struct wr_fact_##table {                                                                 \
+    int64_t __VA_ARGS__;                                                                           \
+  } wr_fact_##table;
+#define WR_FACT_NULL_ROW(NAME, table, nullable, ...)                                               \
+  typedef struct wr_fact_##table {                                                                 \
+    int64_t __VA_ARGS__, null;                                                                     \
+  } wr_fact_##table;
+WR_FACT_MAP(WR_FACT_ROW, WR_FACT_NULL_ROW)
+#undef WR_FACT_ROW
+#undef WR_FACT_NULL_ROW
 
 typedef struct wr_fact_tables {
   wr_pack pack[WR_FACTS];

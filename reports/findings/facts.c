@@ -343,6 +343,7 @@ static wr_common common_of(const wr_template *x, const char *function)
                  .device = own < 0 ? ordinal(x->src_device) : own,
                  .own_device = own,
                  .context = (int)x->context,
+                 .api = (int)x->api,
                  .giving = wr_giving_of(function),
                  .asked = x->asked};
   t.site = hash_mix(hash_mix(t.seed, (uint64_t)t.stack), (uint64_t)(int64_t)own);

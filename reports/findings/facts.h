@@ -60,6 +60,7 @@ typedef struct wr_common {
   int device;                     /* of the call, or of a copy's source; -1 none */
   int own_device;                 /* of the call; -1 none */
   int context;                    /* number in the process */
+  int api;                        /* its number in the trace */
   wr_giving giving;               /* of a CALL */
   wr_handle_kind object;          /* that it makes or ends */
   bool ends;                      /* the object; of a stream its event decides */

@@ -10,6 +10,7 @@
 #include "reports/base/util.h"
 #include "reports/findings/facts.h"
 #include "reports/findings/guard.h"
+#include "reports/findings/judge.h"
 #include "reports/findings/source.h"
 #include "reports/import/run_log.h"
 #include "reports/model/wait_log.h"
@@ -45,8 +46,11 @@ static const char *const column_names[COLUMNS] = {"event",   "cost_ns",   "savin
                                                   "count",   "certainty", "device",    "removed",
                                                   "related", "template"};
 
+enum { CERTAINTIES = WR_POSSIBLE + 1 };
+
 typedef struct place {
-  wr_frame_name name; /* owned */
+  wr_frame_name name;        /* owned */
+  size_t group[CERTAINTIES]; /* of the rule that runs, from 1; 0 none */
 } place;
 
 typedef struct group { /* what becomes a finding, or a part of one */
@@ -66,14 +70,14 @@ typedef struct tally { /* cost of a group's rows in ranges of one name */
   uint64_t cost;
 } tally;
 
-/* What a rule says of an event: what all rules together save is added up when they have run. */
-typedef struct said {
+/* What a rule finds of an event: what all rules together save is added up when they have run. */
+typedef struct claim {
   int64_t rule, event; /* as wr_logged: in order of events */
   uint64_t saving, bytes;
   uint64_t sure; /* its saving, where it is more than possible; else 0 */
-} said;
+} claim;
 
-enum { SAID_IN_MEMORY = (32 << 20) / sizeof(said) };
+enum { CLAIMS_IN_MEMORY = (32 << 20) / sizeof(claim) };
 
 typedef struct wr_findings_pass {
   wr_findings *f;
@@ -83,17 +87,19 @@ typedef struct wr_findings_pass {
   wr_guard guard;
   sqlite3_stmt *about;    /* an event: stack, device, name of its range */
   hash_map by_stack;      /* stack -> place */
+  size_t *place_at;       /* owned: by facts.common: place, from 1; 0 not known yet */
   hash_map by_place;      /* hash -> place */
   const wr_events *calls; /* borrowed */
-  bool beside_model;      /* which takes the same walk's events */
+  bool with_model;        /* which takes the same walk's events */
   wr_facts facts;
   wr_facts_pass *pass; /* owned, until the facts are found, */
   wr_wait_pass *waits; /* as this one */
   uint64_t taken;      /* events */
-  wr_run_log said;
-  char *beside; /* owned: the begin of its file's name */
-  said most;    /* of the event that is added up */
-  bool *failed; /* owned: by rule: what it said does not count */
+  wr_waits wait_rows;  /* opened by the first judge that asks */
+  wr_run_log claims;
+  char *file;   /* owned: the begin of the name of the claims' file */
+  claim most;   /* of the event that is added up */
+  bool *failed; /* owned: by rule: what it found does not count */
   int64_t events, rule_ms;
   size_t running; /* rule */
   place *places;
@@ -106,7 +112,7 @@ typedef struct wr_findings_pass {
   int64_t began; /* CLOCK_REALTIME, ns */
   bool quoted;   /* lines of source may be */
   /* of the rule that runs */
-  hash_map by_group, by_tally;
+  hash_map by_tally;
   group *groups;
   tally *tallies;
   size_t group_count, group_capacity, tally_count, tally_capacity;
@@ -140,7 +146,7 @@ static weir_status place_of(search *x, int64_t stack, size_t *out)
     *out = (size_t)*known;
     return WEIR_OK;
   }
-  place p;
+  place p = {0};
   wr_guard_pause(&x->guard); /* files with symbols can be long */
   weir_status s = wr_site_place(x->symbols, stack, &p.name);
   wr_guard_go_on(&x->guard);
@@ -157,6 +163,18 @@ static weir_status place_of(search *x, int64_t stack, size_t *out)
   if (!at || hash_map_put(&x->by_stack, (uint64_t)stack, *at)) return no_memory(x);
   *out = (size_t)*at;
   return WEIR_OK;
+}
+
+static weir_status place_of_common(search *x, const wr_common *common, size_t *out)
+{
+  size_t *at = &x->place_at[common - x->facts.common];
+  weir_status s = WEIR_OK;
+  if (!*at) {
+    s = place_of(x, common->stack, out);
+    if (!s) *at = *out + 1;
+  }
+  if (!s) *out = *at - 1;
+  return s;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -185,7 +203,7 @@ static weir_status look_up(search *x, int64_t event, const wr_common *common, si
   int64_t stack = 0;
   if (common && !x->ranges) { /* most rows: each event that is looked for costs a microsecond */
     if (common->device >= 0) *device = common->device;
-    return place_of(x, common->stack, at);
+    return place_of_common(x, common, at);
   }
   sqlite3_bind_int64(x->about, 1, event);
   int code = sqlite3_step(x->about);
@@ -245,20 +263,19 @@ static weir_status tally_range(search *x, size_t at, const row *r)
   return WEIR_OK;
 }
 
-static weir_status group_of(search *x, const row *r, size_t *out)
+/* NULL: out of memory. */
+static group *group_of(search *x, const row *r, size_t *at)
 {
-  bool added;
-  uint64_t key = hash_mix(hash_mix(9, r->place), (uint64_t)r->certainty);
-  uint64_t *at = hash_map_place(&x->by_group, key, &added);
-  if (!at) return no_memory(x);
-  if (added) {
+  size_t *known = &x->places[r->place].group[r->certainty];
+  if (!*known) {
     if (!wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)))
-      return no_memory(x);
-    *at = x->group_count++;
-    x->groups[*at] = (group){.place = r->place, .certainty = r->certainty, .device = r->device};
+      return NULL;
+    x->groups[x->group_count++] =
+        (group){.place = r->place, .certainty = r->certainty, .device = r->device};
+    *known = x->group_count;
   }
-  *out = (size_t)*at;
-  return WEIR_OK;
+  *at = *known - 1;
+  return &x->groups[*at];
 }
 
 static weir_status add_row(search *x, const wr_rule *rule, const row *r)
@@ -269,18 +286,17 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
     x->removed.bytes = capped_sum(x->removed.bytes, r->bytes);
     return WEIR_OK;
   }
-  weir_status s = group_of(x, r, &at);
-  if (s) return s;
-  group *g = &x->groups[at];
+  group *g = group_of(x, r, &at);
+  if (!g) return no_memory(x);
   g->cost = capped_sum(g->cost, r->cost), g->saving = capped_sum(g->saving, r->saving);
   g->bytes = capped_sum(g->bytes, r->bytes), g->count = capped_sum(g->count, r->count);
   if (g->device != r->device) g->device = SEVERAL_DEVICES;
   if (r->related && (!g->related || r->event < g->first))
     g->related = r->related, g->first = r->event;
-  s = tally_range(x, at, r);
-  said one = {rule - x->f->rules.rule, r->event, r->saving, rule->holds ? 0 : r->bytes,
-              r->certainty == WR_POSSIBLE ? 0 : r->saving};
-  if (one.saving || one.bytes) wr_run_keep(&x->said, (const wr_logged *)(const void *)&one);
+  weir_status s = tally_range(x, at, r);
+  claim one = {rule - x->f->rules.rule, r->event, r->saving, rule->holds ? 0 : r->bytes,
+               r->certainty == WR_POSSIBLE ? 0 : r->saving};
+  if (one.saving || one.bytes) wr_run_keep(&x->claims, (const wr_logged *)(const void *)&one);
   return s;
 }
 
@@ -561,9 +577,71 @@ static weir_status take_rows(search *x, const wr_rule *rule, sqlite3_stmt *q)
   return !s && code == SQLITE_DONE ? finish_groups(x, rule) : rule_failed(x, rule);
 }
 
+static void show_progress(void *context)
+{
+  search *x = context;
+  const wr_findings_settings *o = x->settings;
+  const wr_rules *rules = &x->f->rules;
+  if (o->progress)
+    o->progress(o->progress_context, rules->rule[x->running].id, x->running, rules->count);
+}
+
+/* ---- a rule by a function in C --------------------------------------------------------------- */
+
+static uint64_t not_negative(int64_t n)
+{
+  return n > 0 ? (uint64_t)n : 0;
+}
+
+static weir_status take_found(void *context, const wr_found *found)
+{
+  search *x = context;
+  uint64_t most = x->f->duration_ns, cost = not_negative(found->cost),
+           saving = not_negative(found->saving);
+  row r = {.event = found->event,
+           .related = (int64_t)not_negative(found->related),
+           .cost = cost < most ? cost : most,
+           .saving = saving < most ? saving : most,
+           .bytes = not_negative(found->bytes),
+           .count = 1,
+           .certainty = found->certainty,
+           .device = NO_DEVICE,
+           .removed = found->removed};
+  const wr_common *common = found->template ? wr_facts_common(&x->facts, found->template) : NULL;
+  weir_status s = look_up(x, r.event, common, &r.place, &r.device, &r.range_name);
+  return s ? s : add_row(x, &x->f->rules.rule[x->running], &r);
+}
+
+static weir_status go_on(void *context)
+{
+  search *x = context;
+  show_progress(x);
+  return x->settings->stop && *x->settings->stop
+             ? weir_fail(WEIR_EIO, "stopped: %s is as it was", x->db->path)
+             : WEIR_OK;
+}
+
+static weir_status run_judge(search *x, const wr_rule *rule)
+{
+  wr_case c = {.rule = rule,
+               .facts = &x->facts,
+               .waits = &x->wait_rows,
+               .db = x->db,
+               .take = take_found,
+               .go_on = go_on,
+               .context = x};
+  weir_status s = wr_case_run(&c, wr_judge_of(rule->judge));
+  if (!c.lacks) return s ? s : finish_groups(x, rule);
+  char why[80];
+  (void)snprintf(why, sizeof(why), "its judge needs a threshold %s", c.lacks);
+  x->failed[rule - x->f->rules.rule] = true;
+  return cannot_judge(x, rule, why);
+}
+
 static void forget_groups(search *x)
 {
-  hash_map_free(&x->by_group);
+  for (size_t i = 0; i < x->place_count; i++)
+    memset(x->places[i].group, 0, sizeof(x->places[i].group));
   hash_map_free(&x->by_tally);
   x->group_count = x->tally_count = 0;
   x->removed = (wr_removed){0};
@@ -604,10 +682,23 @@ static weir_status has_calls(search *x, const wr_rule *rule, bool *any)
   return s;
 }
 
+/* What the rule's file has of it: the condition on calls, and the SELECT, where there is one. */
+static weir_status run_sql(search *x, const wr_rule *rule, bool *any)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_guard_raise(&x->guard, x->db);
+  if (!s) wr_guard_time(&x->guard, x->rule_ms);
+  if (!s) s = has_calls(x, rule, any);
+  if (!s && *any && !rule->judge) s = prepare_rule(x, rule, &q);
+  if (!s && q) s = take_rows(x, rule, q);
+  sqlite3_finalize(q);
+  wr_guard_lower(&x->guard);
+  return s;
+}
+
 static weir_status run_rule(search *x, const wr_rule *rule)
 {
   char name[64], why[128];
-  sqlite3_stmt *q = NULL;
   const char *table = lacking(x, rule, name);
   if (!table && !x->hashed && rule->needs && strstr(rule->needs, "copy_hash"))
     return not_judged(x, rule, "no copy was hashed (weir run --hash)");
@@ -618,14 +709,9 @@ static weir_status run_rule(search *x, const wr_rule *rule)
     (void)snprintf(why, sizeof(why), "the trace has no %s", table);
     return not_judged(x, rule, why);
   }
-  weir_status s = wr_guard_raise(&x->guard, x->db);
-  if (!s) wr_guard_time(&x->guard, x->rule_ms);
   bool any = true;
-  if (!s) s = has_calls(x, rule, &any);
-  if (!s && any) s = prepare_rule(x, rule, &q);
-  if (!s && q) s = take_rows(x, rule, q);
-  sqlite3_finalize(q);
-  wr_guard_lower(&x->guard);
+  weir_status s = rule->judge && !rule->calls ? WEIR_OK : run_sql(x, rule, &any);
+  if (!s && any && rule->judge) s = run_judge(x, rule);
   forget_groups(x);
   return s;
 }
@@ -656,7 +742,7 @@ static weir_status find_waits(search *x)
   bool known = wr_db_has_column(x->db, "wait_detail", "before_legacy") &&
                wr_db_has_table(x->db, "wait_time") && wr_db_has_table(x->db, "device_gap") &&
                wr_db_has_table(x->db, "device_idle");
-  if (s || known || (x->beside_model && !wr_db_has_table(x->db, "wait_detail"))) return s;
+  if (s || known || (x->with_model && !wr_db_has_table(x->db, "wait_detail"))) return s;
   s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
                    &made);
   return s || made ? s : wr_wait_begin(&x->waits, x->calls, true, work <= WR_JUDGED_WORK);
@@ -731,10 +817,11 @@ static weir_status take_event(void *context, const wr_event *e)
 static weir_status begin_facts(search *x)
 {
   wr_facts_settings settings = {.events = x->calls, .timed = x->timed};
-  x->beside = wr_run_beside();
+  x->file = wr_run_beside();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
-  if (!x->beside || !x->failed) return no_memory(x);
-  x->said = (wr_run_log){.beside = x->beside, .size = sizeof(said), .most = (size_t)SAID_IN_MEMORY};
+  if (!x->file || !x->failed) return no_memory(x);
+  x->claims =
+      (wr_run_log){.beside = x->file, .size = sizeof(claim), .most = (size_t)CLAIMS_IN_MEMORY};
   return wr_facts_begin(&x->pass, &x->facts, x->db, &settings);
 }
 
@@ -746,6 +833,7 @@ static weir_status end_facts(void *context)
   if (!s && x->waits) s = wr_wait_end(x->waits);
   wr_wait_close(x->waits);
   x->pass = NULL, x->waits = NULL;
+  if (!s && !(x->place_at = calloc(x->facts.count + 1, sizeof(*x->place_at)))) s = no_memory(x);
   return s;
 }
 
@@ -791,9 +879,11 @@ void wr_findings_close(wr_findings_pass *x)
   hash_map_free(&x->by_place);
   wr_facts_close(x->pass);
   wr_wait_close(x->waits);
-  wr_run_drop(&x->said);
+  wr_run_drop(&x->claims);
+  wr_waits_close(&x->wait_rows);
   wr_facts_free(&x->facts);
-  free(x->beside);
+  free(x->file);
+  free(x->place_at);
   free(x->failed);
   free(x->untimed);
   free(x);
@@ -844,15 +934,15 @@ static void add_most(search *x)
   x->f->moved_bytes = capped_sum(x->f->moved_bytes, x->most.bytes);
 }
 
-/* The most of what rules say of an operation counts. */
-static weir_status take_said(void *context, const void *record)
+/* The most of what rules find of an operation counts. */
+static weir_status take_claim(void *context, const void *record)
 {
   search *x = context;
-  const said *one = record;
+  const claim *one = record;
   if (x->failed[one->rule]) return WEIR_OK;
   if (one->event != x->most.event) {
     add_most(x);
-    x->most = (said){.event = one->event};
+    x->most = (claim){.event = one->event};
   }
   if (one->saving > x->most.saving) x->most.saving = one->saving;
   if (one->sure > x->most.sure) x->most.sure = one->sure;
@@ -862,20 +952,11 @@ static weir_status take_said(void *context, const void *record)
 
 static weir_status add_up(search *x)
 {
-  if (x->said.incomplete)
-    return weir_fail(WEIR_EIO, "no room for a temporary file: %s-runs", x->beside);
-  weir_status s = wr_run_each(&x->said, take_said, x);
+  if (x->claims.incomplete)
+    return weir_fail(WEIR_EIO, "no room for a temporary file: %s-runs", x->file);
+  weir_status s = wr_run_each(&x->claims, take_claim, x);
   add_most(x);
   return s;
-}
-
-static void show_progress(void *context)
-{
-  search *x = context;
-  const wr_findings_settings *o = x->settings;
-  const wr_rules *rules = &x->f->rules;
-  if (o->progress)
-    o->progress(o->progress_context, rules->rule[x->running].id, x->running, rules->count);
 }
 
 weir_status wr_findings_end(wr_findings_pass *x)
@@ -891,9 +972,21 @@ weir_status wr_findings_end(wr_findings_pass *x)
   return s;
 }
 
+/* A rule may name any judge: a user's file as well. */
+static weir_status find_judges(const wr_rules *rules)
+{
+  for (size_t i = 0; i < rules->count; i++) {
+    const wr_rule *r = &rules->rule[i];
+    if (r->judge && !wr_judge_of(r->judge))
+      return weir_fail(WEIR_EINVAL, "%s: there is no judge '%s'", r->file ? r->file : r->id,
+                       r->judge);
+  }
+  return WEIR_OK;
+}
+
 /* *out: NULL where nothing is judged. */
 static weir_status begin_search(search **out, wr_findings *f, const wr_events *events,
-                                const wr_findings_settings *settings, bool beside_model)
+                                const wr_findings_settings *settings, bool with_model)
 {
   int64_t finished = 0;
   const wr_db *db = events->db;
@@ -901,6 +994,7 @@ static weir_status begin_search(search **out, wr_findings *f, const wr_events *e
   *out = NULL;
   *f = (wr_findings){.min = least ? settings->min : WR_MIN_COST};
   weir_status s = wr_rules_load(&f->rules, settings->rules);
+  if (!s) s = find_judges(&f->rules);
   if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
   if (!s && db->schema < 2)
     f->unavailable = "the trace is of an older Weir";
@@ -909,8 +1003,7 @@ static weir_status begin_search(search **out, wr_findings *f, const wr_events *e
   if (s || f->unavailable) return s;
   search *x = *out = calloc(1, sizeof(*x));
   if (!x) return wr_db_out_of_memory(db);
-  *x = (search){
-      .f = f, .db = db, .settings = settings, .calls = events, .beside_model = beside_model};
+  *x = (search){.f = f, .db = db, .settings = settings, .calls = events, .with_model = with_model};
   x->guard = (wr_guard){.stop = settings->stop, .tick = show_progress, .tick_context = x};
   return prepare_search(x);
 }

@@ -173,6 +173,7 @@ void wr_guard_time(wr_guard *g, int64_t ms)
 
 void wr_guard_pause(wr_guard *g)
 {
+  if (!g->raised) return;
   pthread_mutex_lock(&g->lock);
   g->paused = true;
   g->paused_at = now_of(g->clock);
@@ -182,6 +183,7 @@ void wr_guard_pause(wr_guard *g)
 
 void wr_guard_go_on(wr_guard *g)
 {
+  if (!g->raised) return;
   set_limits(g);
   pthread_mutex_lock(&g->lock);
   g->paused = false;

@@ -21,7 +21,7 @@
 enum {
   WR_GUARD_VALUE_BYTES = 16 << 10, /* of a text or blob that a rule makes or reads */
   WR_GUARD_FUNCTIONS = 100,        /* that its SQL calls, but for those of a few numbers */
-  WR_GUARD_HEAP_MIB = 512          /* that SQLite has beside what it had */
+  WR_GUARD_HEAP_MIB = 512          /* that SQLite has besides what it had */
 };
 
 typedef struct wr_guard {
@@ -61,7 +61,7 @@ const char *wr_guard_limit(const wr_guard *g, int code);
 /* From now on a statement has `ms`. */
 void wr_guard_time(wr_guard *g, int64_t ms);
 
-/* What is done between the two takes none of its time. */
+/* What is done between the two takes none of its time. Without a guard they do nothing. */
 void wr_guard_pause(wr_guard *g);
 void wr_guard_go_on(wr_guard *g);
 

@@ -12,12 +12,19 @@ typedef struct wr_upload { /* a copy to a device */
   uint32_t before; /* an earlier one to the same address, its place + 1; 0 none */
 } wr_upload;
 
+typedef struct wr_born { /* an allocation; alloc 0: freed again */
+  int64_t alloc;
+  uint64_t bytes;
+  uint32_t common;
+} wr_born;
+
 /* Zero-initialised the process has called nothing. */
 typedef struct wr_process_state {
   uint64_t reads, reads_or_frees, writes; /* calls so far that do so to device memory, or may */
   uint64_t parts;                 /* so far: uses, copies and memsets divide the run into them */
   uint64_t allocs, resets, waits; /* so far */
-  int64_t *born;                  /* owned: allocations of the part that goes on; 0: freed again */
+  uint64_t seed;                  /* of the keys of its addresses; 0: it has allocated nothing */
+  wr_born *born;                  /* owned: allocations of the part that goes on */
   size_t born_count, born_capacity;
   size_t early;        /* of `born`: those before the last free of older memory */
   wr_ranges untouched; /* allocations since which nothing can have used them */

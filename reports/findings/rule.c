@@ -1,4 +1,4 @@
-/* rule.c: see rule.h. Weir's own rules are linked in as text, one behind the other, each ended by a
+/* rule.c: see rule.h. Weir's own rules are linked in as text, one after the other, each ended by a
  * NUL and all by another (reports/rules.mk). A user's are files somebody else may have written:
  * they are read whole, within limits, and what they say is checked here; what they ask, in guard.c. */
 #include "core/base/reroutes.h"
@@ -118,11 +118,8 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value, in
   const struct {
     const char *key;
     char **to;
-  } texts[] = {{"title", &r->title},
-               {"fix", &r->fix},
-               {"needs", &r->needs},
-               {"decides", &r->decides},
-               {"id", &r->id}};
+  } texts[] = {{"title", &r->title},     {"fix", &r->fix},     {"needs", &r->needs},
+               {"decides", &r->decides}, {"judge", &r->judge}, {"id", &r->id}};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
     if (!strcmp(key, texts[i].key)) return take_text(texts[i].to, value);
   int n = 0;
@@ -148,7 +145,7 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value, in
   return good ? WEIR_OK : weir_fail(WEIR_EINVAL, "%s: %s cannot be '%s'", rule_name(r), key, value);
 }
 
-/* The end of a line; *next: the begin of the one behind it. */
+/* The end of a line; *next: the begin of the one after it. */
 static const char *line_end(const char *line, const char **next)
 {
   const char *end = line + strcspn(line, "\n");
@@ -158,7 +155,7 @@ static const char *line_end(const char *line, const char **next)
   return end;
 }
 
-/* Behind "-- key: " of *at, with the lines that go on with it (new); *at: the line behind them. */
+/* What follows "-- key: " of *at, with the lines that go on with it (new); *at: the line after them. */
 static char *whole_value(const char *begin, const char **at)
 {
   const char *end = line_end(begin, at);
@@ -173,7 +170,7 @@ static char *whole_value(const char *begin, const char **at)
   return text;
 }
 
-/* *at: a line that begins "-- "; afterwards the one behind it. */
+/* *at: a line that begins "-- "; then the one after it. */
 static weir_status take_line(wr_rule *r, const char **at, int line)
 {
   char key[32];
@@ -197,8 +194,10 @@ static weir_status check_rule(const wr_rule *r)
   if (!good_id(r->id))
     return weir_fail(WEIR_EINVAL, "%s: id '%s' is not of small letters, digits and '-'",
                      rule_name(r), r->id);
-  if (!r->sql[strspn(r->sql, " \n\r\t")])
-    return weir_fail(WEIR_EINVAL, "%s has no SELECT", rule_name(r));
+  bool select = r->sql[strspn(r->sql, " \n\r\t")];
+  if (!select && !r->judge) return weir_fail(WEIR_EINVAL, "%s has no SELECT", rule_name(r));
+  if (select && r->judge)
+    return weir_fail(WEIR_EINVAL, "%s has a judge and a SELECT", rule_name(r));
   return WEIR_OK;
 }
 
@@ -215,6 +214,7 @@ static void rule_free(wr_rule *r)
   free(r->decides);
   free(r->calls);
   free(r->sql);
+  free(r->judge);
 }
 
 static int line_of(const char *text, const char *at)

@@ -1,4 +1,5 @@
-/* rule.h: a rule as it is written: one file, a header of "-- key: value" lines, then one SELECT.
+/* rule.h: a rule as it is written: one file, a header of "-- key: value" lines, then one SELECT, or in its place the name
+ * of a function in C.
  *
  *   -- number: 5                        its number; 0, and any at all, for rules of a user's own
  *   -- id: pageable-async               its name: letters, digits and '-'
@@ -13,6 +14,7 @@
  *   -- calls: t.kind = $COPY            condition on rows of template: where none is so, no call of the
  *                                       trace can be found, and the SELECT is not run
  *   -- fix: Allocate the host buffer with cudaMallocHost().
+ *   -- judge: unused-transfer           finds the rows (judge.h); then there is no SELECT
  *
  * A line that begins "--   " goes on with the value above it. Kinds and flags have words ($COPY, $ASYNC; words.h),
  * of which the numbers are put in when the rule is read. README.md says what the rows mean. */
@@ -37,6 +39,7 @@ typedef struct wr_threshold {
 typedef struct wr_rule { /* all texts are owned */
   char *file;            /* the user's, or NULL: one of Weir's */
   char *id, *title, *fix, *needs, *calls, *sql;
+  char *judge;   /* NULL: its rows are found by `sql` */
   char *prove;   /* NULL: Weir cannot remove it */
   char *decides; /* NULL: nothing */
   int number;

@@ -76,6 +76,15 @@ START_TEST(an_interrupt_ends_a_report_and_leaves_no_file)
 }
 END_TEST
 
+START_TEST(a_rule_of_ones_own_may_name_a_judge)
+{
+  judge_with(0, "-- holds: bytes\n-- threshold: min_bytes 1 bytes\n-- judge: unused-allocation\n");
+  refused("-- judge: unused-allocation\n", "needs a threshold min_bytes");
+  refused("-- judge: nobody\n", "there is no judge 'nobody'");
+  refused("-- judge: late-free\nSELECT 1 AS event\n", "a judge and a SELECT");
+}
+END_TEST
+
 START_TEST(a_rule_may_read_and_nothing_else)
 {
   refused("DELETE FROM event_row", "a rule may not do anything but read");
@@ -174,6 +183,7 @@ int main(void)
   tcase_add_test(t, a_rule_with_the_id_of_weirs_takes_its_place);
   tcase_add_test(t, a_rule_is_not_run_where_no_call_is_of_its_kinds);
   tcase_add_test(t, an_interrupt_ends_a_report_and_leaves_no_file);
+  tcase_add_test(t, a_rule_of_ones_own_may_name_a_judge);
   tcase_add_test(t, a_rule_may_read_and_nothing_else);
   tcase_add_test(t, a_rule_takes_no_more_than_it_may);
   tcase_add_test(t, kinds_and_flags_have_words);

@@ -122,12 +122,14 @@ static const fact_case facts[] = {
      "SELECT x.id, (SELECT y.id FROM step y WHERE y.kind = 3 AND y.copy = 2 AND y.b = x.b"
      " AND y.bytes = x.bytes AND y.w = x.w AND y.start < x.start ORDER BY y.start DESC LIMIT 1)"
      " AS earlier FROM step x WHERE x.kind = 3 AND x.copy = 2 AND earlier IS NOT NULL"},
-    {"SELECT event, free FROM untouched",
+    {"SELECT u.event, u.free FROM untouched u JOIN event_row e ON e.id = u.event"
+     " WHERE e.template = u.template AND e.bytes = u.bytes",
      "SELECT p.alloc, p.free FROM pair p WHERE NOT EXISTS (SELECT 1 FROM step s"
      " WHERE s.start BETWEEN p.born AND ifnull(p.died, 1 << 62) AND (s.kind IN (6, 12) OR"
      " (s.kind IN (3, 4) AND (s.a BETWEEN p.a AND p.a + p.bytes - 1"
      " OR (s.kind = 3 AND s.b BETWEEN p.a AND p.a + p.bytes - 1)))))"},
-    {"SELECT event FROM early_block",
+    {"SELECT b.event FROM early_block b JOIN event_row e ON e.id = b.event"
+     " WHERE e.template = b.template AND e.bytes = b.bytes",
      "SELECT p.alloc FROM pair p WHERE p.last IS NOT p.part AND p.part < (SELECT max(part) FROM"
      " step) AND EXISTS (SELECT 1 FROM pair o WHERE o.last = p.part AND o.part < p.part"
      " AND o.died > p.born)"},

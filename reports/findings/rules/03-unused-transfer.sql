@@ -5,4 +5,4 @@
 -- certainty: certain
 -- fix: Delete the copy, or make it where its data is used: no kernel, graph or copy came between it
 --      and the free.
-SELECT event, template, duration AS cost_ns, bytes, free AS related FROM unread
+-- judge: unused-transfer

@@ -7,14 +7,4 @@
 -- threshold: most_between 1 allocations
 -- prove: strict device
 -- fix: Keep the largest block and use a part of it, or take it from a pool with cudaMallocAsync().
-WITH place AS MATERIALIZED (
-  SELECT process, stack, sum(brief) AS pairs, min(first_brief) AS first FROM pair_group
-  WHERE brief GROUP BY process, stack)
-SELECT p.alloc AS event, p.template AS template, p.alloc_ns + min(p.alloc_ns, p.free_ns) AS cost_ns, p.free AS related,
-       t.flags & $CACHED <> 0 AS removed
-FROM pair p CROSS JOIN pair_group g ON g.id = p.family
-JOIN place w ON w.process = g.process AND w.stack = g.stack
-CROSS JOIN template t ON t.id = p.template
-WHERE p.others <= :most_between AND g.brief BETWEEN 1 AND 7 AND w.pairs >= :min_pairs
-  AND p.alloc <> w.first AND NOT t.flags & $ASYNC
-  AND t.api NOT IN (SELECT id FROM api WHERE layer = 'weir')
+-- judge: temporary-allocation

@@ -6,5 +6,4 @@
 -- threshold: min_bytes 4096 bytes
 -- holds: bytes
 -- fix: Delete the allocation: no copy, memset, kernel or graph came in its life.
-SELECT u.event AS event, e.template AS template, e.bytes AS bytes, u.free AS related
-FROM untouched u CROSS JOIN event_row e ON e.id = u.event WHERE e.bytes >= :min_bytes
+-- judge: unused-allocation

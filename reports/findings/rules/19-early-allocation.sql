@@ -5,5 +5,4 @@
 -- certainty: likely
 -- holds: bytes
 -- fix: Allocate it after the frees that come before its first use: the peak is lower by as much.
-SELECT b.event AS event, e.template AS template, e.bytes AS bytes
-FROM early_block b CROSS JOIN event_row e ON e.id = b.event
+-- judge: early-allocation

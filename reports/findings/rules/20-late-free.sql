@@ -5,4 +5,4 @@
 -- certainty: likely
 -- holds: bytes
 -- fix: Free it before the allocation that follows its last use: the peak is lower by as much.
-SELECT event, template, bytes, alloc AS related FROM late_free
+-- judge: late-free

@@ -5,6 +5,4 @@
 -- certainty: certain
 -- fix: Drop the first memset or copy: the next one writes the same bytes, and no kernel, graph or copy
 --      came between.
-SELECT event, template, duration AS cost_ns, bytes, next AS related,
-       CASE WHEN same_stream THEN 'certain' ELSE 'possible' END AS certainty
-FROM overwritten
+-- judge: dead-write

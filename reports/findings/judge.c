@@ -1,0 +1,99 @@
+/* judge.c: see judge.h. */
+#include "reports/findings/judge.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEP = 1 << 16 /* rows between two looks whether to go on */ };
+
+/* The row that the reader has come to. */
+static const void *row_at(wr_case *c, weir_status s)
+{
+  if (!s && !(++c->rows % STEP)) s = c->go_on(c->context);
+  if (!c->status) c->status = s;
+  return c->status || c->reader.over ? NULL : c->reader.v;
+}
+
+const void *wr_case_first(wr_case *c, wr_fact fact)
+{
+  if (c->status) return NULL;
+  return row_at(c, wr_pack_first(&c->reader, &c->facts->tables.pack[fact]));
+}
+
+const void *wr_case_next(wr_case *c)
+{
+  return c->status ? NULL : row_at(c, wr_pack_next(&c->reader));
+}
+
+size_t wr_case_count(const wr_case *c, wr_fact fact)
+{
+  return (size_t)c->facts->tables.pack[fact].rows;
+}
+
+int64_t wr_case_limit(wr_case *c, const char *name)
+{
+  for (int i = 0; i < c->rule->thresholds; i++)
+    if (!strcmp(c->rule->threshold[i].name + 1, name)) return c->rule->threshold[i].value;
+  c->lacks = name;
+  if (!c->status) c->status = WEIR_EINVAL;
+  return 0;
+}
+
+const wr_common *wr_case_common(const wr_case *c, int64_t template)
+{
+  static const wr_common none = {.device = -1, .own_device = -1};
+  const wr_common *t = wr_facts_common(c->facts, template);
+  return t ? t : &none;
+}
+
+bool wr_case_of_weir(const wr_case *c, const wr_common *t)
+{
+  return c->weirs.count && hash_map_get(&c->weirs, (uint64_t)t->api);
+}
+
+/* Opened already, or now. */
+static bool has_waits(wr_case *c)
+{
+  if (!c->status && !c->waits->db) c->status = wr_waits_open(c->waits, c->db);
+  return !c->status;
+}
+
+const wr_wait_row *wr_case_wait(wr_case *c, int64_t event)
+{
+  const wr_wait_row *row = has_waits(c) ? wr_waits_find(c->waits, event) : NULL;
+  if (!c->status) c->status = c->waits->status;
+  return row;
+}
+
+bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row)
+{
+  bool there = has_waits(c) && wr_waits_time(c->waits, event, row);
+  if (!c->status) c->status = c->waits->status;
+  return there;
+}
+
+void *wr_case_array(wr_case *c, size_t count, size_t size)
+{
+  void *array = c->status || !count ? NULL : calloc(count, size);
+  if (!array && count && !c->status) c->status = wr_db_out_of_memory(c->db);
+  return array;
+}
+
+void wr_case_find(wr_case *c, const wr_found *row)
+{
+  if (!c->status) c->status = c->take(c->context, row);
+}
+
+static weir_status take_function(void *context, sqlite3_stmt *q)
+{
+  wr_case *c = context;
+  return hash_map_put(&c->weirs, (uint64_t)sqlite3_column_int64(q, 0), 1);
+}
+
+weir_status wr_case_run(wr_case *c, wr_judge judge)
+{
+  c->status = wr_db_each(c->db, "SELECT id FROM main.api WHERE layer = 'weir'", take_function, c);
+  if (!c->status) judge(c);
+  wr_pack_reader_free(&c->reader);
+  hash_map_free(&c->weirs);
+  return c->status;
+}

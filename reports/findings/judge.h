@@ -1,0 +1,101 @@
+/* judge.h: a rule's rows by a function in C, where SQL would take longer than all the rest of a report.
+ *
+ * A rule with a line "-- judge: NAME" has no SELECT: all else of it is in its file as ever, the thresholds too. Its judge
+ * reads the facts in their packs, one row after the other, and gives the rows that the SELECT would have given:
+ * tests/findings/rules_by_sql/ has that SELECT, and a test holds the two together.
+ *
+ * A judge is a few lines, with no clean-up of errors: each function here does nothing once `status` is bad, and a walk
+ * over facts then ends. */
+#ifndef WEIR_REPORTS_JUDGE_H
+#define WEIR_REPORTS_JUDGE_H
+
+#include "reports/findings/facts.h"
+#include "reports/findings/rule.h"
+#include "reports/findings/wait_at.h"
+
+/* A row of a rule; README.md says what its columns mean. What is negative counts as 0. */
+typedef struct wr_found {
+  int64_t event, template, related; /* template, related: 0 none */
+  int64_t cost, saving, bytes;
+  wr_certainty certainty;
+  bool removed;
+} wr_found;
+
+typedef struct wr_case {
+  const wr_rule *rule;
+  const wr_facts *facts;
+  wr_waits *waits; /* borrowed; opened by the first judge that asks for a wait */
+  const wr_db *db;
+  weir_status status;
+  const char *lacks; /* a threshold that the rule's file does not have, or NULL */
+  weir_status (*take)(void *context, const wr_found *row);
+  weir_status (*go_on)(void *context); /* now and then; bad: end now */
+  void *context;
+  wr_pack_reader reader; /* of the walk that goes on */
+  uint64_t rows;
+  hash_map weirs; /* functions of the engine's, by their numbers in the trace */
+} wr_case;
+
+typedef void (*wr_judge)(wr_case *c);
+
+/* NULL: there is none of that name. */
+wr_judge wr_judge_of(const char *name);
+
+/* Runs a judge, of a case that has all up to `db`, the functions and their context. */
+weir_status wr_case_run(wr_case *c, wr_judge judge);
+
+/* ---- for judges ------------------------------------------------------------------------------ */
+
+/* Goes over the rows of a fact, in the order in which they were seen: f is a wr_fact_unread, of `unread`. */
+#define WR_EACH(c, FACT, table, f)                                                                 \
+  for (const wr_fact_##table *f = wr_case_first(c, WR_FACT_##FACT); f; f = wr_case_next(c))
+const void *wr_case_first(wr_case *c, wr_fact fact);
+const void *wr_case_next(wr_case *c);
+
+/* How many rows a fact has. */
+size_t wr_case_count(const wr_case *c, wr_fact fact);
+
+/* The rule's threshold of that name. */
+int64_t wr_case_limit(wr_case *c, const char *name);
+
+/* What the calls of a template have in common; never NULL. */
+const wr_common *wr_case_common(const wr_case *c, int64_t template);
+
+/* The call is of the engine itself, which has its own caches: nobody can advise it. */
+bool wr_case_of_weir(const wr_case *c, const wr_common *t);
+
+/* The row of `wait_detail` of an event, valid until the next one (NULL: there is none), and of `wait_time`. */
+const wr_wait_row *wr_case_wait(wr_case *c, int64_t event);
+bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row);
+
+/* Zeroed, to be freed; NULL: out of memory, or there are none. */
+void *wr_case_array(wr_case *c, size_t count, size_t size);
+
+void wr_case_find(wr_case *c, const wr_found *row);
+
+static inline int64_t wr_least(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+/* Capped: no threshold makes it run over. */
+static inline int64_t wr_times(int64_t a, int64_t b)
+{
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+/* ---- the judges, each named as its rule ------------------------------------------------------ */
+
+/* judge_memory.c */
+void wr_judge_repeated_allocation(wr_case *c);
+void wr_judge_temporary_allocation(wr_case *c);
+void wr_judge_unused_allocation(wr_case *c);
+void wr_judge_early_allocation(wr_case *c);
+void wr_judge_late_free(wr_case *c);
+
+/* judge_copies.c */
+void wr_judge_unused_transfer(wr_case *c);
+void wr_judge_dead_write(wr_case *c);
+
+#endif

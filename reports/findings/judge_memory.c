@@ -1,0 +1,166 @@
+/* judge_memory.c: the judges (judge.h) of allocations and frees. */
+#include "reports/findings/judge.h"
+#include <stdlib.h>
+#include "core/trace/event.h"
+
+/* An allocation in stream order has a pool, and is cheap; one of the engine's comes out of its caches. */
+static bool is_dear(const wr_case *c, const wr_common *t)
+{
+  return !(t->flags & WEIR_EVF_ASYNC) && !wr_case_of_weir(c, t);
+}
+
+/* ---- 16: the same memory taken and freed again and again ------------------------------------- */
+
+/* By family: ns of its shortest free; -1: it has too few that were taken again. */
+static int64_t *least_frees(wr_case *c)
+{
+  int64_t pairs = wr_case_limit(c, "min_pairs");
+  int64_t *least = wr_case_array(c, wr_case_count(c, WR_FACT_PAIR_GROUP), sizeof(*least));
+  if (!least) return NULL;
+  WR_EACH(c, PAIR_GROUP, pair_group, g)
+  {
+    least[g->id] = g->again + 1 >= pairs ? g->least_free_ns : -1;
+  }
+  return least;
+}
+
+/* What a free takes by itself: of one that had to wait for the device, what the wait did not take, where that is known;
+ * else no more than the shortest of its family, or than a few allocations. */
+static int64_t own_free_ns(wr_case *c, const wr_fact_pair *p, int64_t shortest, int64_t free_cost)
+{
+  wr_wait_time_row t;
+  const wr_wait_row *w = wr_case_wait(c, p->free);
+  if (!w || !w->pending) return p->free_ns;
+  if (wr_case_wait_time(c, p->free, &t) && !t.unknown) return p->free_ns - t.working;
+  return wr_least(shortest, wr_times(free_cost, p->alloc_ns));
+}
+
+void wr_judge_repeated_allocation(wr_case *c)
+{
+  int64_t free_cost = wr_case_limit(c, "free_cost"), *least = least_frees(c);
+  WR_EACH(c, PAIR, pair, p)
+  {
+    const wr_common *t = wr_case_common(c, p->template);
+    if (!p->again || least[p->family] < 0 || !is_dear(c, t)) continue;
+    int64_t own_ns = own_free_ns(c, p, least[p->family], free_cost);
+    wr_case_find(c, &(wr_found){.event = p->alloc,
+                                .template = p->template,
+                                .cost = p->alloc_ns + p->free_ns,
+                                .saving = p->alloc_ns + own_ns,
+                                .related = p->free,
+                                .removed = t->flags & WEIR_EVF_CACHED,
+                                .certainty = c->rule->certainty});
+  }
+  free(least);
+}
+
+/* ---- 17: memory for a moment, of another size each time -------------------------------------- */
+
+enum { MOST_OF_A_SIZE = 7 /* of one size: of more it is rule 16's */ };
+
+typedef struct brief_place { /* families of one stack */
+  int64_t pairs;             /* brief ones */
+  int64_t first;             /* the first allocation of these */
+} brief_place;
+
+/* The place of a family's stack; NULL: out of memory. */
+static brief_place *place_of(wr_case *c, hash_map *at, brief_place *places,
+                             const wr_fact_pair_group *g)
+{
+  bool added;
+  uint64_t key = hash_mix(hash_mix(19, (uint64_t)g->process), (uint64_t)g->stack);
+  uint64_t *place = hash_map_place(at, key, &added);
+  if (!place) c->status = wr_db_out_of_memory(c->db);
+  if (!place) return NULL;
+  if (added) places[ *place = at->count - 1].first = INT64_MAX;
+  return &places[*place];
+}
+
+/* By family: its place, from 1; 0: it has no brief pair, or too many. */
+static uint32_t *brief_families(wr_case *c, brief_place *places)
+{
+  hash_map at = {0};
+  uint32_t *family = wr_case_array(c, wr_case_count(c, WR_FACT_PAIR_GROUP), sizeof(*family));
+  if (!family) return NULL;
+  WR_EACH(c, PAIR_GROUP, pair_group, g)
+  {
+    brief_place *place = g->brief ? place_of(c, &at, places, g) : NULL;
+    if (!place) continue;
+    place->pairs += g->brief;
+    place->first = wr_least(place->first, g->first_brief);
+    if (g->brief <= MOST_OF_A_SIZE) family[g->id] = (uint32_t)(place - places) + 1;
+  }
+  hash_map_free(&at);
+  return family;
+}
+
+static void find_brief(wr_case *c, const uint32_t *family, const brief_place *places)
+{
+  int64_t most_between = wr_case_limit(c, "most_between"), pairs = wr_case_limit(c, "min_pairs");
+  WR_EACH(c, PAIR, pair, p)
+  {
+    const brief_place *place = family[p->family] ? &places[family[p->family] - 1] : NULL;
+    if (!place || p->others > most_between || place->pairs < pairs || p->alloc == place->first)
+      continue;
+    const wr_common *t = wr_case_common(c, p->template);
+    if (!is_dear(c, t)) continue;
+    wr_case_find(c, &(wr_found){.event = p->alloc,
+                                .template = p->template,
+                                .cost = p->alloc_ns + wr_least(p->alloc_ns, p->free_ns),
+                                .saving = p->alloc_ns + wr_least(p->alloc_ns, p->free_ns),
+                                .related = p->free,
+                                .removed = t->flags & WEIR_EVF_CACHED,
+                                .certainty = c->rule->certainty});
+  }
+}
+
+void wr_judge_temporary_allocation(wr_case *c)
+{
+  brief_place *places = wr_case_array(c, wr_case_count(c, WR_FACT_PAIR_GROUP), sizeof(*places));
+  uint32_t *family = places ? brief_families(c, places) : NULL;
+  if (family) find_brief(c, family, places);
+  free(places);
+  free(family);
+}
+
+/* ---- 18 to 20: memory held for nothing ------------------------------------------------------- */
+
+/* 18: Nothing that can have used it came in its life. */
+void wr_judge_unused_allocation(wr_case *c)
+{
+  int64_t min_bytes = wr_case_limit(c, "min_bytes");
+  WR_EACH(c, UNTOUCHED, untouched, u)
+  {
+    if (u->bytes < min_bytes) continue;
+    wr_case_find(c, &(wr_found){.event = u->event,
+                                .template = u->template,
+                                .bytes = u->bytes,
+                                .related = u->null ? 0 : u->free,
+                                .certainty = c->rule->certainty});
+  }
+}
+
+/* 19: Older memory was freed between it and its first use. */
+void wr_judge_early_allocation(wr_case *c)
+{
+  WR_EACH(c, EARLY_BLOCK, early_block, b)
+  {
+    wr_case_find(c, &(wr_found){.event = b->event,
+                                .template = b->template,
+                                .bytes = b->bytes,
+                                .certainty = c->rule->certainty});
+  }
+}
+
+/* 20: Other memory was taken between its last use and its free. */
+void wr_judge_late_free(wr_case *c)
+{
+  WR_EACH(c, LATE_FREE, late_free, f)
+  {
+    wr_case_find(c, &(wr_found){.event = f->event,
+                                .template = f->template,
+                                .bytes = f->bytes,
+                                .related = f->alloc,
+                                .certainty = c->rule->certainty});
+  }
+}

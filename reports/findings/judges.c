@@ -1,0 +1,21 @@
+/* judges.c: the judges by name (judge.h). */
+#include <string.h>
+#include "reports/findings/judge.h"
+
+static const struct {
+  const char *name;
+  wr_judge judge;
+} judges[] = {{"dead-write", wr_judge_dead_write},
+              {"early-allocation", wr_judge_early_allocation},
+              {"late-free", wr_judge_late_free},
+              {"repeated-allocation", wr_judge_repeated_allocation},
+              {"temporary-allocation", wr_judge_temporary_allocation},
+              {"unused-allocation", wr_judge_unused_allocation},
+              {"unused-transfer", wr_judge_unused_transfer}};
+
+wr_judge wr_judge_of(const char *name)
+{
+  for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
+    if (!strcmp(judges[i].name, name)) return judges[i].judge;
+  return NULL;
+}

@@ -1,0 +1,10 @@
+-- number: 23
+-- id: dead-write
+-- title: Device memory written again before anything can have read it
+-- severity: medium
+-- certainty: certain
+-- fix: Drop the first memset or copy: the next one writes the same bytes, and no kernel, graph or copy
+--      came between.
+SELECT event, template, duration AS cost_ns, bytes, next AS related,
+       CASE WHEN same_stream THEN 'certain' ELSE 'possible' END AS certainty
+FROM overwritten

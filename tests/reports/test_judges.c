@@ -1,0 +1,309 @@
+/* test_judges.c: a judge in C gives the rows of the SQL that it stands for (tests/findings/rules_by_sql), over random histories
+ * of several threads: which rules found what, where, of what cost, bytes and saving is the same either way. */
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reports/findings/findings.h"
+#include "reports/model/open.h"
+#include "tests/reports/synth.h"
+
+enum {
+  HISTORIES = 24,
+  CALLS = 1200,
+  SLOTS = 8,
+  STACKS = 6,
+  THREADS = 3,
+  MOST_RULES = 64,
+  SEED = 20270101
+};
+
+/* ---- a random program ------------------------------------------------------------------------ */
+
+/* Memory that a thread has taken, or may take next. */
+typedef struct slot {
+  bool live;
+  uint64_t bytes;
+  int mem;
+} slot;
+
+static slot slots[THREADS][SLOTS];
+static uint64_t now;
+
+static uint64_t address_of(int thread, int i)
+{
+  return UINT64_C(0x700000000) + ((uint64_t)thread * SLOTS + (uint64_t)i) * (UINT64_C(1) << 28);
+}
+
+static uint64_t host_of(uint64_t i)
+{
+  return UINT64_C(0x7f0000000000) + i * (1 << 24);
+}
+
+/* A call of the thread at one of a few places; then the thread goes on for a while. */
+static void make_call(int thread, trace_event e, uint64_t ns)
+{
+  static const uint64_t pauses[] = {1, 200, 3000, 30000, 70000};
+  e.stack = 1 + (uint32_t)synth_below(STACKS);
+  e.status = synth_below(60) ? 0 : 2;
+  synth_event(thread, now, ns, e);
+  now += ns + pauses[synth_below(5)];
+}
+
+static uint64_t some_ns(void)
+{
+  return 1 + (synth_below(3) ? synth_below(9000) : synth_below(200000));
+}
+
+static uint64_t some_stream(int thread)
+{
+  return synth_below(4) ? 16 + synth_below(2) * (uint64_t)thread : WEIR_STREAM_LEGACY;
+}
+
+static void take_slot(int thread, int i)
+{
+  static const uint64_t sizes[] = {512, 4096, 1 << 20, 64 << 20};
+  static const int mems[] = {WEIR_MEM_DEVICE, WEIR_MEM_DEVICE,  WEIR_MEM_DEVICE,  WEIR_MEM_DEVICE,
+                             WEIR_MEM_PINNED, WEIR_MEM_MANAGED, WEIR_MEM_IMPORTED};
+  slot *s = &slots[thread][i];
+  *s = (slot){true, sizes[synth_below(4)] + synth_below(2) * synth_below(64), mems[synth_below(7)]};
+  make_call(
+      thread,
+      (trace_event){.kind = WEIR_EV_ALLOC,
+                    .api = synth_api(s->mem == WEIR_MEM_PINNED ? "cudaMallocHost" : "cudaMalloc"),
+                    .flags = synth_below(9) ? WEIR_EVF_RUNTIME : WEIR_EVF_ASYNC | WEIR_EVF_RUNTIME,
+                    .a = address_of(thread, i),
+                    .bytes = s->bytes,
+                    .src_device = WEIR_DEVICE_NONE,
+                    .mem = (uint8_t)s->mem},
+      some_ns());
+}
+
+static void give_slot(int thread, int i)
+{
+  slots[thread][i].live = false;
+  make_call(thread,
+            (trace_event){.kind = WEIR_EV_FREE,
+                          .api = synth_api("cudaFree"),
+                          .flags = WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC,
+                          .a = address_of(thread, i),
+                          .device = WEIR_DEVICE_NONE,
+                          .src_device = WEIR_DEVICE_NONE},
+            some_ns());
+}
+
+/* One copy; `row`: which of a matrix. */
+static void copy_call(int thread, int i, int way, uint64_t bytes, uint64_t row, bool async)
+{
+  bool up = way == WEIR_COPY_HTOD;
+  uint64_t host = host_of(synth_below(3)) + row * 8192, device = address_of(thread, i) + row * 4096;
+  int host_mem = synth_below(2) ? WEIR_MEM_PINNED : WEIR_MEM_PAGEABLE, mem = slots[thread][i].mem;
+  bool waits = !async || host_mem == WEIR_MEM_PAGEABLE;
+  make_call(thread,
+            (trace_event){.kind = WEIR_EV_COPY,
+                          .api = synth_api(async ? "cudaMemcpyAsync" : "cudaMemcpy"),
+                          .flags = (uint8_t)(WEIR_EVF_RUNTIME | (async ? WEIR_EVF_ASYNC : 0) |
+                                             (waits ? WEIR_EVF_IMPLICIT_SYNC : 0)),
+                          .copy_kind = (uint8_t)way,
+                          .a = up ? device : host,
+                          .b = up ? host : device,
+                          .bytes = bytes,
+                          .device = up ? 0 : WEIR_DEVICE_NONE,
+                          .src_device = up ? WEIR_DEVICE_NONE : 0,
+                          .mem = (uint8_t)(up ? mem | host_mem << 4 : host_mem | mem << 4),
+                          .stream = some_stream(thread)},
+            some_ns());
+}
+
+static void copy_calls(int thread, int i)
+{
+  static const uint64_t sizes[] = {64, 2048, 65535, 70000, 2 << 20};
+  bool async = synth_below(2);
+  int way = synth_below(3) ? WEIR_COPY_HTOD : WEIR_COPY_DTOH;
+  uint64_t bytes = sizes[synth_below(5)];
+  uint64_t rows = bytes <= 2048 && !synth_below(12) ? 12 + synth_below(40) : 1;
+  for (uint64_t row = 0; row < rows; row++)
+    copy_call(thread, i, way, bytes, row, async);
+}
+
+static void wait_call(int thread)
+{
+  static const uint8_t types[] = {WEIR_SYNC_CONTEXT, WEIR_SYNC_STREAM, WEIR_SYNC_EVENT,
+                                  WEIR_SYNC_STREAM,  WEIR_SYNC_QUERY,  WEIR_SYNC_CONTEXT};
+  static const char *const names[] = {"cudaDeviceSynchronize", "cudaStreamSynchronize",
+                                      "cudaEventSynchronize",  "cudaStreamSynchronize",
+                                      "cudaStreamQuery",       "cudaDeviceSynchronize"};
+  size_t i = synth_below(6);
+  make_call(thread,
+            (trace_event){.kind = WEIR_EV_SYNC,
+                          .api = synth_api(names[i]),
+                          .flags = WEIR_EVF_RUNTIME,
+                          .sync_type = types[i],
+                          .a = types[i] == WEIR_SYNC_EVENT ? 77 : 0,
+                          .stream = some_stream(thread)},
+            some_ns());
+}
+
+static void other_call(int thread, int i)
+{
+  trace_event e = {.flags = WEIR_EVF_RUNTIME, .stream = some_stream(thread)};
+  size_t what = synth_below(8);
+  if (what < 5) {
+    e.kind = WEIR_EV_LAUNCH, e.api = synth_api("cudaLaunchKernel"), e.bytes = 32;
+  } else if (what < 7) {
+    e.kind = WEIR_EV_MEMSET, e.api = synth_api("cudaMemset"), e.mem = WEIR_MEM_DEVICE;
+    e.a = address_of(thread, i), e.bytes = slots[thread][i].bytes;
+    e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  } else {
+    e.kind = WEIR_EV_EVENT, e.api = synth_api("cudaEventRecord"), e.a = 77;
+  }
+  make_call(thread, e, some_ns());
+}
+
+/* `uses`: of 16 calls those that may use any memory: without them more is found. */
+static void random_call(int thread, unsigned uses)
+{
+  int i = (int)synth_below(SLOTS);
+  unsigned what = (unsigned)synth_below(16);
+  if (what < uses)
+    other_call(thread, i);
+  else if (what < uses + 3)
+    wait_call(thread);
+  else if (!slots[thread][i].live)
+    take_slot(thread, i);
+  else if (what < 11)
+    give_slot(thread, i);
+  else
+    copy_calls(thread, i);
+}
+
+static const char *make_history(int history)
+{
+  const char *one[] = {NULL, NULL};
+  unsigned threads = history % 3 ? THREADS : 1, uses = (unsigned)history % 4;
+  synth_seed(SEED + (uint64_t)history);
+  memset(slots, 0, sizeof slots);
+  now = 1;
+  synth_open(synth_dir());
+  for (int t = 0; t < THREADS; t++)
+    for (uint64_t k = 1; k <= STACKS; k++)
+      synth_stack(t, (uint32_t)k, (const uint64_t[]){0x1000 * k, 0x9000}, 2);
+  for (int i = 0; i < CALLS; i++)
+    random_call((int)synth_below(threads), uses);
+  synth_close();
+  one[0] = synth_spool();
+  return synth_import("t.db", one);
+}
+
+/* ---- either way ------------------------------------------------------------------------------ */
+
+static void find_in(wr_findings *f, const char *trace, const char *rules)
+{
+  wr_input in;
+  wr_findings_settings settings = {.rules = rules, .min = {0, -1, 1}};
+  ck_assert_int_eq(wr_input_open(&in, trace), WEIR_OK);
+  ck_assert_msg(wr_findings_load(f, &in.db, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_ptr_null(f->unavailable);
+  wr_input_close(&in);
+}
+
+/* What a finding is, as text, for a comparison. */
+static void describe(char out[512], const wr_finding *f)
+{
+  int n =
+      snprintf(out, 512, "%s %d: %lu ns, %lu saved, %lu bytes, %lu times, device %d;", f->rule->id,
+               f->certainty, f->cost_ns, f->saving_ns, f->saving_bytes, f->count, f->device);
+  for (size_t i = 0; i < f->sites && n < 400; i++)
+    n += snprintf(out + n, 512 - (size_t)n, " %.40s", f->site[i].function);
+}
+
+static void compare(const wr_findings *judged, const wr_findings *asked, int history)
+{
+  char a[512], b[512];
+  for (size_t i = 0; i < judged->count && i < asked->count; i++) {
+    describe(a, &judged->finding[i]);
+    describe(b, &asked->finding[i]);
+    ck_assert_msg(!strcmp(a, b), "history %d:\n%s\nby SQL:\n%s", history, a, b);
+  }
+  ck_assert_uint_eq(judged->count, asked->count);
+  ck_assert_uint_eq(judged->saving_ns, asked->saving_ns);
+  ck_assert_uint_eq(judged->moved_bytes, asked->moved_bytes);
+  ck_assert_uint_eq(judged->removed_count, asked->removed_count);
+  for (size_t i = 0; i < judged->removed_count; i++)
+    ck_assert_uint_eq(judged->removed[i].count, asked->removed[i].count);
+}
+
+static const char *by_sql(void)
+{
+  static char folder[600];
+  const char *source = getenv("WEIR_SOURCE");
+  (void)snprintf(folder, sizeof folder, "%s/tests/findings/rules_by_sql", source ? source : ".");
+  return folder;
+}
+
+static size_t found[MOST_RULES];
+
+static void count_found(const wr_findings *f)
+{
+  for (size_t i = 0; i < f->count; i++)
+    found[f->finding[i].rule - f->rules.rule]++;
+}
+
+START_TEST(a_judge_gives_the_rows_of_its_sql)
+{
+  wr_findings judged, asked;
+  for (int history = 0; history < HISTORIES; history++) {
+    const char *trace = make_history(history);
+    find_in(&judged, trace, NULL);
+    find_in(&asked, trace, by_sql());
+    compare(&judged, &asked, history);
+    count_found(&judged);
+    wr_findings_free(&judged);
+    wr_findings_free(&asked);
+    synth_clean();
+  }
+  wr_rules rules;
+  ck_assert_int_eq(wr_rules_load(&rules, by_sql()), WEIR_OK);
+  for (size_t i = 0; i < rules.count; i++)
+    ck_assert_msg(!rules.rule[i].file || found[i], "no history has a %s", rules.rule[i].id);
+  wr_rules_free(&rules);
+}
+END_TEST
+
+/* Every rule of Weir's with a judge has its SQL there, all else of it alike. */
+START_TEST(each_judge_has_its_sql)
+{
+  wr_rules own, asked;
+  ck_assert_int_eq(wr_rules_load(&own, NULL), WEIR_OK);
+  ck_assert_msg(wr_rules_load(&asked, by_sql()) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(own.count, asked.count);
+  for (size_t i = 0; i < own.count; i++) {
+    const wr_rule *a = &own.rule[i], *b = &asked.rule[i];
+    ck_assert_str_eq(a->id, b->id);
+    ck_assert_msg(!a->judge == !b->file, "%s", a->id);
+    ck_assert_ptr_null(b->judge);
+    ck_assert_int_eq(a->thresholds, b->thresholds);
+    for (int t = 0; t < a->thresholds; t++)
+      ck_assert_int_eq(a->threshold[t].value, b->threshold[t].value);
+  }
+  wr_rules_free(&own);
+  wr_rules_free(&asked);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/judges");
+  TCase *t = tcase_create("judges");
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_test(t, each_judge_has_its_sql);
+  tcase_add_test(t, a_judge_gives_the_rows_of_its_sql);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
