@@ -48,6 +48,7 @@
  * RANGE_NAME    number in the thread
  * GRAPH         executable graph         see graph_fact                            graph_fact
  * COPY_HASH     number, or 0             start of its event                        hash_outcome
+ * ASKED         start of its event, or 0
  * PYTHON_FRAME  number
  *
  * Polls (cudaStreamQuery in a loop) are one event: its duration is that of all of them together.
@@ -86,6 +87,7 @@
   X(RANGE_NAME, 41, "range_name", 1)                                                               \
   X(GRAPH, 42, "graph", 1)                                                                         \
   X(COPY_HASH, 43, "copy_hash", 1)                                                                 \
+  X(ASKED, 44, "asked", 1)                                                                         \
   X(PYTHON_FRAME, 48, "python_frame", 1)
 
 typedef enum event_kind {
@@ -399,6 +401,21 @@ typedef struct copy_hash_info {
   uint64_t ticks;    /* host time spent on hashing */
   uint64_t dst, src; /* as in the event */
 } copy_hash_info;
+
+/* Payload of an ASKED record: calls that ask, of one thread, function and return address, since the
+ * record before it that has the same. The first comes right after its event, that of one of them,
+ * which has the stack. */
+typedef struct asked_info {
+  uint64_t from;     /* return address; 0: of all places for which there was no room */
+  uint64_t calls;    /* how many */
+  uint64_t launches; /* that the thread made between them */
+  uint64_t ticks;    /* that the timed ones of them took, */
+  uint64_t longest;  /* and the longest of these */
+  uint32_t timed;    /* how many were timed */
+  uint32_t followed; /* timed ones with a launch between them and the timed one before */
+  uint16_t api;      /* core/trace/api.def; 0: of several functions */
+  uint8_t pad[6];
+} asked_info;
 
 /* Events in the observation of devices: identifier, value, name in traces. Append only. */
 #define WEIR_DEVICE_FACT_MAP(X)                                                                    \

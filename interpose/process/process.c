@@ -279,9 +279,11 @@ static void begin_thread(thread_state *t)
 
   if (t->epoch != EPOCH_NEVER) { /* a child: all it has is its parent's */
     stack_table *stacks = t->stacks;
+    struct asked_table *asked = t->asked;
     memset(t, 0, sizeof *t);
     t->depth = depth;
     t->stacks = stacks;
+    t->asked = asked;
     stack_forked(&t->stacks);
   }
   t->epoch = atomic_load(&process_epoch);

@@ -34,6 +34,8 @@ typedef struct thread_state {
   struct hook_call
       *beneath;         /* a runtime's call that leaves its rerouting to the driver's call in it */
   uint64_t beneath_key; /* the size or address by which that one is known (table/wrap.h) */
+  struct asked_table *asked; /* its calls that ask, counted (record/asked.h); NULL: none yet */
+  uint32_t launches;         /* launches, and other calls that queue, that it has recorded */
 } thread_state;
 
 extern __thread thread_state thread_self __attribute__((tls_model("initial-exec")));

@@ -402,6 +402,7 @@ static event_fields begin_launch(hook_call *c, uint64_t function, const uint64_t
                                  uint64_t threads)
 {
   kernel_name_launch(c, function);
+  c->thread->launches++;
   event_fields e = event_begin_frequent(c, WEIR_EV_LAUNCH);
   e.a = function;
   e.b = (g[0] & UINT32_MAX) | (g[1] & 0xffff) << 32 | (g[2] & 0xffff) << 48;
@@ -603,6 +604,9 @@ void extract_call(hook_call *c, extract_word a, extract_word b, extract_word byt
   e.b = b;
   e.bytes = bytes;
   e.device = c->thread->last_device;
-  if (stream != WEIR_NO_STREAM) event_set_work(&e, stream);
+  if (stream != WEIR_NO_STREAM) {
+    c->thread->launches++;
+    event_set_work(&e, stream);
+  }
   event_commit(c, &e);
 }

@@ -84,6 +84,9 @@ TYPES = {'out': 'const struct cudaPitchedPtr *', 'dsts': 'const CUdeviceptr *', 
          'node_params': 'const CUgraphNodeParams *', 'kernel': 'const CUDA_KERNEL_NODE_PARAMS_v2 *',
          'kernel_v1': 'const CUDA_KERNEL_NODE_PARAMS_v1 *', 'copy': 'const CUDA_MEMCPY3D *',
          'memset': 'const CUDA_MEMSET_NODE_PARAMS *'}
+# In the place of an extractor: the call is counted, and no event (record/asked.h). So are the calls of a question for
+# which "when" is not true.
+ASKED = 'asked'
 # What is called before the real function, and with which roles, for the extractors of "x+".
 BEFORE = {'free': 'free', 'free_async': 'free', 'host_unregister': 'free', 'pool_destroy': 'pool_destroy',
           'reset_current': 'reset_current', 'vmm_release': 'vmm_release', 'ipc_close': 'ipc_close',
@@ -409,6 +412,14 @@ def key_of(row, names):
     return value(row['roles'][BENEATH_KEY[row['extractor']]], False, names)
 
 
+def asked(row, symbol, api, bank_expr, answer, ret):
+    """The end of a wrapper that only counts its call (record/asked.h)."""
+    return [f'  asked_slot *slot = asked_begin({api}, __builtin_return_address(0));',
+            f'  if (__builtin_expect(!slot, 1)) return {answer};',
+            f'  asked_answer asked = {{.api = {api}, .flags = {flags_of(row, symbol)}, .bank = (uint8_t){bank_expr}, .start = clock_ticks()}};',
+            f'  {ret} r = {answer};', '  asked.status = (uint32_t)r;', '  asked_end(slot, &asked);', '  return r;']
+
+
 def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     """The inside of a wrapper."""
     names = [n for _, n in params]
@@ -420,6 +431,8 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     if row['category'] == 'CONTEXT':
         out.append('  thread_self.context_trust = 0;')
     answer = f'process_mode_now() != WEIR_OBSERVE ? handle_{symbol}(real, {args}) : real({args})'
+    if row['extractor'] == ASKED:
+        return '\n'.join(out + asked(row, symbol, api, bank_expr, answer if symbol in QUESTIONS else f'real({args})', ret)) + '\n'
     if row['extractor'] == '-':
         handler = re.sub(r'_pts[z]$|_ptds$', '', symbol)
         ptds = 'true' if symbol != handler else 'false'
@@ -436,7 +449,8 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     if outline:
         enter = f"call_enter_from(c, {api}, {flags_of(row, symbol)}, {bank_expr}, site)"
     if row['when']:
-        out.append(f"  if (__builtin_expect(!({row['when']}), 1)) return {answer};")
+        out += [f"  if (__builtin_expect(!({row['when']}), 1)) {{"]
+        out += ['  ' + line for line in asked(row, symbol, api, bank_expr, answer, ret)] + ['  }']
     inner = row['extractor'].startswith('vmm_')  # an event within another library's call, too
     if inner:
         enter = f"call_enter_inner(c, &outer, {api}, {flags_of(row, symbol)}, __builtin_return_address(0))"

@@ -9193,7 +9193,13 @@ WEIR_BODY CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
   fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(ROW_w_cuMemGetInfo_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
+  asked_slot *slot = asked_begin(327, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
+  asked_answer asked = {.api = 327, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020), "cuMemGetInfo_v2");
 WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
@@ -9203,7 +9209,13 @@ WEIR_BODY CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, 
 {
   fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(ROW_w_cuMemGetAddressRange_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
+  asked_slot *slot = asked_begin(325, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
+  asked_answer asked = {.api = 325, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020), "cuMemGetAddressRange_v2");
 WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER);
@@ -9213,7 +9225,13 @@ WEIR_BODY CUresult w_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, u
 {
   fn_cuMemHostGetDevicePointer_v2 real = (fn_cuMemHostGetDevicePointer_v2)(uintptr_t)hook_original(ROW_w_cuMemHostGetDevicePointer_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetDevicePointer_v2(real, pdptr, p, Flags) : real(pdptr, p, Flags);
+  asked_slot *slot = asked_begin(35, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetDevicePointer_v2(real, pdptr, p, Flags) : real(pdptr, p, Flags);
+  asked_answer asked = {.api = 35, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetDevicePointer_v2(real, pdptr, p, Flags) : real(pdptr, p, Flags);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemHostGetDevicePointer_v2, PFN_cuMemHostGetDevicePointer_v3020), "cuMemHostGetDevicePointer_v2");
 WEIR_EXPORT(w_cuMemHostGetDevicePointer_v2, cuMemHostGetDevicePointer_v2, WEIR_NODE_DRIVER);
@@ -9223,7 +9241,13 @@ WEIR_BODY CUresult w_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
   fn_cuMemHostGetFlags real = (fn_cuMemHostGetFlags)(uintptr_t)hook_original(ROW_w_cuMemHostGetFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetFlags(real, pFlags, p) : real(pFlags, p);
+  asked_slot *slot = asked_begin(36, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetFlags(real, pFlags, p) : real(pFlags, p);
+  asked_answer asked = {.api = 36, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuMemHostGetFlags(real, pFlags, p) : real(pFlags, p);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemHostGetFlags, PFN_cuMemHostGetFlags_v2030), "cuMemHostGetFlags");
 WEIR_EXPORT(w_cuMemHostGetFlags, cuMemHostGetFlags, WEIR_NODE_DRIVER);
@@ -9233,7 +9257,15 @@ WEIR_BODY CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attri
 {
   fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(ROW_w_cuPointerGetAttribute);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  if (__builtin_expect(!(attribute==CU_POINTER_ATTRIBUTE_P2P_TOKENS), 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
+  if (__builtin_expect(!(attribute==CU_POINTER_ATTRIBUTE_P2P_TOKENS), 1)) {
+    asked_slot *slot = asked_begin(328, __builtin_return_address(0));
+    if (__builtin_expect(!slot, 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
+    asked_answer asked = {.api = 328, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+    CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
+    asked.status = (uint32_t)r;
+    asked_end(slot, &asked);
+    return r;
+  }
   hook_call call, *c = &call;
   if (!call_enter(c, 328, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
   call_forward(c);
@@ -9252,7 +9284,15 @@ WEIR_BODY CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointe
 {
   fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(ROW_w_cuPointerGetAttributes);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  if (__builtin_expect(!(extract_asks_tokens(numAttributes,attributes)), 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
+  if (__builtin_expect(!(extract_asks_tokens(numAttributes,attributes)), 1)) {
+    asked_slot *slot = asked_begin(329, __builtin_return_address(0));
+    if (__builtin_expect(!slot, 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
+    asked_answer asked = {.api = 329, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+    CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
+    asked.status = (uint32_t)r;
+    asked_end(slot, &asked);
+    return r;
+  }
   hook_call call, *c = &call;
   if (!call_enter(c, 329, 0, WEIR_BANK_DRIVER)) return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
   call_forward(c);
@@ -9319,6 +9359,134 @@ WEIR_BODY WEIR_RARE CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdevi
 }
 _Static_assert(WEIR_SAME(&w_cuIpcGetMemHandle, PFN_cuIpcGetMemHandle_v4010), "cuIpcGetMemHandle");
 WEIR_EXPORT(w_cuIpcGetMemHandle, cuIpcGetMemHandle, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDeviceGetAttribute)(int *pi, CUdevice_attribute attrib, CUdevice dev);
+WEIR_BODY CUresult w_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
+{
+  fn_cuDeviceGetAttribute real = (fn_cuDeviceGetAttribute)(uintptr_t)hook_original(ROW_w_cuDeviceGetAttribute);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1011, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(pi, attrib, dev);
+  asked_answer asked = {.api = 1011, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(pi, attrib, dev);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDeviceGetAttribute, PFN_cuDeviceGetAttribute_v2000), "cuDeviceGetAttribute");
+WEIR_EXPORT(w_cuDeviceGetAttribute, cuDeviceGetAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDeviceGetName)(char *name, int len, CUdevice dev);
+WEIR_BODY CUresult w_cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+  fn_cuDeviceGetName real = (fn_cuDeviceGetName)(uintptr_t)hook_original(ROW_w_cuDeviceGetName);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1018, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(name, len, dev);
+  asked_answer asked = {.api = 1018, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(name, len, dev);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDeviceGetName, PFN_cuDeviceGetName_v2000), "cuDeviceGetName");
+WEIR_EXPORT(w_cuDeviceGetName, cuDeviceGetName, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDeviceTotalMem)(unsigned int *bytes, CUdevice dev);
+WEIR_BODY CUresult w_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+  fn_cuDeviceTotalMem real = (fn_cuDeviceTotalMem)(uintptr_t)hook_original(ROW_w_cuDeviceTotalMem);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(322, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(bytes, dev);
+  asked_answer asked = {.api = 322, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(bytes, dev);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDeviceTotalMem, PFN_cuDeviceTotalMem_v2000), "cuDeviceTotalMem");
+WEIR_EXPORT(w_cuDeviceTotalMem, cuDeviceTotalMem, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDeviceTotalMem_v2)(size_t *bytes, CUdevice dev);
+WEIR_BODY CUresult w_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+  fn_cuDeviceTotalMem_v2 real = (fn_cuDeviceTotalMem_v2)(uintptr_t)hook_original(ROW_w_cuDeviceTotalMem_v2);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(323, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(bytes, dev);
+  asked_answer asked = {.api = 323, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(bytes, dev);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020), "cuDeviceTotalMem_v2");
+WEIR_EXPORT(w_cuDeviceTotalMem_v2, cuDeviceTotalMem_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDeviceCanAccessPeer)(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
+WEIR_BODY CUresult w_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+  fn_cuDeviceCanAccessPeer real = (fn_cuDeviceCanAccessPeer)(uintptr_t)hook_original(ROW_w_cuDeviceCanAccessPeer);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(703, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(canAccessPeer, dev, peerDev);
+  asked_answer asked = {.api = 703, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(canAccessPeer, dev, peerDev);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDeviceCanAccessPeer, PFN_cuDeviceCanAccessPeer_v4000), "cuDeviceCanAccessPeer");
+WEIR_EXPORT(w_cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuFuncGetAttribute)(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
+WEIR_BODY CUresult w_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
+{
+  fn_cuFuncGetAttribute real = (fn_cuFuncGetAttribute)(uintptr_t)hook_original(ROW_w_cuFuncGetAttribute);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(889, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(pi, attrib, hfunc);
+  asked_answer asked = {.api = 889, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(pi, attrib, hfunc);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuFuncGetAttribute, PFN_cuFuncGetAttribute_v2020), "cuFuncGetAttribute");
+WEIR_EXPORT(w_cuFuncGetAttribute, cuFuncGetAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize);
+WEIR_BODY CUresult w_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize)
+{
+  fn_cuOccupancyMaxActiveBlocksPerMultiprocessor real = (fn_cuOccupancyMaxActiveBlocksPerMultiprocessor)(uintptr_t)hook_original(ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessor);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1036, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(numBlocks, func, blockSize, dynamicSMemSize);
+  asked_answer asked = {.api = 1036, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(numBlocks, func, blockSize, dynamicSMemSize);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuOccupancyMaxActiveBlocksPerMultiprocessor, PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050), "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+WEIR_EXPORT(w_cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
+WEIR_BODY CUresult w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
+{
+  fn_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags real = (fn_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(uintptr_t)hook_original(ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1037, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(numBlocks, func, blockSize, dynamicSMemSize, flags);
+  asked_answer asked = {.api = 1037, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(numBlocks, func, blockSize, dynamicSMemSize, flags);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, PFN_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000), "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
+WEIR_EXPORT(w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_NODE_DRIVER);
 
 typedef cudaError_t (*fn_cudaMalloc)(void **devPtr, size_t size);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t row, int bank, void **devPtr, size_t size)
@@ -12844,6 +13012,362 @@ WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR
 WEIR_BODY cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(ROW_w13_cudaGetDriverEntryPoint_ptsz, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
+typedef cudaError_t (*fn_cudaMemGetInfo)(size_t *free, size_t *total);
+static inline __attribute__((always_inline)) cudaError_t k_cudaMemGetInfo(uint32_t row, int bank, size_t *free, size_t *total)
+{
+  fn_cudaMemGetInfo real = (fn_cudaMemGetInfo)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(320, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(free, total);
+  asked_answer asked = {.api = 320, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(free, total);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaMemGetInfo(size_t *free, size_t *total) { return k_cudaMemGetInfo(ROW_w11_cudaMemGetInfo, WEIR_BANK_RT11, free, total); }
+WEIR_EXPORT(w11_cudaMemGetInfo, cudaMemGetInfo, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaMemGetInfo(size_t *free, size_t *total) { return k_cudaMemGetInfo(ROW_w12_cudaMemGetInfo, WEIR_BANK_RT12, free, total); }
+WEIR_EXPORT(w12_cudaMemGetInfo, cudaMemGetInfo, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaMemGetInfo(size_t *free, size_t *total) { return k_cudaMemGetInfo(ROW_w13_cudaMemGetInfo, WEIR_BANK_RT13, free, total); }
+WEIR_EXPORT(w13_cudaMemGetInfo, cudaMemGetInfo, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaMemGetInfo, __typeof__(&cudaMemGetInfo)), "cudaMemGetInfo");
+
+typedef cudaError_t (*fn_cudaGetDeviceProperties)(struct cudaDeviceProp *prop, int device);
+static inline __attribute__((always_inline)) cudaError_t k_cudaGetDeviceProperties(uint32_t row, int bank, struct cudaDeviceProp *prop, int device)
+{
+  fn_cudaGetDeviceProperties real = (fn_cudaGetDeviceProperties)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(975, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(prop, device);
+  asked_answer asked = {.api = 975, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(prop, device);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device) { return k_cudaGetDeviceProperties(ROW_w11_cudaGetDeviceProperties, WEIR_BANK_RT11, prop, device); }
+WEIR_EXPORT(w11_cudaGetDeviceProperties, cudaGetDeviceProperties, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device) { return k_cudaGetDeviceProperties(ROW_w12_cudaGetDeviceProperties, WEIR_BANK_RT12, prop, device); }
+WEIR_EXPORT(w12_cudaGetDeviceProperties, cudaGetDeviceProperties, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device) { return k_cudaGetDeviceProperties(ROW_w13_cudaGetDeviceProperties, WEIR_BANK_RT13, prop, device); }
+WEIR_EXPORT(w13_cudaGetDeviceProperties, cudaGetDeviceProperties, WEIR_NODE_RT13);
+
+typedef cudaError_t (*fn_cudaDeviceGetAttribute)(int *value, enum cudaDeviceAttr attr, int device);
+static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceGetAttribute(uint32_t row, int bank, int *value, enum cudaDeviceAttr attr, int device)
+{
+  fn_cudaDeviceGetAttribute real = (fn_cudaDeviceGetAttribute)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(939, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(value, attr, device);
+  asked_answer asked = {.api = 939, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(value, attr, device);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device) { return k_cudaDeviceGetAttribute(ROW_w11_cudaDeviceGetAttribute, WEIR_BANK_RT11, value, attr, device); }
+WEIR_EXPORT(w11_cudaDeviceGetAttribute, cudaDeviceGetAttribute, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device) { return k_cudaDeviceGetAttribute(ROW_w12_cudaDeviceGetAttribute, WEIR_BANK_RT12, value, attr, device); }
+WEIR_EXPORT(w12_cudaDeviceGetAttribute, cudaDeviceGetAttribute, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device) { return k_cudaDeviceGetAttribute(ROW_w13_cudaDeviceGetAttribute, WEIR_BANK_RT13, value, attr, device); }
+WEIR_EXPORT(w13_cudaDeviceGetAttribute, cudaDeviceGetAttribute, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDeviceGetAttribute, __typeof__(&cudaDeviceGetAttribute)), "cudaDeviceGetAttribute");
+
+typedef cudaError_t (*fn_cudaPointerGetAttributes)(struct cudaPointerAttributes *attributes, const void *ptr);
+static inline __attribute__((always_inline)) cudaError_t k_cudaPointerGetAttributes(uint32_t row, int bank, struct cudaPointerAttributes *attributes, const void *ptr)
+{
+  fn_cudaPointerGetAttributes real = (fn_cudaPointerGetAttributes)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(321, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(attributes, ptr);
+  asked_answer asked = {.api = 321, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(attributes, ptr);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr) { return k_cudaPointerGetAttributes(ROW_w11_cudaPointerGetAttributes, WEIR_BANK_RT11, attributes, ptr); }
+WEIR_EXPORT(w11_cudaPointerGetAttributes, cudaPointerGetAttributes, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr) { return k_cudaPointerGetAttributes(ROW_w12_cudaPointerGetAttributes, WEIR_BANK_RT12, attributes, ptr); }
+WEIR_EXPORT(w12_cudaPointerGetAttributes, cudaPointerGetAttributes, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr) { return k_cudaPointerGetAttributes(ROW_w13_cudaPointerGetAttributes, WEIR_BANK_RT13, attributes, ptr); }
+WEIR_EXPORT(w13_cudaPointerGetAttributes, cudaPointerGetAttributes, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaPointerGetAttributes, __typeof__(&cudaPointerGetAttributes)), "cudaPointerGetAttributes");
+
+typedef cudaError_t (*fn_cudaGetDevice)(int *device);
+static inline __attribute__((always_inline)) cudaError_t k_cudaGetDevice(uint32_t row, int bank, int *device)
+{
+  fn_cudaGetDevice real = (fn_cudaGetDevice)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(752, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(device);
+  asked_answer asked = {.api = 752, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(device);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaGetDevice(int *device) { return k_cudaGetDevice(ROW_w11_cudaGetDevice, WEIR_BANK_RT11, device); }
+WEIR_EXPORT(w11_cudaGetDevice, cudaGetDevice, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaGetDevice(int *device) { return k_cudaGetDevice(ROW_w12_cudaGetDevice, WEIR_BANK_RT12, device); }
+WEIR_EXPORT(w12_cudaGetDevice, cudaGetDevice, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaGetDevice(int *device) { return k_cudaGetDevice(ROW_w13_cudaGetDevice, WEIR_BANK_RT13, device); }
+WEIR_EXPORT(w13_cudaGetDevice, cudaGetDevice, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaGetDevice, __typeof__(&cudaGetDevice)), "cudaGetDevice");
+
+typedef cudaError_t (*fn_cudaGetDeviceCount)(int *count);
+static inline __attribute__((always_inline)) cudaError_t k_cudaGetDeviceCount(uint32_t row, int bank, int *count)
+{
+  fn_cudaGetDeviceCount real = (fn_cudaGetDeviceCount)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(973, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(count);
+  asked_answer asked = {.api = 973, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(count);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaGetDeviceCount(int *count) { return k_cudaGetDeviceCount(ROW_w11_cudaGetDeviceCount, WEIR_BANK_RT11, count); }
+WEIR_EXPORT(w11_cudaGetDeviceCount, cudaGetDeviceCount, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaGetDeviceCount(int *count) { return k_cudaGetDeviceCount(ROW_w12_cudaGetDeviceCount, WEIR_BANK_RT12, count); }
+WEIR_EXPORT(w12_cudaGetDeviceCount, cudaGetDeviceCount, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaGetDeviceCount(int *count) { return k_cudaGetDeviceCount(ROW_w13_cudaGetDeviceCount, WEIR_BANK_RT13, count); }
+WEIR_EXPORT(w13_cudaGetDeviceCount, cudaGetDeviceCount, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaGetDeviceCount, __typeof__(&cudaGetDeviceCount)), "cudaGetDeviceCount");
+
+typedef cudaError_t (*fn_cudaDeviceGetLimit)(size_t *pValue, enum cudaLimit limit);
+static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceGetLimit(uint32_t row, int bank, size_t *pValue, enum cudaLimit limit)
+{
+  fn_cudaDeviceGetLimit real = (fn_cudaDeviceGetLimit)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(943, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(pValue, limit);
+  asked_answer asked = {.api = 943, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(pValue, limit);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit) { return k_cudaDeviceGetLimit(ROW_w11_cudaDeviceGetLimit, WEIR_BANK_RT11, pValue, limit); }
+WEIR_EXPORT(w11_cudaDeviceGetLimit, cudaDeviceGetLimit, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit) { return k_cudaDeviceGetLimit(ROW_w12_cudaDeviceGetLimit, WEIR_BANK_RT12, pValue, limit); }
+WEIR_EXPORT(w12_cudaDeviceGetLimit, cudaDeviceGetLimit, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit) { return k_cudaDeviceGetLimit(ROW_w13_cudaDeviceGetLimit, WEIR_BANK_RT13, pValue, limit); }
+WEIR_EXPORT(w13_cudaDeviceGetLimit, cudaDeviceGetLimit, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDeviceGetLimit, __typeof__(&cudaDeviceGetLimit)), "cudaDeviceGetLimit");
+
+typedef cudaError_t (*fn_cudaDeviceGetPCIBusId)(char *pciBusId, int len, int device);
+static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceGetPCIBusId(uint32_t row, int bank, char *pciBusId, int len, int device)
+{
+  fn_cudaDeviceGetPCIBusId real = (fn_cudaDeviceGetPCIBusId)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(945, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(pciBusId, len, device);
+  asked_answer asked = {.api = 945, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(pciBusId, len, device);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device) { return k_cudaDeviceGetPCIBusId(ROW_w11_cudaDeviceGetPCIBusId, WEIR_BANK_RT11, pciBusId, len, device); }
+WEIR_EXPORT(w11_cudaDeviceGetPCIBusId, cudaDeviceGetPCIBusId, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device) { return k_cudaDeviceGetPCIBusId(ROW_w12_cudaDeviceGetPCIBusId, WEIR_BANK_RT12, pciBusId, len, device); }
+WEIR_EXPORT(w12_cudaDeviceGetPCIBusId, cudaDeviceGetPCIBusId, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device) { return k_cudaDeviceGetPCIBusId(ROW_w13_cudaDeviceGetPCIBusId, WEIR_BANK_RT13, pciBusId, len, device); }
+WEIR_EXPORT(w13_cudaDeviceGetPCIBusId, cudaDeviceGetPCIBusId, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDeviceGetPCIBusId, __typeof__(&cudaDeviceGetPCIBusId)), "cudaDeviceGetPCIBusId");
+
+typedef cudaError_t (*fn_cudaDeviceCanAccessPeer)(int *canAccessPeer, int device, int peerDevice);
+static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceCanAccessPeer(uint32_t row, int bank, int *canAccessPeer, int device, int peerDevice)
+{
+  fn_cudaDeviceCanAccessPeer real = (fn_cudaDeviceCanAccessPeer)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(696, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(canAccessPeer, device, peerDevice);
+  asked_answer asked = {.api = 696, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(canAccessPeer, device, peerDevice);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice) { return k_cudaDeviceCanAccessPeer(ROW_w11_cudaDeviceCanAccessPeer, WEIR_BANK_RT11, canAccessPeer, device, peerDevice); }
+WEIR_EXPORT(w11_cudaDeviceCanAccessPeer, cudaDeviceCanAccessPeer, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice) { return k_cudaDeviceCanAccessPeer(ROW_w12_cudaDeviceCanAccessPeer, WEIR_BANK_RT12, canAccessPeer, device, peerDevice); }
+WEIR_EXPORT(w12_cudaDeviceCanAccessPeer, cudaDeviceCanAccessPeer, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice) { return k_cudaDeviceCanAccessPeer(ROW_w13_cudaDeviceCanAccessPeer, WEIR_BANK_RT13, canAccessPeer, device, peerDevice); }
+WEIR_EXPORT(w13_cudaDeviceCanAccessPeer, cudaDeviceCanAccessPeer, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDeviceCanAccessPeer, __typeof__(&cudaDeviceCanAccessPeer)), "cudaDeviceCanAccessPeer");
+
+typedef cudaError_t (*fn_cudaDeviceGetP2PAttribute)(int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice);
+static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceGetP2PAttribute(uint32_t row, int bank, int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice)
+{
+  fn_cudaDeviceGetP2PAttribute real = (fn_cudaDeviceGetP2PAttribute)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(700, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(value, attr, srcDevice, dstDevice);
+  asked_answer asked = {.api = 700, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(value, attr, srcDevice, dstDevice);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice) { return k_cudaDeviceGetP2PAttribute(ROW_w11_cudaDeviceGetP2PAttribute, WEIR_BANK_RT11, value, attr, srcDevice, dstDevice); }
+WEIR_EXPORT(w11_cudaDeviceGetP2PAttribute, cudaDeviceGetP2PAttribute, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice) { return k_cudaDeviceGetP2PAttribute(ROW_w12_cudaDeviceGetP2PAttribute, WEIR_BANK_RT12, value, attr, srcDevice, dstDevice); }
+WEIR_EXPORT(w12_cudaDeviceGetP2PAttribute, cudaDeviceGetP2PAttribute, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice) { return k_cudaDeviceGetP2PAttribute(ROW_w13_cudaDeviceGetP2PAttribute, WEIR_BANK_RT13, value, attr, srcDevice, dstDevice); }
+WEIR_EXPORT(w13_cudaDeviceGetP2PAttribute, cudaDeviceGetP2PAttribute, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDeviceGetP2PAttribute, __typeof__(&cudaDeviceGetP2PAttribute)), "cudaDeviceGetP2PAttribute");
+
+typedef cudaError_t (*fn_cudaFuncGetAttributes)(struct cudaFuncAttributes *attr, const void *func);
+static inline __attribute__((always_inline)) cudaError_t k_cudaFuncGetAttributes(uint32_t row, int bank, struct cudaFuncAttributes *attr, const void *func)
+{
+  fn_cudaFuncGetAttributes real = (fn_cudaFuncGetAttributes)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(873, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(attr, func);
+  asked_answer asked = {.api = 873, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(attr, func);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func) { return k_cudaFuncGetAttributes(ROW_w11_cudaFuncGetAttributes, WEIR_BANK_RT11, attr, func); }
+WEIR_EXPORT(w11_cudaFuncGetAttributes, cudaFuncGetAttributes, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func) { return k_cudaFuncGetAttributes(ROW_w12_cudaFuncGetAttributes, WEIR_BANK_RT12, attr, func); }
+WEIR_EXPORT(w12_cudaFuncGetAttributes, cudaFuncGetAttributes, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func) { return k_cudaFuncGetAttributes(ROW_w13_cudaFuncGetAttributes, WEIR_BANK_RT13, attr, func); }
+WEIR_EXPORT(w13_cudaFuncGetAttributes, cudaFuncGetAttributes, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaFuncGetAttributes, __typeof__(&cudaFuncGetAttributes)), "cudaFuncGetAttributes");
+
+typedef cudaError_t (*fn_cudaOccupancyMaxActiveBlocksPerMultiprocessor)(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize);
+static inline __attribute__((always_inline)) cudaError_t k_cudaOccupancyMaxActiveBlocksPerMultiprocessor(uint32_t row, int bank, int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize)
+{
+  fn_cudaOccupancyMaxActiveBlocksPerMultiprocessor real = (fn_cudaOccupancyMaxActiveBlocksPerMultiprocessor)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(987, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(numBlocks, func, blockSize, dynamicSMemSize);
+  asked_answer asked = {.api = 987, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(numBlocks, func, blockSize, dynamicSMemSize);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize) { return k_cudaOccupancyMaxActiveBlocksPerMultiprocessor(ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor, WEIR_BANK_RT11, numBlocks, func, blockSize, dynamicSMemSize); }
+WEIR_EXPORT(w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor, cudaOccupancyMaxActiveBlocksPerMultiprocessor, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize) { return k_cudaOccupancyMaxActiveBlocksPerMultiprocessor(ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor, WEIR_BANK_RT12, numBlocks, func, blockSize, dynamicSMemSize); }
+WEIR_EXPORT(w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor, cudaOccupancyMaxActiveBlocksPerMultiprocessor, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize) { return k_cudaOccupancyMaxActiveBlocksPerMultiprocessor(ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor, WEIR_BANK_RT13, numBlocks, func, blockSize, dynamicSMemSize); }
+WEIR_EXPORT(w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor, cudaOccupancyMaxActiveBlocksPerMultiprocessor, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor, __typeof__(&cudaOccupancyMaxActiveBlocksPerMultiprocessor)), "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+
+typedef cudaError_t (*fn_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
+static inline __attribute__((always_inline)) cudaError_t k_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(uint32_t row, int bank, int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
+{
+  fn_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags real = (fn_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(988, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(numBlocks, func, blockSize, dynamicSMemSize, flags);
+  asked_answer asked = {.api = 988, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(numBlocks, func, blockSize, dynamicSMemSize, flags);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags) { return k_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_BANK_RT11, numBlocks, func, blockSize, dynamicSMemSize, flags); }
+WEIR_EXPORT(w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags) { return k_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_BANK_RT12, numBlocks, func, blockSize, dynamicSMemSize, flags); }
+WEIR_EXPORT(w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags) { return k_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_BANK_RT13, numBlocks, func, blockSize, dynamicSMemSize, flags); }
+WEIR_EXPORT(w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, __typeof__(&cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)), "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
+
+typedef cudaError_t (*fn_cudaHostGetDevicePointer)(void **pDevice, void *pHost, unsigned int flags);
+static inline __attribute__((always_inline)) cudaError_t k_cudaHostGetDevicePointer(uint32_t row, int bank, void **pDevice, void *pHost, unsigned int flags)
+{
+  fn_cudaHostGetDevicePointer real = (fn_cudaHostGetDevicePointer)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(25, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(pDevice, pHost, flags);
+  asked_answer asked = {.api = 25, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(pDevice, pHost, flags);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags) { return k_cudaHostGetDevicePointer(ROW_w11_cudaHostGetDevicePointer, WEIR_BANK_RT11, pDevice, pHost, flags); }
+WEIR_EXPORT(w11_cudaHostGetDevicePointer, cudaHostGetDevicePointer, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags) { return k_cudaHostGetDevicePointer(ROW_w12_cudaHostGetDevicePointer, WEIR_BANK_RT12, pDevice, pHost, flags); }
+WEIR_EXPORT(w12_cudaHostGetDevicePointer, cudaHostGetDevicePointer, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags) { return k_cudaHostGetDevicePointer(ROW_w13_cudaHostGetDevicePointer, WEIR_BANK_RT13, pDevice, pHost, flags); }
+WEIR_EXPORT(w13_cudaHostGetDevicePointer, cudaHostGetDevicePointer, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaHostGetDevicePointer, __typeof__(&cudaHostGetDevicePointer)), "cudaHostGetDevicePointer");
+
+typedef cudaError_t (*fn_cudaHostGetFlags)(unsigned int *pFlags, void *pHost);
+static inline __attribute__((always_inline)) cudaError_t k_cudaHostGetFlags(uint32_t row, int bank, unsigned int *pFlags, void *pHost)
+{
+  fn_cudaHostGetFlags real = (fn_cudaHostGetFlags)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(26, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(pFlags, pHost);
+  asked_answer asked = {.api = 26, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(pFlags, pHost);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaHostGetFlags(unsigned int *pFlags, void *pHost) { return k_cudaHostGetFlags(ROW_w11_cudaHostGetFlags, WEIR_BANK_RT11, pFlags, pHost); }
+WEIR_EXPORT(w11_cudaHostGetFlags, cudaHostGetFlags, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaHostGetFlags(unsigned int *pFlags, void *pHost) { return k_cudaHostGetFlags(ROW_w12_cudaHostGetFlags, WEIR_BANK_RT12, pFlags, pHost); }
+WEIR_EXPORT(w12_cudaHostGetFlags, cudaHostGetFlags, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaHostGetFlags(unsigned int *pFlags, void *pHost) { return k_cudaHostGetFlags(ROW_w13_cudaHostGetFlags, WEIR_BANK_RT13, pFlags, pHost); }
+WEIR_EXPORT(w13_cudaHostGetFlags, cudaHostGetFlags, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaHostGetFlags, __typeof__(&cudaHostGetFlags)), "cudaHostGetFlags");
+
+typedef cudaError_t (*fn_cudaDriverGetVersion)(int *driverVersion);
+static inline __attribute__((always_inline)) cudaError_t k_cudaDriverGetVersion(uint32_t row, int bank, int *driverVersion)
+{
+  fn_cudaDriverGetVersion real = (fn_cudaDriverGetVersion)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(954, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(driverVersion);
+  asked_answer asked = {.api = 954, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(driverVersion);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaDriverGetVersion(int *driverVersion) { return k_cudaDriverGetVersion(ROW_w11_cudaDriverGetVersion, WEIR_BANK_RT11, driverVersion); }
+WEIR_EXPORT(w11_cudaDriverGetVersion, cudaDriverGetVersion, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaDriverGetVersion(int *driverVersion) { return k_cudaDriverGetVersion(ROW_w12_cudaDriverGetVersion, WEIR_BANK_RT12, driverVersion); }
+WEIR_EXPORT(w12_cudaDriverGetVersion, cudaDriverGetVersion, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaDriverGetVersion(int *driverVersion) { return k_cudaDriverGetVersion(ROW_w13_cudaDriverGetVersion, WEIR_BANK_RT13, driverVersion); }
+WEIR_EXPORT(w13_cudaDriverGetVersion, cudaDriverGetVersion, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDriverGetVersion, __typeof__(&cudaDriverGetVersion)), "cudaDriverGetVersion");
+
+typedef cudaError_t (*fn_cudaRuntimeGetVersion)(int *runtimeVersion);
+static inline __attribute__((always_inline)) cudaError_t k_cudaRuntimeGetVersion(uint32_t row, int bank, int *runtimeVersion)
+{
+  fn_cudaRuntimeGetVersion real = (fn_cudaRuntimeGetVersion)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(994, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(runtimeVersion);
+  asked_answer asked = {.api = 994, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(runtimeVersion);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaRuntimeGetVersion(int *runtimeVersion) { return k_cudaRuntimeGetVersion(ROW_w11_cudaRuntimeGetVersion, WEIR_BANK_RT11, runtimeVersion); }
+WEIR_EXPORT(w11_cudaRuntimeGetVersion, cudaRuntimeGetVersion, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaRuntimeGetVersion(int *runtimeVersion) { return k_cudaRuntimeGetVersion(ROW_w12_cudaRuntimeGetVersion, WEIR_BANK_RT12, runtimeVersion); }
+WEIR_EXPORT(w12_cudaRuntimeGetVersion, cudaRuntimeGetVersion, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaRuntimeGetVersion(int *runtimeVersion) { return k_cudaRuntimeGetVersion(ROW_w13_cudaRuntimeGetVersion, WEIR_BANK_RT13, runtimeVersion); }
+WEIR_EXPORT(w13_cudaRuntimeGetVersion, cudaRuntimeGetVersion, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaRuntimeGetVersion, __typeof__(&cudaRuntimeGetVersion)), "cudaRuntimeGetVersion");
+
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
 static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2_12(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
@@ -13015,6 +13539,22 @@ WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointBy
 WEIR_BODY cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(ROW_w13_cudaGetDriverEntryPointByVersion_ptsz, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
+
+typedef cudaError_t (*fn_cudaGetDeviceProperties_v2_12)(struct cudaDeviceProp *prop, int device);
+static inline __attribute__((always_inline)) cudaError_t k_cudaGetDeviceProperties_v2_12(uint32_t row, int bank, struct cudaDeviceProp *prop, int device)
+{
+  fn_cudaGetDeviceProperties_v2_12 real = (fn_cudaGetDeviceProperties_v2_12)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1109, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(prop, device);
+  asked_answer asked = {.api = 1109, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(prop, device);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w12_cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device) { return k_cudaGetDeviceProperties_v2_12(ROW_w12_cudaGetDeviceProperties_v2, WEIR_BANK_RT12, prop, device); }
+WEIR_EXPORT(w12_cudaGetDeviceProperties_v2, cudaGetDeviceProperties_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemSetMemPool_13)(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool);
 static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(uint32_t row, int bank, const void *site, struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)
@@ -13549,6 +14089,14 @@ const hook_row hook_rows[] = {
   ROW(w_cuPointerSetAttribute, "cuPointerSetAttribute", 330, 0)
   ROW(w_cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", 124, 0)
   ROW(w_cuIpcGetMemHandle, "cuIpcGetMemHandle", 146, 0)
+  ROW(w_cuDeviceGetAttribute, "cuDeviceGetAttribute", 1011, 0)
+  ROW(w_cuDeviceGetName, "cuDeviceGetName", 1018, 0)
+  ROW(w_cuDeviceTotalMem, "cuDeviceTotalMem", 322, 0)
+  ROW(w_cuDeviceTotalMem_v2, "cuDeviceTotalMem_v2", 323, 0)
+  ROW(w_cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", 703, 0)
+  ROW(w_cuFuncGetAttribute, "cuFuncGetAttribute", 889, 0)
+  ROW(w_cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", 1036, 0)
+  ROW(w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 1037, 0)
   ROW(w11_cudaMalloc, "cudaMalloc", 4, 1)
   ROW(w11_cudaMallocPitch, "cudaMallocPitch", 9, 1)
   ROW(w11_cudaMalloc3D, "cudaMalloc3D", 5, 1)
@@ -13693,6 +14241,23 @@ const hook_row hook_rows[] = {
   ROW(w11_cudaThreadExit, "cudaThreadExit", 1061, 1)
   ROW(w11_cudaGetDriverEntryPoint, "cudaGetDriverEntryPoint", 803, 1)
   ROW(w11_cudaGetDriverEntryPoint_ptsz, "cudaGetDriverEntryPoint_ptsz", 804, 1)
+  ROW(w11_cudaMemGetInfo, "cudaMemGetInfo", 320, 1)
+  ROW(w11_cudaGetDeviceProperties, "cudaGetDeviceProperties", 975, 1)
+  ROW(w11_cudaDeviceGetAttribute, "cudaDeviceGetAttribute", 939, 1)
+  ROW(w11_cudaPointerGetAttributes, "cudaPointerGetAttributes", 321, 1)
+  ROW(w11_cudaGetDevice, "cudaGetDevice", 752, 1)
+  ROW(w11_cudaGetDeviceCount, "cudaGetDeviceCount", 973, 1)
+  ROW(w11_cudaDeviceGetLimit, "cudaDeviceGetLimit", 943, 1)
+  ROW(w11_cudaDeviceGetPCIBusId, "cudaDeviceGetPCIBusId", 945, 1)
+  ROW(w11_cudaDeviceCanAccessPeer, "cudaDeviceCanAccessPeer", 696, 1)
+  ROW(w11_cudaDeviceGetP2PAttribute, "cudaDeviceGetP2PAttribute", 700, 1)
+  ROW(w11_cudaFuncGetAttributes, "cudaFuncGetAttributes", 873, 1)
+  ROW(w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, 1)
+  ROW(w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, 1)
+  ROW(w11_cudaHostGetDevicePointer, "cudaHostGetDevicePointer", 25, 1)
+  ROW(w11_cudaHostGetFlags, "cudaHostGetFlags", 26, 1)
+  ROW(w11_cudaDriverGetVersion, "cudaDriverGetVersion", 954, 1)
+  ROW(w11_cudaRuntimeGetVersion, "cudaRuntimeGetVersion", 994, 1)
   ROW(w12_cudaMalloc, "cudaMalloc", 4, 2)
   ROW(w12_cudaMallocPitch, "cudaMallocPitch", 9, 2)
   ROW(w12_cudaMalloc3D, "cudaMalloc3D", 5, 2)
@@ -13847,6 +14412,24 @@ const hook_row hook_rows[] = {
   ROW(w12_cudaGetDriverEntryPoint_ptsz, "cudaGetDriverEntryPoint_ptsz", 804, 2)
   ROW(w12_cudaGetDriverEntryPointByVersion, "cudaGetDriverEntryPointByVersion", 805, 2)
   ROW(w12_cudaGetDriverEntryPointByVersion_ptsz, "cudaGetDriverEntryPointByVersion_ptsz", 806, 2)
+  ROW(w12_cudaMemGetInfo, "cudaMemGetInfo", 320, 2)
+  ROW(w12_cudaGetDeviceProperties, "cudaGetDeviceProperties", 975, 2)
+  ROW(w12_cudaGetDeviceProperties_v2, "cudaGetDeviceProperties_v2", 1109, 2)
+  ROW(w12_cudaDeviceGetAttribute, "cudaDeviceGetAttribute", 939, 2)
+  ROW(w12_cudaPointerGetAttributes, "cudaPointerGetAttributes", 321, 2)
+  ROW(w12_cudaGetDevice, "cudaGetDevice", 752, 2)
+  ROW(w12_cudaGetDeviceCount, "cudaGetDeviceCount", 973, 2)
+  ROW(w12_cudaDeviceGetLimit, "cudaDeviceGetLimit", 943, 2)
+  ROW(w12_cudaDeviceGetPCIBusId, "cudaDeviceGetPCIBusId", 945, 2)
+  ROW(w12_cudaDeviceCanAccessPeer, "cudaDeviceCanAccessPeer", 696, 2)
+  ROW(w12_cudaDeviceGetP2PAttribute, "cudaDeviceGetP2PAttribute", 700, 2)
+  ROW(w12_cudaFuncGetAttributes, "cudaFuncGetAttributes", 873, 2)
+  ROW(w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, 2)
+  ROW(w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, 2)
+  ROW(w12_cudaHostGetDevicePointer, "cudaHostGetDevicePointer", 25, 2)
+  ROW(w12_cudaHostGetFlags, "cudaHostGetFlags", 26, 2)
+  ROW(w12_cudaDriverGetVersion, "cudaDriverGetVersion", 954, 2)
+  ROW(w12_cudaRuntimeGetVersion, "cudaRuntimeGetVersion", 994, 2)
   ROW(w13_cudaMalloc, "cudaMalloc", 4, 3)
   ROW(w13_cudaMallocPitch, "cudaMallocPitch", 9, 3)
   ROW(w13_cudaMalloc3D, "cudaMalloc3D", 5, 3)
@@ -13997,6 +14580,23 @@ const hook_row hook_rows[] = {
   ROW(w13_cudaGetDriverEntryPoint_ptsz, "cudaGetDriverEntryPoint_ptsz", 804, 3)
   ROW(w13_cudaGetDriverEntryPointByVersion, "cudaGetDriverEntryPointByVersion", 805, 3)
   ROW(w13_cudaGetDriverEntryPointByVersion_ptsz, "cudaGetDriverEntryPointByVersion_ptsz", 806, 3)
+  ROW(w13_cudaMemGetInfo, "cudaMemGetInfo", 320, 3)
+  ROW(w13_cudaGetDeviceProperties, "cudaGetDeviceProperties", 975, 3)
+  ROW(w13_cudaDeviceGetAttribute, "cudaDeviceGetAttribute", 939, 3)
+  ROW(w13_cudaPointerGetAttributes, "cudaPointerGetAttributes", 321, 3)
+  ROW(w13_cudaGetDevice, "cudaGetDevice", 752, 3)
+  ROW(w13_cudaGetDeviceCount, "cudaGetDeviceCount", 973, 3)
+  ROW(w13_cudaDeviceGetLimit, "cudaDeviceGetLimit", 943, 3)
+  ROW(w13_cudaDeviceGetPCIBusId, "cudaDeviceGetPCIBusId", 945, 3)
+  ROW(w13_cudaDeviceCanAccessPeer, "cudaDeviceCanAccessPeer", 696, 3)
+  ROW(w13_cudaDeviceGetP2PAttribute, "cudaDeviceGetP2PAttribute", 700, 3)
+  ROW(w13_cudaFuncGetAttributes, "cudaFuncGetAttributes", 873, 3)
+  ROW(w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, 3)
+  ROW(w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, 3)
+  ROW(w13_cudaHostGetDevicePointer, "cudaHostGetDevicePointer", 25, 3)
+  ROW(w13_cudaHostGetFlags, "cudaHostGetFlags", 26, 3)
+  ROW(w13_cudaDriverGetVersion, "cudaDriverGetVersion", 954, 3)
+  ROW(w13_cudaRuntimeGetVersion, "cudaRuntimeGetVersion", 994, 3)
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
@@ -14055,8 +14655,8 @@ const hook_name hook_names[] = {
   {"cuMipmappedArrayDestroy", 22, {ROW_w_cuMipmappedArrayDestroy + 1, 0, 0, 0}},
   {"cudaFreeHost", 23, {0, ROW_w11_cudaFreeHost + 1, ROW_w12_cudaFreeHost + 1, ROW_w13_cudaFreeHost + 1}},
   {"cudaHostAlloc", 24, {0, ROW_w11_cudaHostAlloc + 1, ROW_w12_cudaHostAlloc + 1, ROW_w13_cudaHostAlloc + 1}},
-  {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
-  {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
+  {"cudaHostGetDevicePointer", 25, {0, ROW_w11_cudaHostGetDevicePointer + 1, ROW_w12_cudaHostGetDevicePointer + 1, ROW_w13_cudaHostGetDevicePointer + 1}},
+  {"cudaHostGetFlags", 26, {0, ROW_w11_cudaHostGetFlags + 1, ROW_w12_cudaHostGetFlags + 1, ROW_w13_cudaHostGetFlags + 1}},
   {"cudaHostRegister", 27, {0, ROW_w11_cudaHostRegister + 1, ROW_w12_cudaHostRegister + 1, ROW_w13_cudaHostRegister + 1}},
   {"cudaHostUnregister", 28, {0, ROW_w11_cudaHostUnregister + 1, ROW_w12_cudaHostUnregister + 1, ROW_w13_cudaHostUnregister + 1}},
   {"cudaMallocHost", 29, {0, ROW_w11_cudaMallocHost + 1, ROW_w12_cudaMallocHost + 1, ROW_w13_cudaMallocHost + 1}},
@@ -14350,10 +14950,10 @@ const hook_name hook_names[] = {
   {"cuMemsetD8Async_ptsz", 317, {ROW_w_cuMemsetD8Async_ptsz + 1, 0, 0, 0}},
   {"cudaGetSymbolAddress", 318, {0, 0, 0, 0}},
   {"cudaGetSymbolSize", 319, {0, 0, 0, 0}},
-  {"cudaMemGetInfo", 320, {0, 0, 0, 0}},
-  {"cudaPointerGetAttributes", 321, {0, 0, 0, 0}},
-  {"cuDeviceTotalMem", 322, {0, 0, 0, 0}},
-  {"cuDeviceTotalMem_v2", 323, {0, 0, 0, 0}},
+  {"cudaMemGetInfo", 320, {0, ROW_w11_cudaMemGetInfo + 1, ROW_w12_cudaMemGetInfo + 1, ROW_w13_cudaMemGetInfo + 1}},
+  {"cudaPointerGetAttributes", 321, {0, ROW_w11_cudaPointerGetAttributes + 1, ROW_w12_cudaPointerGetAttributes + 1, ROW_w13_cudaPointerGetAttributes + 1}},
+  {"cuDeviceTotalMem", 322, {ROW_w_cuDeviceTotalMem + 1, 0, 0, 0}},
+  {"cuDeviceTotalMem_v2", 323, {ROW_w_cuDeviceTotalMem_v2 + 1, 0, 0, 0}},
   {"cuMemGetAddressRange", 324, {0, 0, 0, 0}},
   {"cuMemGetAddressRange_v2", 325, {ROW_w_cuMemGetAddressRange_v2 + 1, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
@@ -14726,14 +15326,14 @@ const hook_name hook_names[] = {
   {"cuLaunchKernel_ptsz", 693, {ROW_w_cuLaunchKernel_ptsz + 1, 0, 0, 0}},
   {"cuLaunchKernelEx", 694, {ROW_w_cuLaunchKernelEx + 1, 0, 0, 0}},
   {"cuLaunchKernelEx_ptsz", 695, {ROW_w_cuLaunchKernelEx_ptsz + 1, 0, 0, 0}},
-  {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
+  {"cudaDeviceCanAccessPeer", 696, {0, ROW_w11_cudaDeviceCanAccessPeer + 1, ROW_w12_cudaDeviceCanAccessPeer + 1, ROW_w13_cudaDeviceCanAccessPeer + 1}},
   {"cudaDeviceDisablePeerAccess", 697, {0, ROW_w11_cudaDeviceDisablePeerAccess + 1, ROW_w12_cudaDeviceDisablePeerAccess + 1, ROW_w13_cudaDeviceDisablePeerAccess + 1}},
   {"cudaDeviceEnablePeerAccess", 698, {0, ROW_w11_cudaDeviceEnablePeerAccess + 1, ROW_w12_cudaDeviceEnablePeerAccess + 1, ROW_w13_cudaDeviceEnablePeerAccess + 1}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
-  {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
+  {"cudaDeviceGetP2PAttribute", 700, {0, ROW_w11_cudaDeviceGetP2PAttribute + 1, ROW_w12_cudaDeviceGetP2PAttribute + 1, ROW_w13_cudaDeviceGetP2PAttribute + 1}},
   {"cuCtxDisablePeerAccess", 701, {ROW_w_cuCtxDisablePeerAccess + 1, 0, 0, 0}},
   {"cuCtxEnablePeerAccess", 702, {ROW_w_cuCtxEnablePeerAccess + 1, 0, 0, 0}},
-  {"cuDeviceCanAccessPeer", 703, {0, 0, 0, 0}},
+  {"cuDeviceCanAccessPeer", 703, {ROW_w_cuDeviceCanAccessPeer + 1, 0, 0, 0}},
   {"cuDeviceGetP2PAtomicCapabilities", 704, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAttribute", 705, {0, 0, 0, 0}},
   {"cudaDestroyExternalMemory", 706, {0, ROW_w11_cudaDestroyExternalMemory + 1, ROW_w12_cudaDestroyExternalMemory + 1, ROW_w13_cudaDestroyExternalMemory + 1}},
@@ -14782,7 +15382,7 @@ const hook_name hook_names[] = {
   {"cuWaitExternalSemaphoresAsync_ptsz", 749, {ROW_w_cuWaitExternalSemaphoresAsync_ptsz + 1, 0, 0, 0}},
   {"cudaCtxResetPersistingL2Cache", 750, {0, ROW_w11_cudaCtxResetPersistingL2Cache + 1, ROW_w12_cudaCtxResetPersistingL2Cache + 1, ROW_w13_cudaCtxResetPersistingL2Cache + 1}},
   {"cudaDeviceReset", 751, {0, ROW_w11_cudaDeviceReset + 1, ROW_w12_cudaDeviceReset + 1, ROW_w13_cudaDeviceReset + 1}},
-  {"cudaGetDevice", 752, {0, 0, 0, 0}},
+  {"cudaGetDevice", 752, {0, ROW_w11_cudaGetDevice + 1, ROW_w12_cudaGetDevice + 1, ROW_w13_cudaGetDevice + 1}},
   {"cudaInitDevice", 753, {0, ROW_w11_cudaInitDevice + 1, ROW_w12_cudaInitDevice + 1, ROW_w13_cudaInitDevice + 1}},
   {"cudaSetDevice", 754, {0, ROW_w11_cudaSetDevice + 1, ROW_w12_cudaSetDevice + 1, ROW_w13_cudaSetDevice + 1}},
   {"cudaSetDeviceFlags", 755, {0, ROW_w11_cudaSetDeviceFlags + 1, ROW_w12_cudaSetDeviceFlags + 1, ROW_w13_cudaSetDeviceFlags + 1}},
@@ -14903,7 +15503,7 @@ const hook_name hook_names[] = {
   {"cuTexRefSetMipmapLevelBias", 870, {0, 0, 0, 0}},
   {"cuTexRefSetMipmapLevelClamp", 871, {0, 0, 0, 0}},
   {"cuTexRefSetMipmappedArray", 872, {0, 0, 0, 0}},
-  {"cudaFuncGetAttributes", 873, {0, 0, 0, 0}},
+  {"cudaFuncGetAttributes", 873, {0, ROW_w11_cudaFuncGetAttributes + 1, ROW_w12_cudaFuncGetAttributes + 1, ROW_w13_cudaFuncGetAttributes + 1}},
   {"cudaFuncGetName", 874, {0, 0, 0, 0}},
   {"cudaFuncGetParamInfo", 875, {0, 0, 0, 0}},
   {"cudaFuncSetAttribute", 876, {0, 0, 0, 0}},
@@ -14919,7 +15519,7 @@ const hook_name hook_names[] = {
   {"cudaLibraryLoadData", 886, {0, 0, 0, 0}},
   {"cudaLibraryLoadFromFile", 887, {0, 0, 0, 0}},
   {"cudaLibraryUnload", 888, {0, 0, 0, 0}},
-  {"cuFuncGetAttribute", 889, {0, 0, 0, 0}},
+  {"cuFuncGetAttribute", 889, {ROW_w_cuFuncGetAttribute + 1, 0, 0, 0}},
   {"cuFuncGetModule", 890, {0, 0, 0, 0}},
   {"cuFuncGetName", 891, {0, 0, 0, 0}},
   {"cuFuncGetParamInfo", 892, {0, 0, 0, 0}},
@@ -14969,13 +15569,13 @@ const hook_name hook_names[] = {
   {"cuModuleLoadFatBinary", 936, {ROW_w_cuModuleLoadFatBinary + 1, 0, 0, 0}},
   {"cuModuleUnload", 937, {ROW_w_cuModuleUnload + 1, 0, 0, 0}},
   {"cudaChooseDevice", 938, {0, 0, 0, 0}},
-  {"cudaDeviceGetAttribute", 939, {0, 0, 0, 0}},
+  {"cudaDeviceGetAttribute", 939, {0, ROW_w11_cudaDeviceGetAttribute + 1, ROW_w12_cudaDeviceGetAttribute + 1, ROW_w13_cudaDeviceGetAttribute + 1}},
   {"cudaDeviceGetByPCIBusId", 940, {0, 0, 0, 0}},
   {"cudaDeviceGetCacheConfig", 941, {0, 0, 0, 0}},
   {"cudaDeviceGetHostAtomicCapabilities", 942, {0, 0, 0, 0}},
-  {"cudaDeviceGetLimit", 943, {0, 0, 0, 0}},
+  {"cudaDeviceGetLimit", 943, {0, ROW_w11_cudaDeviceGetLimit + 1, ROW_w12_cudaDeviceGetLimit + 1, ROW_w13_cudaDeviceGetLimit + 1}},
   {"cudaDeviceGetNvSciSyncAttributes", 944, {0, 0, 0, 0}},
-  {"cudaDeviceGetPCIBusId", 945, {0, 0, 0, 0}},
+  {"cudaDeviceGetPCIBusId", 945, {0, ROW_w11_cudaDeviceGetPCIBusId + 1, ROW_w12_cudaDeviceGetPCIBusId + 1, ROW_w13_cudaDeviceGetPCIBusId + 1}},
   {"cudaDeviceGetSharedMemConfig", 946, {0, 0, 0, 0}},
   {"cudaDeviceGetStreamPriorityRange", 947, {0, 0, 0, 0}},
   {"cudaDeviceGetTexture1DLinearMaxWidth", 948, {0, 0, 0, 0}},
@@ -14984,7 +15584,7 @@ const hook_name hook_names[] = {
   {"cudaDeviceSetLimit", 951, {0, 0, 0, 0}},
   {"cudaDeviceSetSharedMemConfig", 952, {0, 0, 0, 0}},
   {"cudaDeviceUnregisterAsyncNotification", 953, {0, 0, 0, 0}},
-  {"cudaDriverGetVersion", 954, {0, 0, 0, 0}},
+  {"cudaDriverGetVersion", 954, {0, ROW_w11_cudaDriverGetVersion + 1, ROW_w12_cudaDriverGetVersion + 1, ROW_w13_cudaDriverGetVersion + 1}},
   {"cudaEGLStreamConsumerAcquireFrame", 955, {0, 0, 0, 0}},
   {"cudaEGLStreamConsumerConnect", 956, {0, 0, 0, 0}},
   {"cudaEGLStreamConsumerConnectWithFlags", 957, {0, 0, 0, 0}},
@@ -15003,9 +15603,9 @@ const hook_name hook_names[] = {
   {"cudaGLUnmapBufferObject", 970, {0, 0, 0, 0}},
   {"cudaGLUnmapBufferObjectAsync", 971, {0, 0, 0, 0}},
   {"cudaGLUnregisterBufferObject", 972, {0, 0, 0, 0}},
-  {"cudaGetDeviceCount", 973, {0, 0, 0, 0}},
+  {"cudaGetDeviceCount", 973, {0, ROW_w11_cudaGetDeviceCount + 1, ROW_w12_cudaGetDeviceCount + 1, ROW_w13_cudaGetDeviceCount + 1}},
   {"cudaGetDeviceFlags", 974, {0, 0, 0, 0}},
-  {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
+  {"cudaGetDeviceProperties", 975, {0, ROW_w11_cudaGetDeviceProperties + 1, ROW_w12_cudaGetDeviceProperties + 1, ROW_w13_cudaGetDeviceProperties + 1}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
   {"cudaGetFuncBySymbol", 978, {0, ROW_w11_cudaGetFuncBySymbol + 1, ROW_w12_cudaGetFuncBySymbol + 1, ROW_w13_cudaGetFuncBySymbol + 1}},
@@ -15017,14 +15617,14 @@ const hook_name hook_names[] = {
   {"cudaLogsRegisterCallback", 984, {0, 0, 0, 0}},
   {"cudaLogsUnregisterCallback", 985, {0, 0, 0, 0}},
   {"cudaOccupancyAvailableDynamicSMemPerBlock", 986, {0, 0, 0, 0}},
-  {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, {0, 0, 0, 0}},
-  {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, {0, 0, 0, 0}},
+  {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, {0, ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor + 1, ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor + 1, ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor + 1}},
+  {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, {0, ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags + 1, ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags + 1, ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags + 1}},
   {"cudaOccupancyMaxActiveClusters", 989, {0, 0, 0, 0}},
   {"cudaOccupancyMaxPotentialClusterSize", 990, {0, 0, 0, 0}},
   {"cudaPeekAtLastError", 991, {0, 0, 0, 0}},
   {"cudaProfilerStart", 992, {0, 0, 0, 0}},
   {"cudaProfilerStop", 993, {0, 0, 0, 0}},
-  {"cudaRuntimeGetVersion", 994, {0, 0, 0, 0}},
+  {"cudaRuntimeGetVersion", 994, {0, ROW_w11_cudaRuntimeGetVersion + 1, ROW_w12_cudaRuntimeGetVersion + 1, ROW_w13_cudaRuntimeGetVersion + 1}},
   {"cudaVDPAUGetDevice", 995, {0, 0, 0, 0}},
   {"cudaVDPAUSetVDPAUDevice", 996, {0, 0, 0, 0}},
   {"cuCheckpointProcessCheckpoint", 997, {ROW_w_cuCheckpointProcessCheckpoint + 1, 0, 0, 0}},
@@ -15041,14 +15641,14 @@ const hook_name hook_names[] = {
   {"cuDevSmResourceSplitByCount", 1008, {0, 0, 0, 0}},
   {"cuDeviceComputeCapability", 1009, {0, 0, 0, 0}},
   {"cuDeviceGet", 1010, {0, 0, 0, 0}},
-  {"cuDeviceGetAttribute", 1011, {0, 0, 0, 0}},
+  {"cuDeviceGetAttribute", 1011, {ROW_w_cuDeviceGetAttribute + 1, 0, 0, 0}},
   {"cuDeviceGetByPCIBusId", 1012, {0, 0, 0, 0}},
   {"cuDeviceGetCount", 1013, {0, 0, 0, 0}},
   {"cuDeviceGetDevResource", 1014, {0, 0, 0, 0}},
   {"cuDeviceGetExecAffinitySupport", 1015, {0, 0, 0, 0}},
   {"cuDeviceGetHostAtomicCapabilities", 1016, {0, 0, 0, 0}},
   {"cuDeviceGetLuid", 1017, {0, 0, 0, 0}},
-  {"cuDeviceGetName", 1018, {0, 0, 0, 0}},
+  {"cuDeviceGetName", 1018, {ROW_w_cuDeviceGetName + 1, 0, 0, 0}},
   {"cuDeviceGetNvSciSyncAttributes", 1019, {0, 0, 0, 0}},
   {"cuDeviceGetPCIBusId", 1020, {0, 0, 0, 0}},
   {"cuDeviceGetProperties", 1021, {0, 0, 0, 0}},
@@ -15066,8 +15666,8 @@ const hook_name hook_names[] = {
   {"cuLogsRegisterCallback", 1033, {0, 0, 0, 0}},
   {"cuLogsUnregisterCallback", 1034, {0, 0, 0, 0}},
   {"cuOccupancyAvailableDynamicSMemPerBlock", 1035, {0, 0, 0, 0}},
-  {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 1036, {0, 0, 0, 0}},
-  {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 1037, {0, 0, 0, 0}},
+  {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 1036, {ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessor + 1, 0, 0, 0}},
+  {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 1037, {ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags + 1, 0, 0, 0}},
   {"cuOccupancyMaxActiveClusters", 1038, {0, 0, 0, 0}},
   {"cuOccupancyMaxPotentialBlockSize", 1039, {0, 0, 0, 0}},
   {"cuOccupancyMaxPotentialBlockSizeWithFlags", 1040, {0, 0, 0, 0}},
@@ -15135,7 +15735,7 @@ const hook_name hook_names[] = {
   {"cudaGraphRemoveDependencies_v2", 1106, {0, 0, 0, 0}},
   {"cudaStreamUpdateCaptureDependencies_v2", 1107, {0, 0, 0, 0}},
   {"cudaStreamUpdateCaptureDependencies_v2_ptsz", 1108, {0, 0, 0, 0}},
-  {"cudaGetDeviceProperties_v2", 1109, {0, 0, 0, 0}},
+  {"cudaGetDeviceProperties_v2", 1109, {0, 0, ROW_w12_cudaGetDeviceProperties_v2 + 1, 0}},
   {"cudaGraphGetEdges_v2", 1110, {0, 0, 0, 0}},
   {"cudaGraphNodeGetDependencies_v2", 1111, {0, 0, 0, 0}},
   {"cudaGraphNodeGetDependentNodes_v2", 1112, {0, 0, 0, 0}},
@@ -15467,10 +16067,10 @@ const hook_abi hook_abis[] = {
   {"cuDestroyExternalSemaphore", 10000, 0, ROW_w_cuDestroyExternalSemaphore, 730},
   {"cuDevResourceGenerateDesc", 12040, 0, -1, 1007},
   {"cuDevSmResourceSplitByCount", 12040, 0, -1, 1008},
-  {"cuDeviceCanAccessPeer", 4000, 0, -1, 703},
+  {"cuDeviceCanAccessPeer", 4000, 0, ROW_w_cuDeviceCanAccessPeer, 703},
   {"cuDeviceComputeCapability", 2000, 0, -1, 1009},
   {"cuDeviceGet", 2000, 0, -1, 1010},
-  {"cuDeviceGetAttribute", 2000, 0, -1, 1011},
+  {"cuDeviceGetAttribute", 2000, 0, ROW_w_cuDeviceGetAttribute, 1011},
   {"cuDeviceGetByPCIBusId", 4010, 0, -1, 1012},
   {"cuDeviceGetCount", 2000, 0, -1, 1013},
   {"cuDeviceGetDefaultMemPool", 11020, 0, -1, 94},
@@ -15480,7 +16080,7 @@ const hook_abi hook_abis[] = {
   {"cuDeviceGetHostAtomicCapabilities", 13000, 0, -1, 1016},
   {"cuDeviceGetLuid", 10000, 0, -1, 1017},
   {"cuDeviceGetMemPool", 11020, 0, -1, 95},
-  {"cuDeviceGetName", 2000, 0, -1, 1018},
+  {"cuDeviceGetName", 2000, 0, ROW_w_cuDeviceGetName, 1018},
   {"cuDeviceGetNvSciSyncAttributes", 10020, 0, -1, 1019},
   {"cuDeviceGetP2PAtomicCapabilities", 13000, 0, -1, 704},
   {"cuDeviceGetP2PAttribute", 8000, 0, -1, 705},
@@ -15501,8 +16101,8 @@ const hook_abi hook_abis[] = {
   {"cuDeviceRegisterAsyncNotification", 12040, 0, -1, 1025},
   {"cuDeviceSetGraphMemAttribute", 11040, 0, ROW_w_cuDeviceSetGraphMemAttribute, 544},
   {"cuDeviceSetMemPool", 11020, 0, ROW_w_cuDeviceSetMemPool, 96},
-  {"cuDeviceTotalMem", 2000, 0, -1, 322},
-  {"cuDeviceTotalMem", 3020, 0, -1, 323},
+  {"cuDeviceTotalMem", 2000, 0, ROW_w_cuDeviceTotalMem, 322},
+  {"cuDeviceTotalMem", 3020, 0, ROW_w_cuDeviceTotalMem_v2, 323},
   {"cuDeviceUnregisterAsyncNotification", 12040, 0, -1, 1026},
   {"cuDriverGetVersion", 2020, 0, -1, 1027},
   {"cuEGLStreamConsumerAcquireFrame", 7000, 0, ROW_w_cuEGLStreamConsumerAcquireFrame, 1062},
@@ -15529,7 +16129,7 @@ const hook_abi hook_abis[] = {
   {"cuExternalMemoryGetMappedBuffer", 10000, 0, ROW_w_cuExternalMemoryGetMappedBuffer, 731},
   {"cuExternalMemoryGetMappedMipmappedArray", 10000, 0, ROW_w_cuExternalMemoryGetMappedMipmappedArray, 732},
   {"cuFlushGPUDirectRDMAWrites", 11030, 0, ROW_w_cuFlushGPUDirectRDMAWrites, 347},
-  {"cuFuncGetAttribute", 2020, 0, -1, 889},
+  {"cuFuncGetAttribute", 2020, 0, ROW_w_cuFuncGetAttribute, 889},
   {"cuFuncGetModule", 11000, 0, -1, 890},
   {"cuFuncGetName", 12030, 0, -1, 891},
   {"cuFuncGetParamInfo", 12040, 0, -1, 892},
@@ -15930,8 +16530,8 @@ const hook_abi hook_abis[] = {
   {"cuMulticastGetGranularity", 12010, 0, -1, 137},
   {"cuMulticastUnbind", 12010, 0, ROW_w_cuMulticastUnbind, 138},
   {"cuOccupancyAvailableDynamicSMemPerBlock", 10020, 0, -1, 1035},
-  {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, 0, -1, 1036},
-  {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000, 0, -1, 1037},
+  {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, 0, ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessor, 1036},
+  {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000, 0, ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 1037},
   {"cuOccupancyMaxActiveClusters", 11070, 0, -1, 1038},
   {"cuOccupancyMaxPotentialBlockSize", 6050, 0, -1, 1039},
   {"cuOccupancyMaxPotentialBlockSizeWithFlags", 7000, 0, -1, 1040},

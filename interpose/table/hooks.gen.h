@@ -458,6 +458,14 @@ enum hook_row_number {
   ROW_w_cuPointerSetAttribute,
   ROW_w_cuMemGetHandleForAddressRange,
   ROW_w_cuIpcGetMemHandle,
+  ROW_w_cuDeviceGetAttribute,
+  ROW_w_cuDeviceGetName,
+  ROW_w_cuDeviceTotalMem,
+  ROW_w_cuDeviceTotalMem_v2,
+  ROW_w_cuDeviceCanAccessPeer,
+  ROW_w_cuFuncGetAttribute,
+  ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessor,
+  ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
   ROW_w11_cudaMalloc,
   ROW_w11_cudaMallocPitch,
   ROW_w11_cudaMalloc3D,
@@ -602,6 +610,23 @@ enum hook_row_number {
   ROW_w11_cudaThreadExit,
   ROW_w11_cudaGetDriverEntryPoint,
   ROW_w11_cudaGetDriverEntryPoint_ptsz,
+  ROW_w11_cudaMemGetInfo,
+  ROW_w11_cudaGetDeviceProperties,
+  ROW_w11_cudaDeviceGetAttribute,
+  ROW_w11_cudaPointerGetAttributes,
+  ROW_w11_cudaGetDevice,
+  ROW_w11_cudaGetDeviceCount,
+  ROW_w11_cudaDeviceGetLimit,
+  ROW_w11_cudaDeviceGetPCIBusId,
+  ROW_w11_cudaDeviceCanAccessPeer,
+  ROW_w11_cudaDeviceGetP2PAttribute,
+  ROW_w11_cudaFuncGetAttributes,
+  ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+  ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+  ROW_w11_cudaHostGetDevicePointer,
+  ROW_w11_cudaHostGetFlags,
+  ROW_w11_cudaDriverGetVersion,
+  ROW_w11_cudaRuntimeGetVersion,
   ROW_w12_cudaMalloc,
   ROW_w12_cudaMallocPitch,
   ROW_w12_cudaMalloc3D,
@@ -756,6 +781,24 @@ enum hook_row_number {
   ROW_w12_cudaGetDriverEntryPoint_ptsz,
   ROW_w12_cudaGetDriverEntryPointByVersion,
   ROW_w12_cudaGetDriverEntryPointByVersion_ptsz,
+  ROW_w12_cudaMemGetInfo,
+  ROW_w12_cudaGetDeviceProperties,
+  ROW_w12_cudaGetDeviceProperties_v2,
+  ROW_w12_cudaDeviceGetAttribute,
+  ROW_w12_cudaPointerGetAttributes,
+  ROW_w12_cudaGetDevice,
+  ROW_w12_cudaGetDeviceCount,
+  ROW_w12_cudaDeviceGetLimit,
+  ROW_w12_cudaDeviceGetPCIBusId,
+  ROW_w12_cudaDeviceCanAccessPeer,
+  ROW_w12_cudaDeviceGetP2PAttribute,
+  ROW_w12_cudaFuncGetAttributes,
+  ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+  ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+  ROW_w12_cudaHostGetDevicePointer,
+  ROW_w12_cudaHostGetFlags,
+  ROW_w12_cudaDriverGetVersion,
+  ROW_w12_cudaRuntimeGetVersion,
   ROW_w13_cudaMalloc,
   ROW_w13_cudaMallocPitch,
   ROW_w13_cudaMalloc3D,
@@ -906,6 +949,23 @@ enum hook_row_number {
   ROW_w13_cudaGetDriverEntryPoint_ptsz,
   ROW_w13_cudaGetDriverEntryPointByVersion,
   ROW_w13_cudaGetDriverEntryPointByVersion_ptsz,
+  ROW_w13_cudaMemGetInfo,
+  ROW_w13_cudaGetDeviceProperties,
+  ROW_w13_cudaDeviceGetAttribute,
+  ROW_w13_cudaPointerGetAttributes,
+  ROW_w13_cudaGetDevice,
+  ROW_w13_cudaGetDeviceCount,
+  ROW_w13_cudaDeviceGetLimit,
+  ROW_w13_cudaDeviceGetPCIBusId,
+  ROW_w13_cudaDeviceCanAccessPeer,
+  ROW_w13_cudaDeviceGetP2PAttribute,
+  ROW_w13_cudaFuncGetAttributes,
+  ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+  ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+  ROW_w13_cudaHostGetDevicePointer,
+  ROW_w13_cudaHostGetFlags,
+  ROW_w13_cudaDriverGetVersion,
+  ROW_w13_cudaRuntimeGetVersion,
   WEIR_ROWS /* how many there are */
 };
 
@@ -1735,6 +1795,23 @@ enum hook_row_number {
   X(cudaThreadExit) \
   X(cudaGetDriverEntryPoint) \
   X(cudaGetDriverEntryPoint_ptsz) \
+  X(cudaMemGetInfo) \
+  X(cudaGetDeviceProperties) \
+  X(cudaDeviceGetAttribute) \
+  X(cudaPointerGetAttributes) \
+  X(cudaGetDevice) \
+  X(cudaGetDeviceCount) \
+  X(cudaDeviceGetLimit) \
+  X(cudaDeviceGetPCIBusId) \
+  X(cudaDeviceCanAccessPeer) \
+  X(cudaDeviceGetP2PAttribute) \
+  X(cudaFuncGetAttributes) \
+  X(cudaOccupancyMaxActiveBlocksPerMultiprocessor) \
+  X(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
+  X(cudaHostGetDevicePointer) \
+  X(cudaHostGetFlags) \
+  X(cudaDriverGetVersion) \
+  X(cudaRuntimeGetVersion) \
   X(cudaMemPrefetchAsync_v2) \
   X(cudaMemPrefetchAsync_v2_ptsz) \
   X(cudaMemAdvise_v2) \
@@ -1745,6 +1822,7 @@ enum hook_row_number {
   X(cudaGetKernel) \
   X(cudaGetDriverEntryPointByVersion) \
   X(cudaGetDriverEntryPointByVersion_ptsz) \
+  X(cudaGetDeviceProperties_v2) \
   X(cudaMemSetMemPool)
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef WEIR_INTERPOSE_WRAP_H
 #define WEIR_INTERPOSE_WRAP_H
 
+#include "interpose/record/asked.h"
 #include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/extract.h"

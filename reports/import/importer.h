@@ -36,6 +36,7 @@ typedef struct wr_thread {
   int64_t id;            /* row of thread */
   int64_t last_end;      /* ns, of its last event */
   int64_t last_call;     /* row of its last event that began a call */
+  uint64_t last_start;   /* ticks, of that one */
   uint64_t correlated;   /* ticks: start of the event that `correlation` is of */
   uint32_t *correlation; /* numbers of device work of its next event (device_work.c) */
   size_t correlations, correlation_capacity;
@@ -205,6 +206,10 @@ weir_status wr_take_device_work(wr_spool *s, const void *payload, size_t bytes);
 weir_status wr_take_device_fact(wr_spool *s, const trace_event *head, const void *payload,
                                 size_t bytes);
 void wr_correlate(wr_spool *s, wr_thread *t, uint64_t start, int64_t id);
+
+/* Counts of calls that ask (asked.c). */
+weir_status wr_take_asked(wr_spool *s, wr_thread *t, const trace_event *head, const void *payload,
+                          size_t bytes);
 
 /* Hashes of copies (copy_hash.c): a record of one; the event `id` has been taken; and which copy
  * each is of, which needs the whole trace. */

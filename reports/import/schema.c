@@ -167,7 +167,7 @@ static const char *const own_tables[] = {
     "device_work",  "device_call",     "device_fact",  "memory",
     "graph_fact",   "graph_node_type", "StringIds",    "source_line",
     "site",         "wait_detail",     "wait_time",    "device_gap",
-    "device_idle",  "queue_full",      "idle_cause"};
+    "device_idle",  "queue_full",      "idle_cause",   "asked"};
 
 /* The columns of a table are the file's own, each row's as long as it is there: one that is
  * calculated could be as long as SQLite allows, in each row. */
@@ -507,6 +507,11 @@ static const char hash_tables[] =
     "INSERT OR REPLACE INTO hash_outcome VALUES " WEIR_HASH_OUTCOME_MAP(
         OUTCOME_ROW) "(0,NULL);DELETE FROM hash_outcome WHERE name IS NULL;";
 
+static const char asked_table[] =
+    "CREATE TABLE IF NOT EXISTS asked(thread INTEGER, api INTEGER, address INTEGER, event INTEGER,"
+    " calls INTEGER, timed INTEGER, timed_ns INTEGER, longest_ns INTEGER, launches INTEGER,"
+    " followed INTEGER, PRIMARY KEY(thread, api, address)) WITHOUT ROWID;";
+
 static const char usage_table[] =
     "CREATE TABLE IF NOT EXISTS nvml_sample(id INTEGER PRIMARY KEY, time INTEGER, bus TEXT,"
     " total INTEGER, used INTEGER, reserved INTEGER, of_run INTEGER, of_others INTEGER);"
@@ -528,6 +533,7 @@ weir_status wr_schema_extend(const wr_db *db)
 {
   weir_status st = wr_db_exec(db, graph_tables);
   if (!st) st = wr_db_exec(db, hash_tables);
+  if (!st) st = wr_db_exec(db, asked_table);
   if (!st) st = wr_db_exec(db, usage_table);
   if (!st)
     st = wr_db_exec(db, "INSERT OR IGNORE INTO mem_kind VALUES(9, 'code', 7),"
@@ -557,6 +563,7 @@ weir_status wr_schema_create(const wr_db *db)
   if (!st) st = wr_db_exec(db, event_tables);
   if (!st) st = wr_db_exec(db, graph_tables);
   if (!st) st = wr_db_exec(db, hash_tables);
+  if (!st) st = wr_db_exec(db, asked_table);
   if (!st) st = wr_db_exec(db, usage_table);
   if (!st) st = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
   if (!st)

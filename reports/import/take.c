@@ -130,7 +130,7 @@ static weir_status add_event(wr_spool *s, wr_thread *t, wr_taken *x)
   if (item)
     *item = (wr_row){.v = {x->id, t->last_call}};
   else if (x->e->kind != WEIR_EV_CACHE)
-    t->last_call = x->id;
+    t->last_call = x->id, t->last_start = x->e->start;
   return WEIR_OK;
 }
 
@@ -507,6 +507,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return wr_take_device_fact(s, head, payload, bytes);
   case WEIR_EV_COPY_HASH:
     return wr_take_copy_hash(s, &s->thread[thread], head, payload, bytes);
+  case WEIR_EV_ASKED:
+    return wr_take_asked(s, &s->thread[thread], head, payload, bytes);
   case WEIR_EV_GRAPH:
     return wr_graph_take(s, &s->thread[thread], head, payload, bytes);
   default:

@@ -77,10 +77,26 @@ $(E2E)/poller: $(E2E_OBJ)/poller.o | $(CUDA_STUBS)/libcuda.so
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lcuda -ldl -lpthread
 
+$(E2E)/asker: $(E2E_OBJ)/asker.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lcuda -ldl -lpthread
+
+$(E2E)/asker_static: $(E2E_OBJ)/asker.o $(RT_STATIC)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CXX) $(CFLAGS) $(LDSAN) -o $@ $(E2E_OBJ)/asker.o $(SIM)/libweir_sim_cudart_static.a \
+	  -L$(CUDA_STUBS) -lcuda -ldl -lpthread
+
+$(E2E)/test_asked: $(E2E_OBJ)/test_asked.o
+$(E2E)/test_asked_all: $(E2E_OBJ)/test_asked_all.o
+$(E2E)/test_asked_long: $(E2E_OBJ)/test_asked_long.o
+
 $(E2E)/test_polls: $(E2E_OBJ)/test_polls.o
 $(E2E)/test_polls_all: $(E2E_OBJ)/test_polls_all.o
 $(E2E)/test_polls_long: $(E2E_OBJ)/test_polls_long.o
-$(E2E)/test_polls $(E2E)/test_polls_all $(E2E)/test_polls_long: $(OBJ)/tests/tools/command.o
+$(E2E)/test_polls $(E2E)/test_polls_all $(E2E)/test_polls_long $(E2E)/test_asked $(E2E)/test_asked_all $(E2E)/test_asked_long: \
+    $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
@@ -213,17 +229,18 @@ $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-$(addprefix $(E2E)/,random_caller random_caller_static graph_caller graph_caller_static segments shortage importer loader nvml_caller ticker keeper keeper_static): | $(CUDA_STUBS)/libcuda.so
+$(addprefix $(E2E)/,random_caller random_caller_static graph_caller graph_caller_static segments shortage importer loader nvml_caller ticker keeper keeper_static asker_static): | $(CUDA_STUBS)/libcuda.so
 
-TESTS      += $(addprefix $(E2E)/test_,counts graphs hardship memory polls)
+TESTS      += $(addprefix $(E2E)/test_,counts graphs hardship memory polls asked)
 # An instrumented program under an uninstrumented preload library is what neither sanitizer can host.
-NOT_ASAN   += $(addprefix tests/e2e/test_,counts graphs hardship memory polls)
-NOT_TSAN   += $(addprefix tests/e2e/test_,counts graphs hardship memory polls)
-TESTS_ALL  += $(E2E)/test_counts_all $(E2E)/test_graphs_all $(E2E)/test_polls_all
-TESTS_LONG += $(E2E)/test_counts_long $(E2E)/test_graphs_long $(E2E)/test_polls_long
+NOT_ASAN   += $(addprefix tests/e2e/test_,counts graphs hardship memory polls asked)
+NOT_TSAN   += $(addprefix tests/e2e/test_,counts graphs hardship memory polls asked)
+TESTS_ALL  += $(E2E)/test_counts_all $(E2E)/test_graphs_all $(E2E)/test_polls_all $(E2E)/test_asked_all
+TESTS_LONG += $(E2E)/test_counts_long $(E2E)/test_graphs_long $(E2E)/test_polls_long $(E2E)/test_asked_long
 SAME_PLAIN += $(E2E_OBJ)/kernels.o
 $(E2E)/test_counts $(E2E)/test_counts_all $(E2E)/test_counts_long: | $(E2E)/random_caller $(E2E)/random_caller_static
 $(E2E)/test_memory: | $(E2E)/segments $(E2E)/shortage $(E2E)/graph_caller $(E2E)/importer $(E2E)/loader $(E2E)/nvml_caller $(E2E)/nvml/libnvidia-ml.so.1
 $(E2E)/test_hardship: | $(E2E)/ticker
 $(E2E)/test_graphs $(E2E)/test_graphs_all $(E2E)/test_graphs_long: | $(E2E)/graph_caller $(E2E)/graph_caller_static
 $(E2E)/test_polls $(E2E)/test_polls_all $(E2E)/test_polls_long: | $(E2E)/poller
+$(E2E)/test_asked $(E2E)/test_asked_all $(E2E)/test_asked_long: | $(E2E)/asker $(E2E)/asker_static

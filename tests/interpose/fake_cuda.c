@@ -111,7 +111,7 @@ int cuDeviceGetGraphMemAttribute(int device, int attribute, uint64_t *value)
 EXPORT int cuDeviceGetName(char *name, int bytes, int device);
 int cuDeviceGetName(char *name, int bytes, int device)
 {
-  strncpy(name, device ? "Fake Two" : "Fake One", (size_t)bytes);
+  if (name) strncpy(name, device ? "Fake Two" : "Fake One", (size_t)bytes);
   return 0;
 }
 
@@ -125,7 +125,7 @@ int cuDeviceGetPCIBusId(char *bus, int bytes, int device)
 EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device);
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
-  *bytes = (size_t)(device + 1) << 30;
+  if (bytes) *bytes = (size_t)(device + 1) << 30;
   return 0;
 }
 
@@ -247,14 +247,14 @@ int cudaMalloc3D(pitched *out)
 EXPORT int cudaGetDevice(int *device);
 int cudaGetDevice(int *device)
 {
-  *device = fake.device;
+  if (device) *device = fake.device;
   return 0;
 }
 
 EXPORT int cudaRuntimeGetVersion(int *version);
 int cudaRuntimeGetVersion(int *version)
 {
-  *version = FAKE_RUNTIME * 1000;
+  if (version) *version = FAKE_RUNTIME * 1000;
   return 0;
 }
 

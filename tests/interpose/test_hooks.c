@@ -30,14 +30,18 @@ static uint64_t call_zero(void *wrapper)
   return ((any_fn)(uintptr_t)wrapper)(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
-/* Look-ups hand out functions or names and record nothing. */
+static bool is_question(const char *name)
+{
+  return api_row(hook_api_find(name))->category == WEIR_API_QUERY;
+}
+
+/* Look-ups hand out functions or names and record nothing; what only asks is counted. */
 static bool records(const char *name)
 {
-  static const char *const quiet[] = {
-      "cuGetProcAddress",       "cuGetProcAddress_v2",     "__cudaRegisterFunction",
-      "__cudaGetKernel",        "cudaGetKernel",           "cudaGetFuncBySymbol",
-      "cuMemGetInfo_v2",        "cuMemGetAddressRange_v2", "cuPointerGetAttribute",
-      "cuPointerGetAttributes", "cuMemHostGetFlags",       "cuMemHostGetDevicePointer_v2"};
+  static const char *const quiet[] = {"cuGetProcAddress",       "cuGetProcAddress_v2",
+                                      "__cudaRegisterFunction", "__cudaGetKernel",
+                                      "cudaGetKernel",          "cudaGetFuncBySymbol"};
+  if (is_question(name)) return false;
   for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
     if (strcmp(name, quiet[i]) == 0) return false;
   return strncmp(name, "cudaGetDriverEntryPoint", 23) != 0;
@@ -46,7 +50,12 @@ static bool records(const char *name)
 /* The fake has some that answer the hooks' own questions, and count nothing. */
 static bool counted(const char *name)
 {
-  return strcmp(name, "cuPointerGetAttribute") != 0 && strcmp(name, "cuMemGetInfo_v2") != 0;
+  static const char *const own[] = {"cuPointerGetAttribute", "cuMemGetInfo_v2",
+                                    "cuDeviceGetName",       "cuDeviceTotalMem_v2",
+                                    "cudaGetDevice",         "cudaRuntimeGetVersion"};
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    if (strcmp(name, own[i]) == 0) return false;
+  return true;
 }
 
 /* The thread goes to another device, by a driver call beneath some other call. */
@@ -105,6 +114,31 @@ START_TEST(every_row_called_with_nothing_records_one_event_with_its_number_and_s
     }
     rig_fake[row->bank]->status = 0;
   }
+}
+END_TEST
+
+/* And a place's first 64 calls are one event, that of the last of them. */
+START_TEST(every_question_is_counted_by_its_place)
+{
+  enum { CALLS = 64 };
+  int questions = 0;
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    const hook_row *row = &hook_rows[i];
+    if (!is_question(row->name) || (row->bank && row->bank != WEIR_BANK_RT13)) continue;
+    void *wrapper = rig_wrapper(row->bank, row->name);
+    rig_fake[row->bank]->status = 1;
+    for (int n = 1; n <= CALLS; n++) {
+      ck_assert_uint_eq(rig_read()->events, 0);
+      call_zero(wrapper);
+    }
+    const trace_event *e = rig_one();
+    ck_assert_msg(e->api == row->api && e->kind == WEIR_EV_CALL, "%s", row->name);
+    if (counted(row->name)) ck_assert_msg(e->status == 1, "%s", row->name);
+    ck_assert_msg(!!(e->flags & WEIR_EVF_RUNTIME) == (row->bank != 0), "%s", row->name);
+    rig_fake[row->bank]->status = 0;
+    questions++;
+  }
+  ck_assert_int_gt(questions, 30);
 }
 END_TEST
 
@@ -1287,6 +1321,7 @@ END_TEST
 #define TESTS(X)                                                                                   \
   X(every_row_called_with_nothing_records_one_event_with_its_number_and_status)                    \
   X(polls_that_repeat_are_one_event_with_a_count)                                                  \
+  X(every_question_is_counted_by_its_place)                                                        \
   X(every_row_records_the_kind_of_its_category)                                                    \
   X(a_stream_argument_of_0_is_the_default_stream_of_the_variant)                                   \
   X(what_nothing_loaded_has_answers_that_the_symbol_was_not_found)                                 \

@@ -133,6 +133,12 @@ static void runtime_sustained(measured *m, const row *r)
                  PAIRS, reads);
 }
 
+/* A call that is counted, and no event, with the options that a user has who gives none. */
+static void runtime_asked(measured *m, const row *r)
+{
+  (void)compare_with_base(m, NULL, "default", NULL, r->args, &m->value);
+}
+
 /* All that a pair served from a cache takes, its two events included: the default mode is
  * strict. */
 static void runtime_hit(measured *m, const row *r)
@@ -379,6 +385,9 @@ const row rows_calls[] = {
     AT_MOST("rt-forks", "a fork with a runtime, over 2 x bare", "ms", 0.2, forks, NULL, "rt-forks"),
     AT_MOST("rt-call", "runtime call beyond two clock reads", "ns added", 40, runtime_sustained,
             NULL, "rt-query", "3", "1000000"),
+    AT_MOST("asked", "runtime call that only asks", "ns added", 5, runtime_asked,
+            "ns of processor time a cudaGetDevice, 5 times 1 M, default options, 9 pairs",
+            "rt-asked", "5", "1000000"),
     AT_MOST("rt-hit", "rerouted runtime pair, 1 MiB", "x two clock reads", 5, runtime_hit, NULL,
             "rt-pair", "200", "5000", "1048576"),
     AT_MOST("rt-pair", "observed runtime pair beside two calls", "ns added", 120, runtime_pair,

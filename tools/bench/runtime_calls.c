@@ -4,6 +4,7 @@
  *
  *   calls rt-query ROUNDS CALLS              ns a cudaEventQuery, ROUNDS times CALLS without a
  *                                            pause: the median of the rounds
+ *   calls rt-asked ROUNDS CALLS              the same of a cudaGetDevice
  *   calls rt-pair BURSTS PAUSE_US BYTES      ns a cudaMalloc of so many bytes with its cudaFree:
  *                                            the least of the bursts
  *   calls rt-pair-over BURSTS PAUSE_US BYTES the same, less two cudaEventQuery in bursts as long
@@ -20,7 +21,8 @@
 
 #include "tools/bench/timing.h"
 
-static int (*event_query)(void *), (*device_malloc)(void **, size_t), (*device_free)(void *);
+static int (*event_query)(void *), (*device_get)(void *), (*device_malloc)(void **, size_t),
+    (*device_free)(void *);
 static void *event; /* complete: nothing was recorded in it */
 
 static double thread_ns(void)
@@ -46,17 +48,18 @@ static bool set_up_runtime(void)
     library = dlopen(names[i], RTLD_NOW);
   int (*create)(void **) = (int (*)(void **))find_symbol(library, "cudaEventCreate");
   event_query = (int (*)(void *))find_symbol(library, "cudaEventQuery");
+  device_get = (int (*)(void *))find_symbol(library, "cudaGetDevice");
   device_malloc = (int (*)(void **, size_t))find_symbol(library, "cudaMalloc");
   device_free = (int (*)(void *))find_symbol(library, "cudaFree");
-  return create && event_query && device_malloc && device_free && !device_free(NULL) &&
-         !create(&event);
+  return create && event_query && device_get && device_malloc && device_free &&
+         !device_free(NULL) && !create(&event);
 }
 
-static double query_ns(int calls, int *errors)
+static double query_ns(int (*ask)(void *), void *of, int calls, int *errors)
 {
   double begin = thread_ns();
   for (int i = 0; i < calls; i++)
-    *errors += event_query(event) != 0;
+    *errors += ask(of) != 0;
   return (thread_ns() - begin) / calls;
 }
 
@@ -69,12 +72,12 @@ static double pair_ns(int pairs, size_t bytes, int *errors)
   return (thread_ns() - begin) / pairs;
 }
 
-static int run_query(int rounds, int calls)
+static int run_query(int (*ask)(void *), void *of, int rounds, int calls)
 {
   double *ns = calloc((size_t)rounds, sizeof *ns);
   int errors = ns == NULL;
   for (int i = -1; ns && i < rounds; i++) {
-    double took = query_ns(calls, &errors);
+    double took = query_ns(ask, of, calls, &errors);
     if (i >= 0) ns[i] = took;
   }
   if (!errors) printf("%.6f\n", median_of(ns, (size_t)rounds));
@@ -95,7 +98,7 @@ static int run_pairs(int bursts, int pause_us, size_t bytes, bool over)
     if (i >= 0 && took < pair) pair = took;
     if (!over) continue;
     (void)nanosleep(&pause, NULL);
-    took = query_ns(2 * PAIRS, &errors);
+    took = query_ns(event_query, event, 2 * PAIRS, &errors);
     if (i >= 0 && took < query) query = took;
   }
   if (!errors) printf("%.6f\n", over ? pair - 2 * query : pair);
@@ -125,6 +128,7 @@ static int time_runtime_forks(int count)
 bool runtime_calls_run(int count, char **words, int *status)
 {
   long number[3] = {0};
+  int device;
   if (count < 2 || count > 4 || strncmp(words[0], "rt-", 3) != 0) return false;
   for (int i = 1; i < count; i++)
     number[i - 1] = strtol(words[i], NULL, 10);
@@ -133,7 +137,9 @@ bool runtime_calls_run(int count, char **words, int *status)
   *status = 1;
   if (!set_up_runtime()) return true;
   if (!strcmp(mode, "query") && count == 3)
-    *status = run_query((int)number[0], (int)number[1]);
+    *status = run_query(event_query, event, (int)number[0], (int)number[1]);
+  else if (!strcmp(mode, "asked") && count == 3)
+    *status = run_query(device_get, &device, (int)number[0], (int)number[1]);
   else if ((over || !strcmp(mode, "pair")) && count == 4)
     *status = run_pairs((int)number[0], (int)number[1], (size_t)number[2], over);
   else if (!strcmp(mode, "forks") && count == 2)
