@@ -10,6 +10,7 @@
 enum {
   LONGEST_CODE = 10, /* bytes of a LEB128 */
   PIECE = 3 << 14,   /* bytes of gzip that become base64 at once */
+  GZIP_LEVEL = 4, /* zlib's default takes 2.6 times as long for 2 % less */
   GZIP_WINDOW = 15 + 16,
   GZIP_MEMORY = 8
 };
@@ -79,17 +80,21 @@ typedef struct packer {
   unsigned char piece[PIECE];
 } packer;
 
+/* `count` is at most PIECE. */
 static void put_base64(FILE *out, const unsigned char *from, size_t count)
 {
+  char text[(PIECE + 2) / 3 * 4], *to = text;
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < count; i += 3) {
     size_t left = count - i;
     uint32_t bits = (uint32_t)from[i] << 16 | (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
                     (left > 2 ? from[i + 2] : 0U);
-    char text[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
-                    left > 1 ? digits[bits >> 6 & 63] : '=', left > 2 ? digits[bits & 63] : '='};
-    (void)fwrite(text, 1, sizeof(text), out);
+    *to++ = digits[bits >> 18];
+    *to++ = digits[bits >> 12 & 63];
+    *to++ = left > 1 ? digits[bits >> 6 & 63] : '=';
+    *to++ = left > 2 ? digits[bits & 63] : '=';
   }
+  (void)fwrite(text, 1, (size_t)(to - text), out);
 }
 
 /* What `bytes` add; flush Z_FINISH: to the end. */
@@ -116,7 +121,7 @@ static void pack_bytes(packer *p, unsigned char *bytes, size_t count, int flush)
 weir_status page_columns_write(FILE *out, const page_columns *c, uint64_t *packed)
 {
   packer *p = calloc(1, sizeof(*p));
-  if (!p || deflateInit2(&p->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+  if (!p || deflateInit2(&p->z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
                          Z_DEFAULT_STRATEGY) != Z_OK) {
     free(p);
     return weir_fail(WEIR_ENOMEM, "writing a page: out of host memory");
