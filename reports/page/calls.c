@@ -81,13 +81,15 @@ static weir_status route_of(page_calls *c, page_route r, uint32_t *out)
   return WEIR_OK;
 }
 
-static weir_status add_copies(page_calls *c, uint32_t route, uint32_t stack, uint64_t count,
-                              uint64_t bytes)
+/* `event`: a row, which names the route's first where rows come in any order. */
+static weir_status add_copies(page_calls *c, uint32_t route, uint32_t stack, int64_t event,
+                              uint64_t count, uint64_t bytes)
 {
   page_flame *f = page_flame_of(c, stack);
   if (!f) return wr_db_out_of_memory(c->db);
   page_route *r = &c->route[route - 1];
   f->transfer_bytes += bytes;
+  if (!r->number || event < r->first) r->first = event;
   if (!r->number) r->number = ++c->numbered;
   r->count += count;
   r->bytes += bytes;
@@ -177,17 +179,17 @@ static weir_status make_kind(page_calls *c, const wr_template *t, page_kind *k)
 static weir_status make_kinds(page_calls *c)
 {
   weir_status s = WEIR_OK;
-  c->kind = calloc(c->calls.count + 1, sizeof(*c->kind));
+  c->kind = calloc(c->calls->count + 1, sizeof(*c->kind));
   if (!c->kind) return wr_db_out_of_memory(c->db);
-  for (; !s && c->kinds < c->calls.count; c->kinds++)
-    s = make_kind(c, &c->calls.templates[c->kinds], &c->kind[c->kinds]);
+  for (; !s && c->kinds < c->calls->count; c->kinds++)
+    s = make_kind(c, &c->calls->templates[c->kinds], &c->kind[c->kinds]);
   return s;
 }
 
 /* What events of a row of `template` are; NULL: there is none. */
 static const page_kind *kind_of(const page_calls *c, int64_t template)
 {
-  size_t at = wr_events_template(&c->calls, template);
+  size_t at = wr_events_template(c->calls, template);
   return at < c->kinds ? &c->kind[at] : NULL;
 }
 
@@ -225,11 +227,13 @@ static weir_status add_time(page_calls *c, const page_kind *k, int64_t start, in
 }
 
 /* What it did, however long that took. */
-static weir_status add_count(page_calls *c, const page_kind *k, int64_t start, uint64_t bytes)
+static weir_status add_count(page_calls *c, const page_kind *k, const wr_event *e)
 {
+  int64_t start = e->start;
+  uint64_t bytes = e->bytes;
   if (!k->done || k->waits || (k->kind == WEIR_EV_HOSTREG && !bytes)) return WEIR_OK;
   weir_status s = WEIR_OK;
-  if (k->copy) s = add_copies(c, k->route, k->stack, 1, bytes);
+  if (k->copy) s = add_copies(c, k->route, k->stack, e->id, 1, bytes);
   if (k->alloc) {
     page_flame *f = page_flame_of(c, k->stack);
     if (!f) return wr_db_out_of_memory(c->db);
@@ -269,7 +273,7 @@ static weir_status take_event(void *context, const wr_event *e)
   wr_first_call call = first_call(k, e->start, e->ns);
   bool maybe = false;
   if (!wr_firsts_take(&c->firsts, &call, &maybe)) return wr_db_out_of_memory(c->db);
-  weir_status s = add_count(c, k, e->start, e->bytes);
+  weir_status s = add_count(c, k, e);
   if (!s)
     s = maybe ? keep_undecided(c, e->at, e->start, e->ns) : add_time(c, k, e->start, e->ns, false);
   if (s || !k->first) return s;
@@ -327,7 +331,7 @@ static weir_status take_graph(void *context, sqlite3_stmt *q)
                               .dst = ordinal_of(q, 8),
                               .src = ordinal_of(q, 9)},
                  &k.route);
-    if (!s) s = add_copies(c, k.route, k.stack, times, bytes);
+    if (!s) s = add_copies(c, k.route, k.stack, INT64_MAX, times, bytes);
     break;
   default:
     return WEIR_OK;
@@ -502,17 +506,55 @@ static weir_status load_kernels(page_calls *c)
   return s;
 }
 
-weir_status page_calls_load(page_calls *c, const wr_db *db, page_places *places, page_bins bins)
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+weir_status page_calls_begin(page_calls *c, const wr_events *calls, page_places *places,
+                             page_bins bins)
 {
   static const char *const launches[] = {"cuGraphLaunch", "cuGraphLaunch_ptsz", "cudaGraphLaunch",
                                          "cudaGraphLaunch_ptsz"};
-  c->db = db, c->places = places, c->cube.bins = bins, c->lanes.bins = bins;
+  c->db = calls->db, c->calls = calls, c->places = places;
+  c->cube.bins = bins, c->lanes.bins = bins;
   for (int i = 0; i < 4; i++)
     c->graph_launch[i] = api_find_name(launches[i]);
-  weir_status s = wr_firsts_open(&c->firsts, db);
-  if (!s) s = wr_events_open(&c->calls, db);
-  if (!s) s = make_kinds(c);
-  if (!s) s = wr_events_each(&c->calls, take_event, c);
+  weir_status s = wr_firsts_open(&c->firsts, c->db);
+  return s ? s : make_kinds(c);
+}
+
+wr_listener page_calls_listener(page_calls *c)
+{
+  return (wr_listener){.take = take_event, .context = c};
+}
+
+static int by_first_row(const void *left, const void *right)
+{
+  const page_route *a = *(page_route *const *)left, *b = *(page_route *const *)right;
+  return (a->first > b->first) - (a->first < b->first);
+}
+
+/* Whatever order calls came in, routes are numbered in the order of rows. */
+static weir_status number_routes(page_calls *c)
+{
+  page_route **route = calloc(c->routes + 1, sizeof(*route));
+  uint32_t *number = calloc((size_t)c->numbered + 1, sizeof(*number)), count = 0;
+  for (size_t i = 0; route && i < c->routes; i++)
+    if (c->route[i].number) route[count++] = &c->route[i];
+  bool made = route && number;
+  if (made && count) qsort(route, count, sizeof(*route), by_first_row);
+  for (uint32_t i = 0; made && i < count; i++) {
+    number[route[i]->number] = i + 1;
+    route[i]->number = i + 1;
+  }
+  if (made) page_cube_renumber(&c->cube, number);
+  free(route);
+  free(number);
+  return made ? WEIR_OK : wr_db_out_of_memory(c->db);
+}
+
+weir_status page_calls_end(page_calls *c)
+{
+  const wr_db *db = c->db;
+  weir_status s = number_routes(c);
   if (!s) s = load_graphs(c);
   if (!s) s = decide(c);
   if (!s && wr_db_has_table(db, "device_work") && wr_db_has_column(db, "device_work", "graph_node"))
@@ -529,7 +571,6 @@ void page_calls_free(page_calls *c)
   page_lanes_free(&c->lanes);
   wr_firsts_close(&c->firsts);
   hash_map_free(&c->by_route);
-  wr_events_close(&c->calls);
   hash_map_free(&c->by_node);
   hash_map_free(&c->by_kernel);
   free(c->flame);

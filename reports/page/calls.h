@@ -4,7 +4,7 @@
 #ifndef WEIR_REPORTS_PAGE_CALLS_H
 #define WEIR_REPORTS_PAGE_CALLS_H
 
-#include "reports/events/events.h"
+#include "reports/events/listen.h"
 #include "reports/model/first.h"
 #include "reports/page/cube.h"
 #include "reports/page/lanes.h"
@@ -20,6 +20,7 @@ typedef struct page_route { /* copies of one direction, between two places and k
   int src, dst, src_mem, mem; /* WR_HOST: the host */
   uint64_t count, bytes, host_ns, device_ns;
   uint32_t number; /* in the page, from 1; 0: nothing was copied on it */
+  int64_t first;   /* row of the first call that copied on it */
 } page_route;
 
 struct page_kind;
@@ -37,7 +38,7 @@ typedef struct page_calls {
   uint32_t numbered; /* routes */
   hash_map by_route;
   hash_map by_node; /* content of a graph and direction -> route of its copies; 0: of several */
-  wr_events calls;
+  const wr_events *calls; /* borrowed */
   struct page_kind *kind; /* owned; what events have in common, by template */
   size_t kinds;
   struct page_undecided *undecided; /* owned; calls that may have made a context */
@@ -51,8 +52,11 @@ typedef struct page_calls {
   uint64_t events;
 } page_calls;
 
-/* Reads all calls. `bins`: to begin with. */
-weir_status page_calls_load(page_calls *c, const wr_db *db, page_places *places, page_bins bins);
+/* Begin, the walk over all calls with the listener, end. `bins`: to begin with. */
+weir_status page_calls_begin(page_calls *c, const wr_events *calls, page_places *places,
+                             page_bins bins);
+wr_listener page_calls_listener(page_calls *c);
+weir_status page_calls_end(page_calls *c);
 
 /* That of a stack. NULL: out of memory. */
 page_flame *page_flame_of(page_calls *c, uint32_t stack);

@@ -31,6 +31,20 @@ static uint32_t *find_slot(const page_cube *c, const page_key *key)
   return &c->slot[at];
 }
 
+static void fill_slots(page_cube *c)
+{
+  for (size_t i = 0; i < c->count; i++)
+    *find_slot(c, &c->cell[i].key) = (uint32_t)i + 1;
+}
+
+void page_cube_renumber(page_cube *c, const uint32_t number[])
+{
+  for (size_t i = 0; i < c->count; i++)
+    if (c->cell[i].key.route) c->cell[i].key.route = number[c->cell[i].key.route];
+  if (c->slot) memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
+  fill_slots(c);
+}
+
 /* At most half of the slots are used. */
 static bool grow_slots(page_cube *c)
 {
@@ -42,8 +56,7 @@ static bool grow_slots(page_cube *c)
   }
   free(c->slot);
   c->slot = more, c->mask = slots - 1;
-  for (size_t i = 0; i < c->count; i++)
-    *find_slot(c, &c->cell[i].key) = (uint32_t)i + 1;
+  fill_slots(c);
   return true;
 }
 

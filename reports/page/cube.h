@@ -81,6 +81,9 @@ typedef struct page_cube {
  * memory. */
 page_cell *page_cell_of(page_cube *c, int64_t ns, page_key key);
 
+/* Routes get other numbers: `number` of each that a cell has. */
+void page_cube_renumber(page_cube *c, const uint32_t number[]);
+
 /* The columns of `count` fields; rows by bin. */
 void page_cube_columns(page_cube *c, page_columns *to, const page_cube_field fields[], int column[],
                        int count);

@@ -386,7 +386,7 @@ weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
   if (!s)
     s = wr_db_each(db, "SELECT id, \"end\" FROM main.process WHERE \"end\" IS NOT NULL",
                    take_process_end, m);
-  if (!s) s = wr_blocks_open(&m->rows, &calls->calls);
+  if (!s) s = wr_blocks_open(&m->rows, calls->calls);
   if (!s) s = wr_blocks_each(&m->rows, sum_block, m);
   for (size_t i = 0; !s && i < m->peaks; i++)
     s = make_areas(m, &m->peak[i]);

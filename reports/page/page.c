@@ -15,6 +15,8 @@ typedef struct writer {
   FILE *out;
   const page_settings *settings;
   wr_input in;
+  wr_events events;
+  uint64_t events_about; /* as many as there are, about */
   wr_model model;
   wr_findings findings;
   page_places places;
@@ -28,30 +30,50 @@ static void say_step(const writer *w, const char *doing)
   if (w->settings->progress) w->settings->progress(w->settings->context, doing, 0, 0);
 }
 
-static weir_status load_whole(writer *w)
-{
-  wr_findings_settings o = w->settings->findings;
-  o.rule_ms = MOST_RULE_MS;
-  say_step(w, "looking for waste");
-  return wr_whole_load_some(&w->model, &w->findings, &w->in.db, 1, &o);
-}
-
 static void say_events(void *context, uint64_t events)
 {
   const writer *w = context;
   if (w->settings->progress)
-    w->settings->progress(w->settings->context, "calls", events, w->model.total.events);
+    w->settings->progress(w->settings->context, "calls", events, w->events_about);
+}
+
+/* How long the run was, as its model has it, and about how many events there are. */
+static weir_status find_extent(writer *w, int64_t *ns)
+{
+  int64_t last = 0;
+  weir_status s = wr_db_number(
+      &w->in.db,
+      "SELECT max(ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'duration_ns'), 0),"
+      " ifnull((SELECT max(\"end\") FROM process), 0))",
+      ns);
+  if (!s) s = wr_db_number(&w->in.db, "SELECT ifnull(max(id), 0) FROM main.event_row", &last);
+  w->events_about = last > 0 ? (uint64_t)last : 0;
+  return s;
+}
+
+static weir_status begin_calls(writer *w)
+{
+  int64_t ns = 0;
+  weir_status s = find_extent(w, &ns);
+  w->calls.progress = say_events;
+  w->calls.context = w;
+  if (!s) s = page_places_open(&w->places, &w->in.db);
+  if (!s) s = wr_events_open(&w->events, &w->in.db);
+  return s ? s : page_calls_begin(&w->calls, &w->events, &w->places, page_bins_of(ns));
 }
 
 static weir_status load_parts(writer *w)
 {
+  wr_findings_settings o = w->settings->findings;
+  o.rule_ms = MOST_RULE_MS;
   if (w->in.db.schema < 2)
     return weir_fail(WEIR_EVERSION, "%s has trace schema 1: a page needs 2", w->in.db.path);
-  weir_status s = load_whole(w);
-  if (!s) s = page_places_open(&w->places, &w->in.db);
-  w->calls.progress = say_events;
-  w->calls.context = w;
-  if (!s) s = page_calls_load(&w->calls, &w->in.db, &w->places, page_bins_of(w->model.duration_ns));
+  weir_status s = begin_calls(w);
+  if (s) return s;
+  const wr_listener listener = page_calls_listener(&w->calls);
+  say_step(w, "looking for waste");
+  s = wr_whole_load_with(&w->model, &w->findings, &w->events, 1, &o, &listener, 1);
+  if (!s) s = page_calls_end(&w->calls);
   say_step(w, "memory");
   return s ? s : page_memory_load(&w->memory, &w->in.db, &w->calls, &w->model);
 }
@@ -93,6 +115,7 @@ weir_status page_write(FILE *out, const char *trace, const page_settings *settin
   page_columns_free(&w.columns);
   page_memory_free(&w.memory);
   page_calls_free(&w.calls);
+  wr_events_close(&w.events);
   page_places_close(&w.places);
   wr_findings_free(&w.findings);
   wr_model_free(&w.model);
