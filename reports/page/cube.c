@@ -4,7 +4,7 @@
 #include <string.h>
 #include "reports/base/util.h"
 
-enum { MOST_CELLS = 400000, FEWEST_BINS = 16 };
+enum { MOST_CELLS = 400000, FEWEST_BINS = 16, FEWEST_SLOTS = 1024 };
 
 static int compare_keys(const page_key *a, const page_key *b)
 {
@@ -31,9 +31,11 @@ static uint32_t *find_slot(const page_cube *c, const page_key *key)
   return &c->slot[at];
 }
 
+/* Anew. */
 static void fill_slots(page_cube *c)
 {
-  for (size_t i = 0; i < c->count; i++)
+  if (c->slot) memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
+  for (size_t i = c->first; i < c->count; i++)
     *find_slot(c, &c->cell[i].key) = (uint32_t)i + 1;
 }
 
@@ -41,28 +43,39 @@ void page_cube_renumber(page_cube *c, const uint32_t number[])
 {
   for (size_t i = 0; i < c->count; i++)
     if (c->cell[i].key.route) c->cell[i].key.route = number[c->cell[i].key.route];
-  if (c->slot) memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
   fill_slots(c);
 }
 
-/* At most half of the slots are used. */
-static bool grow_slots(page_cube *c)
+/* As many slots as are needed, of which at most half are used; no more, since they are cleared for each bin. */
+static bool fit_slots(page_cube *c)
 {
-  size_t slots = c->mask ? (c->mask + 1) * 2 : 1024;
-  uint32_t *more = calloc(slots, sizeof(*more));
-  if (!more || c->count >= UINT32_MAX / 2) {
-    free(more);
-    return false;
+  size_t slots = FEWEST_SLOTS;
+  while (slots <= 2 * (c->count - c->first) + 1)
+    slots *= 2;
+  if (slots > c->room) {
+    uint32_t *more = c->count < UINT32_MAX / 2 ? malloc(slots * sizeof(*more)) : NULL;
+    if (!more) return false;
+    free(c->slot);
+    c->slot = more, c->room = slots;
   }
-  free(c->slot);
-  c->slot = more, c->mask = slots - 1;
+  c->mask = slots - 1;
   fill_slots(c);
   return true;
 }
 
+/* While calls come in order of time each bin's cells are the last ones, and only they are looked for. */
+static bool choose_bin(page_cube *c, uint32_t bin)
+{
+  if (c->scattered || !c->count || c->cell[c->count - 1].key.bin == bin) return true;
+  c->scattered = c->cell[c->count - 1].key.bin > bin;
+  c->first = c->scattered ? 0 : c->count;
+  return fit_slots(c);
+}
+
 static page_cell *place_cell(page_cube *c, page_key key)
 {
-  if (2 * c->count >= c->mask && !grow_slots(c)) return NULL;
+  if (!choose_bin(c, key.bin)) return NULL;
+  if (2 * (c->count - c->first) >= c->mask && !fit_slots(c)) return NULL;
   uint32_t *at = find_slot(c, &key);
   if (*at) return &c->cell[*at - 1];
   if (!wr_grow(&c->cell, &c->capacity, c->count + 1, sizeof(*c->cell))) return NULL;
@@ -75,8 +88,8 @@ static page_cell *place_cell(page_cube *c, page_key key)
 static bool fold_bins(page_cube *c)
 {
   size_t all = c->count;
-  if (c->slot) memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
-  c->count = 0;
+  c->count = c->first = 0;
+  fill_slots(c);
   for (size_t i = 0; i < all; i++) {
     page_cell was = c->cell[i];
     was.key.bin /= 2;

@@ -71,7 +71,10 @@ typedef enum page_cube_field {
 typedef struct page_cube {
   page_bins bins;
   uint32_t *slot;  /* owned: by hash, then on from there: a cell's place, plus 1; 0: free */
-  size_t mask;     /* slots - 1, 0 while there are none */
+  size_t room;     /* slots there are */
+  size_t mask;     /* slots in use - 1, 0 while there are none */
+  size_t first;    /* cells from here on have slots: those of the last bin, while bins ascend */
+  bool scattered;  /* they have not: all cells have slots */
   page_cell *cell; /* owned */
   size_t count, capacity;
   unsigned folded; /* times that two bins became one */
