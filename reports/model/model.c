@@ -1048,6 +1048,8 @@ static weir_status load_all(load *l, int top, const wr_listener others[], size_t
   l->waits = NULL;
   if (s) return s;
   list_split(l);
+  s = wr_asked_load(l->m, &l->sums, l->db);
+  if (s) return s;
   for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished one may lack it */
     if (l->m->processes[i].end > l->m->duration_ns) l->m->duration_ns = l->m->processes[i].end;
   return wr_sites_make(l->m, &l->sums, l->db, top);
@@ -1145,6 +1147,7 @@ void wr_model_free(wr_model *m)
   wr_sites_free(&m->wider);
   wr_wait_truth_free(&m->waits);
   wr_sites_free(&m->leak);
+  wr_sites_free(&m->asked);
   wr_sites_free(&m->taken);
   for (size_t i = 0; i < m->frame_count; i++) {
     free(m->frames[i].function);

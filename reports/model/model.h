@@ -78,6 +78,7 @@ typedef struct wr_api_row {
                                   apart; owned, NULL: no call has a stack */
   uint64_t place_calls, place_ns; /* the calls from there */
   uint64_t places;                /* that it was called from */
+  bool counted; /* it asks, and its calls are in wr_model.asked: here is one event a place */
 } wr_api_row;
 
 /* One cell of the transfer matrix. The host's time tells a speed only where the call waits for the
@@ -243,6 +244,7 @@ typedef struct wr_model {
   wr_device_times device_times;
   wr_wait_truth waits;
   wr_sites alloc, copy, sync, redundant, wider, leak;
+  wr_sites asked;        /* its time is an estimate */
   wr_sites taken;        /* by code and contexts, live at exit */
   wr_frame_name *frames; /* owned; of the sites' stacks */
   size_t frame_count;

@@ -609,7 +609,7 @@ static weir_status name_callers(maker *k, const wr_site_sums *sums)
 static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
 {
   draft alloc = {.of_calls = true}, copy = {.of_calls = true}, sync = {.of_calls = true},
-        redundant = {.of_calls = true}, wider = {.of_calls = true};
+        redundant = {.of_calls = true}, wider = {.of_calls = true}, asked = {.of_calls = true};
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < sums->count; i++) {
     const wr_site_sum *x = &sums->sum[i];
@@ -628,6 +628,9 @@ static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
     y.sums = (wr_sums){x->wider_calls, 0, x->wider_ns};
     y.weight = x->wider_ns;
     if (!s && x->wider_calls) s = draft_add(k, &wider, &y);
+    y.sums = (wr_sums){x->asked_calls, 0, x->asked_ns};
+    y.weight = x->asked_ns;
+    if (!s && x->asked_calls) s = draft_add(k, &asked, &y);
     y.sums = (wr_sums){x->copy_calls, x->copy_bytes, x->copy_ns};
     y.weight = x->copy_bytes;
     y.kind = x->kind;
@@ -638,7 +641,8 @@ static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
   weir_status y = draft_finish(k, &sync, top, &k->m->sync);
   weir_status r = draft_finish(k, &redundant, top, &k->m->redundant);
   weir_status w = draft_finish(k, &wider, top, &k->m->wider);
-  return s ? s : a ? a : c ? c : y ? y : r ? r : w;
+  weir_status q = draft_finish(k, &asked, top, &k->m->asked);
+  return s ? s : a ? a : c ? c : y ? y : r ? r : w ? w : q;
 }
 
 /* Blocks live at exit (`device` WR_HOST; code and contexts WR_TAKEN) or at the device's peak. */

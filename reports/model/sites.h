@@ -24,6 +24,7 @@ typedef struct wr_site_sum {
   uint64_t sync_calls, sync_ns; /* explicit and implicit */
   uint64_t redundant_calls, redundant_ns;
   uint64_t wider_calls, wider_ns;
+  uint64_t asked_calls, asked_ns; /* counted, and no events (asked.c) */
 } wr_site_sum;
 
 /* Blocks of one stack that were live at a device's peak, or (device WR_HOST) at exit. */
@@ -51,6 +52,9 @@ wr_site_sum *wr_site_sum_of(wr_site_sums *s, int64_t stack, uint32_t api, uint32
 /* Adds one block. False: out of memory. */
 bool wr_block_sum_add(wr_site_sums *s, int64_t stack, int device, uint64_t bytes);
 void wr_site_sums_free(wr_site_sums *s);
+
+/* Adds calls that ask to the sums, and marks their functions in m->apis. */
+weir_status wr_asked_load(wr_model *m, wr_site_sums *sums, const wr_db *db);
 
 /* Fills the model's lists of sites, `top` of each. m->apis must be there. */
 weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db, int top);

@@ -134,7 +134,8 @@ void wr_add_model_places(const wr_build *b, const wr_model *m)
       {"redundant_waits", "Waits that an earlier one had covered", OF_CALLS, &m->redundant},
       {"wider_waits", "Waits for a whole device", OF_CALLS, &m->wider},
       {"live_at_exit", "Live at exit", 0, &m->leak},
-      {"taken_at_exit", "Code and contexts live at exit", 0, &m->taken}};
+      {"taken_at_exit", "Code and contexts live at exit", 0, &m->taken},
+      {"asked_places", "Asked again and again", OF_CALLS, &m->asked}};
   const size_t count = sizeof lists / sizeof *lists;
   add_owners(b, m);
   for (size_t i = 0; i < count; i++) {

@@ -23,7 +23,9 @@ static size_t place_columns(const wr_place_columns *c, wr_column out[8])
   if (c->first) out[n++] = (wr_column){"at", c->first, WR_COLUMN_TEXT, 0};
   out[n++] = (wr_column){"calls", c->unit, WR_COLUMN_COUNT, 0};
   if (c->bytes) out[n++] = (wr_column){"bytes", "bytes", WR_COLUMN_BYTES, 0};
-  if (c->time) out[n++] = (wr_column){"host_ns", "host time", WR_COLUMN_HOST_NS, 0};
+  if (c->time && !c->about) out[n++] = (wr_column){"host_ns", "host time", WR_COLUMN_HOST_NS, 0};
+  if (c->about) out[n++] = (wr_column){"about_host_ns", "about", WR_COLUMN_HOST_NS, 0};
+  if (c->about) out[n++] = (wr_column){"mean_host_ns", "mean", WR_COLUMN_HOST_NS, 0};
   if (c->function) out[n++] = (wr_column){"function", "function", WR_COLUMN_TEXT, 0};
   if (c->direction) out[n++] = (wr_column){"direction", "direction", WR_COLUMN_TEXT, 0};
   out[n++] = (wr_column){"place", c->where, WR_COLUMN_PLACE, WR_WITH_FOLDER};
@@ -36,12 +38,13 @@ static void put_sums(wr_named_table *t, const wr_place_columns *c, const char *f
 {
   if (c->first) wr_table_put_text(t, first);
   if (!sums) {
-    wr_table_skip(t, 1u + c->bytes + c->time);
+    wr_table_skip(t, 1u + c->bytes + c->time + c->about);
     return;
   }
   wr_table_put(t, sums->calls);
   if (c->bytes) wr_table_put(t, sums->bytes);
   if (c->time) wr_table_put(t, sums->ns);
+  if (c->about) wr_table_put(t, sums->ns / (sums->calls ? sums->calls : 1));
 }
 
 static void skip_words(wr_named_table *t, const wr_place_columns *c)

@@ -28,6 +28,7 @@ static size_t function_rows(const wr_model *m, function_row *out)
   for (size_t i = 0; i < m->api_count; i++) {
     const wr_api_row *a = &m->apis[i];
     bool later = a->calls > a->init_calls;
+    if (a->counted) continue; /* wr_section_places() has all of its calls */
     if (a->init_calls)
       out[n++] = (function_row){.of = a,
                                 .init = true,
@@ -197,6 +198,17 @@ static void add_wait_places(const wr_sections *s)
                  COUNT(w->wider_calls), COUNTED(w->judged_calls, "wait"), DURATION(w->wider_ns));
 }
 
+static void add_asked(const wr_sections *s)
+{
+  static const wr_place_columns asked = {
+      .unit = "calls", .time = true, .about = true, .function = true, .where = "called in"};
+  wr_named_table *t =
+      wr_places_table(s, "asked_places", "Asked again and again", &asked, &s->m->asked);
+  wr_table_aside(t,
+                 "calls that change nothing, from 64 of a thread at a place on; time estimated, by"
+                 " one in 64");
+}
+
 void wr_section_places(const wr_sections *s)
 {
   static const wr_place_columns copies = {.unit = "copies",
@@ -211,6 +223,7 @@ void wr_section_places(const wr_sections *s)
   wr_places_table(s, "wait_places", "Places that wait", &wait_columns, &s->m->sync);
   add_wait_places(s);
   wr_places_table(s, "alloc_places", "Places that allocate", &allocs, &s->m->alloc);
+  add_asked(s);
 }
 
 void wr_section_left(const wr_sections *s)

@@ -61,6 +61,7 @@ typedef struct wr_place_columns {
   const char *unit;  /* heading of the counts: "copies" */
   const char *first; /* heading of a first column, or NULL */
   bool bytes, time, function, direction;
+  bool about;        /* with `time`: it is an estimate, and its mean stands next to it */
   const char *where; /* heading of the places: "called in" */
 } wr_place_columns;
 

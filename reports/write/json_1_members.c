@@ -40,7 +40,8 @@ static const old_member more_sites[] = {
     FIRST("redundant_waits", "more_places", "list=redundant_waits", left_out),
     FIRST("wider_waits", "more_places", "list=wider_waits", left_out),
     FIRST("live_at_exit", "more_places", "list=live_at_exit", left_out),
-    FIRST("taken_at_exit", "more_places", "list=taken_at_exit", left_out), LAST};
+    FIRST("taken_at_exit", "more_places", "list=taken_at_exit", left_out),
+    FIRST("asked", "more_places", "list=asked_places", left_out), LAST};
 
 static const old_member sites[] = {
     LIST("alloc", "alloc_places", NULL, site),
@@ -50,6 +51,7 @@ static const old_member sites[] = {
     LIST("wider_waits", "wider_waits", NULL, site),
     LIST("live_at_exit", "live_at_exit", NULL, site),
     LIST("taken_at_exit", "taken_at_exit", NULL, site),
+    LIST("asked", "asked_places", NULL, site),
     SAME("more", more_sites), LAST};
 
 /* ---- memory ---------------------------------------------------------------------------------- */

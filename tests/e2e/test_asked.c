@@ -72,6 +72,28 @@ START_TEST(each_call_of_a_place_is_counted_once)
 }
 END_TEST
 
+START_TEST(the_report_has_each_place_with_its_calls)
+{
+  run_asker("asker", "strict", "loop 1000");
+  outcome *o = sh_status(0, "$WEIR report t.db");
+  const char *asked = strstr(o->out, "Asked again and again");
+  ck_assert_ptr_nonnull(asked);
+  for (int q = 0; q < QUESTIONS; q++)
+    ck_assert_ptr_nonnull(strstr(asked, questions[q]));
+  ck_assert_ptr_nonnull(strstr(asked, "ask_each"));
+  ck_assert_ptr_nonnull(strstr(asked, "ask_in_a_loop")); /* who called it */
+  ck_assert_ptr_nonnull(strstr(asked, "1,000"));
+  o = sh_status(0, "$WEIR report --format json t.db | python3 -c 'import json, sys\n"
+                   "asked = json.load(sys.stdin)[\"sites\"][\"asked\"]\n"
+                   "print(len(asked), sum(x[\"calls\"] for x in asked),"
+                   " min(x[\"ns\"] for x in asked) > 0)'");
+  ck_assert_str_eq(o->out, "5 5000 True\n");
+  run_asker("asker", "strict", "loop 63");
+  o = sh_status(0, "$WEIR report t.db");
+  ck_assert_ptr_null(strstr(o->out, "Asked again"));
+}
+END_TEST
+
 START_TEST(a_place_that_asks_less_than_64_times_leaves_nothing)
 {
   run_asker("asker", "strict", "loop 63");
@@ -203,6 +225,7 @@ int main(void)
   tcase_set_timeout(t, 600);
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_test(t, each_call_of_a_place_is_counted_once);
+  tcase_add_test(t, the_report_has_each_place_with_its_calls);
   tcase_add_test(t, a_place_that_asks_less_than_64_times_leaves_nothing);
   tcase_add_test(t, places_for_which_there_is_no_room_are_one);
   tcase_add_test(t, each_thread_has_its_own_counts);
