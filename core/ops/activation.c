@@ -3,21 +3,11 @@
 #include <string.h>
 #include "core/ops/ops.h"
 
-#define ACTIVATION(name, op)                                                                       \
-  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
-  {                                                                                                \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return ELEMENTWISE(WEIR_OP_##op, out, NULL, a);                                                \
-  }                                                                                                \
-  weir_status weir_##name##_(weir_tensor *a)                                                       \
-  {                                                                                                \
-    WEIR_REQUIRE(a);                                                                               \
-    return ELEMENTWISE(WEIR_OP_##op, NULL, a, a);                                                  \
-  }
+#define ACTIVATION(name, op) ELEMENTWISE_FORMS(name, op)
 WEIR_ACTIVATION_MAP(ACTIVATION)
 
 /* One operand and numbers. */
-static weir_status activated(weir_op op, weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+static weir_status activated(weir_tensor **out, weir_tensor *self, const weir_tensor *a, weir_op op,
                              double p0, double p1, double p2)
 {
   weir_scalar p[3] = {weir_float(p0), weir_float(p1), weir_float(p2)};
@@ -33,51 +23,25 @@ static weir_status gelu_op(weir_op *op, const char *approximate)
              : fail_invalid("approximate argument must be either none or tanh.");
 }
 
-weir_status weir_gelu(weir_tensor **out, const weir_tensor *a, const char *approximate)
+static weir_status gelu_run(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                            const char *approximate)
 {
-  WEIR_REQUIRE_OUT(out, a, approximate);
   weir_op op;
   weir_status st = gelu_op(&op, approximate);
-  return st ? st : ELEMENTWISE(op, out, NULL, a);
+  return st ? st : ELEMENTWISE(op, out, self, a);
 }
-
-weir_status weir_gelu_(weir_tensor *a, const char *approximate)
-{
-  WEIR_REQUIRE(a, approximate);
-  weir_op op;
-  weir_status st = gelu_op(&op, approximate);
-  return st ? st : ELEMENTWISE(op, NULL, a, a);
-}
-
-weir_status weir_leaky_relu(weir_tensor **out, const weir_tensor *a, double negative_slope)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return activated(WEIR_OP_LEAKY_RELU, out, NULL, a, negative_slope, 0, 0);
-}
-
-weir_status weir_leaky_relu_(weir_tensor *a, double negative_slope)
-{
-  WEIR_REQUIRE(a);
-  return activated(WEIR_OP_LEAKY_RELU, NULL, a, a, negative_slope, 0, 0);
-}
+BOTH_FORMS(gelu, (a, approximate), (const char *approximate), gelu_run, approximate)
+BOTH_FORMS(leaky_relu, (a), (double negative_slope), activated, WEIR_OP_LEAKY_RELU, negative_slope,
+           0, 0)
+BOTH_FORMS(threshold, (a), (double threshold, double value), activated, WEIR_OP_THRESHOLD,
+           threshold, value, 0)
 
 static weir_status elu_run(weir_tensor **out, weir_tensor *self, const weir_tensor *a, double alpha,
                            double scale, double input_scale)
 {
-  return activated(WEIR_OP_ELU, out, self, a, alpha * scale, scale, input_scale);
+  return activated(out, self, a, WEIR_OP_ELU, alpha * scale, scale, input_scale);
 }
-
-weir_status weir_elu(weir_tensor **out, const weir_tensor *a, double alpha)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return elu_run(out, NULL, a, alpha, 1, 1);
-}
-
-weir_status weir_elu_(weir_tensor *a, double alpha)
-{
-  WEIR_REQUIRE(a);
-  return elu_run(NULL, a, a, alpha, 1, 1);
-}
+BOTH_FORMS(elu, (a), (double alpha), elu_run, alpha, 1, 1)
 
 static weir_status celu_run(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
                             double alpha)
@@ -85,18 +49,7 @@ static weir_status celu_run(weir_tensor **out, weir_tensor *self, const weir_ten
   if (alpha == 0) return fail_invalid("ZeroDivisionError: alpha cannot be 0 for CELU");
   return elu_run(out, self, a, alpha, 1, 1 / alpha);
 }
-
-weir_status weir_celu(weir_tensor **out, const weir_tensor *a, double alpha)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return celu_run(out, NULL, a, alpha);
-}
-
-weir_status weir_celu_(weir_tensor *a, double alpha)
-{
-  WEIR_REQUIRE(a);
-  return celu_run(NULL, a, a, alpha);
-}
+BOTH_FORMS(celu, (a), (double alpha), celu_run, alpha)
 
 /* Klambauer et al., "Self-normalizing neural networks" (2017): mean 0 and variance 1 stay. */
 static const double selu_alpha = 1.6732632423543772848170429916717;
@@ -117,7 +70,7 @@ weir_status weir_selu_(weir_tensor *a)
 weir_status weir_softplus(weir_tensor **out, const weir_tensor *a, double beta, double threshold)
 {
   WEIR_REQUIRE_OUT(out, a);
-  return activated(WEIR_OP_SOFTPLUS, out, NULL, a, beta, threshold, 0);
+  return activated(out, NULL, a, WEIR_OP_SOFTPLUS, beta, threshold, 0);
 }
 
 /* ---- with bounds ----------------------------------------------------------------------------- */
@@ -181,25 +134,13 @@ weir_status weir_softshrink(weir_tensor **out, const weir_tensor *a, double lamb
   if (!(lambd >= 0 && lambd <= most))
     return fail_invalid("lambda must be in range [0, %g] for input dtype %s, but found %g", most,
                         dtype_title(dtype), lambd);
-  return activated(WEIR_OP_SOFTSHRINK, out, NULL, a, lambd, 0, 0);
+  return activated(out, NULL, a, WEIR_OP_SOFTSHRINK, lambd, 0, 0);
 }
 
 weir_status weir_hardshrink(weir_tensor **out, const weir_tensor *a, double lambd)
 {
   WEIR_REQUIRE_OUT(out, a);
-  return activated(WEIR_OP_HARDSHRINK, out, NULL, a, lambd, 0, 0);
-}
-
-weir_status weir_threshold(weir_tensor **out, const weir_tensor *a, double threshold, double value)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return activated(WEIR_OP_THRESHOLD, out, NULL, a, threshold, value, 0);
-}
-
-weir_status weir_threshold_(weir_tensor *a, double threshold, double value)
-{
-  WEIR_REQUIRE(a);
-  return activated(WEIR_OP_THRESHOLD, NULL, a, a, threshold, value, 0);
+  return activated(out, NULL, a, WEIR_OP_HARDSHRINK, lambd, 0, 0);
 }
 
 /* ---- of others, and of two ------------------------------------------------------------------- */

@@ -6,28 +6,10 @@
 
 /* ---- one operand ----------------------------------------------------------------------------- */
 
-#define ONE(name, op)                                                                              \
-  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
-  {                                                                                                \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return ELEMENTWISE(WEIR_OP_##op, out, NULL, a);                                                \
-  }                                                                                                \
-  weir_status weir_##name##_(weir_tensor *a)                                                       \
-  {                                                                                                \
-    WEIR_REQUIRE(a);                                                                               \
-    return ELEMENTWISE(WEIR_OP_##op, NULL, a, a);                                                  \
-  }
-WEIR_FUNCTION_MAP(ONE)
-
-#define ASKS(name, op)                                                                             \
-  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
-  {                                                                                                \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return ELEMENTWISE(WEIR_OP_##op, out, NULL, a);                                                \
-  }
-ASKS(isnan, ISNAN)
-ASKS(isinf, ISINF)
-ASKS(signbit, SIGNBIT)
+WEIR_FUNCTION_MAP(ELEMENTWISE_FORMS)
+ELEMENTWISE_NEW(isnan, ISNAN)
+ELEMENTWISE_NEW(isinf, ISINF)
+ELEMENTWISE_NEW(signbit, SIGNBIT)
 
 weir_status weir_square(weir_tensor **out, const weir_tensor *a)
 {
@@ -68,17 +50,7 @@ static weir_status rounded_decimals(weir_tensor **out, weir_tensor *self, const 
   return elementwise_tensors(WEIR_OP_ROUND_DECIMALS, out, self, 1, &a, p);
 }
 
-weir_status weir_round_decimals(weir_tensor **out, const weir_tensor *a, int decimals)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return rounded_decimals(out, NULL, a, decimals);
-}
-
-weir_status weir_round_decimals_(weir_tensor *a, int decimals)
-{
-  WEIR_REQUIRE(a);
-  return rounded_decimals(NULL, a, a, decimals);
-}
+BOTH_FORMS(round_decimals, (a), (int decimals), rounded_decimals, decimals)
 
 static weir_status logits(weir_tensor **out, weir_tensor *self, const weir_tensor *a, double eps)
 {
@@ -86,17 +58,7 @@ static weir_status logits(weir_tensor **out, weir_tensor *self, const weir_tenso
   return elementwise_tensors(WEIR_OP_LOGIT, out, self, 1, &a, p);
 }
 
-weir_status weir_logit(weir_tensor **out, const weir_tensor *a, double eps)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return logits(out, NULL, a, eps);
-}
-
-weir_status weir_logit_(weir_tensor *a, double eps)
-{
-  WEIR_REQUIRE(a);
-  return logits(NULL, a, a, eps);
-}
+BOTH_FORMS(logit, (a), (double eps), logits, eps)
 
 /* Integers are what they are. */
 static weir_status finite_numbers(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
@@ -111,18 +73,8 @@ static weir_status finite_numbers(weir_tensor **out, weir_tensor *self, const we
   return elementwise_tensors(WEIR_OP_NAN_TO_NUM, out, self, 1, &a, p);
 }
 
-weir_status weir_nan_to_num(weir_tensor **out, const weir_tensor *a, double nan,
-                            const double *posinf, const double *neginf)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return finite_numbers(out, NULL, a, nan, posinf, neginf);
-}
-
-weir_status weir_nan_to_num_(weir_tensor *a, double nan, const double *posinf, const double *neginf)
-{
-  WEIR_REQUIRE(a);
-  return finite_numbers(NULL, a, a, nan, posinf, neginf);
-}
+BOTH_FORMS(nan_to_num, (a), (double nan, const double *posinf, const double *neginf),
+           finite_numbers, nan, posinf, neginf)
 
 /* ---- two operands ---------------------------------------------------------------------------- */
 
@@ -169,28 +121,16 @@ WEIR_PAIR_MAP(PAIR)
   }
 WEIR_FUNCTION2_MAP(TWO)
 
-static weir_status check_heaviside(const weir_tensor *a, const weir_tensor *b)
+static weir_status heaviside(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                             const weir_tensor *b)
 {
   if (a->dtype == WEIR_COMPLEX64 || b->dtype == WEIR_COMPLEX64)
     return fail_unsupported("heaviside is not yet implemented for complex tensors.");
   if (a->dtype != b->dtype)
     return fail_invalid("heaviside is not yet implemented for tensors with different dtypes.");
-  return WEIR_OK;
+  return ELEMENTWISE(WEIR_OP_HEAVISIDE, out, self, a, b);
 }
-
-weir_status weir_heaviside(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
-{
-  WEIR_REQUIRE_OUT(out, a, b);
-  weir_status st = check_heaviside(a, b);
-  return st ? st : ELEMENTWISE(WEIR_OP_HEAVISIDE, out, NULL, a, b);
-}
-
-weir_status weir_heaviside_(weir_tensor *a, const weir_tensor *b)
-{
-  WEIR_REQUIRE(a, b);
-  weir_status st = check_heaviside(a, b);
-  return st ? st : ELEMENTWISE(WEIR_OP_HEAVISIDE, NULL, a, a, b);
-}
+BOTH_FORMS(heaviside, (a, b), (const weir_tensor *b), heaviside, b)
 
 /* a 2^b of floating point and whole numbers, as C's ldexp(): in double, in three steps, so that no
  * power overflows before the product does. What is beyond 2100 either way makes 0 or infinity. */
@@ -277,39 +217,25 @@ static weir_status rounding_op(weir_op *op, const char *mode)
       "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", mode);
 }
 
-weir_status weir_div_rounding(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
-                              const char *rounding_mode)
+static weir_status divided(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                           const weir_tensor *b, const char *rounding_mode)
 {
-  WEIR_REQUIRE_OUT(out, a, b);
   weir_op op;
   weir_status st = rounding_op(&op, rounding_mode);
-  return st ? st : ELEMENTWISE(op, out, NULL, a, b);
+  return st ? st : ELEMENTWISE(op, out, self, a, b);
 }
+BOTH_FORMS(div_rounding, (a, b), (const weir_tensor *b, const char *rounding_mode), divided, b,
+           rounding_mode)
 
-weir_status weir_div_rounding_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b,
-                                     const char *rounding_mode)
+static weir_status divided_by_number(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                                     weir_scalar b, const char *rounding_mode)
 {
-  WEIR_REQUIRE_OUT(out, a);
   weir_op op;
   weir_status st = rounding_op(&op, rounding_mode);
-  return st ? st : two(op, out, NULL, a, NULL, b);
+  return st ? st : two(op, out, self, a, NULL, b);
 }
-
-weir_status weir_div_rounding_(weir_tensor *a, const weir_tensor *b, const char *rounding_mode)
-{
-  WEIR_REQUIRE(a, b);
-  weir_op op;
-  weir_status st = rounding_op(&op, rounding_mode);
-  return st ? st : ELEMENTWISE(op, NULL, a, a, b);
-}
-
-weir_status weir_div_rounding_scalar_(weir_tensor *a, weir_scalar b, const char *rounding_mode)
-{
-  WEIR_REQUIRE(a);
-  weir_op op;
-  weir_status st = rounding_op(&op, rounding_mode);
-  return st ? st : two(op, NULL, a, a, NULL, b);
-}
+BOTH_FORMS(div_rounding_scalar, (a), (weir_scalar b, const char *rounding_mode), divided_by_number,
+           b, rounding_mode)
 
 /* ---- three operands -------------------------------------------------------------------------- */
 
@@ -327,19 +253,8 @@ static weir_status lerp_tensor(weir_tensor **out, weir_tensor *self, const weir_
   if (!st) st = check_lerp(a, weight, "weight");
   return st ? st : ELEMENTWISE(WEIR_OP_LERP, out, self, a, end, weight);
 }
-
-weir_status weir_lerp(weir_tensor **out, const weir_tensor *a, const weir_tensor *end,
-                      const weir_tensor *weight)
-{
-  WEIR_REQUIRE_OUT(out, a, end, weight);
-  return lerp_tensor(out, NULL, a, end, weight);
-}
-
-weir_status weir_lerp_(weir_tensor *a, const weir_tensor *end, const weir_tensor *weight)
-{
-  WEIR_REQUIRE(a, end, weight);
-  return lerp_tensor(NULL, a, a, end, weight);
-}
+BOTH_FORMS(lerp, (a, end, weight), (const weir_tensor *end, const weir_tensor *weight), lerp_tensor,
+           end, weight)
 
 static weir_status lerp_number(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
                                const weir_tensor *end, weir_scalar weight)
@@ -354,19 +269,8 @@ static weir_status lerp_number(weir_tensor **out, weir_tensor *self, const weir_
   e.self = self, e.t[0] = a, e.t[1] = end, e.t[2] = NULL, e.number[2] = weight;
   return elementwise_run(out, &e);
 }
-
-weir_status weir_lerp_scalar(weir_tensor **out, const weir_tensor *a, const weir_tensor *end,
-                             weir_scalar weight)
-{
-  WEIR_REQUIRE_OUT(out, a, end);
-  return lerp_number(out, NULL, a, end, weight);
-}
-
-weir_status weir_lerp_scalar_(weir_tensor *a, const weir_tensor *end, weir_scalar weight)
-{
-  WEIR_REQUIRE(a, end);
-  return lerp_number(NULL, a, a, end, weight);
-}
+BOTH_FORMS(lerp_scalar, (a, end), (const weir_tensor *end, weir_scalar weight), lerp_number, end,
+           weight)
 
 static weir_status check_addcdiv(const weir_tensor *b, const weir_tensor *c)
 {
@@ -380,9 +284,9 @@ static weir_status check_addcdiv(const weir_tensor *b, const weir_tensor *c)
       "dtypes.");
 }
 
-static weir_status sum_with_product(weir_op op, weir_tensor **out, weir_tensor *self,
-                                    const weir_tensor *a, const weir_tensor *b,
-                                    const weir_tensor *c, weir_scalar value)
+static weir_status sum_with_product(weir_tensor **out, weir_tensor *self, const weir_tensor *a,
+                                    weir_op op, const weir_tensor *b, const weir_tensor *c,
+                                    weir_scalar value)
 {
   weir_scalar p[3] = {value, weir_float(0), weir_float(0)};
   weir_status st = op == WEIR_OP_ADDCDIV ? check_addcdiv(b, c) : WEIR_OK;
@@ -390,18 +294,8 @@ static weir_status sum_with_product(weir_op op, weir_tensor **out, weir_tensor *
 }
 
 #define ADDED(name, op)                                                                            \
-  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,           \
-                          const weir_tensor *c, weir_scalar value)                                 \
-  {                                                                                                \
-    WEIR_REQUIRE_OUT(out, a, b, c);                                                                \
-    return sum_with_product(WEIR_OP_##op, out, NULL, a, b, c, value);                              \
-  }                                                                                                \
-  weir_status weir_##name##_(weir_tensor *a, const weir_tensor *b, const weir_tensor *c,           \
-                             weir_scalar value)                                                    \
-  {                                                                                                \
-    WEIR_REQUIRE(a, b, c);                                                                         \
-    return sum_with_product(WEIR_OP_##op, NULL, a, a, b, c, value);                                \
-  }
+  BOTH_FORMS(name, (a, b, c), (const weir_tensor *b, const weir_tensor *c, weir_scalar value),     \
+             sum_with_product, WEIR_OP_##op, b, c, value)
 ADDED(addcmul, ADDCMUL)
 ADDED(addcdiv, ADDCDIV)
 
@@ -425,19 +319,8 @@ static weir_status clamp_to(weir_tensor **out, weir_tensor *self, const weir_ten
   return low ? ELEMENTWISE(WEIR_OP_MAXIMUM, out, self, a, low)
              : ELEMENTWISE(WEIR_OP_MINIMUM, out, self, a, high);
 }
-
-weir_status weir_clamp_tensor(weir_tensor **out, const weir_tensor *a, const weir_tensor *low,
-                              const weir_tensor *high)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return clamp_to(out, NULL, a, low, high);
-}
-
-weir_status weir_clamp_tensor_(weir_tensor *a, const weir_tensor *low, const weir_tensor *high)
-{
-  WEIR_REQUIRE(a);
-  return clamp_to(NULL, a, a, low, high);
-}
+BOTH_FORMS(clamp_tensor, (a), (const weir_tensor *low, const weir_tensor *high), clamp_to, low,
+           high)
 
 /* In place what out of place gives is copied, where that may be cast. */
 static weir_status clamp_in_place(weir_tensor *a, const weir_scalar *low, const weir_scalar *high)

@@ -44,6 +44,36 @@ static inline weir_status elementwise_tensors(weir_op op, weir_tensor **out, wei
                       (int)(sizeof((const weir_tensor *const[]){__VA_ARGS__}) / sizeof(void *)),   \
                       (const weir_tensor *const[]){__VA_ARGS__}, NULL)
 
+/* Both public forms of what run(out, self, a, ...) does: weir_NAME makes *out (self NULL),
+ * weir_NAME_ changes self, which is a (out NULL). needs: the pointers that may not be NULL;
+ * parameters: those after a, as they are declared. */
+#define BOTH_FORMS(name, needs, parameters, run, ...)                                              \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, BARE parameters)                \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, BARE needs);                                                             \
+    return run(out, NULL, a, __VA_ARGS__);                                                         \
+  }                                                                                                \
+  weir_status weir_##name##_(weir_tensor *a, BARE parameters)                                      \
+  {                                                                                                \
+    WEIR_REQUIRE(BARE needs);                                                                      \
+    return run(NULL, a, a, __VA_ARGS__);                                                           \
+  }
+#define BARE(...) __VA_ARGS__
+/* The same of an operation by element without numbers of its own. */
+#define ELEMENTWISE_NEW(name, op)                                                                  \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return ELEMENTWISE(WEIR_OP_##op, out, NULL, a);                                                \
+  }
+#define ELEMENTWISE_FORMS(name, op)                                                                \
+  ELEMENTWISE_NEW(name, op)                                                                        \
+  weir_status weir_##name##_(weir_tensor *a)                                                       \
+  {                                                                                                \
+    WEIR_REQUIRE(a);                                                                               \
+    return ELEMENTWISE(WEIR_OP_##op, NULL, a, a);                                                  \
+  }
+
 /* ---- reduce.c -------------------------------------------------------------------------------- */
 
 /* One reduction: op over the dimensions of `mask`. */
