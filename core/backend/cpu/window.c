@@ -72,63 +72,25 @@ enum { WINDOW_LANES = 64, WINDOW_NARROW = 15 };
 #define NAME(x) x##_bfloat16
 #include "core/backend/cpu/window_type.h"
 #define ELEMENT uint8_t
-#define MATH    int64_t
-#define OF(x)   (x)
-#define TO(x)   (uint8_t)(x)
 #define LOWEST  0
-#define REALS   0
-#define AVERAGES 0
-#define PLAIN   1
-#define PLACE   int32_t
-#define LINES   0
 #define NAME(x) x##_uint8
 #include "core/backend/cpu/window_type.h"
 #define ELEMENT int8_t
-#define MATH    int64_t
-#define OF(x)   (+(x))
-#define TO(x)   (int8_t)(x)
 #define LOWEST  INT8_MIN
-#define REALS   0
-#define AVERAGES 0
-#define PLAIN   1
-#define PLACE   int32_t
-#define LINES   0
 #define NAME(x) x##_int8
 #include "core/backend/cpu/window_type.h"
 #define ELEMENT int16_t
-#define MATH    int64_t
-#define OF(x)   (x)
-#define TO(x)   (int16_t)(x)
 #define LOWEST  INT16_MIN
-#define REALS   0
-#define AVERAGES 0
-#define PLAIN   1
-#define PLACE   int32_t
-#define LINES   0
 #define NAME(x) x##_int16
 #include "core/backend/cpu/window_type.h"
 #define ELEMENT int32_t
-#define MATH    int64_t
-#define OF(x)   (x)
-#define TO(x)   (int32_t)(x)
 #define LOWEST  INT32_MIN
-#define REALS   0
-#define AVERAGES 0
-#define PLAIN   1
-#define PLACE   int32_t
-#define LINES   0
 #define NAME(x) x##_int32
 #include "core/backend/cpu/window_type.h"
 #define ELEMENT int64_t
-#define MATH    int64_t
-#define OF(x)   (x)
-#define TO(x)   (x)
 #define LOWEST  INT64_MIN
-#define REALS   0
 #define AVERAGES 1
-#define PLAIN   1
 #define PLACE   int64_t
-#define LINES   0
 #define NAME(x) x##_int64
 #include "core/backend/cpu/window_type.h"
 /* clang-format on */

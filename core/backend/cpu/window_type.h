@@ -3,7 +3,22 @@
  * convert; LOWEST: the largest of nothing; AVERAGES, REALS: 1 where there are averages, derivatives
  * and interpolation; PLAIN: 1 where elements compare as they lie in memory; PLACE, where PLAIN: an
  * integer as long as an element, 4 bytes at least; LINES: 1 + the place of its kernels of lines in
- * cpu_row_level, or 0; NAME(x): x of this type. */
+ * cpu_row_level, or 0; NAME(x): x of this type. Integers need only ELEMENT, LOWEST and NAME. */
+
+#ifndef MATH
+#define MATH  int64_t
+#define OF(x) (+(x))
+#define TO(x) ((ELEMENT)(x))
+#define REALS 0
+#define PLAIN 1
+#define LINES 0
+#endif
+#ifndef AVERAGES
+#define AVERAGES 0
+#endif
+#ifndef PLACE
+#define PLACE int32_t
+#endif
 
 #if REALS
 #define IS_NAN(v) ((v) != (v))
