@@ -15,6 +15,8 @@
 /* weir_fail() with WEIR_EINVAL, WEIR_ENOTSUP; the first argument is the format. */
 #define fail_invalid(...)     weir_fail(WEIR_EINVAL, __VA_ARGS__)
 #define fail_unsupported(...) weir_fail(WEIR_ENOTSUP, __VA_ARGS__)
+/* "no host memory for a module Linear", WEIR_ENOMEM; the first argument is a literal. */
+#define fail_memory(...) weir_fail(WEIR_ENOMEM, "no host memory for " __VA_ARGS__)
 
 /* WEIR_EINVAL, always. */
 weir_status fail_null(const char *function, const char *what) __attribute__((cold));

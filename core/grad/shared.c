@@ -323,7 +323,7 @@ static weir_status wrap(grad_node **out, const weir_tensor *t, grad_node *inner,
   if (made->history) return WEIR_OK;
   made->inner = NULL, made->edge[0].node = NULL;
   node_release(made);
-  return weir_fail(WEIR_ENOMEM, "no host memory for the history of a tensor");
+  return fail_memory("the history of a tensor");
 }
 
 weir_status shared_change(grad_node **out, const record *r, const grad_rule *rule)

@@ -29,8 +29,7 @@ weir_status node_new(grad_node **out, int inputs)
                  (n + RECORD_OUTS) * sizeof(grad_kept);
   grad_node *node = calloc(1, bytes);
   *out = node;
-  if (!node)
-    return weir_fail(WEIR_ENOMEM, "no host memory for a node of the graph (%zu bytes)", bytes);
+  if (!node) return fail_memory("a node of the graph (%zu bytes)", bytes);
   atomic_init(&node->refs, 1);
   node->inputs = inputs;
   node->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
@@ -479,7 +478,7 @@ static weir_status add_grad_hook(uint64_t *id, weir_tensor *t, grad_hook new)
   if (!t->node)
     return fail_invalid("cannot register a hook on a tensor that doesn't require gradient");
   grad_hook *h = malloc(sizeof *h);
-  if (!h) return weir_fail(WEIR_ENOMEM, "no host memory for a hook");
+  if (!h) return fail_memory("a hook");
   *h = new;
   h->output = t->output;
   h->id = atomic_fetch_add(&next_hook, 1);

@@ -108,7 +108,7 @@ static weir_status export_tensor(given **out, const weir_tensor *t, intptr_t str
   weir_status st = make_ready(t, stream);
   if (st) return st;
   given *g = calloc(1, sizeof *g);
-  if (!g) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor given away");
+  if (!g) return fail_memory("a tensor given away");
   if (t->storage->kind == STORAGE_DEVICE && t->storage->data) {
     g->block = t->storage->data;
     if ((st = weir_memory_export(g->block))) {

@@ -49,7 +49,7 @@ static weir_status new_shared(shared_block **out, int fd)
   *out = malloc(sizeof **out);
   if (!*out) {
     (void)close(fd);
-    return weir_fail(WEIR_ENOMEM, "no host memory for a shared tensor");
+    return fail_memory("a shared tensor");
   }
   **out = (shared_block){.fd = fd};
   return WEIR_OK;

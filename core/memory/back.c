@@ -39,7 +39,7 @@ static weir_status heads_ensure(mem_pool *p)
       s->host_commit ? s->host_commit(p->backend->self, room * sizeof *p->heads) : WEIR_OK;
   if (st) return st;
   block_id *more = realloc(p->heads, room * sizeof *more);
-  if (!more) return weir_fail(WEIR_ENOMEM, "no host memory for the pool's list of segments");
+  if (!more) return fail_memory("the pool's list of segments");
   p->heads = more;
   p->head_room = room;
   return WEIR_OK;
@@ -66,8 +66,7 @@ static weir_status make_arrays(mem_pool *p, uint64_t places)
   p->spare = pages_alloc(places * sizeof *p->spare);
   weir_status st = WEIR_OK;
   if (!p->pages || !p->spare)
-    st = weir_fail(WEIR_ENOMEM, "no host memory for the pool's list of %llu pages",
-                   (unsigned long long)places);
+    st = fail_memory("the pool's list of %llu pages", (unsigned long long)places);
   if (!st) st = heads_ensure(p);
   return st ? st : block_ensure(p, 1);
 }

@@ -31,8 +31,7 @@ static _Atomic uint64_t ids; /* given so far */
 static weir_status heap_new(weir_graph_pool *g, mem_heap *clock, mem_heap **out)
 {
   mem_heap *h = calloc(1, sizeof *h);
-  weir_status st = h ? heap_number(h, g->pool)
-                     : weir_fail(WEIR_ENOMEM, "no host memory for a heap of a private pool");
+  weir_status st = h ? heap_number(h, g->pool) : fail_memory("a heap of a private pool");
   if (!h || st) {
     free(h);
     return st;
@@ -144,8 +143,7 @@ weir_status graph_pool_new(mem_pool *p, weir_graph_pool **out)
 {
   weir_graph_pool *g = calloc(1, sizeof *g);
   uint64_t *stamps = calloc(HEAPS, sizeof *stamps);
-  weir_status st = g && stamps ? heap_number(&g->idle, p)
-                               : weir_fail(WEIR_ENOMEM, "no host memory for a private pool");
+  weir_status st = g && stamps ? heap_number(&g->idle, p) : fail_memory("a private pool");
   if (!g || st) {
     free(stamps);
     free(g);

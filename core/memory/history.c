@@ -311,8 +311,7 @@ weir_status history_set(mem_pool *p, weir_history_mode mode, weir_history_contex
   if (max_entries >> 40)
     return fail_invalid("%llu entries are more than any history has",
                         (unsigned long long)max_entries);
-  if (mode && !(h = create_history(p)))
-    return weir_fail(WEIR_ENOMEM, "no host memory for a history");
+  if (mode && !(h = create_history(p))) return fail_memory("a history");
   pthread_mutex_lock(&p->lock);
   if (mode) {
     start_recording(p, &h);

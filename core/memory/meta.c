@@ -93,7 +93,7 @@ static weir_status commit(mem_pool *p, void *array, uint32_t item, uint32_t *com
   weir_status st = s->host_commit ? s->host_commit(p->backend->self, STEP) : WEIR_OK;
   if (st) return st;
   if (mprotect((char *)array + (uint64_t)*committed * item, STEP, PROT_READ | PROT_WRITE))
-    return weir_fail(WEIR_ENOMEM, "no host memory for %u more records of the allocator", count);
+    return fail_memory("%u more records of the allocator", count);
   *committed += count;
   return WEIR_OK;
 }

@@ -305,7 +305,7 @@ weir_status pool_new_host(mem_pool **out, const weir_backend *backend, const poo
   weir_status st = meta_init();
   if (st) return st;
   mem_pool *p = calloc(1, sizeof *p);
-  if (!p) return weir_fail(WEIR_ENOMEM, "no host memory for a pool");
+  if (!p) return fail_memory("a pool");
   pthread_mutex_init(&p->lock, NULL);
   p->backend = backend;
   p->host = host;
@@ -351,8 +351,7 @@ weir_status pool_heap(mem_pool *p, void *stream, mem_heap **out)
   }
   mem_heap *h = calloc(1, sizeof *h);
   uint64_t *known = calloc(HEAPS, sizeof *known);
-  weir_status st =
-      h && known ? heap_number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
+  weir_status st = h && known ? heap_number(h, p) : fail_memory("a heap");
   if (h && !st) {
     h->stream = stream;
     h->clock = h;

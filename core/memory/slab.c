@@ -90,7 +90,7 @@ static weir_status table_speak(const weir_source *s, void *self)
     weir_status st = s->host_commit ? s->host_commit(self, room * sizeof *table) : WEIR_OK;
     if (st) return st;
     struct range *more = realloc(table, room * sizeof *table);
-    if (!more) return weir_fail(WEIR_ENOMEM, "no host memory for the list of pinned chunks");
+    if (!more) return fail_memory("the list of pinned chunks");
     table = more;
     table_room = room;
   }
@@ -511,7 +511,7 @@ weir_status host_pool_new(host_pool **out, mem_pool *device, unsigned flags,
 {
   pool_config config = pool_config_default;
   host_pool *s = calloc(1, sizeof *s);
-  if (!s) return weir_fail(WEIR_ENOMEM, "no host memory for a pool of pinned memory");
+  if (!s) return fail_memory("a pool of pinned memory");
   s->device = device;
   s->flags = flags;
   weir_status st = choose_way(s);

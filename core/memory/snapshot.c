@@ -154,7 +154,7 @@ static weir_status take_picture(picture *pic, mem_pool *p)
   tcache_thaw(p);
   pthread_mutex_unlock(&p->lock);
   history_leave(before);
-  return done ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+  return done ? WEIR_OK : fail_memory("the snapshot");
 }
 
 static void drop_picture(picture *pic)
@@ -396,7 +396,7 @@ static void put_own(writer *w, const picture *pics, size_t pic_count)
 static weir_status write_snapshot(FILE *f, bool pickle, const picture *pics, size_t pic_count)
 {
   writer w = {.names = names_new()};
-  if (!w.names) return weir_fail(WEIR_ENOMEM, "no host memory for the names of functions");
+  if (!w.names) return fail_memory("the names of functions");
   dump_start(&w.d, f, pickle);
   dump_begin(&w.d, '{');
   dump_key(&w.d, "segments");
@@ -423,13 +423,13 @@ weir_status weir_memory_snapshot(char **out, weir_device device)
   FIND_POOL(p, pool_of_device(device, &p));
   size_t bytes;
   FILE *f = open_memstream(out, &bytes);
-  if (!f) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+  if (!f) return fail_memory("the snapshot");
   callers_hold(); /* stack numbers stay what they are until all is written */
   weir_status st = take_picture(&pic, p);
   if (!st) st = write_snapshot(f, false, &pic, 1);
   callers_release();
   drop_picture(&pic);
-  if (fclose(f) && !st) st = weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+  if (fclose(f) && !st) st = fail_memory("the snapshot");
   if (!st) return WEIR_OK;
   free(*out);
   *out = NULL;
@@ -461,7 +461,7 @@ weir_status weir_memory_dump_snapshot(const char *path)
   WEIR_REQUIRE(path);
   struct stat how;
   picture *pics = calloc(WEIR_DEVICES, sizeof *pics);
-  if (!pics) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+  if (!pics) return fail_memory("the snapshot");
   FILE *f = fopen(path, "wbe");
   if (!f) {
     free(pics);

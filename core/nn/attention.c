@@ -404,7 +404,7 @@ static weir_status multihead_forward(weir_tensor **out, weir_module *m, weir_ten
 static weir_status copy_multihead(void **out, const void *data)
 {
   *out = malloc(sizeof(multihead));
-  if (!*out) return weir_fail(WEIR_ENOMEM, "no host memory for a module MultiheadAttention");
+  if (!*out) return fail_memory("a module MultiheadAttention");
   memcpy(*out, data, sizeof(multihead));
   return WEIR_OK;
 }

@@ -53,8 +53,7 @@ static weir_status get_items(const weir_loader *l, const loader_slot *s, weir_ba
 static weir_status stack_items(weir_batch *out, const weir_batch *items, int64_t count)
 {
   const weir_tensor **column = calloc((size_t)count, sizeof(weir_tensor *));
-  if (!column)
-    return weir_fail(WEIR_ENOMEM, "no host memory for a batch of %lld", (long long)count);
+  if (!column) return fail_memory("a batch of %lld", (long long)count);
   weir_status st = WEIR_OK;
   for (int64_t i = 1; !st && i < count; i++)
     if (items[i].count != items[0].count)
@@ -75,7 +74,7 @@ void loader_load(const weir_loader *l, loader_slot *s)
   weir_batch *items = calloc((size_t)s->count, sizeof *items);
   (void)weir_fail(WEIR_OK, "%s", ""); /* a callback that fails may state nothing */
   if (!items) {
-    fail(s, weir_fail(WEIR_ENOMEM, "no host memory for %lld items", (long long)s->count));
+    fail(s, fail_memory("%lld items", (long long)s->count));
     return;
   }
   weir_status st = get_items(l, s, items, &got);
@@ -181,7 +180,7 @@ weir_status weir_tensor_dataset(weir_dataset *out, weir_tensor *const *tensors, 
         weir_tensor_size(tensors[i], 0) != weir_tensor_size(tensors[0], 0))
       return fail_invalid("Size mismatch between tensors");
   rows *r = calloc(1, sizeof *r);
-  if (!r) return weir_fail(WEIR_ENOMEM, "no host memory for a dataset of %d tensors", count);
+  if (!r) return fail_memory("a dataset of %d tensors", count);
   for (int i = 0; i < count; i++, r->count++)
     r->tensor[i] = weir_tensor_retain(tensors[i]);
   *out = (weir_dataset){rows_length, rows_get, rows_destroy, r};

@@ -80,7 +80,7 @@ static weir_status convolution_layer(weir_module **out, const weir_module_class 
     fan_in *= (double)kernel[i];
   }
   convolution *copy = malloc(sizeof *copy);
-  if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+  if (!copy) return fail_memory("a module %s", kind->name);
   *copy = c;
   st = weir_module_new(&m, kind, copy);
   return st ? st : layer_parameters(out, m, weight, channels[1], fan_in, &o->tensor, o->no_bias);

@@ -66,7 +66,7 @@ static weir_status rows_layer(weir_module **out, const weir_module_class *kind,
 {
   WEIR_MODULE m = NULL;
   embedding_data *copy = malloc(sizeof *copy);
-  if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+  if (!copy) return fail_memory("a module %s", kind->name);
   *copy = *e;
   weir_status st = weir_module_new(&m, kind, copy);
   if (!st) st = add_embedding_rows(m, count, size, o);

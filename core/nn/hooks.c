@@ -75,7 +75,7 @@ static void sweep_hooks(module_hooks *list)
 
 static weir_status no_room_for_hook(void)
 {
-  return weir_fail(WEIR_ENOMEM, "no host memory for a hook of a module");
+  return fail_memory("a hook of a module");
 }
 
 weir_status weir_module_register_hook(uint64_t *id, weir_module *m, weir_module_hook_kind kind,

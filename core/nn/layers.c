@@ -24,7 +24,7 @@ static weir_status layer(weir_module **out, const weir_module_class *kind, const
 {
   void *copy = malloc(bytes);
   *out = NULL;
-  if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+  if (!copy) return fail_memory("a module %s", kind->name);
   memcpy(copy, data, bytes);
   return weir_module_new(out, kind, copy);
 }

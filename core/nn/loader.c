@@ -46,7 +46,7 @@ weir_status weir_loader_create(weir_loader **out, const weir_dataset *dataset,
   weir_loader *l = st ? NULL : calloc(1, sizeof *l);
   if (!l) {
     if (dataset->destroy) dataset->destroy(dataset->user);
-    return st ? st : weir_fail(WEIR_ENOMEM, "no host memory for a loader");
+    return st ? st : fail_memory("a loader");
   }
   if (!o.batch_size) o.batch_size = 1;
   if (!o.prefetch_factor) o.prefetch_factor = 2;
@@ -251,8 +251,7 @@ static weir_status prepare_ring(weir_loader_iter *it)
   it->worker = calloc((size_t)o->workers + 1, sizeof *it->worker);
   it->indices = calloc((size_t)indices, sizeof *it->indices);
   if (!it->slot || !it->worker || !it->indices)
-    return weir_fail(WEIR_ENOMEM, "no host memory for %lld batches of %lld", (long long)it->window,
-                     (long long)o->batch_size);
+    return fail_memory("%lld batches of %lld", (long long)it->window, (long long)o->batch_size);
   for (int64_t i = 0; i < it->window; i++)
     it->slot[i].index = it->indices + i * o->batch_size;
   return WEIR_OK;
@@ -262,7 +261,7 @@ weir_status weir_loader_begin(weir_loader_iter **out, weir_loader *l)
 {
   WEIR_REQUIRE_OUT(out, l);
   weir_loader_iter *it = calloc(1, sizeof *it);
-  if (!it) return weir_fail(WEIR_ENOMEM, "no host memory for an iteration of a loader");
+  if (!it) return fail_memory("an iteration of a loader");
   atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
   it->loader = l;
   it->last = INT64_MAX;

@@ -18,7 +18,7 @@ static inline void *pointer_memo_get(const pointer_memo *m, const void *key)
 static inline weir_status pointer_memo_put(pointer_memo *m, const void *key, const void *value)
 {
   if (!hash_map_put(m, (uint64_t)(uintptr_t)key, (uint64_t)(uintptr_t)value)) return WEIR_OK;
-  return weir_fail(WEIR_ENOMEM, "no host memory for a walk over modules");
+  return fail_memory("a walk over modules");
 }
 
 #endif

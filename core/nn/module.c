@@ -10,7 +10,7 @@
 
 static weir_status no_module_memory(const weir_module_class *kind)
 {
-  return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+  return fail_memory("a module %s", kind->name);
 }
 
 weir_status weir_module_new(weir_module **out, const weir_module_class *kind, void *data)

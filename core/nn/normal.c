@@ -70,7 +70,7 @@ static weir_status normal_layer(weir_module **out, const weir_module_class *kind
   const weir_options *tensor = o ? &o->tensor : &none;
   WEIR_MODULE m = NULL;
   normal_data *copy = malloc(sizeof *copy);
-  if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+  if (!copy) return fail_memory("a module %s", kind->name);
   *copy = *d;
   weir_status st = weir_module_new(&m, kind, copy);
   if (!st) st = add_filled(m, "weight", d->affine, weir_ones, shape, tensor);

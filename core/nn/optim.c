@@ -148,7 +148,7 @@ weir_status weir_optimizer_add_group(weir_optimizer *o, weir_tensor *const *para
   double *initial = group ? realloc(o->initial, (size_t)(o->groups + 1) * sizeof *initial) : NULL;
   if (initial) o->initial = initial;
   optim_slot *slot = initial ? realloc(o->slot, (size_t)(o->slots + count) * sizeof *slot) : NULL;
-  if (!slot) return weir_fail(WEIR_ENOMEM, "no host memory for %d parameters", count);
+  if (!slot) return fail_memory("%d parameters", count);
   o->slot = slot;
   for (int i = 0; i < count; i++)
     slot[o->slots++] = (optim_slot){.p = weir_tensor_retain(parameters[i]), .group = o->groups};
@@ -164,7 +164,7 @@ weir_status weir_optimizer_create(weir_optimizer **out, weir_optim kind,
   WEIR_REQUIRE_OUT(out, parameters);
   if ((unsigned)kind >= KINDS) return fail_invalid("%d is no kind of optimizer", (int)kind);
   weir_optimizer *o = calloc(1, sizeof *o);
-  if (!o) return weir_fail(WEIR_ENOMEM, "no host memory for an optimizer");
+  if (!o) return fail_memory("an optimizer");
   o->kind = kind;
   weir_status st = weir_optimizer_add_group(o, parameters, count, options);
   if (st)
@@ -362,7 +362,7 @@ weir_status weir_optimizer_step(weir_optimizer *o)
   int count = 0;
   weir_status st = WEIR_OK;
   slot_update *u = calloc((size_t)o->slots, sizeof *u);
-  if (!u) return weir_fail(WEIR_ENOMEM, "no host memory for a step of %d parameters", o->slots);
+  if (!u) return fail_memory("a step of %d parameters", o->slots);
   bool was = weir_set_grad_enabled(false);
   for (int i = 0; i < o->slots && !st; i++)
     if (weir_tensor_grad(o->slot[i].p)) st = prepare_update(&u[count++], o, &o->slot[i]);
@@ -510,8 +510,7 @@ static weir_status begin_load(loaded_state *l, weir_optimizer *o)
   *l = (loaded_state){.o = o,
                       .slot = calloc((size_t)o->slots, sizeof *l->slot),
                       .group = malloc((size_t)o->groups * sizeof *l->group)};
-  if (!l->slot || !l->group)
-    return weir_fail(WEIR_ENOMEM, "no host memory for the state of %d parameters", o->slots);
+  if (!l->slot || !l->group) return fail_memory("the state of %d parameters", o->slots);
   memcpy(l->group, o->group, (size_t)o->groups * sizeof *l->group);
   for (int i = 0; i < o->slots; i++)
     l->slot[i] = (optim_slot){.p = o->slot[i].p, .group = o->slot[i].group};
@@ -601,7 +600,7 @@ weir_status weir_clip_grad_norm_(weir_tensor **total, weir_tensor *const *parame
   WEIR_TENSOR norm = NULL;
   WEIR_TENSOR scale = NULL;
   weir_tensor **list = calloc(2 * (size_t)room, sizeof(weir_tensor *));
-  if (!list) return weir_fail(WEIR_ENOMEM, "no host memory for %d gradients", count);
+  if (!list) return fail_memory("%d gradients", count);
   bool was = weir_set_grad_enabled(false);
   weir_status st = list_gradients(list, &some, parameters, count);
   if (!st && some) st = total_norm(&norm, &scale, list, list + room, some, max_norm, norm_type);

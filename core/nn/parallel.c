@@ -53,7 +53,7 @@ static weir_status replicate(weir_module **out, const module_walk *w, weir_devic
 {
   pointer_memo copies = {0}, moved = {0};
   weir_module **made = calloc(w->count + 1, sizeof(weir_module *));
-  if (!made) return weir_fail(WEIR_ENOMEM, "no host memory for a replica");
+  if (!made) return fail_memory("a replica");
   weir_status st = hollow_all(made, w, &copies);
   for (size_t i = 0; !st && i < w->count; i++) {
     const weir_module *m = w->item[i].module;
@@ -270,7 +270,7 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
   if (count) WEIR_REQUIRE(modules, inputs, devices);
   memset(out, 0, (size_t)count * sizeof(weir_tensor *));
   job *jobs = calloc((size_t)count + 1, sizeof *jobs);
-  if (!jobs) return weir_fail(WEIR_ENOMEM, "no host memory for %d replicas", count);
+  if (!jobs) return fail_memory("%d replicas", count);
   weir_status st = WEIR_OK;
   for (int i = 0; !st && i < count; i++) {
     jobs[i] = (job){.module = modules[i],
@@ -316,7 +316,7 @@ static weir_status on_device(void *user, const char *path, weir_tensor *t)
 static weir_status scatter_inputs(part *p, const plan *plan, weir_tensor *const *in)
 {
   weir_tensor **column = calloc((size_t)plan->count, sizeof(weir_tensor *));
-  if (!column) return weir_fail(WEIR_ENOMEM, "no host memory for %d replicas", plan->count);
+  if (!column) return fail_memory("%d replicas", plan->count);
   weir_status st = WEIR_OK;
   int parts;
   p->count = plan->count;
@@ -350,8 +350,7 @@ static weir_status on_many(weir_tensor **out, weir_module *m, const plan *plan, 
   p->replica = calloc(n, sizeof(weir_module *));
   p->in = calloc(n * (size_t)p->each + 1, sizeof(weir_tensor *));
   p->out = calloc(n, sizeof(weir_tensor *));
-  if (!p->replica || !p->in || !p->out)
-    return weir_fail(WEIR_ENOMEM, "no host memory for %zu replicas", n);
+  if (!p->replica || !p->in || !p->out) return fail_memory("%zu replicas", n);
   weir_status st = scatter_inputs(p, plan, in);
   if (!st) p->replica[0] = weir_module_retain(m);
   if (!st) st = weir_replicate(p->replica + 1, m, plan->device + 1, p->count - 1);
@@ -365,7 +364,7 @@ static weir_status on_one(weir_tensor **out, weir_module *m, const plan *plan, p
 {
   p->in = calloc((size_t)p->each + 1, sizeof(weir_tensor *));
   p->out = calloc(1, sizeof(weir_tensor *));
-  if (!p->in || !p->out) return weir_fail(WEIR_ENOMEM, "no host memory for a replica");
+  if (!p->in || !p->out) return fail_memory("a replica");
   weir_options there = {.device = plan->device[0], .non_blocking = true};
   weir_status st = WEIR_OK;
   for (int k = 0; !st && k < p->each; k++)
@@ -414,7 +413,7 @@ static weir_status make_replica_plan(plan **out, const weir_parallel_options *o)
   if (st) return st;
   if (count < 0) return fail_invalid("%d device_ids", count);
   plan *p = calloc(1, sizeof *p + ((size_t)count + 1) * sizeof p->device[0]);
-  if (!p) return weir_fail(WEIR_ENOMEM, "no host memory for %d devices", count);
+  if (!p) return fail_memory("%d devices", count);
   p->count = count;
   st = choose_devices(p, o, there);
   if (st)

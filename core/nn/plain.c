@@ -8,7 +8,7 @@ weir_status plain_layer(weir_module **out, const weir_module_class *kind, const 
 {
   plain_data *copy = malloc(sizeof *copy);
   *out = NULL;
-  if (!copy) return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+  if (!copy) return fail_memory("a module %s", kind->name);
   *copy = *d;
   return weir_module_new(out, kind, copy);
 }

@@ -184,7 +184,7 @@ static weir_status run_walk(weir_tensor **out, state *s, const weir_tensor *in,
   CALC(c);
   int64_t count = in->size[0];
   weir_tensor **part = count > INT32_MAX ? NULL : calloc((size_t)count, sizeof(weir_tensor *));
-  if (!part) return weir_fail(WEIR_ENOMEM, "no host memory for the steps of a %s", m->kind->name);
+  if (!part) return fail_memory("the steps of a %s", m->kind->name);
   weir_tensor *gates = c_call(c, input_gates, &w, in, m, at);
   c_do(c, walk_steps(part, s, gates, r, &w, r->directions == 2 && at % 2));
   c_do(c, weir_stack(out, (const weir_tensor *const *)part, (int)count, 0));
@@ -364,7 +364,7 @@ static weir_status join_states(weir_tensor **out, const state *last, int count, 
 {
   CALC(c);
   const weir_tensor **part = malloc((size_t)count * sizeof(weir_tensor *));
-  if (!part) return weir_fail(WEIR_ENOMEM, "no host memory for %d states", count);
+  if (!part) return fail_memory("%d states", count);
   for (int i = 0; i < count; i++)
     part[i] = cell_state ? last[i].c : last[i].h;
   weir_tensor *joined = c_call(c, weir_stack, part, count, 0);
@@ -395,7 +395,7 @@ static weir_status call_layers(weir_tensor **out, const weir_module *m, const we
   CALC(k);
   size_t walks = (size_t)r->layers * (size_t)r->directions;
   state *last = calloc(walks, sizeof *last);
-  if (!last) return weir_fail(WEIR_ENOMEM, "no host memory for the states of a %s", m->kind->name);
+  if (!last) return fail_memory("the states of a %s", m->kind->name);
   weir_tensor *y = c_call(k, run_layers, last, in, m, h, c);
   if (!batched)
     c_do(k, weir_squeeze(out, y, 1));
@@ -499,7 +499,7 @@ static weir_status recurrent_forward(weir_tensor **out, weir_module *m, weir_ten
 static weir_status copy_recurrent(void **out, const void *data)
 {
   *out = malloc(sizeof(recurrent));
-  if (!*out) return weir_fail(WEIR_ENOMEM, "no host memory for a recurrent module");
+  if (!*out) return fail_memory("a recurrent module");
   memcpy(*out, data, sizeof(recurrent));
   return WEIR_OK;
 }

@@ -53,7 +53,7 @@ weir_status weir_grad_scaler_new(weir_grad_scaler **out, const weir_grad_scaler_
   if (!o.disabled && !(o.backoff_factor < 1))
     return fail_invalid("The backoff factor must be < 1.0.");
   weir_grad_scaler *s = calloc(1, sizeof *s);
-  if (!s) return weir_fail(WEIR_ENOMEM, "no host memory for a gradient scaler");
+  if (!s) return fail_memory("a gradient scaler");
   s->options = o;
   s->scale = (double)(float)o.init_scale;
   *out = s;
@@ -120,7 +120,7 @@ static weir_status scaler_entry_of(scaler_entry **out, weir_grad_scaler *s, cons
       return WEIR_OK;
     }
   scaler_entry *all = realloc(s->entry, ((size_t)s->entries + 1) * sizeof *all);
-  if (!all) return weir_fail(WEIR_ENOMEM, "no host memory for an optimizer's flags");
+  if (!all) return fail_memory("an optimizer's flags");
   s->entry = all;
   all[s->entries] = (scaler_entry){.optimizer = o};
   *out = &all[s->entries++];
@@ -136,7 +136,7 @@ static weir_status flag_on(weir_tensor **out, scaler_entry *e, weir_device devic
       return WEIR_OK;
     }
   weir_tensor **all = realloc(e->flag, ((size_t)e->flags + 1) * sizeof(weir_tensor *));
-  if (!all) return weir_fail(WEIR_ENOMEM, "no host memory for a device's flag");
+  if (!all) return fail_memory("a device's flag");
   e->flag = all;
   weir_options single = {.dtype = WEIR_FLOAT32, .device = device};
   weir_status st = weir_zeros(&all[e->flags], weir_shape_of(0, NULL), &single);

@@ -267,8 +267,7 @@ static weir_status fill_schedule(weir_schedule *s, const weir_schedule_options *
   s->groups = weir_optimizer_groups(s->optimizer);
   s->first = calloc((size_t)s->groups + 1, sizeof *s->first);
   s->milestones = calloc(stones + 1, sizeof *s->milestones);
-  if (!s->first || !s->milestones)
-    return weir_fail(WEIR_ENOMEM, "no host memory for a schedule of %d groups", s->groups);
+  if (!s->first || !s->milestones) return fail_memory("a schedule of %d groups", s->groups);
   if (stones) memcpy(s->milestones, o->milestones, stones * sizeof *s->milestones);
   s->now = (schedule_state){.t_i = (double)o->t_0, .best = o->largest ? -INFINITY : INFINITY};
   double own = s->kind == WEIR_ONE_CYCLE_LR ? o->max_lr / o->div_factor : NAN;
@@ -287,7 +286,7 @@ weir_status weir_schedule_create(weir_schedule **out, weir_optimizer *optimizer,
   weir_status st = check_schedule(kind, &o);
   if (st) return st;
   weir_schedule *s = calloc(1, sizeof *s);
-  if (!s) return weir_fail(WEIR_ENOMEM, "no host memory for a schedule");
+  if (!s) return fail_memory("a schedule");
   s->kind = kind;
   s->optimizer = optimizer;
   st = fill_schedule(s, &o);
@@ -404,8 +403,7 @@ weir_status weir_schedule_load_state(weir_schedule *s, const weir_tensors *state
   char name[32];
   schedule_state now;
   double *first = calloc((size_t)s->groups + 1, sizeof *first);
-  weir_status st =
-      first ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for %d groups", s->groups);
+  weir_status st = first ? WEIR_OK : fail_memory("%d groups", s->groups);
   for (int f = 0; f < STATE_FIELDS && !st; f++)
     st = get_state((double *)((char *)&now + state_fields[f].offset), state, state_fields[f].name);
   for (int g = 0; g < s->groups && !st; g++) {

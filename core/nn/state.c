@@ -137,7 +137,7 @@ weir_status weir_module_parameters(weir_tensor ***out, int *count, const weir_mo
   *count = 0;
   weir_status st = module_walk_list(&w, m, WEIR_PARAMETERS | WALK_MODULES_ONCE | WALK_TENSORS_ONCE);
   weir_tensor **list = st ? NULL : malloc((w.count + 1) * sizeof(weir_tensor *));
-  if (!st && !list) st = weir_fail(WEIR_ENOMEM, "no host memory for %zu parameters", w.count);
+  if (!st && !list) st = fail_memory("%zu parameters", w.count);
   for (size_t i = 0; list && i < w.count; i++)
     list[i] = w.item[i].slot->t;
   if (list) *count = (int)w.count;
@@ -152,7 +152,7 @@ static weir_status require_gradients(weir_tensor *const *list, int count)
   bool *was = malloc((size_t)count + 1);
   weir_status st = WEIR_OK;
   int done = 0;
-  if (!was) return weir_fail(WEIR_ENOMEM, "no host memory for %d flags", count);
+  if (!was) return fail_memory("%d flags", count);
   for (; !st && done < count; done++) {
     was[done] = weir_tensor_requires_grad(list[done]);
     st = weir_requires_grad_(list[done], true);

@@ -33,7 +33,7 @@ typedef struct summary {
 
 static weir_status no_summary_memory(const weir_module *m)
 {
-  return weir_fail(WEIR_ENOMEM, "no host memory for a summary of %s", m->kind->name);
+  return fail_memory("a summary of %s", m->kind->name);
 }
 
 /* 1234567 as "1,234,567". */

@@ -149,7 +149,7 @@ static weir_status layer_forward(weir_tensor **out, weir_module *m, weir_tensor 
 static weir_status copy_transformer_layer(void **out, const void *data)
 {
   *out = malloc(sizeof(transformer_layer));
-  if (!*out) return weir_fail(WEIR_ENOMEM, "no host memory for a module Transformer");
+  if (!*out) return fail_memory("a module Transformer");
   memcpy(*out, data, sizeof(transformer_layer));
   return WEIR_OK;
 }

@@ -20,7 +20,7 @@ static weir_status join_path(char **out, const char *path, const char *name)
 {
   size_t length = strlen(path) + strlen(name) + 2;
   *out = malloc(length);
-  if (!*out) return weir_fail(WEIR_ENOMEM, "no host memory for the name %s.%s", path, name);
+  if (!*out) return fail_memory("the name %s.%s", path, name);
   (void)snprintf(*out, length, "%s%s%s", path, *path && *name ? "." : "", name);
   return WEIR_OK;
 }
@@ -32,7 +32,7 @@ static weir_status put_item(walker *w, const char *path, const char *name, modul
   if (list->count == list->room) {
     size_t room = list->room ? 2 * list->room : 16;
     walk_item *larger = realloc(list->item, room * sizeof *larger);
-    if (!larger) return weir_fail(WEIR_ENOMEM, "no host memory for a list of %zu names", room);
+    if (!larger) return fail_memory("a list of %zu names", room);
     list->item = larger;
     list->room = room;
   }

@@ -49,7 +49,7 @@ static weir_status join_at_least(weir_tensor **out, const weir_tensor *const *te
     if (!tensors[i]) return fail_invalid("tensor %d of the list is NULL", i);
   if (dim < 0) dim = tensors[0]->dims > 1;
   weir_tensor **parts = calloc((size_t)count, sizeof(weir_tensor *));
-  if (!parts) return weir_fail(WEIR_ENOMEM, "no host memory for %d views", count);
+  if (!parts) return fail_memory("%d views", count);
   weir_status st = WEIR_OK;
   for (int i = 0; i < count && !st; i++)
     st = at_least(&parts[i], tensors[i], dims);

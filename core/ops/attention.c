@@ -293,7 +293,7 @@ static weir_status attend(weir_tensor **out, weir_tensor **weights, const attent
   if (block == rows) return attend_block(out, weights, a, 0, rows);
   int64_t count = (rows + block - 1) / block;
   weir_tensor **part = count > INT32_MAX ? NULL : calloc((size_t)count, sizeof(weir_tensor *));
-  if (!part) return weir_fail(WEIR_ENOMEM, "no host memory for the parts of attention");
+  if (!part) return fail_memory("the parts of attention");
   weir_status st = WEIR_OK;
   for (int64_t i = 0; i < count && !st; i++) {
     int64_t left = rows - i * block;

@@ -405,7 +405,7 @@ static weir_status finish_sum(weir_tensor **out, const equation *e, const weir_t
 static weir_status contract_all(weir_tensor **out, equation *e)
 {
   weir_tensor **t = calloc((size_t)e->operands, sizeof(weir_tensor *));
-  if (!t) return weir_fail(WEIR_ENOMEM, "no host memory for %d operands", e->operands);
+  if (!t) return fail_memory("%d operands", e->operands);
   weir_status st = WEIR_OK;
   for (int i = 0; i < e->operands && !st; i++)
     st = align_operand(&t[i], e, i);
@@ -435,7 +435,7 @@ weir_status weir_einsum(weir_tensor **out, const char *equation_text,
   for (int k = 0; k < WEIR_DIMS; k++)
     e.ellipsis_size[k] = 1;
   e.of = calloc((size_t)count, sizeof *e.of);
-  if (!e.of) return weir_fail(WEIR_ENOMEM, "no host memory for %d operands", count);
+  if (!e.of) return fail_memory("%d operands", count);
   weir_status st = read_left(&e, arrow ? (size_t)(arrow - equation_text) : strlen(equation_text));
   if (!st) st = count_labels(&e);
   if (!st) st = place_labels(&e, arrow);

@@ -538,7 +538,7 @@ static weir_status row_order(weir_tensor **out, const weir_tensor *pivots, int64
   size_t bytes = (size_t)pivots->numel * sizeof(int32_t);
   int32_t *said = malloc(bytes + 1);
   int64_t *order = malloc((size_t)(batch * rows) * sizeof *order + 1);
-  weir_status st = said && order ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for pivots");
+  weir_status st = said && order ? WEIR_OK : fail_memory("pivots");
   if (!st && bytes) st = weir_tensor_read(said, bytes, WEIR_INT32, pivots);
   if (!st) st = exchange_rows(order, said, batch, count, rows);
   if (!st) st = weir_tensor_from(out, order, WEIR_INT64, shape, &o);

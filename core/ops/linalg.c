@@ -263,7 +263,7 @@ static weir_status chain_plan(chain *c)
   c->cut = calloc(n * n, sizeof *c->cut);
   if (!cost || !c->cut) {
     free(cost);
-    return weir_fail(WEIR_ENOMEM, "no host memory for the order of a product of %zu matrices", n);
+    return fail_memory("the order of a product of %zu matrices", n);
   }
   for (size_t length = 2; length <= n; length++)
     for (size_t i = 0; i + length <= n; i++) {
@@ -355,7 +355,7 @@ weir_status weir_multi_dot(weir_tensor **out, const weir_tensor *const *tensors,
   weir_status st = check_chain(tensors, count);
   if (st) return st;
   chain c = {.matrix = malloc((size_t)count * sizeof(weir_tensor *)), .count = count};
-  if (!c.matrix) return weir_fail(WEIR_ENOMEM, "no host memory for %d matrices", count);
+  if (!c.matrix) return fail_memory("%d matrices", count);
   memcpy(c.matrix, tensors, (size_t)count * sizeof(weir_tensor *));
   st = run_chain(out, &c);
   free(c.matrix);
@@ -451,7 +451,7 @@ static weir_status distance_by_rows(weir_tensor **out, const weir_tensor *a, con
   int64_t block = each < CDIST_BLOCK ? CDIST_BLOCK / each : 1, count = (rows + block - 1) / block;
   if (count == 1) return distance_block(out, a, b, 0, rows, p);
   weir_tensor **part = calloc((size_t)count, sizeof(weir_tensor *));
-  if (!part) return weir_fail(WEIR_ENOMEM, "no host memory for the parts of cdist");
+  if (!part) return fail_memory("the parts of cdist");
   weir_status st = WEIR_OK;
   for (int64_t i = 0; i < count && !st; i++) {
     int64_t left = rows - i * block;
@@ -577,7 +577,7 @@ weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int64_t n, bool
   x = c_call(c, weir_to_dtype, a, dtype_is_integral_or_bool(d) ? WEIR_INT64 : d);
   if (c->st || !n) return c->st ? c->st : tensor_new_beside(out, x, weir_shape(a->size[0], 0));
   weir_tensor **column = n > INT32_MAX ? NULL : calloc((size_t)n, sizeof(weir_tensor *));
-  if (!column) return weir_fail(WEIR_ENOMEM, "no host memory for %lld columns", (long long)n);
+  if (!column) return fail_memory("%lld columns", (long long)n);
   c->st = powers_of(column, x, n, increasing);
   c_do(c, weir_stack(out, (const weir_tensor *const *)column, (int)n, 1));
   for (int64_t i = 0; i < n; i++)

@@ -54,7 +54,7 @@ weir_status weir_generator_new(weir_generator **out, weir_device device)
   weir_status st = weir_default_generator(&of, device);
   if (st) return st;
   weir_generator *g = calloc(1, sizeof *g);
-  if (!g) return weir_fail(WEIR_ENOMEM, "no host memory for a generator");
+  if (!g) return fail_memory("a generator");
   g->owned = true;
   atomic_store(&g->refs, 1);
   g->device = device_resolve(device);
@@ -165,7 +165,7 @@ static weir_status make_drawn(graph_part **out, void *key)
   weir_generator *g = key;
   CALC(c);
   drawn *d = calloc(1, sizeof *d);
-  if (!d) return weir_fail(WEIR_ENOMEM, "no host memory for a generator's part of a graph");
+  if (!d) return fail_memory("a generator's part of a graph");
   weir_tensor *both =
       c_call(c, tensor_new, WEIR_INT64, weir_generator_device(g), false, weir_shape(2));
   for (int i = 0; i < 2 && !c->st; i++)

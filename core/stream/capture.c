@@ -94,7 +94,7 @@ weir_status weir_graph_new(weir_graph **out)
 {
   WEIR_REQUIRE(out);
   *out = calloc(1, sizeof **out);
-  return *out ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for a graph");
+  return *out ? WEIR_OK : fail_memory("a graph");
 }
 
 weir_status weir_stream_is_capturing(bool *out, weir_stream *stream)

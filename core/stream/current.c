@@ -93,7 +93,7 @@ static weir_status set_stream(mem_heap *h)
   int index = h->pool->backend->index;
   attached_device *d = &attached_devices[index];
   current_stream *s = h == d->plain ? thread_current.streams : entries();
-  if (!s && h != d->plain) return weir_fail(WEIR_ENOMEM, "no host memory for the current streams");
+  if (!s && h != d->plain) return fail_memory("the current streams");
   if (s) s[index] = (current_stream){h, h->serial, atomic_load(&d->generation)};
   return WEIR_OK;
 }

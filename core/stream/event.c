@@ -28,7 +28,7 @@ weir_status weir_event_new(weir_event **out, const weir_event_options *options)
   WEIR_REQUIRE(out);
   weir_event *e = calloc(1, sizeof *e);
   *out = e;
-  if (!e) return weir_fail(WEIR_ENOMEM, "no host memory for an event");
+  if (!e) return fail_memory("an event");
   if (options) e->options = *options;
   return WEIR_OK;
 }

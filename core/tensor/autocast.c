@@ -206,7 +206,7 @@ weir_status autocast_list(autocast_held *held, enum autocast_row row,
     any |= is_eligible((*list)[i]);
   if (!any) return WEIR_OK;
   const weir_tensor **other = malloc(2 * (size_t)count * sizeof(void *));
-  if (!other) return weir_fail(WEIR_ENOMEM, "no host memory for %d tensors", count);
+  if (!other) return fail_memory("%d tensors", count);
   for (int i = 0; i < count; i++)
     other[i] = (*list)[i];
   held->list = other;

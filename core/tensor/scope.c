@@ -69,8 +69,7 @@ static weir_status add_item(weir_scope *s, weir_tensor *t, weir_tensor **out)
   if (s->count == s->room) {
     size_t room = s->room * 2;
     weir_scope_item *more = malloc(room * sizeof *more);
-    if (!more)
-      return weir_scope_check(weir_fail(WEIR_ENOMEM, "no host memory for a scope of %zu", room));
+    if (!more) return weir_scope_check(fail_memory("a scope of %zu", room));
     memcpy(more, s->item, s->count * sizeof *more);
     if (s->item != s->here) free(s->item);
     s->item = more;

@@ -124,7 +124,7 @@ static inline weir_status make_tensor(weir_tensor **out, tensor_storage *storage
   if (__builtin_expect(!t, 0)) {
     *out = NULL;
     storage_release(storage);
-    (void)weir_fail(WEIR_ENOMEM, "no host memory for a tensor (%zu bytes)", sizeof *t);
+    (void)fail_memory("a tensor (%zu bytes)", sizeof *t);
     return WEIR_ENOMEM;
   }
   atomic_init(&t->refs, 1);
@@ -357,7 +357,7 @@ weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
 {
   WEIR_REQUIRE(t);
   char *copy = name ? strndup(name, NAME_BYTES - 1) : NULL;
-  if (name && !copy) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor's name");
+  if (name && !copy) return fail_memory("a tensor's name");
   free(t->name);
   t->name = copy;
   t->extras = true;

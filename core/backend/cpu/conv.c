@@ -544,7 +544,7 @@ weir_status cpu_conv(void *self, void *stream, const weir_conv *c)
   int64_t bytes_gather = threads * w.gathered;
   cpu_room *room = cpu_room_take((size_t)(bytes_offset + bytes_weights + bytes_results +
                                           bytes_gather + at_once * w.image * w.size));
-  if (!room) return weir_fail(WEIR_ENOMEM, "no host memory for the images of a convolution");
+  if (!room) return fail_memory("the images of a convolution");
   w.offset = (int64_t *)(void *)room->data;
   w.weights = room->data + bytes_offset;
   w.results = w.weights + bytes_weights;

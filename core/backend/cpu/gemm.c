@@ -162,7 +162,7 @@ static weir_status multiply_packed(product *p)
   int64_t wide = least(most, in_units(p->n, p->width) * p->width);
   size_t bytes_a = (size_t)(p->height * STEPS * p->size) * (size_t)p->threads;
   cpu_room *r = cpu_room_take(bytes_a + (size_t)(wide * STEPS * p->size));
-  if (!r) return weir_fail(WEIR_ENOMEM, "no host memory for the panels of a matrix product");
+  if (!r) return fail_memory("the panels of a matrix product");
   p->panels_a = r->data;
   p->panels_b = r->data + bytes_a;
   for (p->column = 0; p->column < p->n; p->column += wide) {
@@ -245,7 +245,7 @@ static weir_status half_gemm(const weir_gemm *g)
   const cpu_level *level = cpu_level_in_use();
   product p = product_of(g, g->dtype, 1);
   float *sum = malloc(sizeof *sum * (size_t)g->m * (size_t)g->n), one;
-  if (!sum) return weir_fail(WEIR_ENOMEM, "no host memory for the float32 sums of a product");
+  if (!sum) return fail_memory("the float32 sums of a product");
   p.c = (char *)sum;
   p.ldc = g->n;
   p.alpha = g->alpha;
@@ -266,7 +266,7 @@ static weir_status complex_gemm(const weir_gemm *g)
 {
   size_t count = (size_t)g->m * (size_t)g->n;
   float *real = malloc(2 * sizeof *real * count), *imaginary = real + count;
-  if (!real) return weir_fail(WEIR_ENOMEM, "no host memory for the parts of a complex product");
+  if (!real) return fail_memory("the parts of a complex product");
   weir_status st = WEIR_OK;
   for (int i = 0; i < 4 && !st; i++) { /* a's part i / 2, b's part i % 2 */
     product p = product_of(g, WEIR_FLOAT32, 2);

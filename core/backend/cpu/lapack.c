@@ -286,5 +286,5 @@ weir_status cpu_lapack(const weir_factor *f)
     parallel_for(f->batch, 1, some_lapack_matrices, &r);
   else
     some_lapack_matrices(&r, 0, f->batch);
-  return r.no_room ? weir_fail(WEIR_ENOMEM, "no host memory for what LAPACK works in") : WEIR_OK;
+  return r.no_room ? fail_memory("what LAPACK works in") : WEIR_OK;
 }

@@ -70,7 +70,7 @@ weir_status cpu_norm(void *self, void *stream, const weir_norm_request *q)
             .wide_size = (int64_t)cpu_dtype_bytes(wide)};
   if (wide != q->dtype) {
     w.room = malloc((size_t)most * 2 * (size_t)(q->each * w.wide_size));
-    if (!w.room) return weir_fail(WEIR_ENOMEM, "no host memory for the float32 rows of a norm");
+    if (!w.room) return fail_memory("the float32 rows of a norm");
   }
   parallel_for_most(most, q->rows, CPU_GRAIN / (q->each + 1) + 1, some_rows, &w);
   free(w.room);

@@ -160,7 +160,7 @@ weir_status cpu_softmax(void *self, void *stream, const weir_softmax_request *s)
   if (w.copied) {
     w.room_elements = s->each * w.batch * (s->inner < columns ? s->inner : columns);
     w.room = malloc((size_t)most * 2 * (size_t)(w.room_elements * w.wide_size));
-    if (!w.room) return weir_fail(WEIR_ENOMEM, "no host memory for the float32 rows of softmax");
+    if (!w.room) return fail_memory("the float32 rows of softmax");
   }
   int64_t unit = s->each * (s->inner < columns ? s->inner : columns);
   parallel_for_most(most, s->outer * w.tiles, CPU_GRAIN / (unit + 1) + 1, some_units, &w);
