@@ -60,10 +60,7 @@ static void slope_of(rule_run *k, weir_op op, const weir_tensor *t, const weir_s
  * Where the gradient needs a derivative itself, it is made of operations that have one; else the
  * device has one operation for it, without temporaries. */
 
-void neg_back(rule_run *k)
-{
-  give(k, 0, c_neg(k->c, G));
-}
+GIVES(neg, c_neg(k->c, G))
 
 void abs_back(rule_run *k)
 {
@@ -85,35 +82,12 @@ void relu_back(rule_run *k)
     slope_of(k, WEIR_OP_THRESHOLD_BACKWARD, result_of(k), bound);
 }
 
-void exp_back(rule_run *k)
-{
-  give(k, 0, c_mul(k->c, G, c_conj(k->c, result_of(k))));
-}
-
-void log_back(rule_run *k)
-{
-  give(k, 0, c_div(k->c, G, c_conj(k->c, a_of(k))));
-}
-
-void sqrt_back(rule_run *k)
-{
-  give(k, 0, c_div(k->c, G, c_mul_s(k->c, c_conj(k->c, result_of(k)), 2)));
-}
-
-void rsqrt_back(rule_run *k)
-{
-  give(k, 0, c_mul(k->c, c_mul_s(k->c, G, -0.5), c_pow_s(k->c, c_conj(k->c, result_of(k)), 3)));
-}
-
-void sin_back(rule_run *k)
-{
-  give(k, 0, c_mul(k->c, G, c_conj(k->c, c_cos(k->c, a_of(k)))));
-}
-
-void cos_back(rule_run *k)
-{
-  give(k, 0, c_mul(k->c, G, c_conj(k->c, c_neg(k->c, c_sin(k->c, a_of(k))))));
-}
+GIVES(exp, c_mul(k->c, G, c_conj(k->c, result_of(k))))
+GIVES(log, c_div(k->c, G, c_conj(k->c, a_of(k))))
+GIVES(sqrt, c_div(k->c, G, c_mul_s(k->c, c_conj(k->c, result_of(k)), 2)))
+GIVES(rsqrt, c_mul(k->c, c_mul_s(k->c, G, -0.5), c_pow_s(k->c, c_conj(k->c, result_of(k)), 3)))
+GIVES(sin, c_mul(k->c, G, c_conj(k->c, c_cos(k->c, a_of(k)))))
+GIVES(cos, c_mul(k->c, G, c_conj(k->c, c_neg(k->c, c_sin(k->c, a_of(k))))))
 
 /* g (1 - t t) */
 void tanh_back(rule_run *k)
@@ -150,23 +124,9 @@ static const weir_tensor *scaled_by_alpha(rule_run *k, const weir_tensor *t, boo
   return c_mul_scalar(k->c, t, alpha);
 }
 
-void add_back(rule_run *k)
-{
-  if (wants_gradient(k, 0)) give(k, 0, G);
-  if (wants_gradient(k, 1)) give(k, 1, scaled_by_alpha(k, G, false));
-}
-
-void sub_back(rule_run *k)
-{
-  if (wants_gradient(k, 0)) give(k, 0, G);
-  if (wants_gradient(k, 1)) give(k, 1, scaled_by_alpha(k, G, true));
-}
-
-void mul_back(rule_run *k)
-{
-  if (wants_gradient(k, 0)) give(k, 0, times_operand(k, G, 1));
-  if (wants_gradient(k, 1)) give(k, 1, times_operand(k, G, 0));
-}
+GIVES_BOTH(add, G, scaled_by_alpha(k, G, false))
+GIVES_BOTH(sub, G, scaled_by_alpha(k, G, true))
+GIVES_BOTH(mul, times_operand(k, G, 1), times_operand(k, G, 0))
 
 /* The number, or what was kept, as a tensor that broadcasts. */
 static const weir_tensor *quotient(rule_run *k)
@@ -176,12 +136,8 @@ static const weir_tensor *quotient(rule_run *k)
   return c_scalar_div(k->c, k->n->r.number[0], b);
 }
 
-void div_back(rule_run *k)
-{
-  if (wants_gradient(k, 0)) give(k, 0, through(k, G, 1));
-  if (wants_gradient(k, 1))
-    give(k, 1, c_neg(k->c, c_mul(k->c, G, c_conj(k->c, c_div(k->c, quotient(k), b_of(k))))));
-}
+GIVES_BOTH(div, through(k, G, 1),
+           c_neg(k->c, c_mul(k->c, G, c_conj(k->c, c_div(k->c, quotient(k), b_of(k))))))
 
 /* ---- powers ---------------------------------------------------------------------------------- */
 

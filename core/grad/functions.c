@@ -28,10 +28,7 @@ static void give_times(rule_run *k, const weir_tensor *slope)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-void zero_back(rule_run *k)
-{
-  give(k, 0, k->c->st ? NULL : zeros_of(k, &k->n->of[0]));
-}
+GIVES(zero, k->c->st ? NULL : zeros_of(k, &k->n->of[0]))
 
 /* Of two operands. */
 void steps_back(rule_run *k)
@@ -54,15 +51,8 @@ static const weir_tensor *bell(rule_run *k, double height)
   return c_mul_s(k->c, c_exp(k->c, c_neg(k->c, square(k, function_input(k)))), height);
 }
 
-void erf_back(rule_run *k)
-{
-  give_times(k, bell(k, M_2_SQRTPI));
-}
-
-void erfc_back(rule_run *k)
-{
-  give_times(k, bell(k, -M_2_SQRTPI));
-}
+GIVES(erf, c_mul(k->c, G, bell(k, M_2_SQRTPI)))
+GIVES(erfc, c_mul(k->c, G, bell(k, -M_2_SQRTPI)))
 
 /* As torch, calculated again: its result may be changed in place. */
 void erfinv_back(rule_run *k)
@@ -71,10 +61,7 @@ void erfinv_back(rule_run *k)
   give_times(k, c_mul_s(k->c, c_exp(k->c, square(k, r)), 1 / M_2_SQRTPI));
 }
 
-void lgamma_back(rule_run *k)
-{
-  give_times(k, c_digamma(k->c, function_input(k)));
-}
+GIVES(lgamma, c_mul(k->c, G, c_digamma(k->c, function_input(k))))
 
 /* The second derivative of log gamma, the sum of 1 / (x + i)^2 for all i: of the first 8, and of
  * the others from 9 on by Euler and Maclaurin: 1 / y + 1 / 2y^2 + 1 / 6y^3 - 1 / 30y^5 + ..., to
@@ -111,35 +98,12 @@ void digamma_back(rule_run *k)
 
 /* ---- exponentials, logarithms ---------------------------------------------------------------- */
 
-void log1p_back(rule_run *k)
-{
-  give(k, 0, c_div(k->c, G, c_add_s(k->c, function_input(k), 1)));
-}
-
-void expm1_back(rule_run *k)
-{
-  give_times(k, c_add_s(k->c, outcome(k, 0), 1));
-}
-
-void log2_back(rule_run *k)
-{
-  give(k, 0, c_div(k->c, G, c_mul_s(k->c, function_input(k), M_LN2)));
-}
-
-void log10_back(rule_run *k)
-{
-  give(k, 0, c_div(k->c, G, c_mul_s(k->c, function_input(k), M_LN10)));
-}
-
-void exp2_back(rule_run *k)
-{
-  give(k, 0, c_mul(k->c, c_mul_s(k->c, G, M_LN2), outcome(k, 0)));
-}
-
-void reciprocal_back(rule_run *k)
-{
-  give(k, 0, c_neg(k->c, c_mul(k->c, G, square(k, c_conj(k->c, outcome(k, 0))))));
-}
+GIVES(log1p, c_div(k->c, G, c_add_s(k->c, function_input(k), 1)))
+GIVES(expm1, c_mul(k->c, G, c_add_s(k->c, outcome(k, 0), 1)))
+GIVES(log2, c_div(k->c, G, c_mul_s(k->c, function_input(k), M_LN2)))
+GIVES(log10, c_div(k->c, G, c_mul_s(k->c, function_input(k), M_LN10)))
+GIVES(exp2, c_mul(k->c, c_mul_s(k->c, G, M_LN2), outcome(k, 0)))
+GIVES(reciprocal, c_neg(k->c, c_mul(k->c, G, square(k, c_conj(k->c, outcome(k, 0))))))
 
 /* number[0]: how far from 0 and 1 x is brought; below 0: it is not, and beyond them there is
  * none. */
@@ -191,10 +155,7 @@ void logaddexp2_back(rule_run *k)
 
 /* ---- angles ---------------------------------------------------------------------------------- */
 
-void tan_back(rule_run *k)
-{
-  give_times(k, c_add_s(k->c, square(k, outcome(k, 0)), 1));
-}
+GIVES(tan, c_mul(k->c, G, c_add_s(k->c, square(k, outcome(k, 0)), 1)))
 
 /* 1 / sqrt(sign x^2 + plus) */
 static const weir_tensor *root_slope(rule_run *k, double sign, double plus)
@@ -202,45 +163,14 @@ static const weir_tensor *root_slope(rule_run *k, double sign, double plus)
   return c_rsqrt(k->c, c_add_s(k->c, c_mul_s(k->c, square(k, function_input(k)), sign), plus));
 }
 
-void asin_back(rule_run *k)
-{
-  give_times(k, root_slope(k, -1, 1));
-}
-
-void acos_back(rule_run *k)
-{
-  give(k, 0, c_neg(k->c, c_mul(k->c, G, root_slope(k, -1, 1))));
-}
-
-void asinh_back(rule_run *k)
-{
-  give_times(k, root_slope(k, 1, 1));
-}
-
-void acosh_back(rule_run *k)
-{
-  give_times(k, root_slope(k, 1, -1));
-}
-
-void atan_back(rule_run *k)
-{
-  give(k, 0, c_div(k->c, G, c_add_s(k->c, square(k, function_input(k)), 1)));
-}
-
-void atanh_back(rule_run *k)
-{
-  give(k, 0, c_div(k->c, G, c_add_s(k->c, c_neg(k->c, square(k, function_input(k))), 1)));
-}
-
-void sinh_back(rule_run *k)
-{
-  give_times(k, c_cosh(k->c, function_input(k)));
-}
-
-void cosh_back(rule_run *k)
-{
-  give_times(k, c_sinh(k->c, function_input(k)));
-}
+GIVES(asin, c_mul(k->c, G, root_slope(k, -1, 1)))
+GIVES(acos, c_neg(k->c, c_mul(k->c, G, root_slope(k, -1, 1))))
+GIVES(asinh, c_mul(k->c, G, root_slope(k, 1, 1)))
+GIVES(acosh, c_mul(k->c, G, root_slope(k, 1, -1)))
+GIVES(atan, c_div(k->c, G, c_add_s(k->c, square(k, function_input(k)), 1)))
+GIVES(atanh, c_div(k->c, G, c_add_s(k->c, c_neg(k->c, square(k, function_input(k))), 1)))
+GIVES(sinh, c_mul(k->c, G, c_cosh(k->c, function_input(k))))
+GIVES(cosh, c_mul(k->c, G, c_sinh(k->c, function_input(k))))
 
 /* (y cos y - sin y) / (y x), y: pi x; 0 at 0. */
 void sinc_back(rule_run *k)
@@ -293,18 +223,11 @@ void fmod_back(rule_run *k)
 }
 
 /* Whether the sign was exchanged; 0 at 0. */
-void copysign_back(rule_run *k)
-{
-  if (wants_gradient(k, 0))
-    give(k, 0,
-         c_mul(k->c, G, c_mul(k->c, c_sign(k->c, function_input(k)), c_sign(k->c, outcome(k, 0)))));
-  if (wants_gradient(k, 1)) give(k, 1, zeros_of(k, &k->n->of[1]));
-}
-
-void nan_to_num_back(rule_run *k)
-{
-  give(k, 0, c_masked(k->c, c_isfinite(k->c, function_input(k)), G));
-}
+GIVES_BOTH(copysign,
+           c_mul(k->c, G,
+                 c_mul(k->c, c_sign(k->c, function_input(k)), c_sign(k->c, outcome(k, 0)))),
+           zeros_of(k, &k->n->of[1]))
+GIVES(nan_to_num, c_masked(k->c, c_isfinite(k->c, function_input(k)), G))
 
 /* Half to each of equals, all to a number next to NaN. */
 static void finite_extreme_back(rule_run *k, bool largest)

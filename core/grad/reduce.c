@@ -37,15 +37,8 @@ static double count_of(const rule_run *k)
   return n;
 }
 
-void sum_back(rule_run *k)
-{
-  give(k, 0, spread_gradient(k, G));
-}
-
-void mean_back(rule_run *k)
-{
-  give(k, 0, spread_gradient(k, c_div_s(k->c, G, count_of(k))));
-}
+GIVES(sum, spread_gradient(k, G))
+GIVES(mean, spread_gradient(k, c_div_s(k->c, G, count_of(k))))
 
 void nansum_back(rule_run *k)
 {
@@ -114,7 +107,7 @@ static const weir_tensor *variance_part(rule_run *k, const weir_tensor *g)
   if (k->c->st) return NULL;
   const weir_tensor *sum = c_sum_mask(k->c, a, mask_of(k), true);
   if (k->c->st) return NULL;
-  const weir_tensor *middle = c_div_scalar(k->c, sum, weir_float(n));
+  const weir_tensor *middle = c_div_s(k->c, sum, n);
   return c_mul(k->c, c_mul_s(k->c, restored(k, g), 2 / left), c_sub(k->c, a, middle));
 }
 

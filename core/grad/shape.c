@@ -9,16 +9,10 @@ static const weir_shape *shape_of_operand(const rule_run *k)
   return &k->n->of[0].shape;
 }
 
-void view_back(rule_run *k)
-{
-  give(k, 0, c_reshape(k->c, G, *shape_of_operand(k)));
-}
+GIVES(view, c_reshape(k->c, G, *shape_of_operand(k)))
 
 /* Who runs it sums what was repeated. */
-void expand_back(rule_run *k)
-{
-  give(k, 0, c_sum_to(k->c, G, shape_of_operand(k)));
-}
+GIVES(expand, c_sum_to(k->c, G, shape_of_operand(k)))
 
 void permute_back(rule_run *k)
 {
@@ -120,16 +114,8 @@ void diagonal_back(rule_run *k)
 
 /* ---- in place -------------------------------------------------------------------------------- */
 
-void copy_back(rule_run *k)
-{
-  if (wants_gradient(k, 0)) give(k, 0, zeros_of(k, &k->n->of[0]));
-  if (wants_gradient(k, 1)) give(k, 1, G);
-}
-
-void fill_back(rule_run *k)
-{
-  give(k, 0, zeros_of(k, &k->n->of[0]));
-}
+GIVES_BOTH(copy, zeros_of(k, &k->n->of[0]), G)
+GIVES(fill, zeros_of(k, &k->n->of[0]))
 
 /* ---- joined ---------------------------------------------------------------------------------- */
 
@@ -208,15 +194,8 @@ void repeat_back(rule_run *k)
   give(k, 0, c_reshape(k->c, c_sum_mask(k->c, g, (1u << lead) - 1, false), *s));
 }
 
-void triangle_back(rule_run *k)
-{
-  give(k, 0, N[1] ? c_tril(k->c, G, N[0]) : c_triu(k->c, G, N[0]));
-}
-
-void diag_embed_back(rule_run *k)
-{
-  give(k, 0, c_diagonal(k->c, G, N[0], (int)N[1], (int)N[2]));
-}
+GIVES(triangle, N[1] ? c_tril(k->c, G, N[0]) : c_triu(k->c, G, N[0]))
+GIVES(diag_embed, c_diagonal(k->c, G, N[0], (int)N[1], (int)N[2]))
 
 /* ---- borders --------------------------------------------------------------------------------- */
 

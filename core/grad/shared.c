@@ -154,21 +154,14 @@ static const weir_tensor *c_whole_with(rule_run *k, const weir_tensor *whole,
   return c_call(k->c, whole_with, dense, part, N);
 }
 
-void strided_back(rule_run *k)
-{
-  give(k, 0, c_call(k->c, whole_of, G, N));
-}
+GIVES(strided, c_call(k->c, whole_of, G, N))
 
 void strided_again(rule_run *k)
 {
   give(k, 0, c_part_of(k, G));
 }
 
-void strided_scatter_back(rule_run *k)
-{
-  if (wants_gradient(k, 0)) give(k, 0, c_whole_with(k, G, NULL));
-  if (wants_gradient(k, 1)) give(k, 1, c_part_of(k, G));
-}
+GIVES_BOTH(strided_scatter, c_whole_with(k, G, NULL), c_part_of(k, G))
 
 static weir_status part_node(grad_node **out, grad_node *whole, const int64_t *n, weir_dtype dtype,
                              weir_device device);

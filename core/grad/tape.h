@@ -172,6 +172,19 @@ static inline bool wants_gradient(const rule_run *k, int i)
 }
 /* The gradient of operand i. */
 void give(rule_run *k, int i, const weir_tensor *t);
+/* A rule whose operand 0 has this expression as its gradient. */
+#define GIVES(name, ...)                                                                           \
+  void name##_back(rule_run *k)                                                                    \
+  {                                                                                                \
+    give(k, 0, __VA_ARGS__);                                                                       \
+  }
+/* The same of operands 0 and 1, each of which is asked for or not. */
+#define GIVES_BOTH(name, first, second)                                                            \
+  void name##_back(rule_run *k)                                                                    \
+  {                                                                                                \
+    if (wants_gradient(k, 0)) give(k, 0, first);                                                   \
+    if (wants_gradient(k, 1)) give(k, 1, second);                                                  \
+  }
 /* The gradient of operand 1, which was written somewhere: in its shape, which may have more than
  * was read. */
 void give_written(rule_run *k, const weir_tensor *t);
