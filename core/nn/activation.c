@@ -69,22 +69,12 @@ weir_status weir_module_gelu(weir_module **out, const char *approximate)
   return plain_layer(out, &gelu_class, &(plain_data){.tanh = tanh});
 }
 
-static void glu_text(char *out, size_t room, const weir_module *m)
-{
-  (void)snprintf(out, room, "dim=%d", ((const plain_data *)m->data)->dim);
-}
-
-PLAIN(glu, "GLU", glu_text, (weir_module * *out, int dim), DATA(.dim = dim),
+PLAIN(glu, "GLU", dim_describe, (weir_module * *out, int dim), DATA(.dim = dim),
       weir_glu(out, x, d->dim))
 
 /* ---- PReLU ----------------------------------------------------------------------------------- */
 
-static weir_status prelu_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                 int count)
-{
-  weir_status st = plain_input(m, count);
-  return st ? st : weir_prelu(out, in[0], m->slot[0].t);
-}
+LAYER_FORWARD(void, prelu, weir_prelu(out, x, m->slot[0].t))
 
 static void prelu_text(char *out, size_t room, const weir_module *m)
 {

@@ -79,21 +79,12 @@ static weir_status convolution_layer(weir_module **out, const weir_module_class 
     weight.size[2 + i] = kernel[i];
     fan_in *= (double)kernel[i];
   }
-  convolution *copy = malloc(sizeof *copy);
-  if (!copy) return fail_memory("a module %s", kind->name);
-  *copy = c;
-  st = weir_module_new(&m, kind, copy);
+  st = layer_with(&m, kind, &c, sizeof c);
   return st ? st : layer_parameters(out, m, weight, channels[1], fan_in, &o->tensor, o->no_bias);
 }
 
 #define CONVOLUTION(fn, title, axis_count, turned)                                                 \
-  static weir_status fn##_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,       \
-                                  int count)                                                       \
-  {                                                                                                \
-    const convolution *c = m->data;                                                                \
-    weir_status st = plain_input(m, count);                                                        \
-    return st ? st : weir_##fn(out, in[0], m->slot[0].t, m->slot[1].t, &c->how);                   \
-  }                                                                                                \
+  LAYER_FORWARD(convolution, fn, weir_##fn(out, x, m->slot[0].t, m->slot[1].t, &d->how))           \
   PLAIN_CLASS(title, fn, convolution_describe)                                                     \
   weir_status weir_module_##fn(weir_module **out, int64_t in_channels, int64_t out_channels,       \
                                const int64_t *kernel, const weir_conv_layer_options *options)      \

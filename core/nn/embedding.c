@@ -13,13 +13,7 @@ typedef struct embedding_data {
   weir_embedding_with_options how; /* of an Embedding */
 } embedding_data;
 
-static weir_status embedding_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                     int count)
-{
-  const embedding_data *e = m->data;
-  weir_status st = plain_input(m, count);
-  return st ? st : weir_embedding_with(out, in[0], m->slot[0].t, &e->how);
-}
+LAYER_FORWARD(embedding_data, embedding, weir_embedding_with(out, x, m->slot[0].t, &d->how))
 
 static void embedding_describe(char *out, size_t room, const weir_module *m)
 {
@@ -65,23 +59,18 @@ static weir_status rows_layer(weir_module **out, const weir_module_class *kind,
                               const weir_options *o)
 {
   WEIR_MODULE m = NULL;
-  embedding_data *copy = malloc(sizeof *copy);
-  if (!copy) return fail_memory("a module %s", kind->name);
-  *copy = *e;
-  weir_status st = weir_module_new(&m, kind, copy);
+  weir_status st = layer_with(&m, kind, e, sizeof *e);
   if (!st) st = add_embedding_rows(m, count, size, o);
   if (!st) *out = weir_module_retain(m);
   return st;
 }
 
+PLAIN_CLASS("Embedding", embedding, embedding_describe)
+
 weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings, int64_t embedding_dim,
                                   const weir_embedding_options *options)
 {
   WEIR_REQUIRE_OUT(out);
-  static const weir_module_class kind = {.name = "Embedding",
-                                         .forward = embedding_forward,
-                                         .destroy = free,
-                                         .describe = embedding_describe};
   static const weir_embedding_options none = {0};
   const weir_embedding_options *o = options ? options : &none;
   embedding_data e = {.padded = o->has_padding, .padding_idx = o->padding_idx};
@@ -89,7 +78,7 @@ weir_status weir_module_embedding(weir_module **out, int64_t num_embeddings, int
   e.how =
       (weir_embedding_with_options){e.padded, e.padding_idx, o->max_norm,
                                     o->norm_type != 0 ? o->norm_type : 2, o->scale_grad_by_freq};
-  return st ? st : rows_layer(out, &kind, &e, num_embeddings, embedding_dim, &o->tensor);
+  return st ? st : rows_layer(out, &embedding_class, &e, num_embeddings, embedding_dim, &o->tensor);
 }
 
 /* ---- EmbeddingBag ---------------------------------------------------------------------------- */
@@ -117,15 +106,13 @@ static void embedding_bag_describe(char *out, size_t room, const weir_module *m)
                  weir_tensor_size(w, 1), modes[e->bag.mode], padding);
 }
 
+PLAIN_CLASS("EmbeddingBag", embedding_bag, embedding_bag_describe)
+
 weir_status weir_module_embedding_bag(weir_module **out, int64_t num_embeddings,
                                       int64_t embedding_dim,
                                       const weir_embedding_bag_layer_options *options)
 {
   WEIR_REQUIRE_OUT(out);
-  static const weir_module_class kind = {.name = "EmbeddingBag",
-                                         .forward = embedding_bag_forward,
-                                         .destroy = free,
-                                         .describe = embedding_bag_describe};
   static const weir_embedding_bag_layer_options none = {0};
   const weir_embedding_bag_layer_options *o = options ? options : &none;
   embedding_data e = {
@@ -134,5 +121,6 @@ weir_status weir_module_embedding_bag(weir_module **out, int64_t num_embeddings,
     return fail_invalid("mode has to be one of sum, mean or max");
   weir_status st = check_padding(&e, num_embeddings, "padding_idx");
   e.bag.padding_idx = e.padding_idx;
-  return st ? st : rows_layer(out, &kind, &e, num_embeddings, embedding_dim, &o->tensor);
+  return st ? st
+            : rows_layer(out, &embedding_bag_class, &e, num_embeddings, embedding_dim, &o->tensor);
 }

@@ -11,24 +11,6 @@
 
 enum { WEIGHT, BIAS };
 
-static weir_status one_input(const weir_module *m, int count)
-{
-  return count == 1
-             ? WEIR_OK
-             : fail_invalid("%s.forward() takes 1 tensor but %d were given", m->kind->name, count);
-}
-
-/* A layer with data of its own, a copy of `bytes` at `data`. */
-static weir_status layer(weir_module **out, const weir_module_class *kind, const void *data,
-                         size_t bytes)
-{
-  void *copy = malloc(bytes);
-  *out = NULL;
-  if (!copy) return fail_memory("a module %s", kind->name);
-  memcpy(copy, data, bytes);
-  return weir_module_new(out, kind, copy);
-}
-
 /* ---- parameters ------------------------------------------------------------------------------ */
 
 static weir_status add_uniform(weir_module *m, const char *name, weir_shape shape, double bound,
@@ -67,12 +49,7 @@ static weir_status with_parameters(weir_module **out, weir_module *m, weir_shape
 
 /* ---- Linear ---------------------------------------------------------------------------------- */
 
-static weir_status linear_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                  int count)
-{
-  weir_status st = one_input(m, count);
-  return st ? st : weir_linear(out, in[0], m->slot[WEIGHT].t, m->slot[BIAS].t);
-}
+LAYER_FORWARD(void, linear, weir_linear(out, x, m->slot[WEIGHT].t, m->slot[BIAS].t))
 
 static void linear_describe(char *out, size_t room, const weir_module *m)
 {
@@ -97,12 +74,8 @@ weir_status weir_module_linear(weir_module **out, int64_t in_features, int64_t o
 
 /* ---- Conv2d ---------------------------------------------------------------------------------- */
 
-static weir_status conv2d_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                  int count)
-{
-  weir_status st = one_input(m, count);
-  return st ? st : weir_conv2d(out, in[0], m->slot[WEIGHT].t, m->slot[BIAS].t, m->data);
-}
+LAYER_FORWARD(weir_conv2d_options, conv2d,
+              weir_conv2d(out, x, m->slot[WEIGHT].t, m->slot[BIAS].t, d))
 
 /* ", padding=(1, 1)", where it is not the default. */
 static size_t pair(char *out, size_t room, const char *name, const int64_t v[2], int64_t usual)
@@ -142,18 +115,18 @@ static weir_conv2d_options conv2d_defaults(const weir_layer_options *o)
   return c;
 }
 
+PLAIN_CLASS("Conv2d", conv2d, conv2d_describe)
+
 weir_status weir_module_conv2d(weir_module **out, int64_t in_channels, int64_t out_channels,
                                int64_t kernel, const weir_layer_options *options)
 {
   WEIR_REQUIRE_OUT(out);
-  static const weir_module_class kind = {
-      .name = "Conv2d", .forward = conv2d_forward, .destroy = free, .describe = conv2d_describe};
   weir_conv2d_options c = conv2d_defaults(options);
   weir_module *m;
   if (c.groups < 1) return fail_invalid("groups must be a positive integer");
   if (in_channels % c.groups) return fail_invalid("in_channels must be divisible by groups");
   if (out_channels % c.groups) return fail_invalid("out_channels must be divisible by groups");
-  weir_status st = layer(&m, &kind, &c, sizeof c);
+  weir_status st = layer_with(&m, &conv2d_class, &c, sizeof c);
   if (st) return st;
   int64_t inputs = in_channels / c.groups;
   return with_parameters(out, m, weir_shape(out_channels, inputs, kernel, kernel),
@@ -162,12 +135,7 @@ weir_status weir_module_conv2d(weir_module **out, int64_t in_channels, int64_t o
 
 /* ---- layers without parameters --------------------------------------------------------------- */
 
-static weir_status relu_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                int count)
-{
-  weir_status st = one_input(m, count);
-  return st ? st : weir_relu(out, in[0]);
-}
+LAYER_FORWARD(void, relu, weir_relu(out, x))
 
 weir_status weir_module_relu(weir_module **out)
 {
@@ -176,13 +144,7 @@ weir_status weir_module_relu(weir_module **out)
   return weir_module_new(out, &kind, NULL);
 }
 
-static weir_status flatten_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                   int count)
-{
-  const int *dims = m->data;
-  weir_status st = one_input(m, count);
-  return st ? st : weir_flatten(out, in[0], dims[0], dims[1]);
-}
+LAYER_FORWARD(int, flatten, weir_flatten(out, x, d[0], d[1]))
 
 static void flatten_describe(char *out, size_t room, const weir_module *m)
 {
@@ -190,21 +152,16 @@ static void flatten_describe(char *out, size_t room, const weir_module *m)
   (void)snprintf(out, room, "start_dim=%d, end_dim=%d", dims[0], dims[1]);
 }
 
+PLAIN_CLASS("Flatten", flatten, flatten_describe)
+
 weir_status weir_module_flatten(weir_module **out, int from, int to)
 {
   WEIR_REQUIRE(out);
-  static const weir_module_class kind = {
-      .name = "Flatten", .forward = flatten_forward, .destroy = free, .describe = flatten_describe};
   int dims[2] = {from, to};
-  return layer(out, &kind, dims, sizeof dims);
+  return layer_with(out, &flatten_class, dims, sizeof dims);
 }
 
-static weir_status max_pool2d_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                      int count)
-{
-  weir_status st = one_input(m, count);
-  return st ? st : weir_max_pool2d(out, in[0], m->data);
-}
+LAYER_FORWARD(weir_pool2d_options, max_pool2d, weir_max_pool2d(out, x, d))
 
 /* "2", or "(2, 3)" where the two differ. */
 static const char *layer_number(char *out, size_t room, const int64_t v[2], int64_t if_zero)
@@ -225,17 +182,15 @@ static void max_pool2d_describe(char *out, size_t room, const weir_module *m)
                  layer_number(text[3], sizeof text[3], p->dilation, 1));
 }
 
+PLAIN_CLASS("MaxPool2d", max_pool2d, max_pool2d_describe)
+
 weir_status weir_module_max_pool2d(weir_module **out, const weir_pool2d_options *options)
 {
   WEIR_REQUIRE_OUT(out, options);
-  static const weir_module_class kind = {.name = "MaxPool2d",
-                                         .forward = max_pool2d_forward,
-                                         .destroy = free,
-                                         .describe = max_pool2d_describe};
   weir_pool2d_options p = *options;
   for (int i = 0; i < 2; i++)
     if (!p.stride[i]) p.stride[i] = p.kernel[i];
-  return layer(out, &kind, &p, sizeof p);
+  return layer_with(out, &max_pool2d_class, &p, sizeof p);
 }
 
 /* ---- Sequential ------------------------------------------------------------------------------ */
@@ -243,7 +198,7 @@ weir_status weir_module_max_pool2d(weir_module **out, const weir_pool2d_options 
 static weir_status sequential_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                       int count)
 {
-  weir_status st = one_input(m, count);
+  weir_status st = plain_input(m, count);
   weir_tensor *x = st ? NULL : weir_tensor_retain(in[0]);
   for (size_t i = 0; !st && i < m->children; i++) {
     weir_tensor *y = NULL;
@@ -278,20 +233,23 @@ weir_status weir_module_append(weir_module *m, weir_module *child)
   return weir_module_add(m, name, child);
 }
 
-weir_status weir_module_sequential(weir_module **out, weir_module *const *children, size_t count)
+weir_status layer_of_children(weir_module **out, const weir_module_class *kind,
+                              weir_module *const *children, size_t count, const char *function)
 {
-  WEIR_REQUIRE_OUT(out);
-  if (count) WEIR_REQUIRE(children);
-  weir_module *m;
-  weir_status st = weir_module_new(&m, &sequential, NULL);
+  WEIR_MODULE m = NULL;
+  weir_status st = weir_module_new(&m, kind, NULL);
   for (size_t i = 0; i < count; i++)
     if (st)
       weir_module_release(children[i]);
     else
-      st = children[i] ? weir_module_append(m, children[i]) : no_child(__func__, i);
-  if (st)
-    weir_module_release(m);
-  else
-    *out = m;
+      st = children[i] ? weir_module_append(m, children[i]) : no_child(function, i);
+  if (!st) *out = weir_module_retain(m);
   return st;
+}
+
+weir_status weir_module_sequential(weir_module **out, weir_module *const *children, size_t count)
+{
+  WEIR_REQUIRE_OUT(out);
+  if (count) WEIR_REQUIRE(children);
+  return layer_of_children(out, &sequential, children, count, __func__);
 }

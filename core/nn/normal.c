@@ -1,9 +1,8 @@
 /* normal.c: layers of normalisation. Their parameters and buffers are slots at fixed places, so
  * that a call looks up no name; what a layer does not have is a slot without a tensor. */
 #include <string.h>
-#include "core/nn/module.h"
+#include "core/nn/plain.h"
 #include "core/nn/text.h"
-#include "core/weir/layers.h"
 
 enum { WEIGHT, BIAS, MEAN, VAR, TRACKED };
 
@@ -69,10 +68,7 @@ static weir_status normal_layer(weir_module **out, const weir_module_class *kind
   static const weir_options none = {0};
   const weir_options *tensor = o ? &o->tensor : &none;
   WEIR_MODULE m = NULL;
-  normal_data *copy = malloc(sizeof *copy);
-  if (!copy) return fail_memory("a module %s", kind->name);
-  *copy = *d;
-  weir_status st = weir_module_new(&m, kind, copy);
+  weir_status st = layer_with(&m, kind, d, sizeof *d);
   if (!st) st = add_filled(m, "weight", d->affine, weir_ones, shape, tensor);
   if (!st && strcmp(kind->name, "RMSNorm") != 0)
     st = add_filled(m, "bias", d->bias, weir_zeros, shape, tensor);
@@ -82,13 +78,6 @@ static weir_status normal_layer(weir_module **out, const weir_module_class *kind
 }
 
 /* ---- BatchNorm, InstanceNorm ----------------------------------------------------------------- */
-
-static weir_status check_one(const weir_module *m, int count)
-{
-  return count == 1
-             ? WEIR_OK
-             : fail_invalid("%s.forward() takes 1 tensor but %d were given", m->kind->name, count);
-}
 
 /* Inputs of the dimensions `least` and `most`. */
 static weir_status check_dims(const weir_tensor *in, int least, int most)
@@ -120,7 +109,7 @@ static weir_status batch_norm_forward(weir_tensor **out, weir_module *m, weir_te
   const normal_data *d = m->data;
   const module_slot *s = m->slot;
   weir_batch_norm_options o = {.eps = d->eps};
-  weir_status st = check_one(m, count);
+  weir_status st = plain_input(m, count);
   if (!st) st = check_dims(in[0], d->axes + 2 - (d->axes == 1), d->axes + 2);
   if (st) return st;
   bool training = weir_module_is_training(m);
@@ -148,7 +137,7 @@ static weir_status instance_norm_forward(weir_tensor **out, weir_module *m, weir
   WEIR_TENSOR batch = NULL;
   WEIR_TENSOR normal = NULL;
   weir_batch_norm_options o = {.eps = d->eps, .momentum = d->momentum};
-  weir_status st = check_one(m, count);
+  weir_status st = plain_input(m, count);
   if (!st) st = check_dims(in[0], d->axes + 1, d->axes + 2);
   if (!st) st = check_channels(d, in[0]);
   if (st) return st;
@@ -172,55 +161,41 @@ static void statistics_describe(char *out, size_t room, const weir_module *m)
                  bool_text(d->bias), bool_text(d->running));
 }
 
-#define BATCH_NORM(n)                                                                              \
-  weir_status weir_module_batch_norm##n##d(weir_module **out, int64_t channels,                    \
-                                           const weir_norm_layer_options *options)                 \
-  {                                                                                                \
-    WEIR_REQUIRE_OUT(out);                                                                         \
-    static const weir_module_class kind = {.name = "BatchNorm" #n "d",                             \
-                                           .forward = batch_norm_forward,                          \
-                                           .destroy = free,                                        \
-                                           .describe = statistics_describe};                       \
-    normal_data d = normal_of(options);                                                            \
-    d.axes = n;                                                                                    \
-    d.channels = channels;                                                                         \
-    return normal_layer(out, &kind, &d, weir_shape(channels), options);                            \
-  }
-BATCH_NORM(1)
-BATCH_NORM(2)
-BATCH_NORM(3)
+/* Of InstanceNorm, which has parameters and statistics where they are asked for. */
+static normal_data instance_of(const weir_norm_layer_options *o)
+{
+  normal_data d = normal_of(o);
+  d.affine = o && o->affine;
+  d.bias = d.affine && !o->no_bias;
+  d.running = o && o->running;
+  return d;
+}
 
-#define INSTANCE_NORM(n)                                                                           \
-  weir_status weir_module_instance_norm##n##d(weir_module **out, int64_t channels,                 \
-                                              const weir_norm_layer_options *options)              \
+#define STATISTICS_NORM(fn, title, n, data_of)                                                     \
+  weir_status weir_module_##fn##n##d(weir_module **out, int64_t channels,                          \
+                                     const weir_norm_layer_options *options)                       \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out);                                                                         \
-    static const weir_module_class kind = {.name = "InstanceNorm" #n "d",                          \
-                                           .forward = instance_norm_forward,                       \
+    static const weir_module_class kind = {.name = title #n "d",                                   \
+                                           .forward = fn##_forward,                                \
                                            .destroy = free,                                        \
                                            .describe = statistics_describe};                       \
-    normal_data d = normal_of(options);                                                            \
+    normal_data d = data_of(options);                                                              \
     d.axes = n;                                                                                    \
     d.channels = channels;                                                                         \
-    d.affine = options && options->affine;                                                         \
-    d.bias = d.affine && !options->no_bias;                                                        \
-    d.running = options && options->running;                                                       \
     return normal_layer(out, &kind, &d, weir_shape(channels), options);                            \
   }
-INSTANCE_NORM(1)
-INSTANCE_NORM(2)
-INSTANCE_NORM(3)
+STATISTICS_NORM(batch_norm, "BatchNorm", 1, normal_of)
+STATISTICS_NORM(batch_norm, "BatchNorm", 2, normal_of)
+STATISTICS_NORM(batch_norm, "BatchNorm", 3, normal_of)
+STATISTICS_NORM(instance_norm, "InstanceNorm", 1, instance_of)
+STATISTICS_NORM(instance_norm, "InstanceNorm", 2, instance_of)
+STATISTICS_NORM(instance_norm, "InstanceNorm", 3, instance_of)
 
 /* ---- LayerNorm, RMSNorm, GroupNorm ----------------------------------------------------------- */
 
-static weir_status layer_norm_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                      int count)
-{
-  const normal_data *d = m->data;
-  weir_status st = check_one(m, count);
-  return st ? st
-            : weir_layer_norm(out, in[0], d->shape, m->slot[WEIGHT].t, m->slot[BIAS].t, d->eps);
-}
+LAYER_FORWARD(normal_data, layer_norm,
+              weir_layer_norm(out, x, d->shape, m->slot[WEIGHT].t, m->slot[BIAS].t, d->eps))
 
 static void layer_norm_describe(char *out, size_t room, const weir_module *m)
 {
@@ -231,26 +206,18 @@ static void layer_norm_describe(char *out, size_t room, const weir_module *m)
                  bool_text(d->affine), bool_text(d->bias));
 }
 
+PLAIN_CLASS("LayerNorm", layer_norm, layer_norm_describe)
+
 weir_status weir_module_layer_norm(weir_module **out, weir_shape shape,
                                    const weir_norm_layer_options *options)
 {
   WEIR_REQUIRE_OUT(out);
-  static const weir_module_class kind = {.name = "LayerNorm",
-                                         .forward = layer_norm_forward,
-                                         .destroy = free,
-                                         .describe = layer_norm_describe};
   normal_data d = normal_of(options);
   d.shape = shape;
-  return normal_layer(out, &kind, &d, shape, options);
+  return normal_layer(out, &layer_norm_class, &d, shape, options);
 }
 
-static weir_status rms_norm_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                    int count)
-{
-  const normal_data *d = m->data;
-  weir_status st = check_one(m, count);
-  return st ? st : weir_rms_norm(out, in[0], d->shape, m->slot[WEIGHT].t, d->eps);
-}
+LAYER_FORWARD(normal_data, rms_norm, weir_rms_norm(out, x, d->shape, m->slot[WEIGHT].t, d->eps))
 
 static void rms_norm_describe(char *out, size_t room, const weir_module *m)
 {
@@ -261,28 +228,20 @@ static void rms_norm_describe(char *out, size_t room, const weir_module *m)
                  d->eps < 0 ? "None" : float_text(&eps, d->eps), bool_text(d->affine));
 }
 
+PLAIN_CLASS("RMSNorm", rms_norm, rms_norm_describe)
+
 weir_status weir_module_rms_norm(weir_module **out, weir_shape shape,
                                  const weir_norm_layer_options *options)
 {
   WEIR_REQUIRE_OUT(out);
-  static const weir_module_class kind = {.name = "RMSNorm",
-                                         .forward = rms_norm_forward,
-                                         .destroy = free,
-                                         .describe = rms_norm_describe};
   normal_data d = normal_of(options);
   d.shape = shape;
   if (!options || options->eps == 0) d.eps = -1;
-  return normal_layer(out, &kind, &d, shape, options);
+  return normal_layer(out, &rms_norm_class, &d, shape, options);
 }
 
-static weir_status group_norm_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
-                                      int count)
-{
-  const normal_data *d = m->data;
-  weir_status st = check_one(m, count);
-  return st ? st
-            : weir_group_norm(out, in[0], d->groups, m->slot[WEIGHT].t, m->slot[BIAS].t, d->eps);
-}
+LAYER_FORWARD(normal_data, group_norm,
+              weir_group_norm(out, x, d->groups, m->slot[WEIGHT].t, m->slot[BIAS].t, d->eps))
 
 static void group_norm_describe(char *out, size_t room, const weir_module *m)
 {
@@ -292,19 +251,17 @@ static void group_norm_describe(char *out, size_t room, const weir_module *m)
                  d->channels, float_text(&eps, d->eps), bool_text(d->affine), bool_text(d->bias));
 }
 
+PLAIN_CLASS("GroupNorm", group_norm, group_norm_describe)
+
 weir_status weir_module_group_norm(weir_module **out, int64_t groups, int64_t channels,
                                    const weir_norm_layer_options *options)
 {
   WEIR_REQUIRE_OUT(out);
-  static const weir_module_class kind = {.name = "GroupNorm",
-                                         .forward = group_norm_forward,
-                                         .destroy = free,
-                                         .describe = group_norm_describe};
   normal_data d = normal_of(options);
   d.groups = groups;
   d.channels = channels;
   if (groups < 1 || channels % groups)
     return fail_invalid("num_channels (%lld) must be divisible by num_groups (%lld)",
                         (long long)channels, (long long)groups);
-  return normal_layer(out, &kind, &d, weir_shape(channels), options);
+  return normal_layer(out, &group_norm_class, &d, weir_shape(channels), options);
 }

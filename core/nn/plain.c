@@ -4,13 +4,19 @@
 #include "core/nn/plain.h"
 #include "core/nn/text.h"
 
-weir_status plain_layer(weir_module **out, const weir_module_class *kind, const plain_data *d)
+weir_status layer_with(weir_module **out, const weir_module_class *kind, const void *data,
+                       size_t bytes)
 {
-  plain_data *copy = malloc(sizeof *copy);
+  void *copy = malloc(bytes);
   *out = NULL;
   if (!copy) return fail_memory("a module %s", kind->name);
-  *copy = *d;
+  memcpy(copy, data, bytes);
   return weir_module_new(out, kind, copy);
+}
+
+weir_status plain_layer(weir_module **out, const weir_module_class *kind, const plain_data *d)
+{
+  return layer_with(out, kind, d, sizeof *d);
 }
 
 weir_status plain_input(const weir_module *m, int count)
@@ -139,7 +145,7 @@ ADAPTIVE(3, max, "AdaptiveMaxPool3d")
 
 /* ---- functions of one tensor ----------------------------------------------------------------- */
 
-static void dim_describe(char *out, size_t room, const weir_module *m)
+void dim_describe(char *out, size_t room, const weir_module *m)
 {
   (void)snprintf(out, room, "dim=%d", ((const plain_data *)m->data)->dim);
 }
@@ -217,16 +223,7 @@ weir_status weir_module_list(weir_module **out, weir_module *const *children, si
 {
   WEIR_REQUIRE_OUT(out);
   if (count) WEIR_REQUIRE(children);
-  WEIR_MODULE m = NULL;
-  weir_status st = weir_module_new(&m, &module_list_class, NULL);
-  for (size_t i = 0; i < count; i++)
-    if (st)
-      weir_module_release(children[i]);
-    else
-      st = children[i] ? weir_module_append(m, children[i])
-                       : fail_invalid("%s: module '%zu' is NULL", __func__, i);
-  if (!st) *out = weir_module_retain(m);
-  return st;
+  return layer_of_children(out, &module_list_class, children, count, __func__);
 }
 
 weir_status weir_module_dict(weir_module **out)

@@ -24,8 +24,15 @@ typedef struct plain_data {
   weir_scalar value;  /* of ConstantPad */
 } plain_data;
 
-/* A layer with a copy of d. Errors: ENOMEM. */
+/* A layer with a copy of `bytes` at data, which is freed with it; of d. Errors: ENOMEM. */
+weir_status layer_with(weir_module **out, const weir_module_class *kind, const void *data,
+                       size_t bytes);
 weir_status plain_layer(weir_module **out, const weir_module_class *kind, const plain_data *d);
+/* A module of these, which are stolen. Errors: EINVAL, of `function`: one is NULL. */
+weir_status layer_of_children(weir_module **out, const weir_module_class *kind,
+                              weir_module *const *children, size_t count, const char *function);
+/* "dim=1" of a plain_data. */
+void dim_describe(char *out, size_t room, const weir_module *m);
 /* Errors: EINVAL, it is not called with one tensor, or with `wanted`. */
 weir_status plain_input(const weir_module *m, int count);
 weir_status plain_inputs(const weir_module *m, int count, int wanted);
@@ -35,17 +42,18 @@ weir_status plain_inputs(const weir_module *m, int count, int wanted);
 weir_status layer_parameters(weir_module **out, weir_module *m, weir_shape weight, int64_t outputs,
                              double fan_in, const weir_options *tensor, bool no_bias);
 
-/* A layer's forward: an expression of its input `x` and its arguments `d`. */
-#define PLAIN_FORWARD(name, ...)                                                                   \
+/* A layer's forward: an expression of its input `x` and its data `d`; of plain_data. */
+#define LAYER_FORWARD(type, name, ...)                                                             \
   static weir_status name##_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,     \
                                     int count)                                                     \
   {                                                                                                \
-    const plain_data *d = m->data;                                                                 \
+    const type *d = m->data;                                                                       \
     (void)d;                                                                                       \
     weir_status st = plain_input(m, count);                                                        \
     weir_tensor *x = st ? NULL : in[0];                                                            \
     return st ? st : (__VA_ARGS__);                                                                \
   }
+#define PLAIN_FORWARD(name, ...) LAYER_FORWARD(plain_data, name, __VA_ARGS__)
 
 /* The same of `wanted` inputs, `in`. */
 #define PLAIN_FORWARD_OF(wanted, name, ...)                                                        \
