@@ -141,7 +141,7 @@ static weir_status unseen_rows(weir_tensor **out, const weir_tensor *mask)
   weir_scalar found = weir_bool(true);
   *out = NULL;
   if (!mask->numel) return WEIR_OK;
-  weir_tensor *rows = c_eq_scalar(c, c_amax_dim(c, mask, -1, true), weir_float(-(double)INFINITY));
+  weir_tensor *rows = c_eq_s(c, c_amax_dim(c, mask, -1, true), -(double)INFINITY);
   if (!c->st && device_of_tensor(mask).type == WEIR_DEVICE_CPU) {
     any = c_any(c, rows);
     c_do(c, weir_item(&found, any));

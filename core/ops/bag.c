@@ -240,7 +240,7 @@ static weir_status largest_of_bags(weir_tensor **out, const bags *b, const weir_
   c_do(c, places ? taken_rows(out, b, rows, places, number)
                  : bag_extremes(out, b, rows, index, WEIR_SCATTER_AMAX));
   if (c->st || !padding) return c->st;
-  weir_tensor *empty = c_eq_scalar(c, *out, weir_float(-INFINITY));
+  weir_tensor *empty = c_eq_s(c, *out, -INFINITY);
   return c->st ? c->st : weir_masked_fill_(*out, empty, weir_int(0));
 }
 

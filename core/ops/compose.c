@@ -24,7 +24,7 @@ static weir_status covariance(weir_tensor **out, const weir_tensor *rows, int64_
   weir_tensor *off = c_sub(c, rows, c_mean_dim(c, rows, 1, true));
   weir_tensor *turned = c_t(c, off);
   weir_tensor *product = c_call(c, weir_mm, off, turned);
-  weir_tensor *quotient = c_div_scalar(c, product, weir_float(left > 0 ? (double)left : 0));
+  weir_tensor *quotient = c_div_s(c, product, left > 0 ? (double)left : 0);
   if (c->st) return c->st;
   return weir_reshape(out, quotient,
                       rows->size[0] == 1 ? weir_shape_of(0, NULL) : weir_tensor_shape(quotient));
@@ -106,7 +106,7 @@ weir_status weir_cumulative_trapezoid(weir_tensor **out, const weir_tensor *y, d
   if (c->st) return c->st;
   if (!y->size[at]) return weir_clone(out, y);
   weir_tensor *pairs = c_call(c, neighbours_of, y, at);
-  return calc_give(c, out, c_mul_scalar(c, c_call(c, weir_cumsum, pairs, at), weir_float(dx / 2)));
+  return calc_give(c, out, c_mul_s(c, c_call(c, weir_cumsum, pairs, at), dx / 2));
 }
 
 /* ---- bounded norms --------------------------------------------------------------------------- */
@@ -117,8 +117,8 @@ static weir_status norm_factors(weir_tensor **out, const weir_tensor *a, double 
 {
   CALC(c);
   weir_tensor *norm = c_call(c, weir_norm_dims, a, p, dims, count, true);
-  weir_tensor *above = c_gt_scalar(c, norm, weir_float(maxnorm));
-  weir_tensor *more = c_add_scalar(c, norm, weir_float(1e-7));
+  weir_tensor *above = c_gt_s(c, norm, maxnorm);
+  weir_tensor *more = c_add_s(c, norm, 1e-7);
   weir_tensor *scale = c_scalar_div(c, weir_float(maxnorm), more);
   return calc_give(c, out, c_where(c, above, scale, c_ones_like(c, scale, NULL)));
 }

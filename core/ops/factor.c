@@ -53,10 +53,7 @@ static weir_status check_factors(const weir_tensor *a, const char *name, bool sq
 
 static int64_t count_matrices(const weir_tensor *a)
 {
-  int64_t count = 1;
-  for (int i = 0; i < a->dims - 2; i++)
-    count *= a->size[i];
-  return count;
+  return sizes_product(a->size, 0, a->dims - 2);
 }
 
 static int64_t rows_of(const weir_tensor *a)
@@ -530,9 +527,8 @@ static weir_status exchange_rows(int64_t *order, const int32_t *pivots, int64_t 
 static weir_status row_order(weir_tensor **out, const weir_tensor *pivots, int64_t rows)
 {
   weir_shape shape = shape_of_tensor(pivots);
-  int64_t count = shape.size[shape.count - 1], batch = 1;
-  for (int i = 0; i < shape.count - 1; i++)
-    batch *= shape.size[i];
+  int64_t count = shape.size[shape.count - 1],
+          batch = sizes_product(shape.size, 0, shape.count - 1);
   shape.size[shape.count - 1] = rows;
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(pivots)};
   size_t bytes = (size_t)pivots->numel * sizeof(int32_t);
@@ -1014,7 +1010,7 @@ static weir_status singular_cutoff(weir_tensor **out, const svd_parts *p, const 
 {
   CALC(c);
   if (rtol < 0) rtol = usual_rtol(a);
-  return calc_give(c, out, c_mul_scalar(c, c_amax_dim(c, p->s, -1, true), weir_float(rtol)));
+  return calc_give(c, out, c_mul_s(c, c_amax_dim(c, p->s, -1, true), rtol));
 }
 
 /* V S^+ U^T. */

@@ -211,10 +211,10 @@ static weir_status pool_powers(weir_tensor **out, const weir_tensor *a, double p
     o.kernel[i] = options->kernel[i], o.stride[i] = options->stride[i];
     places *= (double)o.kernel[i];
   }
-  weir_tensor *powers = c_pow_scalar(c, a, weir_float(p));
+  weir_tensor *powers = c_pow_s(c, a, p);
   weir_tensor *mean = c_call(c, average, powers, &o);
   weir_tensor *sign = c_call(c, weir_sign, mean);
-  weir_tensor *sum = c_mul_scalar(c, c_mul(c, sign, c_relu(c, c_abs(c, mean))), weir_float(places));
+  weir_tensor *sum = c_mul_s(c, c_mul(c, sign, c_relu(c, c_abs(c, mean))), places);
   return c->st ? c->st : weir_pow_scalar(out, sum, weir_float(1 / p));
 }
 

@@ -89,9 +89,9 @@ static weir_status parts_of_range(weir_tensor **out, const weir_tensor *flat, in
   CALC(c);
   weir_scalar last = weir_int(bins - 1);
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(flat)};
-  weir_tensor *low = c_ge_scalar(c, flat, weir_float(least));
-  weir_tensor *inside = c_logical_and(c, low, c_le_scalar(c, flat, weir_float(most)));
-  weir_tensor *x = c_sub_scalar(c, flat, weir_float(least));
+  weir_tensor *low = c_ge_s(c, flat, least);
+  weir_tensor *inside = c_logical_and(c, low, c_le_s(c, flat, most));
+  weir_tensor *x = c_sub_s(c, flat, least);
   c_do(c, weir_mul_scalar_(x, weir_float((double)bins)));
   c_do(c, weir_div_scalar_(x, weir_float(most - least)));
   weir_tensor *part = c_to_dtype(c, x, WEIR_INT64);

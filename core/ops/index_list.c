@@ -127,10 +127,7 @@ static weir_status find_together(index_list *l)
 
 static int64_t list_numel(const index_list *l)
 {
-  int64_t n = 1;
-  for (int d = 0; d < l->together.count; d++)
-    n *= l->together.size[d];
-  return n;
+  return sizes_product(l->together.size, 0, l->together.count);
 }
 
 static weir_status make_list(index_list *l, const weir_tensor *t, const weir_tensor *const *indices,

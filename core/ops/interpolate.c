@@ -161,9 +161,7 @@ weir_status resample_run(weir_tensor **out, const weir_tensor *a, weir_resample 
 {
   CALC(c);
   weir_shape shape = shape_of_tensor(a);
-  r->planes = 1;
-  for (int d = 0; d < a->dims - axes; d++)
-    r->planes *= a->size[d];
+  r->planes = sizes_product(a->size, 0, a->dims - axes);
   for (int i = 0; i < axes; i++)
     shape.size[a->dims - axes + i] = (r->back ? r->in : r->out)[3 - axes + i];
   weir_tensor *dense = c_contiguous(c, a);

@@ -446,8 +446,7 @@ static weir_status distance_by_rows(weir_tensor **out, const weir_tensor *a, con
                                     weir_shape shape, double p)
 {
   int64_t rows = a->size[a->dims - 2], each = b->size[b->dims - 2] * a->size[a->dims - 1];
-  for (int i = 0; i < shape.count - 2; i++)
-    each *= shape.size[i];
+  each *= sizes_product(shape.size, 0, shape.count - 2);
   int64_t block = each < CDIST_BLOCK ? CDIST_BLOCK / each : 1, count = (rows + block - 1) / block;
   if (count == 1) return distance_block(out, a, b, 0, rows, p);
   weir_tensor **part = calloc((size_t)count, sizeof(weir_tensor *));
@@ -476,8 +475,7 @@ weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tenso
   if (shape.count + 3 > WEIR_DIMS)
     return fail_unsupported("cdist: more than %d dimensions of batch", WEIR_DIMS - 3);
   int64_t m = a->size[a->dims - 2], n = b->size[b->dims - 2], k = a->size[a->dims - 1], all = m * n;
-  for (int i = 0; i < shape.count; i++)
-    all *= shape.size[i];
+  all *= sizes_product(shape.size, 0, shape.count);
   shape.size[shape.count++] = m;
   shape.size[shape.count++] = n;
   if (!all || !k) {

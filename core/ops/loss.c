@@ -270,8 +270,8 @@ static weir_status smoothed_entropy(weir_tensor **out, const class_loss *c)
   CALC(k);
   weir_tensor *losses = c_call(k, losses_of_classes, c, false);
   weir_tensor *all = c_call(k, losses_of_classes, c, true);
-  weir_tensor *part = c_mul_scalar(k, all, weir_float(c->smoothing / (double)c->classes));
-  return calc_give(k, out, c_add(k, part, c_mul_scalar(k, losses, weir_float(1 - c->smoothing))));
+  weir_tensor *part = c_mul_s(k, all, c->smoothing / (double)c->classes);
+  return calc_give(k, out, c_add(k, part, c_mul_s(k, losses, 1 - c->smoothing)));
 }
 
 weir_status weir_cross_entropy(weir_tensor **out, const weir_tensor *a, const weir_tensor *target,
@@ -347,11 +347,10 @@ static weir_status bent(weir_tensor **out, const weir_tensor *size, double bound
                         double curve, double slope, double shift)
 {
   CALC(c);
-  weir_tensor *within =
-      at ? c_le_scalar(c, size, weir_float(bound)) : c_lt_scalar(c, size, weir_float(bound));
+  weir_tensor *within = at ? c_le_s(c, size, bound) : c_lt_s(c, size, bound);
   weir_tensor *square = c_mul(c, size, size);
-  weir_tensor *low = c_mul_scalar(c, square, weir_float(curve));
-  weir_tensor *high = c_sub_scalar(c, c_mul_scalar(c, size, weir_float(slope)), weir_float(shift));
+  weir_tensor *low = c_mul_s(c, square, curve);
+  weir_tensor *high = c_sub_s(c, c_mul_scalar(c, size, weir_float(slope)), shift);
   return c->st ? c->st : weir_where(out, within, low, high);
 }
 
@@ -607,7 +606,7 @@ weir_status weir_cosine_embedding_loss(weir_tensor **out, const weir_tensor *a,
   weir_tensor *cosine = c_call(c, row_cosines, a, b);
   weir_tensor *negative = c_neg(c, cosine);
   c_do(c, weir_add_scalar_(negative, weir_int(1)));
-  weir_tensor *above = c_sub_scalar(c, cosine, weir_float(margin));
+  weir_tensor *above = c_sub_s(c, cosine, margin);
   weir_tensor *beyond = c_call(c, clamp_positive, above);
   weir_tensor *first = c_call(c, where_target, target, 1, negative);
   weir_tensor *losses = c_add(c, first, c_call(c, where_target, target, -1, beyond));
@@ -630,7 +629,7 @@ weir_status weir_margin_ranking_loss(weir_tensor **out, const weir_tensor *a, co
         shape_format(&z, shape_of_tensor(target)));
   c->st = check_reduction(reduction);
   weir_tensor *off = c_sub(c, a, b);
-  weir_tensor *sum = c_add_scalar(c, c_mul(c, c_neg(c, target), off), weir_float(margin));
+  weir_tensor *sum = c_add_s(c, c_mul(c, c_neg(c, target), off), margin);
   weir_tensor *losses = c_call(c, clamp_positive, sum);
   return c->st ? c->st : reduced(out, losses, reduction);
 }
@@ -675,7 +674,7 @@ weir_status weir_triplet_margin_loss(weir_tensor **out, const weir_tensor *a,
   c->st = check_reduction(reduction);
   weir_tensor *near = c_call(c, weir_pairwise_distance, a, positive_one, p, 1e-6, false);
   weir_tensor *far = c_call(c, weir_pairwise_distance, a, negative_one, p, 1e-6, false);
-  weir_tensor *sum = c_add_scalar(c, c_sub(c, near, far), weir_float(margin));
+  weir_tensor *sum = c_add_s(c, c_sub(c, near, far), margin);
   weir_tensor *losses = c_call(c, clamp_positive, sum);
   return c->st ? c->st : reduced(out, losses, reduction);
 }

@@ -138,9 +138,7 @@ static weir_status run_batches(const compute_target *t, const product *p, weir_g
                                const weir_tensor *out)
 {
   int inner = p->dims ? p->dims - 1 : 0;
-  int64_t at[WEIR_DIMS] = {0}, from[3] = {0}, count = 1;
-  for (int i = 0; i < inner; i++)
-    count *= p->size[i];
+  int64_t at[WEIR_DIMS] = {0}, from[3] = {0}, count = sizes_product(p->size, 0, inner);
   g->batch = p->dims ? p->size[inner] : 1;
   g->stepa = p->dims ? p->step[0][inner] : 0;
   g->stepb = p->dims ? p->step[1][inner] : 0;
@@ -244,9 +242,7 @@ static weir_status check_dot(const weir_tensor *a, const weir_tensor *b)
 static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, const weir_tensor *b,
                              int64_t k, int64_t k2)
 {
-  int64_t count = 1;
-  for (int i = 0; i < batch->count; i++)
-    count *= batch->size[i];
+  int64_t count = sizes_product(batch->size, 0, batch->count);
   if (k != k2)
     return fail_invalid("Expected size for first two dimensions of batch2 tensor to be: [%lld, "
                         "%lld] but got: [%lld, %lld].",
@@ -500,9 +496,7 @@ weir_status weir_baddbmm(weir_tensor **out, const weir_tensor *c, const weir_ten
  * copy. */
 static weir_status fold(weir_tensor **out, const weir_tensor *a)
 {
-  int64_t k = a->size[a->dims - 1], rows = 1;
-  for (int i = 0; i < a->dims - 1; i++)
-    rows *= a->size[i];
+  int64_t k = a->size[a->dims - 1], rows = sizes_product(a->size, 0, a->dims - 1);
   return weir_reshape(out, a, weir_shape(rows, k));
 }
 
@@ -511,9 +505,7 @@ static weir_status matmul_folded(weir_tensor **out, const weir_tensor *a, const 
 {
   CALC(c);
   weir_shape shape = shape_of_tensor(a);
-  int64_t count = 1;
-  for (int i = 0; i < a->dims - 1; i++)
-    count *= a->size[i];
+  int64_t count = sizes_product(a->size, 0, a->dims - 1);
   if (b->dims == 1)
     c->st = check_mv(a, b, count);
   else if (a->size[a->dims - 1] != b->size[0])

@@ -187,10 +187,7 @@ static weir_status check_rows(const weir_tensor *a, weir_shape shape, const weir
 
 static int64_t elements_in(weir_shape shape)
 {
-  int64_t count = 1;
-  for (int i = 0; i < shape.count; i++)
-    count *= shape.size[i];
-  return count;
+  return sizes_product(shape.size, 0, shape.count);
 }
 
 weir_status weir_layer_norm(weir_tensor **out, const weir_tensor *a, weir_shape shape,
@@ -286,8 +283,8 @@ static weir_status moved(weir_tensor **out, const weir_tensor *running, const we
   CALC(c);
   if (!running) return WEIR_OK;
   weir_tensor *row = c_call(c, weir_reshape, now, shape_of_tensor(running));
-  weir_tensor *part = c_mul_scalar(c, row, weir_float(momentum * more));
-  return calc_give(c, out, c_add(c, c_mul_scalar(c, running, weir_float(1 - momentum)), part));
+  weir_tensor *part = c_mul_s(c, row, momentum * more);
+  return calc_give(c, out, c_add(c, c_mul_s(c, running, 1 - momentum), part));
 }
 
 /* Running statistics follow the batch's: both or none. */
@@ -333,7 +330,7 @@ static weir_status running_statistics(weir_tensor **rstd, weir_tensor **mean, co
 {
   CALC(c);
   c->st = widened(mean, m, shape, wide);
-  weir_tensor *more = c_add_scalar(c, c_call(c, widened, v, shape, wide), weir_float(eps));
+  weir_tensor *more = c_add_s(c, c_call(c, widened, v, shape, wide), eps);
   return c->st ? c->st : weir_rsqrt(rstd, more);
 }
 
@@ -397,8 +394,7 @@ static weir_status check_group_values(const weir_tensor *a, int64_t groups)
   weir_shape seen = shape_of_tensor(a);
   int64_t values = seen.size[0] = a->size[0] * a->size[1] / groups;
   seen.size[1] = groups;
-  for (int d = 2; d < a->dims; d++)
-    values *= a->size[d];
+  values *= sizes_product(a->size, 2, a->dims);
   if (values == 1)
     return fail_invalid("Expected more than 1 value per channel when training, got input size %s",
                         shape_format(&text, seen));
@@ -502,9 +498,7 @@ weir_status weir_instance_norm(weir_tensor **out, const weir_tensor *a, weir_ten
                                const weir_tensor *bias, const weir_batch_norm_options *options)
 {
   WEIR_OP(out, a, options);
-  int64_t spatial = 1;
-  for (int d = 2; d < a->dims; d++)
-    spatial *= a->size[d];
+  int64_t spatial = sizes_product(a->size, 2, a->dims);
   if (options->training && spatial == 1) return too_few("spatial element", a);
   if (!options->training && (!running_mean || !running_var))
     return fail_invalid(
@@ -623,7 +617,7 @@ weir_status weir_pairwise_distance(weir_tensor **out, const weir_tensor *a, cons
 {
   WEIR_OP(out, a, b);
   CALC(c);
-  weir_tensor *more = c_add_scalar(c, c_sub(c, a, b), weir_float(eps));
+  weir_tensor *more = c_add_s(c, c_sub(c, a, b), eps);
   if (c->st) return c->st;
   const weir_tensor *sum = more;
   WEIR_CASTS(NORM, sum);
@@ -651,9 +645,7 @@ weir_status weir_pixel_shuffle(weir_tensor **out, const weir_tensor *a, int64_t 
         "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
         "upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
         (long long)s[0], (long long)square);
-  int64_t n = 1;
-  for (int d = 0; d < a->dims - 3; d++)
-    n *= a->size[d];
+  int64_t n = sizes_product(a->size, 0, a->dims - 3);
   weir_shape shape = shape_of_tensor(a);
   shape.size[a->dims - 3] = s[0] / square;
   shape.size[a->dims - 2] = s[1] * factor;
@@ -681,9 +673,7 @@ weir_status weir_pixel_unshuffle(weir_tensor **out, const weir_tensor *a, int64_
       return fail_invalid("pixel_unshuffle expects %s to be divisible by downscale_factor, but "
                           "input.size(%d)=%lld is not divisible by %lld",
                           i == 1 ? "height" : "width", i - 3, (long long)s[i], (long long)factor);
-  int64_t n = 1;
-  for (int d = 0; d < a->dims - 3; d++)
-    n *= a->size[d];
+  int64_t n = sizes_product(a->size, 0, a->dims - 3);
   weir_shape shape = shape_of_tensor(a);
   shape.size[a->dims - 3] = s[0] * factor * factor;
   shape.size[a->dims - 2] = s[1] / factor;
@@ -712,8 +702,7 @@ weir_status weir_channel_shuffle(weir_tensor **out, const weir_tensor *a, int64_
     return fail_invalid(
         "Number of channels must be divisible by groups. Got %lld channels and %lld groups.",
         (long long)channels, (long long)groups);
-  for (int d = 2; d < a->dims; d++)
-    rest *= a->size[d];
+  rest *= sizes_product(a->size, 2, a->dims);
   weir_tensor *parts = c_reshape(c, a, weir_shape(n, groups, channels / groups, rest));
   return calc_give(c, out, c_reshape(c, c_transpose(c, parts, 1, 2), shape));
 }

@@ -19,10 +19,7 @@ static int64_t or_1(int64_t x)
 
 static int64_t planes_of(const weir_tensor *a, int axes)
 {
-  int64_t planes = 1;
-  for (int d = 0; d < a->dims - axes; d++)
-    planes *= a->size[d];
-  return planes;
+  return sizes_product(a->size, 0, a->dims - axes);
 }
 
 /* Runs it from `from` to `to`, both dense. */

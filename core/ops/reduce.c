@@ -370,10 +370,8 @@ static weir_status request_softmax(const compute_target *t, weir_tensor *out, co
                             .each = in->dims ? in->size[at] : 1,
                             .inner = 1,
                             .logarithm = logarithm};
-  for (int d = 0; d < at; d++)
-    s.outer *= in->size[d];
-  for (int d = at + 1; d < in->dims; d++)
-    s.inner *= in->size[d];
+  s.outer *= sizes_product(in->size, 0, at);
+  s.inner *= sizes_product(in->size, at + 1, in->dims);
   return compute_target_done(t, t->compute->softmax(t->self, t->stream, &s),
                              logarithm ? "log_softmax" : "softmax");
 }

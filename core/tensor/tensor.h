@@ -80,6 +80,15 @@ static inline weir_shape shape_of_tensor(const weir_tensor *t)
   return weir_shape_of(t->dims, t->size);
 }
 
+/* size[from] times all up to size[to - 1]; 1 of none. */
+static inline int64_t sizes_product(const int64_t *size, int from, int to)
+{
+  int64_t product = 1;
+  for (int i = from; i < to; i++)
+    product *= size[i];
+  return product;
+}
+
 /* t's elements change, or have. */
 static inline void tensor_changes(const weir_tensor *t)
 {
