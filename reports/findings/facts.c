@@ -14,30 +14,47 @@
 #include "reports/findings/thread_facts.h"
 
 enum {
-  MOST_HELD = 1 << 20,  /* allocations that have not returned */
-  MOST_EVENTS = 1 << 20 /* events that were waited for */
+  MOST_HELD = 1 << 20,   /* allocations that have not returned */
+  MOST_EVENTS = 1 << 20, /* events that were waited for */
+  BATCH = 32             /* calls that are looked at together */
 };
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
+typedef struct states { /* of processes, or of threads */
+  hash_map by;          /* id -> place */
+  void **state;         /* owned, and each of them: they stay where they are */
+  size_t count, capacity;
+} states;
+
+typedef struct thread_state {
+  wr_thread_state calls;
+  wr_storm_state storm;
+} thread_state;
+
+typedef struct held {
+  int64_t time, id;
+  uint32_t call; /* its place in `out` */
+} held;
+
 struct wr_facts_pass {
   wr_facts *f;
   const wr_db *db;
-  wr_fact_call
-      *held; /* owned: allocations that have not returned; a heap, the first to return first */
+  bool *looked_at; /* owned: by template */
+  wr_fact_call batch[BATCH];
+  int taken;  /* of `batch` */
+  held *held; /* owned: allocations that have not returned; a heap, the first to return first */
+  wr_fact_call *out; /* owned: their calls, `held_capacity` of them, at places in no order */
   size_t held_count, held_capacity;
   wr_block_facts blocks;
   wr_move_facts moves;
-  wr_thread_facts threads;
+  wr_thread_facts orders;
   wr_stream_facts streams;
   wr_storm_facts storms;
   wr_handle_facts handles;
-  hash_map by_process, by_thread;
   hash_map by_event; /* the last wait for an event */
-  wr_process_state *process;
-  size_t process_count, process_capacity;
-  wr_thread_state *thread;
-  size_t thread_count, thread_capacity;
+  states processes;  /* wr_process_state */
+  states threads;    /* thread_state */
 };
 
 typedef struct wr_facts_pass pass;
@@ -50,38 +67,38 @@ static weir_status no_memory(const pass *p)
 #define ADD(p, fact, ...)                                                                          \
   wr_fact_add(&(p)->f->tables, WR_FACT_##fact, (const int64_t[]){__VA_ARGS__})
 
-/* The common part knows the index, once it has been searched for. NULL: out of memory. */
-static wr_process_state *process_of(pass *p, wr_common *t)
+/* The state that is known by a key, or a new one, of which all is 0. NULL: out of memory. */
+static void *state_of(states *x, uint64_t key, size_t size)
 {
   bool added;
-  if (t->process_index != UINT32_MAX) return &p->process[t->process_index];
-  if (!wr_grow(&p->process, &p->process_capacity, p->process_count + 1, sizeof(*p->process)))
-    return NULL;
-  uint64_t *at = hash_map_place(&p->by_process, (uint64_t)t->process, &added);
+  if (!wr_grow(&x->state, &x->capacity, x->count + 1, sizeof(*x->state))) return NULL;
+  uint64_t *at = hash_map_place(&x->by, key, &added);
   if (!at) return NULL;
-  if (added) {
-    p->process[p->process_count] = (wr_process_state){0};
-    *at = p->process_count++;
-    p->moves.processes = p->process_count;
+  if (!added) return x->state[*at];
+  void *state = calloc(1, size);
+  if (!state) {
+    hash_map_remove(&x->by, key);
+    return NULL;
   }
-  t->process_index = (uint32_t)*at;
-  return &p->process[*at];
+  *at = x->count;
+  return x->state[x->count++] = state;
 }
 
-static wr_thread_state *thread_of(pass *p, wr_common *t)
+static void free_states(states *x)
 {
-  bool added;
-  if (t->thread_index != UINT32_MAX) return &p->thread[t->thread_index];
-  if (!wr_grow(&p->thread, &p->thread_capacity, p->thread_count + 1, sizeof(*p->thread)))
-    return NULL;
-  uint64_t *at = hash_map_place(&p->by_thread, (uint64_t)t->thread, &added);
-  if (!at) return NULL;
-  if (added) {
-    p->thread[p->thread_count] = (wr_thread_state){0};
-    *at = p->thread_count++;
-  }
-  t->thread_index = (uint32_t)*at;
-  return &p->thread[*at];
+  for (size_t i = 0; i < x->count; i++)
+    free(x->state[i]);
+  free(x->state);
+  hash_map_free(&x->by);
+}
+
+/* A template knows its process and thread from its first call on. False: out of memory. */
+static bool know_states(pass *p, wr_common *t)
+{
+  t->of_process = state_of(&p->processes, (uint64_t)t->process, sizeof(wr_process_state));
+  t->of_thread = state_of(&p->threads, (uint64_t)t->thread, sizeof(thread_state));
+  p->moves.processes = p->processes.count;
+  return t->of_process && t->of_thread;
 }
 
 /* ---- waits for events ------------------------------------------------------------------------ */
@@ -143,63 +160,76 @@ static weir_status see_memory(pass *p, wr_process_state *x, const wr_common *t,
   return t->what & WR_ALLOCATES && !st ? wr_block_alloc(&p->blocks, x, t, c) : st;
 }
 
-static weir_status see_call(pass *p, const wr_fact_call *c)
+static weir_status see_call(pass *p, wr_common *t, const wr_fact_call *c)
 {
-  wr_common *t = &p->f->common[c->common];
-  wr_process_state *x = process_of(p, t);
-  wr_thread_state *h = thread_of(p, t);
   weir_status st = WEIR_OK;
-  if (!x || !h) return no_memory(p);
+  wr_process_state *x = t->of_process;
+  thread_state *h = t->of_thread;
   count_use(t, c);
   if (t->what & (WR_IS_USE | WR_IS_MOVE)) st = wr_block_use(&p->blocks, x, t, c);
   if (st || !(t->what & WR_SUCCEEDED)) return st;
   x->reads += (t->what & WR_READS) != 0;
   x->reads_or_frees += (t->what & (WR_READS | WR_FREES)) != 0;
   x->writes += (t->what & WR_WRITES) != 0;
-  if (t->what & WR_SELDOM) st = see_seldom(p, x, h, t, c);
+  if (t->what & WR_SELDOM) st = see_seldom(p, x, &h->calls, t, c);
   if (!st && t->what & (WR_FREES | WR_IS_MOVE | WR_OWNS)) st = see_memory(p, x, t, c);
   bool shared = x->shares || x->apart.count || wr_given_any(&x->given);
-  if (!st) st = wr_thread_take(&p->threads, h, t, c, shared);
+  if (!st) st = wr_thread_take(&p->orders, &h->calls, t, c, shared);
   return st ? st : wr_stream_take(&p->streams, t, c, &x->waits);
 }
 
 /* ---- allocations that have not returned ------------------------------------------------------ */
 
-static bool is_before(const wr_fact_call *a, const wr_fact_call *b)
+static bool is_before(const held *a, const held *b)
 {
   return a->time != b->time ? a->time < b->time : a->id < b->id;
 }
 
+/* Places in `out` that are free are those of `held` behind its end. */
+static bool grow_held(pass *p)
+{
+  size_t had = p->held_capacity, calls = had;
+  if (!wr_grow(&p->out, &calls, p->held_count + 1, sizeof(*p->out))) return false;
+  if (!wr_grow(&p->held, &p->held_capacity, p->held_count + 1, sizeof(*p->held))) return false;
+  for (size_t i = had; i < p->held_capacity; i++)
+    p->held[i].call = (uint32_t)i;
+  return true;
+}
+
 static weir_status hold_call(pass *p, const wr_fact_call *c)
 {
-  if (!wr_grow(&p->held, &p->held_capacity, p->held_count + 1, sizeof(*c))) return no_memory(p);
+  if (p->held_count == p->held_capacity && !grow_held(p)) return no_memory(p);
   size_t at = p->held_count++;
-  for (; at && is_before(c, &p->held[(at - 1) / 2]); at = (at - 1) / 2)
+  held own = {c->time, c->id, p->held[at].call};
+  p->out[own.call] = *c;
+  for (; at && is_before(&own, &p->held[(at - 1) / 2]); at = (at - 1) / 2)
     p->held[at] = p->held[(at - 1) / 2];
-  p->held[at] = *c;
+  p->held[at] = own;
   return WEIR_OK;
 }
 
-static wr_fact_call first_held(pass *p)
+/* What it returns is there until a call is held. */
+static const wr_fact_call *first_held(pass *p)
 {
-  wr_fact_call first = p->held[0], moved = p->held[--p->held_count];
+  held first = p->held[0], moved = p->held[--p->held_count];
   size_t at = 0;
   for (size_t child; (child = 2 * at + 1) < p->held_count; at = child) {
     if (child + 1 < p->held_count && is_before(&p->held[child + 1], &p->held[child])) child++;
     if (!is_before(&p->held[child], &moved)) break;
     p->held[at] = p->held[child];
   }
-  if (p->held_count) p->held[at] = moved;
-  return first;
+  p->held[at] = moved;
+  p->held[p->held_count].call = first.call;
+  return &p->out[first.call];
 }
 
 /* Those that return before `next`, NULL: all. */
-static weir_status use_held(pass *p, const wr_fact_call *next)
+static weir_status use_held(pass *p, const held *next)
 {
   weir_status st = WEIR_OK;
   while (!st && p->held_count && (!next || is_before(&p->held[0], next))) {
-    wr_fact_call c = first_held(p);
-    st = see_call(p, &c);
+    const wr_fact_call *c = first_held(p);
+    st = see_call(p, &p->f->common[c->common], c);
   }
   return st;
 }
@@ -213,56 +243,83 @@ static int64_t sane_time(int64_t ns)
   return ns > most ? most : ns < -most ? -most : ns;
 }
 
-/* The keys by which a call looks for what is remembered. */
-static void find_keys(wr_fact_call *c, const wr_common *t)
+/* The keys by which a call looks for what is remembered; what they find is brought. */
+static void find_keys(const pass *p, wr_fact_call *c)
 {
+  const wr_common *t = &p->f->common[c->common];
   c->key = hash_mix(t->seed, c->a);
-  if ((t->what & (WR_UP | WR_FROM_HOST)) == (WR_UP | WR_FROM_HOST))
-    c->again = hash_mix(hash_mix(hash_mix(c->key, c->bytes), c->b), t->site);
+  if (t->what & (WR_ALLOCATES | WR_FREES)) wr_records_fetch(&p->blocks.block, c->key);
+  if (!(t->what & WR_IS_MOVE)) return;
+  wr_records_fetch(&p->moves.written, c->key);
+  if ((t->what & (WR_UP | WR_FROM_HOST)) != (WR_UP | WR_FROM_HOST)) return;
+  c->again = hash_mix(hash_mix(hash_mix(c->key, c->bytes), c->b), t->site);
+  wr_records_fetch(&p->moves.alike, c->again);
 }
 
 /* What does not ask for memory: it need not wait for allocations that have not returned. */
-static weir_status take_begun(pass *p, wr_common *t, const wr_event *e)
+static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c)
 {
-  weir_status st = t->what & WR_OBJECT ? wr_handle_take(&p->handles, t, e) : WEIR_OK;
-  if (st || !(t->what & WR_ORDERS)) return st;
-  if (!thread_of(p, t)) return no_memory(p);
-  wr_event sane = *e;
-  sane.start = sane_time(e->start), sane.ns = sane_time(e->ns);
-  return wr_storm_take(&p->storms, t->thread_index, t, &sane);
+  thread_state *h = t->of_thread;
+  if (t->what & WR_OBJECT) return wr_handle_take(&p->handles, t, c);
+  bool counts = h->storm.total || t->kind == WEIR_EV_LAUNCH;
+  return counts ? wr_storm_take(&p->storms, &h->storm, t, c) : WEIR_OK;
 }
 
+static weir_status take_call(pass *p, wr_fact_call *c)
+{
+  weir_status st = WEIR_OK;
+  wr_common *t = &p->f->common[c->common];
+  held begun = {.time = c->time, .id = c->id};
+  if (!t->of_thread && !know_states(p, t)) return no_memory(p);
+  if (t->what & (WR_ORDERS | WR_OBJECT)) st = take_begun(p, t, c);
+  if (st || !(t->what & WR_LOOKED_AT)) return st;
+  if (p->held_count && is_before(&p->held[0], &begun)) st = use_held(p, &begun);
+  if (st || t->kind != WEIR_EV_ALLOC) return st ? st : see_call(p, t, c);
+  if (p->held_count >= MOST_HELD) st = use_held(p, NULL);
+  c->time = sane_time(c->time + c->duration);
+  return st ? st : hold_call(p, c);
+}
+
+static weir_status take_batch(pass *p)
+{
+  weir_status st = WEIR_OK;
+  for (int i = 0; i < p->taken; i++)
+    find_keys(p, &p->batch[i]);
+  for (int i = 0; !st && i < p->taken; i++)
+    st = take_call(p, &p->batch[i]);
+  p->taken = 0;
+  return st;
+}
+
+/* Calls are looked at by the batch: what they need of memory is on its way by then. */
 weir_status wr_facts_take(void *context, const wr_event *e)
 {
   pass *p = context;
-  wr_common *t = &p->f->common[e->at];
-  weir_status st = t->what & (WR_ORDERS | WR_OBJECT) ? take_begun(p, t, e) : WEIR_OK;
-  if (st || !(t->what & WR_LOOKED_AT)) return st;
-  wr_fact_call c = {.id = e->id,
-                    .time = sane_time(e->start),
-                    .a = e->a,
-                    .b = e->b,
-                    .bytes = e->bytes,
-                    .duration = sane_time(e->ns),
-                    .common = (uint32_t)e->at};
-  find_keys(&c, t);
-  st = use_held(p, &c);
-  if (st || t->kind != WEIR_EV_ALLOC) return st ? st : see_call(p, &c);
-  if (p->held_count >= MOST_HELD) st = use_held(p, NULL);
-  c.time = sane_time(c.time + c.duration);
-  return st ? st : hold_call(p, &c);
+  if (!p->looked_at[e->at]) return WEIR_OK;
+  const char *common = (const char *)&p->f->common[e->at];
+  __builtin_prefetch(common, 1);
+  __builtin_prefetch(common + 64, 1);
+  wr_fact_call *c = &p->batch[p->taken++];
+  c->id = e->id;
+  c->time = sane_time(e->start);
+  c->a = e->a, c->b = e->b, c->bytes = e->bytes;
+  c->duration = sane_time(e->ns);
+  c->common = (uint32_t)e->at;
+  return p->taken == BATCH ? take_batch(p) : WEIR_OK;
 }
 
 static weir_status end_all(pass *p)
 {
   weir_status st = WEIR_OK;
-  for (size_t i = 0; !st && i < p->thread_count; i++)
-    st = wr_thread_end(&p->threads, &p->thread[i]);
-  for (size_t i = 0; !st && i < p->process_count; i++)
-    st = wr_block_end(&p->blocks, &p->process[i]);
+  for (size_t i = 0; !st && i < p->threads.count; i++) {
+    thread_state *h = p->threads.state[i];
+    st = wr_thread_end(&p->orders, &h->calls);
+    if (!st) st = wr_storm_end(&p->storms, &h->storm);
+  }
+  for (size_t i = 0; !st && i < p->processes.count; i++)
+    st = wr_block_end(&p->blocks, p->processes.state[i]);
   if (!st) st = wr_move_facts_end(&p->moves);
-  if (!st) st = wr_thread_facts_end(&p->threads);
-  if (!st) st = wr_storm_facts_end(&p->storms);
+  if (!st) st = wr_thread_facts_end(&p->orders);
   if (!st) st = wr_handle_facts_end(&p->handles);
   if (!st) st = wr_block_facts_end(&p->blocks);
   for (size_t i = 0; !st && i < p->f->count; i++) {
@@ -330,8 +387,6 @@ static wr_common common_of(const wr_template *x, const char *function)
                  .copy = (int)x->copy,
                  .mem = (int)x->mem,
                  .src_mem = (int)x->src_mem,
-                 .process_index = UINT32_MAX,
-                 .thread_index = UINT32_MAX,
                  .stream_index = UINT32_MAX,
                  .seed = hash_mix(3, (uint64_t)x->process),
                  .id = x->id,
@@ -349,6 +404,8 @@ static wr_common common_of(const wr_template *x, const char *function)
   t.site = hash_mix(hash_mix(t.seed, (uint64_t)t.stack), (uint64_t)(int64_t)own);
   if (x->succeeded) wr_handle_call_of(t.kind, function, &t.object, &t.ends);
   t.what = what_it_is(&t, x, function && strstr(function, "EventElapsedTime"));
+  t.in_thread = wr_thread_kind(&t);
+  t.in_stream = wr_stream_kind(&t);
   return t;
 }
 
@@ -359,7 +416,8 @@ static weir_status make_common(pass *p)
   const wr_events *x = f->events;
   sqlite3_stmt *q = NULL;
   f->common = calloc(x->count + 1, sizeof(*f->common));
-  if (!f->common) return no_memory(p);
+  p->looked_at = calloc(x->count + 1, sizeof(*p->looked_at));
+  if (!f->common || !p->looked_at) return no_memory(p);
   weir_status st = wr_db_prepare(p->db, "SELECT name FROM main.api WHERE id = ?", &q);
   for (; !st && f->count < x->count; f->count++) {
     const wr_template *t = &x->templates[f->count];
@@ -367,6 +425,7 @@ static weir_status make_common(pass *p)
     if (named) sqlite3_bind_int64(q, 1, t->api);
     named = named && sqlite3_step(q) == SQLITE_ROW;
     f->common[f->count] = common_of(t, named ? (const char *)sqlite3_column_text(q, 0) : NULL);
+    p->looked_at[f->count] = f->common[f->count].what & (WR_LOOKED_AT | WR_ORDERS | WR_OBJECT);
     sqlite3_reset(q);
   }
   sqlite3_finalize(q);
@@ -385,7 +444,7 @@ weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
                        .db = db,
                        .blocks = {.tables = &f->tables},
                        .moves = {.tables = &f->tables},
-                       .threads = {.tables = &f->tables},
+                       .orders = {.tables = &f->tables},
                        .streams = {.tables = &f->tables, .timed = settings->timed},
                        .storms = {.tables = &f->tables},
                        .handles = {.tables = &f->tables}};
@@ -396,7 +455,8 @@ weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
 
 weir_status wr_facts_end(wr_facts_pass *p)
 {
-  weir_status st = use_held(p, NULL);
+  weir_status st = take_batch(p);
+  if (!st) st = use_held(p, NULL);
   if (!st) st = end_all(p);
   return st ? st : wr_fact_make_tables(&p->f->tables, p->db);
 }
@@ -404,8 +464,8 @@ weir_status wr_facts_end(wr_facts_pass *p)
 void wr_facts_close(wr_facts_pass *p)
 {
   if (!p) return;
-  for (size_t i = 0; i < p->process_count; i++) {
-    wr_process_state *x = &p->process[i];
+  for (size_t i = 0; i < p->processes.count; i++) {
+    wr_process_state *x = p->processes.state[i];
     wr_ranges_clear(&x->untouched);
     wr_ranges_clear(&x->apart);
     wr_ranges_clear(&x->combined);
@@ -415,16 +475,15 @@ void wr_facts_close(wr_facts_pass *p)
   }
   wr_block_facts_free(&p->blocks);
   wr_move_facts_free(&p->moves);
-  wr_thread_facts_free(&p->threads);
+  wr_thread_facts_free(&p->orders);
   wr_stream_facts_free(&p->streams);
-  wr_storm_facts_free(&p->storms);
   wr_handle_facts_free(&p->handles);
-  hash_map_free(&p->by_process);
-  hash_map_free(&p->by_thread);
+  free_states(&p->processes);
+  free_states(&p->threads);
   hash_map_free(&p->by_event);
+  free(p->looked_at);
   free(p->held);
-  free(p->process);
-  free(p->thread);
+  free(p->out);
   free(p);
 }
 

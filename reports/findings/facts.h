@@ -46,11 +46,13 @@ typedef enum wr_what {
 
 /* What the calls of a row of `template` have in common. What each call needs comes first. */
 typedef struct wr_common {
-  uint32_t what; /* a sum of wr_what */
+  uint32_t what;                 /* a sum of wr_what */
+  uint16_t in_thread, in_stream; /* what it is to thread_facts.c, and to stream_facts.c */
   int kind, copy, mem, src_mem;
-  uint32_t process_index, thread_index, stream_index; /* of the pass, UINT32_MAX: not seen yet */
-  uint64_t seed;                                      /* of the keys of addresses in the process */
-  uint64_t site;                                      /* hash of process, stack and device */
+  uint32_t stream_index;        /* of the pass, UINT32_MAX: not seen yet */
+  void *of_process, *of_thread; /* what the pass remembers of them; NULL: nothing yet */
+  uint64_t seed;                /* of the keys of addresses in the process */
+  uint64_t site;                /* hash of process, stack and device */
   int64_t id;
   uint64_t stream;
   uint64_t calls, small, ns, bytes, most, longest;

@@ -67,7 +67,7 @@ static size_t family_of(wr_handle_facts *f, const wr_common *t)
   return (size_t)(*at = f->family_count++);
 }
 
-static weir_status make_handle(wr_handle_facts *f, const wr_common *t, const wr_event *e,
+static weir_status make_handle(wr_handle_facts *f, const wr_common *t, const wr_fact_call *c,
                                uint64_t handle)
 {
   bool added;
@@ -86,11 +86,11 @@ static weir_status make_handle(wr_handle_facts *f, const wr_common *t, const wr_
   wr_handle_family *g = &f->family[family];
   bool again = ++g->live <= g->most;
   if (!again) g->most = g->live;
-  f->live[*at] = (wr_live_handle){e->id, t->id, e->ns, family, again};
+  f->live[*at] = (wr_live_handle){c->id, t->id, c->duration, family, again};
   return WEIR_OK;
 }
 
-static weir_status end_handle(wr_handle_facts *f, const wr_common *t, const wr_event *e,
+static weir_status end_handle(wr_handle_facts *f, const wr_common *t, const wr_fact_call *c,
                               uint64_t handle)
 {
   const uint64_t *at = hash_map_get(&f->by_handle, handle_key(t, handle));
@@ -99,16 +99,17 @@ static weir_status end_handle(wr_handle_facts *f, const wr_common *t, const wr_e
   wr_handle_family *g = &f->family[h->family];
   if (g->live) g->live--;
   g->again += h->again;
-  const int64_t v[] = {h->event, e->id, (int64_t)h->family, h->again, h->template, h->ns, e->ns};
+  const int64_t v[] = {h->event,    c->id, (int64_t)h->family, h->again,
+                       h->template, h->ns, c->duration};
   h->event = 0;
   return wr_fact_add(f->tables, WR_FACT_HANDLE_PAIR, v);
 }
 
-weir_status wr_handle_take(wr_handle_facts *f, const wr_common *t, const wr_event *e)
+weir_status wr_handle_take(wr_handle_facts *f, const wr_common *t, const wr_fact_call *c)
 {
-  bool stream = t->object == WR_HANDLE_STREAM, ends = stream ? !e->a : t->ends;
-  uint64_t handle = stream ? t->stream : e->a;
-  return ends ? end_handle(f, t, e, handle) : make_handle(f, t, e, handle);
+  bool stream = t->object == WR_HANDLE_STREAM, ends = stream ? !c->a : t->ends;
+  uint64_t handle = stream ? t->stream : c->a;
+  return ends ? end_handle(f, t, c, handle) : make_handle(f, t, c, handle);
 }
 
 weir_status wr_handle_facts_end(wr_handle_facts *f)

@@ -4,6 +4,7 @@
 #define WEIR_REPORTS_HANDLE_FACTS_H
 
 #include "core/base/map.h"
+#include "reports/findings/fact_call.h"
 #include "reports/findings/facts.h"
 
 typedef struct wr_live_handle { /* an object that was made and has not ended */
@@ -31,7 +32,7 @@ typedef struct wr_handle_facts {
 void wr_handle_call_of(int kind, const char *function, wr_handle_kind *object, bool *ends);
 
 /* The next call that makes or ends an object, in order of time. Errors: ENOMEM, EIO. */
-weir_status wr_handle_take(wr_handle_facts *f, const wr_common *t, const wr_event *e);
+weir_status wr_handle_take(wr_handle_facts *f, const wr_common *t, const wr_fact_call *c);
 
 /* There are no more. Errors: ENOMEM, EIO. */
 weir_status wr_handle_facts_end(wr_handle_facts *f);

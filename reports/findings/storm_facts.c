@@ -4,22 +4,9 @@
  * stack. It is over when the thread waits, which shows how long the device took for it as well; where the thread queues
  * a copy or the like first, the wait that follows still does, less what the copy takes. */
 #include "reports/findings/storm_facts.h"
-#include <stdlib.h>
-#include <string.h>
 #include "core/trace/event.h"
-#include "reports/base/util.h"
 
 enum { LINK = 25 /* bytes a ns that a copy moves */ };
-
-/* The thread's state; NULL: out of memory. */
-static wr_storm_state *state_of(wr_storm_facts *f, size_t thread)
-{
-  size_t had = f->capacity;
-  if (thread < had) return &f->thread[thread];
-  if (!wr_grow(&f->thread, &f->capacity, thread + 1, sizeof(*f->thread))) return NULL;
-  memset(f->thread + had, 0, (f->capacity - had) * sizeof(*f->thread));
-  return &f->thread[thread];
-}
 
 /* `until`: the end of the wait for all of it; 0: it is not waited for. */
 static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until)
@@ -41,22 +28,22 @@ static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until
   return st;
 }
 
-static void count_launch(wr_storm_state *h, const wr_common *t, const wr_event *e)
+static void count_launch(wr_storm_state *h, const wr_common *t, const wr_fact_call *c)
 {
   wr_storm_run *r = h->run;
-  if (!h->total++) h->from = e->start;
-  h->until = e->start + e->ns;
+  if (!h->total++) h->from = c->time;
+  h->until = c->time + c->duration;
   for (int i = 0; i < h->runs; i++, r++)
-    if (r->template == t->id && r->function == e->a) break;
+    if (r->template == t->id && r->function == c->a) break;
   if (r == h->run + WR_STORM_KINDS) return;
   if (r == h->run + h->runs) {
     *r = (wr_storm_run){
-        .template = t->id, .function = e->a, .threads = e->bytes & INT64_MAX, .first = e->id};
+        .template = t->id, .function = c->a, .threads = c->bytes & INT64_MAX, .first = c->id};
     h->runs++;
   }
   r->launches++;
-  r->last = e->id;
-  r->ns += e->ns;
+  r->last = c->id;
+  r->ns += c->duration;
 }
 
 /* The host waits for what it has queued. */
@@ -68,37 +55,25 @@ static bool waits(const wr_common *t)
          !(t->kind == WEIR_EV_COPY && t->flags & WEIR_EVF_ASYNC);
 }
 
-weir_status wr_storm_take(wr_storm_facts *f, size_t thread, const wr_common *t, const wr_event *e)
+weir_status wr_storm_take(wr_storm_facts *f, wr_storm_state *h, const wr_common *t,
+                          const wr_fact_call *c)
 {
   weir_status st = WEIR_OK;
-  bool launch = t->kind == WEIR_EV_LAUNCH;
   bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
-  if (!launch && thread >= f->capacity) return st; /* it has launched nothing */
-  wr_storm_state *h = state_of(f, thread);
-  if (!h) return weir_fail(WEIR_ENOMEM, "finding storms of launches: out of host memory");
-  if (launch) {
+  if (t->kind == WEIR_EV_LAUNCH) {
     if (h->closed) st = end_storm(f, h, 0);
-    count_launch(h, t, e);
+    count_launch(h, t, c);
   } else if (h->total && waits(t)) {
-    if (moves) h->moved += e->bytes;
-    st = end_storm(f, h, e->start + e->ns);
+    if (moves) h->moved += c->bytes;
+    st = end_storm(f, h, c->time + c->duration);
   } else if (h->total && (moves || t->kind == WEIR_EV_SYNC || t->kind == WEIR_EV_CALL)) {
-    h->moved += t->kind == WEIR_EV_COPY ? e->bytes : 0;
+    h->moved += t->kind == WEIR_EV_COPY ? c->bytes : 0;
     h->closed = true;
   }
   return st;
 }
 
-weir_status wr_storm_facts_end(wr_storm_facts *f)
+weir_status wr_storm_end(wr_storm_facts *f, wr_storm_state *h)
 {
-  weir_status st = WEIR_OK;
-  for (size_t i = 0; !st && i < f->capacity; i++)
-    st = end_storm(f, &f->thread[i], 0);
-  return st;
-}
-
-void wr_storm_facts_free(wr_storm_facts *f)
-{
-  free(f->thread);
-  *f = (wr_storm_facts){.tables = f->tables};
+  return end_storm(f, h, 0);
 }

@@ -3,6 +3,7 @@
 #ifndef WEIR_REPORTS_STORM_FACTS_H
 #define WEIR_REPORTS_STORM_FACTS_H
 
+#include "reports/findings/fact_call.h"
 #include "reports/findings/facts.h"
 
 enum {
@@ -27,19 +28,17 @@ typedef struct wr_storm_state {
   bool closed;         /* something else was queued: a wait may follow, a launch begins anew */
 } wr_storm_state;
 
-/* Zero-initialised but for `tables` nothing has been launched. */
+/* What all threads have in common. */
 typedef struct wr_storm_facts {
   wr_fact_tables *tables; /* borrowed */
-  wr_storm_state *thread; /* owned, by number of the thread in the pass */
-  size_t capacity;
 } wr_storm_facts;
 
-/* The next call, which succeeded and is not captured, in order of time, of the thread with that number.
- * Errors: ENOMEM, EIO. */
-weir_status wr_storm_take(wr_storm_facts *f, size_t thread, const wr_common *t, const wr_event *e);
+/* The thread's next call, which succeeded and is not captured, in order of time; only a launch counts while the
+ * thread has no `total`. Errors: EIO, ENOMEM. */
+weir_status wr_storm_take(wr_storm_facts *f, wr_storm_state *h, const wr_common *t,
+                          const wr_fact_call *c);
 
-/* No thread calls any more. Errors: ENOMEM, EIO. */
-weir_status wr_storm_facts_end(wr_storm_facts *f);
-void wr_storm_facts_free(wr_storm_facts *f);
+/* The thread calls no more. Errors: ENOMEM, EIO. */
+weir_status wr_storm_end(wr_storm_facts *f, wr_storm_state *h);
 
 #endif

@@ -12,6 +12,15 @@ enum {
   NEAR = 4 /* operations between slow launches */
 };
 
+/* `in_stream` of a template. */
+enum {
+  LOOKS = 1 << 0,     /* the host waits for the stream, or asks whether it is complete */
+  QUEUES = 1 << 1,    /* it queues something, and is not captured */
+  OPERATION = 1 << 2, /* of a stream */
+  FURTHER = 1 << 3,   /* a further one of a batch */
+  RUNS_ALONE = 1 << 4 /* an asynchronous copy between a device and page-locked memory */
+};
+
 static weir_status out_of_memory(void)
 {
   return weir_fail(WEIR_ENOMEM, "finding facts of streams: out of host memory");
@@ -41,24 +50,18 @@ static bool apart(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
   return a >= b ? a - b >= b_bytes : b - a >= a_bytes;
 }
 
-/* An asynchronous copy between a device and page-locked memory of the host's. */
-static bool runs_alone(const wr_common *t, const wr_fact_call *c)
-{
-  bool crosses = t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH;
-  return t->kind == WEIR_EV_COPY && crosses && t->flags & WEIR_EVF_ASYNC &&
-         c->bytes > WR_SMALL_BYTES && (t->mem == WEIR_MEM_PINNED || t->src_mem == WEIR_MEM_PINNED);
-}
-
 /* A copy right after one in the other direction, of other memory. */
-static weir_status see_turn(wr_stream_facts *f, wr_stream_state *q, const wr_common *t,
+static weir_status see_turn(wr_stream_facts *f, const wr_stream_state *q, const wr_common *t,
                             const wr_fact_call *c)
 {
-  const wr_fact_call *o = &q->last_call;
-  bool turns = q->last && t->copy != q->last->copy && runs_alone(t, c) && runs_alone(q->last, o);
-  if (turns && apart(c->a, c->bytes, o->b, o->bytes) && apart(c->b, c->bytes, o->a, o->bytes))
+  bool alone = q->last && t->in_stream & q->last->in_stream & RUNS_ALONE;
+  if (!alone || t->copy == q->last->copy) return WEIR_OK;
+  bool large = c->bytes > WR_SMALL_BYTES && q->last_bytes > WR_SMALL_BYTES;
+  if (large && apart(c->a, c->bytes, q->last_b, q->last_bytes) &&
+      apart(c->b, c->bytes, q->last_a, q->last_bytes))
     return wr_fact_add(
         f->tables, WR_FACT_TURNED_COPY,
-        (const int64_t[]){c->id, o->id, t->id, (int64_t)c->bytes, (int64_t)o->bytes});
+        (const int64_t[]){c->id, q->last_event, t->id, (int64_t)c->bytes, (int64_t)q->last_bytes});
   return WEIR_OK;
 }
 
@@ -92,15 +95,6 @@ static weir_status keep_event(wr_stream_facts *f, wr_stream_state *q, int64_t ev
   return WEIR_OK;
 }
 
-/* The host waits, for all that the stream had before, or asks whether it is complete. */
-static bool looks(const wr_common *t)
-{
-  bool async = t->flags & WEIR_EVF_ASYNC, waits = t->flags & WEIR_EVF_IMPLICIT_SYNC;
-  if (t->kind == WEIR_EV_SYNC) return t->copy != WEIR_SYNC_STREAM_WAIT;
-  if (t->kind != WEIR_EV_COPY || t->flags & WEIR_EVF_CAPTURE || !waits) return false;
-  return t->copy == WEIR_COPY_DTOH || (t->copy == WEIR_COPY_HTOD && !async);
-}
-
 /* A launch with as many operations before it that keeps the host. `quiet`: the host has not waited since the
  * first of them, and two of the last few were such launches. */
 static weir_status see_deep(wr_stream_facts *f, wr_stream_state *q, const wr_common *t,
@@ -132,20 +126,41 @@ static weir_status see_operation(wr_stream_facts *f, wr_stream_state *q, const w
 
 /* ---- a call ---------------------------------------------------------------------------------- */
 
+static bool looks(const wr_common *t)
+{
+  bool async = t->flags & WEIR_EVF_ASYNC, waits = t->flags & WEIR_EVF_IMPLICIT_SYNC;
+  if (t->kind == WEIR_EV_SYNC) return t->copy != WEIR_SYNC_STREAM_WAIT;
+  if (t->kind != WEIR_EV_COPY || t->flags & WEIR_EVF_CAPTURE || !waits) return false;
+  return t->copy == WEIR_COPY_DTOH || (t->copy == WEIR_COPY_HTOD && !async);
+}
+
+uint16_t wr_stream_kind(const wr_common *t)
+{
+  bool copy = t->kind == WEIR_EV_COPY, call = t->kind == WEIR_EV_CALL;
+  bool crosses = copy && (t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH);
+  bool locked = t->mem == WEIR_MEM_PINNED || t->src_mem == WEIR_MEM_PINNED;
+  bool queues = copy || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH || call;
+  unsigned in = looks(t) ? LOOKS : 0;
+  if (queues && !(t->flags & WEIR_EVF_CAPTURE)) in |= QUEUES;
+  if (!call || t->stream) in |= OPERATION;
+  if (t->flags & WEIR_EVF_BATCH) in |= FURTHER;
+  if (crosses && locked && t->flags & WEIR_EVF_ASYNC) in |= RUNS_ALONE;
+  return (uint16_t)in;
+}
+
 weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call *c, uint64_t *waits)
 {
-  bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET, wait = looks(t);
-  bool queues = moves || t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL;
   weir_status s = WEIR_OK;
-  if (wait) ++*waits;
-  if (!queues || t->flags & WEIR_EVF_CAPTURE) return s;
+  unsigned in = t->in_stream;
+  *waits += in & LOOKS;
+  if (!(in & QUEUES)) return s;
   wr_stream_state *q = stream_of(f, t);
   if (!q) return out_of_memory();
-  if (t->kind != WEIR_EV_CALL || t->stream) s = see_operation(f, q, t, c, *waits);
-  if (s || t->flags & WEIR_EVF_BATCH) return s;
+  if (in & OPERATION) s = see_operation(f, q, t, c, *waits);
+  if (s || in & FURTHER) return s;
   s = see_turn(f, q, t, c);
   q->last = t;
-  q->last_call = *c;
+  q->last_event = c->id, q->last_a = c->a, q->last_b = c->b, q->last_bytes = c->bytes;
   return s;
 }
 

@@ -14,7 +14,8 @@ enum {
 /* What is remembered of a stream. */
 typedef struct wr_stream_state {
   const wr_common *last; /* template of the last call that queued something, by itself; NULL none */
-  wr_fact_call last_call;
+  int64_t last_event;
+  uint64_t last_a, last_b, last_bytes;
   uint64_t operations; /* queued */
   uint64_t waits;      /* of the process, when `since` began */
   uint64_t since;      /* operations queued since that wait, it included */
@@ -33,6 +34,9 @@ typedef struct wr_stream_facts {
   size_t count, capacity;
   size_t rings; /* events in all rings */
 } wr_stream_facts;
+
+/* What calls of a template are to a stream: `in_stream` of it. */
+uint16_t wr_stream_kind(const wr_common *t);
 
 /* The next call, which succeeded, in order of time. *waits: how often the process has waited, counted here.
  * Errors: ENOMEM, EIO. */

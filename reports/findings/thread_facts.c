@@ -10,6 +10,26 @@ enum {
   SLOW_NS = 20000        /* of a call that keeps the host: at least */
 };
 
+/* `in_thread` of a template. */
+enum {
+  LARGE = 1 << 0,       /* a large copy, if it has as many bytes */
+  QUEUES = 1 << 1,      /* it queues something: neither captured, nor a further one of a batch */
+  STRIDED = 1 << 2,     /* that may be a row of a matrix */
+  ALONE = 1 << 3,       /* it queues something or waits; as QUEUES */
+  GAPS = 1 << 4,        /* it may end or begin a gap */
+  MAY_WAIT = 1 << 5,    /* the host waits in it, or may */
+  MOVES = 1 << 6,       /* copy or memset */
+  PAGEABLE = 1 << 7,    /* asynchronous copy of pageable memory */
+  HIDES = 1 << 8,       /* it may wait, and is neither a copy nor a wait */
+  TURNS = 1 << 9,       /* copy, free or wait, that is no further one of a batch */
+  BLOCKING = 1 << 10,   /* synchronous copy of page-locked memory to a device, of those */
+  ORDERS = 1 << 11,     /* it queues something, or is a wait that was asked for */
+  COPY_WAITS = 1 << 12, /* a copy that returns when all earlier work of its stream is done */
+  WAITS = 1 << 13,      /* that, or a wait */
+  FREE_WAITS = 1 << 14, /* a free that would wait where the wait before it did not */
+  GOES_ON = 1 << 15     /* work that does not wait by itself */
+};
+
 #define ADD(f, fact, ...) wr_fact_add((f)->tables, WR_FACT_##fact, (const int64_t[]){__VA_ARGS__})
 
 static weir_status out_of_memory(void)
@@ -63,14 +83,12 @@ static weir_status see_row(wr_thread_facts *f, wr_thread_state *h, const wr_comm
                            const wr_fact_call *c)
 {
   weir_status s = WEIR_OK;
+  int64_t da = (int64_t)(c->a - h->a), db = (int64_t)(c->b - h->b);
   if (c->bytes && c->bytes <= INT64_MAX) {
-    bool alike =
-        h->any && t->copy == h->copy && c->bytes == h->bytes && t->stream == h->stream &&
-        (t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH || t->copy == WEIR_COPY_DTOD);
-    int64_t da = (int64_t)(c->a - h->a), db = (int64_t)(c->b - h->b);
-    bool goes_on = alike && h->steps && da == h->da && db == h->db;
+    bool alike = t->in_thread & STRIDED && h->any && t->copy == h->copy && c->bytes == h->bytes &&
+                 t->stream == h->stream;
     if (alike && as_far(da, c->bytes) && as_far(db, c->bytes)) {
-      if (!goes_on) end_matrix(f, h);
+      if (!h->steps || da != h->da || db != h->db) end_matrix(f, h);
       s = keep_row(f, h, t, c);
     }
     h->steps = h->any;
@@ -108,13 +126,14 @@ static weir_status see_small(wr_thread_facts *f, wr_thread_state *h, const wr_co
                              const wr_fact_call *c)
 {
   weir_status s = WEIR_OK;
-  bool copy = t->kind == WEIR_EV_COPY, small = copy && c->bytes && c->bytes <= WR_SMALL_BYTES;
-  bool goes_on = h->copied && h->copied_to == t->copy && h->copied_of <= WR_SMALL_BYTES &&
-                 c->time - h->copied_at < SMALL_GAP_NS;
-  if (small && goes_on)
-    s = keep_small(f, h, t, c);
-  else if (small)
-    h->smalls = 1, h->small_count = 0;
+  bool copy = t->kind == WEIR_EV_COPY;
+  if (copy && c->bytes && c->bytes <= WR_SMALL_BYTES) {
+    if (h->copied && h->copied_to == t->copy && h->copied_of <= WR_SMALL_BYTES &&
+        c->time - h->copied_at < SMALL_GAP_NS)
+      s = keep_small(f, h, t, c);
+    else
+      h->smalls = 1, h->small_count = 0;
+  }
   h->copied = copy, h->copied_to = t->copy;
   h->copied_of = c->bytes, h->copied_at = c->time + c->duration;
   return s;
@@ -129,10 +148,10 @@ static weir_status close_gap(wr_thread_facts *f, wr_thread_state *h, wr_gap_fact
                                               WR_FACT_HIDDEN_WAIT};
   wr_gap_row *row = &h->gap_row[which];
   const wr_held_call *x = &row->call;
-  const int64_t v[] = {x->event, next ? next->time - row->end : 0, x->template, x->duration,
-                       x->bytes};
   if (!row->open) return WEIR_OK;
   row->open = false;
+  const int64_t v[] = {x->event, next ? next->time - row->end : 0, x->template, x->duration,
+                       x->bytes};
   return next ? wr_fact_add(f->tables, facts[which], v)
               : wr_fact_add_null(f->tables, facts[which], v);
 }
@@ -144,35 +163,21 @@ static void open_gap(wr_thread_state *h, wr_gap_fact which, const wr_common *t,
       (wr_gap_row){.open = true, .end = c->time + c->duration, .call = held_call(t, c)};
 }
 
-/* The host waits in it, or may. */
-static bool may_wait(const wr_common *t)
-{
-  if (t->kind == WEIR_EV_SYNC) return t->asked;
-  bool implied = t->kind == WEIR_EV_FREE || t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
-  return implied && t->flags & WEIR_EVF_IMPLICIT_SYNC;
-}
-
 /* Calls that keep the thread, and how long it then goes on by itself. */
 static weir_status see_gaps(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                             const wr_fact_call *c)
 {
   weir_status s = WEIR_OK;
-  bool copy = t->kind == WEIR_EV_COPY, async = t->flags & WEIR_EVF_ASYNC;
-  bool to_device = t->copy == WEIR_COPY_HTOD, to_host = t->copy == WEIR_COPY_DTOH;
-  bool pageable = copy && async && (to_device || to_host) &&
-                  (t->mem == WEIR_MEM_PAGEABLE || t->src_mem == WEIR_MEM_PAGEABLE);
-  bool moves = copy || t->kind == WEIR_EV_MEMSET, waits = may_wait(t);
-  bool waited = waits && (!moves || c->bytes); /* a call of `wait_detail` */
+  unsigned in = t->in_thread;
+  bool waited = in & MAY_WAIT && (!(in & MOVES) || c->bytes); /* a call of `wait_detail` */
   bool large = c->bytes > WR_SMALL_BYTES, slow = c->duration >= SLOW_NS;
   if (waited) s = close_gap(f, h, WR_GAP_HIDDEN_WAIT, c);
-  if (!s && (waits || pageable)) s = close_gap(f, h, WR_GAP_PAGEABLE_COPY, c);
-  if (pageable && large) open_gap(h, WR_GAP_PAGEABLE_COPY, t, c);
-  if (waited && slow && !copy && t->kind != WEIR_EV_SYNC) open_gap(h, WR_GAP_HIDDEN_WAIT, t, c);
-  bool turns = copy || t->kind == WEIR_EV_FREE || t->kind == WEIR_EV_SYNC;
-  if (s || !turns || t->flags & WEIR_EVF_BATCH) return s;
+  if (!s && in & (MAY_WAIT | PAGEABLE)) s = close_gap(f, h, WR_GAP_PAGEABLE_COPY, c);
+  if (in & PAGEABLE && large) open_gap(h, WR_GAP_PAGEABLE_COPY, t, c);
+  if (in & HIDES && waited && slow) open_gap(h, WR_GAP_HIDDEN_WAIT, t, c);
+  if (s || !(in & TURNS)) return s;
   s = close_gap(f, h, WR_GAP_BLOCKING_COPY, c);
-  if (copy && to_device && !async && t->src_mem == WEIR_MEM_PINNED && large && slow)
-    open_gap(h, WR_GAP_BLOCKING_COPY, t, c);
+  if (in & BLOCKING && large && slow) open_gap(h, WR_GAP_BLOCKING_COPY, t, c);
   return s;
 }
 
@@ -187,29 +192,14 @@ static weir_status end_wait(wr_thread_facts *f, wr_thread_state *h, const wr_fac
               : wr_fact_add_null(f->tables, WR_FACT_WAIT_AHEAD, v);
 }
 
-/* A copy that returns when all earlier work of its stream is complete. */
-static bool waits_in_copy(const wr_common *t)
-{
-  bool whole =
-      t->copy == WEIR_COPY_DTOH || (t->copy == WEIR_COPY_HTOD && !(t->flags & WEIR_EVF_ASYNC));
-  return t->kind == WEIR_EV_COPY && whole &&
-         (t->flags & (WEIR_EVF_IMPLICIT_SYNC | WEIR_EVF_CAPTURE | WEIR_EVF_STAGED)) ==
-             WEIR_EVF_IMPLICIT_SYNC;
-}
-
 /* What the thread calls first after its last wait. */
 static weir_status follow_wait(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                                const wr_fact_call *c)
 {
-  bool copies_on =
-           t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOD || t->copy == WEIR_COPY_PTOP,
-       waits = waits_in_copy(t);
-  bool moves_on = t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
-                  (t->kind == WEIR_EV_COPY && copies_on);
   h->followed = true;
-  h->ahead = moves_on && !waits && !(t->flags & WEIR_EVF_CAPTURE);
+  h->ahead = t->in_thread & GOES_ON;
   h->gap = c->time - h->wait_end;
-  if (!waits) return WEIR_OK;
+  if (!(t->in_thread & COPY_WAITS)) return WEIR_OK;
   return ADD(f, WAIT_COPY, h->wait, h->gap, c->id, h->wait_template, h->wait_duration, h->shared);
 }
 
@@ -219,7 +209,7 @@ static weir_status see_order(wr_thread_facts *f, wr_thread_state *h, const wr_co
 {
   weir_status s = WEIR_OK;
   if (h->wait && !h->followed && t->kind != WEIR_EV_SYNC) s = follow_wait(f, h, t, c);
-  if (s || (t->kind != WEIR_EV_SYNC && !waits_in_copy(t))) return s;
+  if (s || !(t->in_thread & WAITS)) return s;
   s = end_wait(f, h, c);
   h->wait = t->kind == WEIR_EV_SYNC ? c->id : 0, h->wait_end = c->time + c->duration;
   h->wait_template = t->id, h->wait_duration = c->duration;
@@ -228,20 +218,55 @@ static weir_status see_order(wr_thread_facts *f, wr_thread_state *h, const wr_co
   return s;
 }
 
-/* A free that waits by itself: without the wait before it, it would wait instead. */
-static bool waits_in_free(const wr_common *t)
+/* ---- what a call is -------------------------------------------------------------------------- */
+
+/* As what it may end or begin gaps. */
+static unsigned kind_for_gaps(const wr_common *t)
 {
-  return t->kind == WEIR_EV_FREE && !(t->flags & (WEIR_EVF_ASYNC | WEIR_EVF_CAPTURE));
+  bool copy = t->kind == WEIR_EV_COPY, sync = t->kind == WEIR_EV_SYNC;
+  bool async = t->flags & WEIR_EVF_ASYNC, frees = t->kind == WEIR_EV_FREE;
+  bool moves = copy || t->kind == WEIR_EV_MEMSET;
+  bool implied = (frees || moves) && t->flags & WEIR_EVF_IMPLICIT_SYNC;
+  bool crosses = copy && (t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH);
+  bool pageable = t->mem == WEIR_MEM_PAGEABLE || t->src_mem == WEIR_MEM_PAGEABLE;
+  unsigned in = moves ? MOVES : 0;
+  if (sync ? t->asked : implied) in |= MAY_WAIT;
+  if (crosses && async && pageable) in |= PAGEABLE;
+  if (implied && !copy) in |= HIDES;
+  if ((copy || frees || sync) && !(t->flags & WEIR_EVF_BATCH)) in |= TURNS;
+  if (crosses && t->copy == WEIR_COPY_HTOD && !async && t->src_mem == WEIR_MEM_PINNED)
+    in |= BLOCKING;
+  return in & (MAY_WAIT | PAGEABLE | TURNS) ? in | GAPS : in;
 }
 
-/* ---- large copies ---------------------------------------------------------------------------- */
-
-static bool is_large_copy(const wr_common *t, const wr_fact_call *c)
+static bool copy_waits(const wr_common *t)
 {
-  bool crosses =
-      t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH || t->copy == WEIR_COPY_PTOP;
-  return t->kind == WEIR_EV_COPY && crosses && !(t->flags & WEIR_EVF_STAGED) &&
-         c->bytes >= LARGE_BYTES;
+  const int64_t flags = WEIR_EVF_IMPLICIT_SYNC | WEIR_EVF_CAPTURE | WEIR_EVF_STAGED;
+  bool whole =
+      t->copy == WEIR_COPY_DTOH || (t->copy == WEIR_COPY_HTOD && !(t->flags & WEIR_EVF_ASYNC));
+  return t->kind == WEIR_EV_COPY && whole && (t->flags & flags) == WEIR_EVF_IMPLICIT_SYNC;
+}
+
+uint16_t wr_thread_kind(const wr_common *t)
+{
+  bool copy = t->kind == WEIR_EV_COPY, sync = t->kind == WEIR_EV_SYNC;
+  bool set = t->kind == WEIR_EV_MEMSET, launch = t->kind == WEIR_EV_LAUNCH;
+  bool queue = copy || set || launch || t->kind == WEIR_EV_CALL;
+  bool captured = t->flags & WEIR_EVF_CAPTURE;
+  bool alone = !captured && !(t->flags & WEIR_EVF_BATCH), waits = copy_waits(t);
+  bool up = t->copy == WEIR_COPY_HTOD, back = t->copy == WEIR_COPY_DTOH;
+  bool across = t->copy == WEIR_COPY_DTOD, peers = t->copy == WEIR_COPY_PTOP;
+  unsigned in = captured ? 0 : kind_for_gaps(t);
+  if (alone && copy && (up || back || peers) && !(t->flags & WEIR_EVF_STAGED)) in |= LARGE;
+  if (alone && queue) in |= QUEUES;
+  if (up || back || across) in |= STRIDED;
+  if (alone && (queue || sync)) in |= ALONE;
+  if (queue || t->asked) in |= ORDERS;
+  if (waits) in |= COPY_WAITS;
+  if (waits || sync) in |= WAITS;
+  if (t->kind == WEIR_EV_FREE && !(t->flags & WEIR_EVF_ASYNC) && !captured) in |= FREE_WAITS;
+  if (!captured && !waits && (set || launch || (copy && (up || across || peers)))) in |= GOES_ON;
+  return (uint16_t)in;
 }
 
 /* ---- a call ---------------------------------------------------------------------------------- */
@@ -249,18 +274,15 @@ static bool is_large_copy(const wr_common *t, const wr_fact_call *c)
 weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                            const wr_fact_call *c, bool shared)
 {
-  bool queue = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
-               t->kind == WEIR_EV_CALL;
-  bool captured = t->flags & WEIR_EVF_CAPTURE, sync = t->kind == WEIR_EV_SYNC;
-  bool alone = !captured && !(t->flags & WEIR_EVF_BATCH);
+  unsigned in = t->in_thread;
   weir_status s = WEIR_OK;
-  if (alone && is_large_copy(t, c))
+  if (in & LARGE && c->bytes >= LARGE_BYTES)
     s = ADD(f, LARGE_COPY, c->id, t->id, c->duration, (int64_t)c->bytes);
-  if (!s && queue && alone) s = see_row(f, h, t, c);
-  if (!s && (queue || sync) && alone) s = see_small(f, h, t, c);
-  if (!s && !captured) s = see_gaps(f, h, t, c);
-  if (waits_in_free(t)) h->followed = true;
-  return !s && (queue || t->asked) ? see_order(f, h, t, c, shared) : s;
+  if (!s && in & QUEUES) s = see_row(f, h, t, c);
+  if (!s && in & ALONE) s = see_small(f, h, t, c);
+  if (!s && in & GAPS) s = see_gaps(f, h, t, c);
+  if (in & FREE_WAITS) h->followed = true;
+  return !s && in & ORDERS ? see_order(f, h, t, c, shared) : s;
 }
 
 weir_status wr_thread_end(wr_thread_facts *f, wr_thread_state *h)

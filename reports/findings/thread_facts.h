@@ -61,6 +61,9 @@ typedef struct wr_thread_facts {
   size_t matrices, matrix_capacity;
 } wr_thread_facts;
 
+/* What calls of a template are to a thread: `in_thread` of it. */
+uint16_t wr_thread_kind(const wr_common *t);
+
 /* The thread's next call, which succeeded, in order of time. `shared`: the host may look at what kernels
  * write by themselves. Errors: ENOMEM, EIO. */
 weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
