@@ -538,7 +538,9 @@ static weir_status keep_verdict(wr_wait_pass *w, const wr_wait_verdict *v)
 static void count_verdict(wr_wait_pass *w, const wr_wait_verdict *v)
 {
   wr_wait_sum *s = &w->sums[w->now->at];
-  if (w->now->t->kind != WEIR_EV_SYNC || (v->known && !v->pending && !v->covered_by)) return;
+  unsigned act = v->call->act;
+  bool asked = act == WR_ACT_SYNC_EVENT || act == WR_ACT_SYNC_STREAM || act == WR_ACT_SYNC_CONTEXT;
+  if (!asked || (v->known && !v->pending && !v->covered_by)) return;
   s->unknown += !v->known;
   s->judged += v->known;
   if (!v->known) return;

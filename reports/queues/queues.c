@@ -91,6 +91,15 @@ typedef struct
   uint64_t streams; /* wr_queues.streams at which `queue` was found */
 } caller;
 
+typedef struct context_sum { /* of the queues of a context in which something may be pending */
+  uint64_t calls;            /* wr_queues.calls at which it was made; 0: it has changed since */
+  uint32_t context;
+  uint32_t legacy;    /* from 1, not 0: only of this queue, and those that it waits for */
+  bool whole;         /* what is pending is all of these queues, and nothing besides */
+  bool any;           /* as of a set */
+  bool surely, maybe; /* some of what `legacy` waits for it surely waits for; some it may */
+} context_sum;
+
 struct wr_queues {
   wr_verdict_fn verdict;
   void *verdict_context;
@@ -105,6 +114,8 @@ struct wr_queues {
   uint32_t *unused; /* places of destroyed events */
   size_t unused_count, unused_capacity;
   caller *callers; /* by number */
+  caller *caller;  /* of the call that is taken; NULL: it has no number */
+  size_t calling;  /* place of its process */
   size_t caller_count, caller_capacity;
   uint64_t streams; /* how often a stream's handle has become another's */
   open_call open[OPEN_MOST];
@@ -114,6 +125,7 @@ struct wr_queues {
   size_t open_count;
   int64_t next_end; /* the earliest of the open calls */
   uint64_t calls;
+  context_sum sum;
   wr_points set; /* for one call */
   size_t hint;   /* of what was joined to it last */
   size_t joined; /* points that were, more than one a queue */
@@ -148,8 +160,8 @@ static uint64_t key_of_object(int64_t kind, int64_t process, uint64_t what, uint
   return hash_mix(hash_mix(hash_mix((uint64_t)kind, (uint64_t)process), what), thread);
 }
 
-/* NULL: the call has no number, or it is out of memory. */
-static caller *caller_of(wr_queues *m, const wr_queue_call *c)
+/* Who calls; NULL: the call has no number, or it is out of memory. */
+static caller *find_caller(wr_queues *m, const wr_queue_call *c)
 {
   if (!c->caller) return NULL;
   if (c->caller >= m->caller_count) {
@@ -173,13 +185,21 @@ static process *find_process(wr_queues *m, int64_t row)
   return &m->processes[place];
 }
 
-static process *process_of(wr_queues *m, const wr_queue_call *c)
+/* The process of the call that is taken. */
+static process *calling_process(const wr_queues *m)
 {
-  caller *known = caller_of(m, c);
-  if (known && known->process) return &m->processes[known->process - 1];
-  process *p = find_process(m, c->process);
-  if (p && known) known->process = (uint32_t)(p - m->processes) + 1;
-  return p;
+  return &m->processes[m->calling];
+}
+
+static bool find_calling_process(wr_queues *m, const wr_queue_call *c)
+{
+  caller *known = m->caller;
+  const process *p =
+      known && known->process ? &m->processes[known->process - 1] : find_process(m, c->process);
+  if (!p) return false;
+  m->calling = (size_t)(p - m->processes);
+  if (known) known->process = (uint32_t)m->calling + 1;
+  return true;
 }
 
 static bool look_for_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
@@ -196,7 +216,7 @@ static bool look_for_context(wr_queues *m, const wr_queue_call *c, uint32_t *pla
 
 static bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 {
-  caller *known = caller_of(m, c);
+  caller *known = m->caller;
   if (known && known->context)
     *place = known->context - 1;
   else if (!look_for_context(m, c, place))
@@ -243,7 +263,7 @@ static bool look_for_queue(wr_queues *m, const wr_queue_call *c, uint32_t *place
 /* The queue of the call's stream, made where it is new. */
 static bool queue_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 {
-  caller *known = caller_of(m, c);
+  caller *known = m->caller;
   if (known && known->queue && known->streams == m->streams) {
     *place = known->queue - 1;
     return true;
@@ -387,6 +407,37 @@ static void empty_set(wr_queues *m)
   m->joined = m->hint = 0;
 }
 
+static void sum_queue(const queue *q, context_sum *to, size_t *points)
+{
+  to->any |= q->after.any;
+  to->whole &= !q->outside && !(to->legacy && q->aside);
+  *points += 1 + q->after.count;
+}
+
+/* `legacy`: the place, from 1, of the context's legacy default stream, where it is about that and
+ * what it waits for. Where the sum is not whole a set has to be made, as add_context() does it. */
+static const context_sum *sum_context(wr_queues *m, uint32_t of, uint32_t legacy)
+{
+  context *x = &m->contexts[of];
+  context_sum *sum = &m->sum;
+  size_t points = 0;
+  if (sum->calls == m->calls && sum->context == of && sum->legacy == legacy) return sum;
+  *sum = (context_sum){.calls = m->calls, .context = of, .legacy = legacy, .whole = true};
+  if (legacy) sum_queue(&m->queues[legacy - 1], sum, &points);
+  for (size_t i = 0; sum->whole && i < x->count;) {
+    uint32_t place = x->active[i];
+    if (retire_queue(m, place)) continue;
+    const queue *q = &m->queues[place];
+    i++;
+    if (legacy && (!q->may_block || place + 1 == legacy)) continue;
+    sum_queue(q, sum, &points);
+    sum->surely |= q->blocking;
+    sum->maybe |= !q->blocking;
+  }
+  sum->whole &= !(legacy && points > 4 * WR_POINTS_MOST);
+  return sum;
+}
+
 /* All that is pending in a context; `blocking`: in the streams that the legacy default stream waits
  * for. */
 static bool add_context(wr_queues *m, uint32_t of, int32_t thread, bool sure, bool blocking)
@@ -462,12 +513,35 @@ static void note_places(wr_queues *m, queue *q, const wr_points *points)
   }
 }
 
+/* All of the queues that the legacy stream waits for, as they are. */
+static bool follow_whole(wr_queues *m, const context_sum *sum, uint32_t place, bool sure)
+{
+  const context *x = &m->contexts[sum->context];
+  queue *q = &m->queues[place];
+  m->hint = 0;
+  for (size_t i = 0; i < x->count; i++) {
+    const queue *y = &m->queues[x->active[i]];
+    if (!y->may_block || y->last <= y->done) continue;
+    bool surely = sure && y->blocking;
+    wr_point p = {x->active[i], surely ? y->last : y->done,
+                  y->last,      surely ? y->bytes : y->done_bytes,
+                  y->bytes,     y->youngest,
+                  y->result,    y->source};
+    if (!wr_points_join(&q->after, &p, &m->hint)) return false;
+  }
+  q->after.any |= sum->any;
+  return end_after(m, place);
+}
+
 /* An action of the legacy stream waits for all streams that may block. */
 static bool follow_blocking(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
   queue *q = &m->queues[place];
-  empty_set(m);
+  const context_sum *sum = sum_context(m, q->context, place + 1);
+  bool alike = !sure || !sum->surely || (!sum->maybe && !m->contexts[q->context].open);
   begin_after(m, place, thread);
+  if (sum->whole && alike) return follow_whole(m, sum, place, sure);
+  empty_set(m);
   m->joined = q->after.count + (q->last > q->done);
   if (!add_context(m, q->context, thread, sure, true)) return false;
   note_places(m, q, &m->set);
@@ -556,6 +630,7 @@ static void leave_queue(wr_queues *m, open_call *o)
 
 static void close_call(wr_queues *m, open_call *o)
 {
+  m->sum.calls = 0;
   if (o->queue) leave_queue(m, o);
   if (o->event) m->events[o->event - 1].askers--;
   say_complete(m, o);
@@ -577,19 +652,49 @@ static void close_at(wr_queues *m, size_t i)
   m->opened[last] = closed;
 }
 
+/* A bit for each of the first open calls, up to 64, that ended by then. */
+static uint64_t ended_calls(const wr_queues *m, int64_t time)
+{
+  uint64_t ended = 0;
+  for (size_t i = 0; i < m->open_count && i < 64; i++)
+    ended |= (uint64_t)(m->ends[i] <= time) << i;
+  return ended;
+}
+
+/* ... where there are no more than 64. The last call takes the place of one that is closed. */
+static void close_few(wr_queues *m, int64_t time)
+{
+  for (uint64_t ended = ended_calls(m, time); ended;) {
+    int at = __builtin_ctzll(ended);
+    uint64_t last = UINT64_C(1) << (m->open_count - 1);
+    bool last_ended = ended & last;
+    close_at(m, (size_t)at);
+    ended &= ended - 1;
+    if (last_ended && m->open_count > (size_t)at) ended = (ended & ~last) | UINT64_C(1) << at;
+  }
+}
+
+static void close_many(wr_queues *m, int64_t time)
+{
+  for (size_t i = 0; i < m->open_count;)
+    if (m->ends[i] <= time)
+      close_at(m, i);
+    else
+      i++;
+}
+
 /* Closes the calls that ended by then. */
 static void close_until(wr_queues *m, int64_t time)
 {
+  int64_t next = INT64_MAX;
   if (!m->open_count || m->next_end > time) return;
-  m->next_end = INT64_MAX;
-  for (size_t i = 0; i < m->open_count;) {
-    if (m->ends[i] <= time) {
-      close_at(m, i);
-      continue;
-    }
-    if (m->ends[i] < m->next_end) m->next_end = m->ends[i];
-    i++;
-  }
+  if (m->open_count <= 64)
+    close_few(m, time);
+  else
+    close_many(m, time);
+  for (size_t i = 0; i < m->open_count; i++)
+    next = m->ends[i] < next ? m->ends[i] : next;
+  m->next_end = next;
 }
 
 static open_call *begin_call(wr_queues *m, const wr_queue_call *c)
@@ -642,6 +747,22 @@ static bool say_point(wr_queues *m, open_call *o, uint32_t place, uint64_t numbe
   return true;
 }
 
+/* The call shows that a queue is complete, and what it waits for. */
+static bool begin_saying_queue(wr_queues *m, open_call *o, uint32_t place)
+{
+  const queue *q = &m->queues[place];
+  wr_point whole = whole_queue(m, place, o->thread);
+  size_t count = contended(m, place, o->thread) ? 0 : q->after.count, i = 0;
+  for (; i < count && q->after.at[i].queue < place; i++)
+    if (!say_point(m, o, q->after.at[i].queue, q->after.at[i].sure, q->after.at[i].sure_bytes))
+      return false;
+  if (!say_point(m, o, place, whole.sure, whole.sure_bytes)) return false;
+  for (; i < count; i++)
+    if (!say_point(m, o, q->after.at[i].queue, q->after.at[i].sure, q->after.at[i].sure_bytes))
+      return false;
+  return true;
+}
+
 /* The set is what the call shows to be complete at its end. */
 static bool begin_saying(wr_queues *m, open_call *o)
 {
@@ -657,7 +778,7 @@ static bool begin_saying(wr_queues *m, open_call *o)
 /* The place of the call's context, from 1; 0: nothing was called in it yet. */
 static uint32_t context_place(wr_queues *m, const wr_queue_call *c)
 {
-  const caller *known = caller_of(m, c);
+  const caller *known = m->caller;
   if (known && known->context) return known->context;
   const uint64_t *at = hash_map_get(&m->context_of, key_of_object(0, c->process, c->context, 0));
   return at ? (uint32_t)*at + 1 : 0;
@@ -689,17 +810,15 @@ static void count_queue(const wr_queues *m, uint32_t place, uint32_t own, wr_wai
   count_point(m, &whole, own, v);
 }
 
-/* Whether the process's waits can be judged; NULL: out of memory. */
-static const process *begin_verdict(wr_queues *m, const wr_queue_call *c, wr_wait_verdict *v)
+/* Known: the process's waits can be judged. */
+static void begin_verdict(const wr_queues *m, const wr_queue_call *c, wr_wait_verdict *v)
 {
-  const process *p = process_of(m, c);
-  if (!p) return NULL;
+  const process *p = calling_process(m);
   v->id = c->id;
   v->call = c;
   v->known = !p->incomplete;
   if (p->peer_queue && m->queues[p->peer_queue - 1].done < p->peer_number) v->known = false;
   v->before_legacy = true;
-  return p;
 }
 
 static weir_status end_verdict(wr_queues *m, const wr_queue_call *c, int64_t done_by,
@@ -713,7 +832,7 @@ static weir_status end_verdict(wr_queues *m, const wr_queue_call *c, int64_t don
 /* Of the set, which is what the call waits for. */
 static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, wr_wait_verdict v)
 {
-  if (!begin_verdict(m, c, &v)) return no_memory_to_judge();
+  begin_verdict(m, c, &v);
   v.points = &m->set;
   v.known = v.known && !m->set.any;
   uint32_t own = v.known && m->set.count ? context_place(m, c) : 0;
@@ -722,35 +841,14 @@ static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, 
   return end_verdict(m, c, done_by, &v);
 }
 
-/* Whether what is pending in a context is all of its queues, and nothing besides. `legacy`, from 1,
- * not 0: in this queue, its legacy default stream, and in those that it waits for. *any: as of a set.
- * False: a set has to be made, as add_context() does it. */
-static bool context_is_whole(wr_queues *m, uint32_t of, uint32_t legacy, bool *any)
+/* Of a whole context, which is the call's. */
+static weir_status judge_whole(wr_queues *m, const wr_queue_call *c, const context_sum *sum,
+                               int64_t done_by, wr_wait_verdict v)
 {
-  context *x = &m->contexts[of];
-  size_t points = 0;
-  bool whole = !m->watch; /* who watches is given the set */
-  *any = legacy && m->queues[legacy - 1].after.any;
-  for (size_t i = 0; whole && i < x->count;) {
-    uint32_t place = x->active[i];
-    if (retire_queue(m, place)) continue;
-    const queue *q = &m->queues[place];
-    i++;
-    if (legacy && !q->may_block && place + 1 != legacy) continue;
-    *any |= q->after.any;
-    whole &= !q->outside && !(legacy && q->aside);
-    points += 1 + q->after.count;
-  }
-  return whole && !(legacy && points > 4 * WR_POINTS_MOST);
-}
-
-/* Of such a context, which is the call's. */
-static weir_status judge_whole(wr_queues *m, const wr_queue_call *c, uint32_t of, uint32_t legacy,
-                               bool any, int64_t done_by, wr_wait_verdict v)
-{
-  const context *x = &m->contexts[of];
-  if (!begin_verdict(m, c, &v)) return no_memory_to_judge();
-  v.known = v.known && !any;
+  const context *x = &m->contexts[sum->context];
+  uint32_t of = sum->context, legacy = sum->legacy;
+  begin_verdict(m, c, &v);
+  v.known = v.known && !sum->any;
   for (size_t i = 0; v.known && i < x->count; i++) {
     uint32_t place = x->active[i];
     if (!legacy || m->queues[place].may_block || place + 1 == legacy)
@@ -797,14 +895,13 @@ static bool begin_saying_whole(wr_queues *m, open_call *o, uint32_t of)
 static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
-  bool any;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
-  bool whole = context_is_whole(m, of, 0, &any);
-  bool sure = whole && !m->contexts[of].open;
+  const context_sum *sum = sum_context(m, of, 0);
+  bool whole = sum->whole && !m->watch, sure = whole && !m->contexts[of].open;
   empty_set(m);
   if (!sure && !add_context(m, of, c->thread, true, false)) return no_memory_to_judge();
   int64_t by = m->contexts[of].done_by;
-  weir_status st = whole ? judge_whole(m, c, of, 0, any, by, (wr_wait_verdict){0})
+  weir_status st = whole ? judge_whole(m, c, sum, by, (wr_wait_verdict){0})
                          : judge(m, c, by, (wr_wait_verdict){0});
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
@@ -817,13 +914,13 @@ static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
 static bool join_event(wr_queues *m, wr_points *set, const wr_queue_call *c, const event *e,
                        uint32_t but)
 {
-  const process *p = process_of(m, c);
+  const process *p = calling_process(m);
   bool sure = !e->unseen && c->start >= e->busy_until;
   m->hint = 0;
   for (size_t i = 0; i < e->at.count; i++)
     if (e->at.at[i].queue != but && !join_point(m, set, &e->at.at[i], sure)) return false;
-  set->any |= e->at.any || !sure || !p || p->events_unseen;
-  return p != NULL;
+  set->any |= e->at.any || !sure || p->events_unseen;
+  return true;
 }
 
 static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
@@ -843,11 +940,10 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
 static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
-  bool any;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
   int64_t by = m->contexts[of].done_by;
-  if (context_is_whole(m, of, 0, &any))
-    return judge_whole(m, c, of, 0, any, by, (wr_wait_verdict){0});
+  const context_sum *sum = sum_context(m, of, 0);
+  if (sum->whole && !m->watch) return judge_whole(m, c, sum, by, (wr_wait_verdict){0});
   empty_set(m);
   if (!add_context(m, of, c->thread, false, false)) return no_memory_to_judge();
   return judge(m, c, by, (wr_wait_verdict){0});
@@ -860,9 +956,8 @@ static weir_status wait_before(wr_queues *m, const wr_queue_call *c, uint32_t pl
 {
   const queue *q = &m->queues[place];
   wr_wait_verdict own = {.own_queue = place + 1, .own_number = q->last + 1};
-  bool any;
-  if (q->legacy && context_is_whole(m, q->context, place + 1, &any))
-    return judge_whole(m, c, q->context, place + 1, any, q->done_by, own);
+  const context_sum *sum = q->legacy && !m->watch ? sum_context(m, q->context, place + 1) : NULL;
+  if (sum && sum->whole) return judge_whole(m, c, sum, q->done_by, own);
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
     return no_memory_to_judge();
@@ -894,20 +989,13 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
   if (!queue_of(m, c, &place)) return no_memory_to_judge();
   if (c->how & WR_HOW_WAITS) st = wait_before(m, c, place);
   if (st) return st;
-  if (c->how & WR_HOW_WAITS_BEFORE) {
-    empty_set(m);
-    if (!add_queue(m, place, c->thread, true) || !begin_saying(m, begin_call(m, c)))
-      return no_memory_to_judge();
-  }
+  if (c->how & WR_HOW_WAITS_BEFORE && !begin_saying_queue(m, begin_call(m, c), place))
+    return no_memory_to_judge();
   if (!queue_work(m, c, place)) return no_memory_to_judge();
-  if (c->how & WR_HOW_WAITS_ALL) {
-    empty_set(m);
-    if (!add_queue(m, place, c->thread, true) || !begin_saying(m, begin_call(m, c)))
-      return no_memory_to_judge();
-  }
+  if (c->how & WR_HOW_WAITS_ALL && !begin_saying_queue(m, begin_call(m, c), place))
+    return no_memory_to_judge();
   if (c->act != WR_ACT_PEER_WORK) return WEIR_OK;
-  process *p = process_of(m, c);
-  if (!p) return no_memory_to_judge();
+  process *p = calling_process(m);
   m->queues[place].after.any = true;
   p->peer_queue = place + 1;
   p->peer_number = m->queues[place].last;
@@ -1123,10 +1211,10 @@ weir_status wr_queues_take(wr_queues *m, const wr_queue_call *c)
 {
   close_until(m, c->start);
   m->calls++;
+  m->caller = find_caller(m, c);
   if (lost_context(c) && !give_up_queues(m, c->process)) return no_memory_to_judge();
-  const process *p = process_of(m, c);
-  if (!p) return no_memory_to_judge();
-  if (p->incomplete && !m->watch) return take_unjudged(m, c);
+  if (!find_calling_process(m, c)) return no_memory_to_judge();
+  if (calling_process(m)->incomplete && !m->watch) return take_unjudged(m, c);
   switch ((wr_act)c->act) {
   case WR_ACT_WORK:
   case WR_ACT_PEER_WORK:
